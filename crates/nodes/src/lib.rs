@@ -1,0 +1,1 @@
+//! The node kinds that come with Sinew.

@@ -1,0 +1,19 @@
+//! Executors, domains, transports and faults: what carries out a plan.
+//!
+//! A node implements [`Node`] and describes itself in a [`Kind`](sinew_spec::catalogue::Kind); a
+//! table of [`NodeEntry`] rows is all that the runtime knows of nodes.
+
+// So that `message!` finds the same path here as in every other crate.
+extern crate self as sinew_runtime;
+
+pub mod fault;
+pub mod message;
+pub mod node;
+
+pub use fault::{Cause, Fault};
+pub use message::Message;
+pub use node::{Cycle, Fixture, Fresh, Io, Node, NodeEntry, Parameters};
+pub use sinew_spec::catalogue;
+/// For the code that [`message!`] writes.
+#[doc(hidden)]
+pub use zerocopy;

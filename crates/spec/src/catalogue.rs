@@ -1,0 +1,213 @@
+//! What the compiler knows of node kinds: plain data, handed in by whoever owns the nodes.
+//!
+//! A kind declares its ports, parameters and signals once, in one static [`Kind`]. The spec is
+//! checked against it; help, the JSON schema and the pictures are made from it.
+
+/// The scalar types a message may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// Unsigned, 8 bit.
+    U8,
+    /// Signed, 8 bit.
+    I8,
+    /// Unsigned, 16 bit.
+    U16,
+    /// Signed, 16 bit.
+    I16,
+    /// Unsigned, 32 bit.
+    U32,
+    /// Signed, 32 bit.
+    I32,
+    /// Unsigned, 64 bit.
+    U64,
+    /// Signed, 64 bit.
+    I64,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+/// One field of a message: `count` scalars that start `offset` bytes into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name of the field, unit last.
+    pub name: &'static str,
+    /// What it is made of.
+    pub scalar: Scalar,
+    /// How many scalars stand in a row.
+    pub count: u32,
+    /// Bytes from the start of the message.
+    pub offset: u32,
+}
+
+/// A fixed-size message type: its layout, and a hash by which two sides agree on it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MessageType {
+    /// Name as it stands in diagnostics and pictures.
+    pub name: &'static str,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// The fields in order of offset.
+    pub fields: &'static [Field],
+    /// [`type_hash`] of name, size and fields.
+    pub hash: u32,
+}
+
+/// FNV-1a (32 bit) over a message type's name, size and fields; see
+/// <http://www.isthe.com/chongo/tech/comp/fnv/>.
+pub const fn type_hash(name: &str, size: u32, fields: &[Field]) -> u32 {
+    let mut hash = fold(0x811c_9dc5, name.as_bytes());
+    hash = fold(hash, &size.to_le_bytes());
+    let mut i = 0;
+    while i < fields.len() {
+        hash = fold(hash, fields[i].name.as_bytes());
+        hash = fold(hash, &[fields[i].scalar as u8]);
+        hash = fold(hash, &fields[i].count.to_le_bytes());
+        hash = fold(hash, &fields[i].offset.to_le_bytes());
+        i += 1;
+    }
+    hash
+}
+
+const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u32).wrapping_mul(0x0100_0193);
+        i += 1;
+    }
+    hash
+}
+
+/// Whether messages come in or go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The node reads.
+    In,
+    /// The node writes.
+    Out,
+}
+
+/// A safe value that an actuator port offers; the spec names one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SafeValue {
+    /// What the spec writes: `safe: quick_stop`.
+    pub name: &'static str,
+    /// What the actuator then does.
+    pub doc: &'static str,
+}
+
+/// A typed end of a link.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Name, unique among the node's ports.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// In or out.
+    pub direction: Direction,
+    /// What crosses it.
+    pub message: &'static MessageType,
+    /// Whether the port may stay unlinked.
+    pub optional: bool,
+    /// Not empty: an actuator port, and the safe values that it offers.
+    pub safe: &'static [SafeValue],
+}
+
+/// The type, and with it the limits, of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ParameterType {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number in a range (both ends included).
+    Integer {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+    },
+    /// A finite number in a range (both ends included).
+    Number {
+        /// Least.
+        min: f64,
+        /// Greatest.
+        max: f64,
+    },
+    /// A list of `count` finite numbers, each in a range (both ends included).
+    Numbers {
+        /// How many.
+        count: usize,
+        /// Least.
+        min: f64,
+        /// Greatest.
+        max: f64,
+    },
+    /// Text.
+    Text,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// A file, relative to the folder of the spec.
+    Path,
+}
+
+/// The value of a parameter, checked against its [`ParameterType`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// For [`ParameterType::Bool`].
+    Bool(bool),
+    /// For [`ParameterType::Integer`].
+    Integer(i64),
+    /// For [`ParameterType::Number`].
+    Number(f64),
+    /// For [`ParameterType::Numbers`].
+    Numbers(Vec<f64>),
+    /// For [`ParameterType::Text`], [`ParameterType::Choice`] and [`ParameterType::Path`].
+    Text(String),
+}
+
+/// A parameter of a kind.
+#[derive(Debug, PartialEq)]
+pub struct Parameter {
+    /// Key in the spec, unit last.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Unit, or empty.
+    pub unit: &'static str,
+    /// Type and limits.
+    pub ty: ParameterType,
+    /// Default, written as in the spec; `None` means that the spec must give it.
+    pub default: Option<&'static str>,
+}
+
+/// Figures that a node shows of itself every cycle: `count` numbers, for view, report and CSV.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Name, unit last.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Unit, or empty.
+    pub unit: &'static str,
+    /// How many numbers.
+    pub count: usize,
+    /// Not empty: the number is an index into these words (a state).
+    pub labels: &'static [&'static str],
+}
+
+/// A kind of cyclic node.
+#[derive(Debug, PartialEq)]
+pub struct Kind {
+    /// Name as it stands in the spec after `kind:`.
+    pub name: &'static str,
+    /// What it does: first a sentence, then whatever a user must know.
+    pub doc: &'static str,
+    /// Ports, by the index that the node's code uses.
+    pub ports: &'static [Port],
+    /// Parameters, by name.
+    pub parameters: &'static [Parameter],
+    /// Signals, by the index that the node's code uses.
+    pub signals: &'static [Signal],
+}

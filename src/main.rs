@@ -1,0 +1,2 @@
+//! Sinew.
+fn main() {}
