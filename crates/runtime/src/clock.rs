@@ -1,0 +1,127 @@
+//! Time: the monotonic clock for when, the time stamp counter for how long.
+//!
+//! A cycle reads the monotonic clock once and the counter at every node: on x86-64 the counter costs
+//! a few nanoseconds, `clock_gettime` several times that. The counter is used only where the kernel
+//! says that it runs at a constant rate.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::sys;
+
+/// How long [`Clock::calibrate`] takes. Both clocks are read to about 50 ns, so the rate is right to
+/// about 10 ppm: 10 ns in a cycle of 1 ms.
+pub const CALIBRATION: Duration = Duration::from_millis(5);
+
+/// The monotonic clock, ns.
+#[inline]
+pub fn now_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// Turns counter ticks into nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    ns_per_tick: f64,
+}
+
+impl Clock {
+    /// The rate of the counter, measured against the monotonic clock; takes [`CALIBRATION`].
+    /// Where the counter is not to be trusted, the monotonic clock stands in for it.
+    pub fn calibrate() -> Clock {
+        if !counter_is_constant() {
+            return Clock::from_rate(0.0);
+        }
+        let (ticks, ns) = both();
+        std::thread::sleep(CALIBRATION);
+        let (ticks_after, ns_after) = both();
+        let ticks = ticks_after.wrapping_sub(ticks);
+        Clock::from_rate(if ticks == 0 { 0.0 } else { (ns_after - ns) as f64 / ticks as f64 })
+    }
+
+    /// The clock that another process calibrated.
+    pub fn from_rate(ns_per_tick: f64) -> Clock {
+        Clock { ns_per_tick }
+    }
+
+    /// Nanoseconds per tick; 0 if the monotonic clock stands in for the counter.
+    pub fn rate(self) -> f64 {
+        self.ns_per_tick
+    }
+
+    /// Ticks now; of use only as a difference.
+    #[inline(always)]
+    pub fn ticks(self) -> u64 {
+        if self.ns_per_tick > 0.0 { sys::ticks() } else { now_ns() }
+    }
+
+    /// A difference of ticks in nanoseconds.
+    #[inline]
+    pub fn ns(self, ticks: u64) -> u64 {
+        if self.ns_per_tick > 0.0 { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
+    }
+}
+
+/// Sleeps until the monotonic clock shows `until_ns`; returns at once if that is past.
+pub fn sleep_until(until_ns: u64) {
+    let until = timespec(until_ns);
+    // A signal ends the sleep early; then the rest is slept.
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
+}
+
+/// `ns` since the clock's start as the kernel wants it.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    let tv_sec = i64::try_from(ns / 1_000_000_000).expect("64 bits of ns are less of s");
+    Timespec { tv_sec, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+fn ns(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Counter and clock at the same moment: of several tries the one with the least time between.
+fn both() -> (u64, u64) {
+    let read = || {
+        let before = now_ns();
+        let ticks = sys::ticks();
+        let after = now_ns();
+        (after - before, ticks, before + (after - before) / 2)
+    };
+    let (_, ticks, ns) = (0..16).map(|_| read()).min().expect("sixteen tries");
+    (ticks, ns)
+}
+
+fn counter_is_constant() -> bool {
+    if cfg!(target_arch = "aarch64") {
+        return true;
+    }
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
+    cfg!(target_arch = "x86_64") && has("constant_tsc") && has("nonstop_tsc")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_agrees_with_the_monotonic_clock() {
+        let clock = Clock::calibrate();
+        let (ticks, start) = (clock.ticks(), now_ns());
+        sleep_until(start + 20_000_000);
+        let (by_ticks, by_clock) = (clock.ns(clock.ticks() - ticks), now_ns() - start);
+        // Whatever the scheduler did, both clocks saw it, to within a preemption between the reads.
+        let ratio = by_ticks as f64 / by_clock as f64;
+        assert!((0.5..2.0).contains(&ratio), "{by_ticks} ns by ticks, {by_clock} ns by the clock");
+    }
+
+    #[test]
+    fn without_a_counter_the_clock_stands_in() {
+        let clock = Clock::from_rate(0.0);
+        assert_eq!(clock.ns(1234), 1234);
+        assert!(clock.ticks() <= now_ns());
+    }
+}

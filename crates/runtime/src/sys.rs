@@ -1,0 +1,434 @@
+//! The only unsafe code of this crate: mapped memory, the time stamp counter, scheduling classes,
+//! robust mutexes between processes, and descriptors that outlive an exec.
+
+#![expect(unsafe_code, reason = "this is the place that DESIGN lists for it")]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+/// Bytes that several threads or processes may map. Clones share the mapping.
+#[derive(Clone, Debug)]
+pub struct Region(Arc<Mapping>);
+
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    file: Option<OwnedFd>,
+}
+
+// SAFETY: the mapping is only an address range; every access goes through atomics, or through
+// copies whose users are kept apart by the algorithms of sinew-link or by a mutex.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and len are what mmap gave; the last handle is gone, so nobody reads it now.
+        // It cannot fail for a range that was mapped, and there is nothing to do if it does.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+impl Region {
+    /// Zeroed memory of this process only.
+    ///
+    /// # Errors
+    /// What mmap says.
+    pub fn anonymous(len: usize) -> io::Result<Region> {
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), len, prot, flags) }?;
+        Ok(Region::own(base.cast(), len, None))
+    }
+
+    /// Zeroed memory behind a descriptor, sealed so that nobody can resize it.
+    ///
+    /// # Errors
+    /// What memfd_create, ftruncate, fcntl or mmap say.
+    pub fn shared(name: &str, len: usize) -> io::Result<Region> {
+        let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, len as u64)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Region::map(file)
+    }
+
+    /// Maps what another process shares.
+    ///
+    /// # Errors
+    /// If it may still shrink (an access past its end would kill this process), is empty, or cannot
+    /// be mapped.
+    pub fn map(file: OwnedFd) -> io::Result<Region> {
+        if !rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {
+            return Err(io::Error::other("the region is not sealed against shrinking"));
+        }
+        let len = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
+        if len == 0 {
+            return Err(io::Error::other("the region is empty"));
+        }
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, &file, 0) }?;
+        Ok(Region::own(base.cast(), len, Some(file)))
+    }
+
+    fn own(base: *mut u8, len: usize, file: Option<OwnedFd>) -> Region {
+        let base = NonNull::new(base).expect("mmap gives no null pointer");
+        Region(Arc::new(Mapping { base, len, file }))
+    }
+
+    /// Length in bytes.
+    pub fn size(&self) -> usize {
+        self.0.len
+    }
+
+    /// The descriptor behind it, if it has one.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.0.file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The region as words, for those who share nothing but words.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: mapped, aligned to a page, alive as long as self; atomics may be shared.
+        unsafe { std::slice::from_raw_parts(self.0.base.as_ptr().cast(), self.0.len / 4) }
+    }
+
+    /// Copies bytes out. Whoever else may write them must be kept away by a lock; if a hostile peer
+    /// breaks the lock, the copy holds arbitrary bytes.
+    ///
+    /// # Panics
+    /// If the range does not lie in the region.
+    pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
+        assert!(offset.checked_add(into.len()).is_some_and(|end| end <= self.0.len));
+        // SAFETY: in bounds by the line above; `into` is ours alone, so they do not overlap.
+        unsafe {
+            ptr::copy_nonoverlapping(self.0.base.as_ptr().add(offset), into.as_mut_ptr(), into.len())
+        }
+    }
+
+    /// Copies bytes in; as for [`Region::copy_out`].
+    ///
+    /// # Panics
+    /// If the range does not lie in the region.
+    pub fn copy_in(&self, offset: usize, from: &[u8]) {
+        assert!(offset.checked_add(from.len()).is_some_and(|end| end <= self.0.len));
+        // SAFETY: in bounds by the line above; `from` is not in the region, so they do not overlap.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr(), self.0.base.as_ptr().add(offset), from.len())
+        }
+    }
+}
+
+// SAFETY: base and len stay as they are while any clone lives; a page is aligned to 4096.
+unsafe impl sinew_link::Memory for Region {
+    fn base(&self) -> NonNull<u8> {
+        self.0.base
+    }
+
+    fn len(&self) -> usize {
+        self.0.len
+    }
+}
+
+/// The CPU's time stamp counter; 0 where the architecture has none that user code may read.
+#[inline(always)]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 CPU has the instruction; it reads a counter and touches no memory.
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: the virtual counter is readable by user code on Linux; no memory is touched.
+        unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        0
+    }
+}
+
+/// Puts the calling thread into SCHED_FIFO.
+///
+/// # Errors
+/// What sched_setscheduler says; EPERM without CAP_SYS_NICE or an rtprio limit.
+pub fn set_fifo(priority: u8) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: i32::from(priority) };
+    // SAFETY: 0 is the calling thread; the parameter outlives the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The scheduling policy (SCHED_*) and realtime priority that the calling thread has.
+///
+/// # Errors
+/// What sched_getscheduler or sched_getparam say.
+pub fn scheduling() -> io::Result<(i32, i32)> {
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    // SAFETY: as above; the parameter outlives the call.
+    if policy < 0 || unsafe { libc::sched_getparam(0, &mut parameter) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((policy, parameter.sched_priority))
+}
+
+/// Keeps these descriptors open in the program that `command` starts.
+pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
+    let keep = move || {
+        for &descriptor in &descriptors {
+            // SAFETY: fcntl on a number is harmless whatever it names, and async-signal-safe.
+            if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure calls fcntl only, which is async-signal-safe; its
+    // vector was made before the fork.
+    unsafe { command.pre_exec(keep) };
+}
+
+/// Takes a descriptor that the parent left open for us.
+///
+/// # Errors
+/// If nothing is open under this number.
+pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the borrowed descriptor lives for this call only; a number that names nothing gives
+    // EBADF. The copy is owned by nobody else.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let copy = rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?;
+    // SAFETY: close on a number that we were told is ours; the copy stays.
+    unsafe { libc::close(descriptor) };
+    Ok(copy)
+}
+
+/// Lets the kernel's default action for SIGPIPE end this process: for a reader that went away.
+pub fn die_of_broken_pipe() {
+    // SAFETY: SIG_DFL is a valid disposition and no handler of ours is replaced.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+unsafe extern "C" {
+    // glibc 2.30 and musl 1.2 have it; the libc crate does not declare it for every target.
+    fn pthread_mutex_clocklock(
+        mutex: *mut libc::pthread_mutex_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
+}
+
+/// A robust process-shared mutex with a condition variable, at the start of a region.
+#[derive(Debug)]
+pub struct SharedMutex {
+    region: Region,
+}
+
+#[repr(C)]
+struct MutexWords {
+    mutex: libc::pthread_mutex_t,
+    condition: libc::pthread_cond_t,
+}
+
+/// Bytes that a [`SharedMutex`] takes at the start of its region.
+pub const SHARED_MUTEX_LEN: usize = size_of::<MutexWords>().next_multiple_of(128);
+
+/// How a lock was got, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// As it should be.
+    Clean,
+    /// The previous owner died with it; what the lock guards may be half written.
+    OwnerDied,
+    /// Not within the time.
+    TimedOut,
+    /// The bytes are no mutex (any more).
+    Broken,
+}
+
+impl SharedMutex {
+    /// Makes mutex and condition variable in `region`, which nobody else uses yet.
+    ///
+    /// # Errors
+    /// What the pthread functions say.
+    ///
+    /// # Panics
+    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
+    pub fn create(region: &Region) -> io::Result<()> {
+        assert!(region.size() >= SHARED_MUTEX_LEN);
+        let words: *mut MutexWords = region.0.base.as_ptr().cast();
+        let mut mutex = MaybeUninit::uninit();
+        let mut condition = MaybeUninit::uninit();
+        // SAFETY: the attributes are initialised before use and destroyed after it; the words lie in
+        // the region (asserted), aligned to a page, and no other user exists yet.
+        unsafe {
+            check(libc::pthread_mutexattr_init(mutex.as_mut_ptr()))?;
+            check(libc::pthread_mutexattr_setpshared(mutex.as_mut_ptr(), 1))?;
+            let robust = libc::PTHREAD_MUTEX_ROBUST;
+            check(libc::pthread_mutexattr_setrobust(mutex.as_mut_ptr(), robust))?;
+            check(libc::pthread_mutex_init(&raw mut (*words).mutex, mutex.as_ptr()))?;
+            libc::pthread_mutexattr_destroy(mutex.as_mut_ptr());
+            check(libc::pthread_condattr_init(condition.as_mut_ptr()))?;
+            check(libc::pthread_condattr_setpshared(condition.as_mut_ptr(), 1))?;
+            let clock = libc::CLOCK_MONOTONIC;
+            check(libc::pthread_condattr_setclock(condition.as_mut_ptr(), clock))?;
+            check(libc::pthread_cond_init(&raw mut (*words).condition, condition.as_ptr()))?;
+            libc::pthread_condattr_destroy(condition.as_mut_ptr());
+        }
+        Ok(())
+    }
+
+    /// The mutex that [`SharedMutex::create`] made in `region`.
+    ///
+    /// # Panics
+    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
+    pub fn attach(region: Region) -> SharedMutex {
+        assert!(region.size() >= SHARED_MUTEX_LEN);
+        SharedMutex { region }
+    }
+
+    fn words(&self) -> *mut MutexWords {
+        self.region.0.base.as_ptr().cast()
+    }
+
+    /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and `OwnerDied`
+    /// the caller must [`SharedMutex::unlock`].
+    pub fn lock(&self, until_ns: u64) -> Locked {
+        let until = timespec(until_ns);
+        // SAFETY: the words lie in the region (asserted at attach) and were made by create. A peer
+        // that overwrites them can make the call fail or time out; `sync: mutex` trusts its peer not
+        // to forge glibc's robust list, and the docs of the option say so.
+        let code = unsafe {
+            pthread_mutex_clocklock(
+                &raw mut (*self.words()).mutex,
+                libc::CLOCK_MONOTONIC,
+                &raw const until,
+            )
+        };
+        self.locked(code)
+    }
+
+    /// Gives the lock away, waits for a notification, takes it again. To be called with the lock
+    /// held; holds it afterwards, unless the answer is `Broken`. `TimedOut` holds it too.
+    pub fn wait(&self, until_ns: u64) -> Locked {
+        let until = timespec(until_ns);
+        // SAFETY: as in lock; the caller holds the mutex.
+        let code = unsafe {
+            libc::pthread_cond_timedwait(
+                &raw mut (*self.words()).condition,
+                &raw mut (*self.words()).mutex,
+                &raw const until,
+            )
+        };
+        self.locked(code)
+    }
+
+    fn locked(&self, code: libc::c_int) -> Locked {
+        match code {
+            0 => Locked::Clean,
+            libc::ETIMEDOUT => Locked::TimedOut,
+            // SAFETY: EOWNERDEAD means that we hold the mutex now and may declare it consistent.
+            libc::EOWNERDEAD => match unsafe {
+                libc::pthread_mutex_consistent(&raw mut (*self.words()).mutex)
+            } {
+                0 => Locked::OwnerDied,
+                _ => Locked::Broken,
+            },
+            _ => Locked::Broken,
+        }
+    }
+
+    /// Unlocks; only for who holds the lock.
+    pub fn unlock(&self) {
+        // SAFETY: as in lock. If the caller does not hold it, a robust mutex answers EPERM.
+        unsafe { libc::pthread_mutex_unlock(&raw mut (*self.words()).mutex) };
+    }
+
+    /// Wakes all who wait.
+    pub fn notify(&self) {
+        // SAFETY: as in lock.
+        unsafe { libc::pthread_cond_broadcast(&raw mut (*self.words()).condition) };
+    }
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    // A deadline past the end of time_t is as good as none.
+    let seconds = libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX);
+    libc::timespec { tv_sec: seconds, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+}
+
+fn check(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// The numbers of descriptors, for [`keep_open`].
+pub fn numbers<'a>(descriptors: impl IntoIterator<Item = &'a OwnedFd>) -> Vec<RawFd> {
+    descriptors.into_iter().map(AsRawFd::as_raw_fd).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_shared_region_is_the_same_memory_under_both_mappings() {
+        let one = Region::shared("test", 8192).expect("memfd");
+        let copy = one.file().expect("a descriptor").try_clone_to_owned().expect("dup");
+        let two = Region::map(copy).expect("mmap");
+        one.words()[7].store(0xfeed, Ordering::Relaxed);
+        assert_eq!(two.words()[7].load(Ordering::Relaxed), 0xfeed);
+        assert_eq!((two.size(), two.words().len()), (8192, 2048));
+    }
+
+    #[test]
+    fn a_region_that_may_shrink_is_refused() {
+        let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("fd");
+        ftruncate(&file, 4096).expect("ftruncate");
+        let error = Region::map(file).expect_err("it is not sealed");
+        assert!(error.to_string().contains("not sealed"), "{error}");
+    }
+
+    #[test]
+    fn a_mutex_tells_that_its_owner_died() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        SharedMutex::create(&region).expect("mutex");
+        let other = SharedMutex::attach(region.clone());
+        std::thread::spawn(move || assert_eq!(other.lock(u64::MAX), Locked::Clean))
+            .join()
+            .expect("the thread ends with the lock held");
+        let mutex = SharedMutex::attach(region);
+        assert_eq!(mutex.lock(u64::MAX), Locked::OwnerDied);
+        mutex.unlock();
+        assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+        assert_eq!(mutex.wait(0), Locked::TimedOut);
+        mutex.unlock();
+    }
+
+    #[test]
+    fn bytes_that_are_no_mutex_do_not_hang() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        for word in region.words() {
+            word.store(u32::MAX, Ordering::Relaxed);
+        }
+        let mutex = SharedMutex::attach(region);
+        let soon = crate::clock::now_ns() + 1_000_000;
+        assert_ne!(mutex.lock(soon), Locked::Clean);
+    }
+}
