@@ -1,4 +1,86 @@
 //! From YAML to a checked graph to a plan. Pure: no IO, no threads, no clock.
+//!
+//! [`compile`] is the whole of it: text -> tree ([`yaml`]) -> what the user wrote ([`draft`]) ->
+//! joined links ([`join`]) -> homes and releases ([`place`]) -> [`plan::Plan`] ([`assemble`]).
+//! All steps report into one list, so that a user sees every error of a spec at once.
 
+mod assemble;
 pub mod catalogue;
+pub mod diagnostic;
+mod draft;
+mod fields;
+mod join;
+pub mod keys;
+mod nearest;
+mod order;
+mod place;
 pub mod plan;
+mod value;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, render};
+pub use value::{duration_text, expected};
+pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX};
+
+use assemble::Graph;
+use catalogue::Kind;
+use diagnostic::{Lines, Report, Span};
+use plan::{Machine, Plan};
+
+/// A spec and what the command line changes in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The file as the user named it; shown in diagnostics, not opened.
+    pub file: &'a str,
+    /// Its text.
+    pub text: &'a str,
+    /// `node.parameter` and the YAML value that takes the place of the spec's.
+    pub overrides: &'a [(String, String)],
+}
+
+/// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
+///
+/// # Errors
+/// Everything that is wrong with the spec, in the order of the text (at most
+/// [`diagnostic::DIAGNOSTICS_MAX`]).
+///
+/// # Panics
+/// If a kind of the catalogue has a default that its own parameter refuses.
+pub fn compile(
+    source: &Source<'_>,
+    catalogue: &[&'static Kind],
+    machine: &Machine,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let mut report = Report::default();
+    let plan = build(source, catalogue, machine, &mut report);
+    match plan {
+        Some(plan) if report.is_empty() => Ok(plan),
+        _ => Err(report.diagnostics(source)),
+    }
+}
+
+fn build(
+    source: &Source<'_>,
+    catalogue: &[&'static Kind],
+    machine: &Machine,
+    report: &mut Report,
+) -> Option<Plan> {
+    if source.text.len() > TEXT_LEN_MAX {
+        let message = format!("the spec has {} bytes", source.text.len());
+        let help = format!("at most {TEXT_LEN_MAX}; split the graph");
+        report.error(Span { source: 0, start: 0, len: 1 }, message, help);
+        return None;
+    }
+    let mut root = yaml::parse(source.text, 0, report)?;
+    draft::set(&mut root, source.overrides, report);
+    let draft = draft::read(&root, catalogue, report)?;
+    let lines = Lines::new(source.text);
+    let names = join::names(&draft, &lines, report);
+    let (joined, joined_all) = join::join(&draft, &names, &lines, report);
+    let order = join::order(&draft, &joined, report);
+    let homes = place::homes(&draft, &names, report);
+    assemble::check_options(&joined, &homes, report);
+    place::check_cpus(&draft, machine, report);
+    let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
+    assemble::plan(&Graph { draft: &draft, joined, homes, order }, machine, &lines, report)
+}

@@ -166,7 +166,7 @@ option_enum! {
         SharedMemory = "shared_memory",
         /// A pipe.
         Pipe = "pipe",
-        /// A Unix socket that keeps message boundaries (SOCK_SEQPACKET).
+        /// A Unix stream socket.
         Unix = "unix",
         /// A TCP connection over loopback.
         Tcp = "tcp",

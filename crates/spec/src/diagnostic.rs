@@ -1,0 +1,182 @@
+//! What is wrong with a spec, where, and what to write instead.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use serde_json::{Value as Json, json};
+
+use crate::Source;
+
+/// Most diagnostics of one spec; past it the rest is only counted, so that a hostile spec cannot
+/// make us search names without end.
+pub const DIAGNOSTICS_MAX: usize = 200;
+
+/// One error in a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file as the user named it, or the option that holds the error.
+    pub file: String,
+    /// Line from 1; 0 if the error stands in no line of the file.
+    pub line: usize,
+    /// Column from 1, in characters; 0 like `line`.
+    pub column: usize,
+    /// Length in characters, at least 1; it does not go past the end of the line.
+    pub length: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl std::fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Diagnostic { file, line, column, message, help, .. } = self;
+        match line {
+            0 => write!(f, "{file}: error: {message}; help: {help}"),
+            _ => write!(f, "{file}:{line}:{column}: error: {message}; help: {help}"),
+        }
+    }
+}
+
+impl Diagnostic {
+    /// The same as a JSON object.
+    pub fn to_json(&self) -> Json {
+        json!({
+            "file": self.file, "line": self.line, "column": self.column, "length": self.length,
+            "message": self.message, "help": self.help,
+        })
+    }
+}
+
+/// The diagnostics with the lines they speak of, as rustc shows them. `text` is the spec.
+pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        let title = Level::ERROR.primary_title(&diagnostic.message);
+        let help = Level::HELP.message(&diagnostic.help);
+        let line = diagnostic.line.checked_sub(1).and_then(|at| lines.get(at));
+        let Some(line) = line.map(|line| line.trim_end_matches('\r')) else {
+            let group = title.element(Level::NOTE.message(format!("in {}", diagnostic.file)));
+            out += &renderer.render(&[group.element(help)]);
+            out += "\n\n";
+            continue;
+        };
+        let byte = |column| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+        let start = byte(diagnostic.column - 1);
+        let end = byte(diagnostic.column - 1 + diagnostic.length);
+        let snippet = Snippet::source(line)
+            .path(&diagnostic.file)
+            .line_start(diagnostic.line)
+            .annotation(AnnotationKind::Primary.span(start..end));
+        out += &renderer.render(&[title.element(snippet).element(help)]);
+        out += "\n\n";
+    }
+    out
+}
+
+/// A place in one of the texts of a [`Source`]: 0 is the spec, n its n-th override.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) source: u32,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+struct Problem {
+    span: Span,
+    message: String,
+    help: String,
+}
+
+/// Collects problems.
+#[derive(Default)]
+pub(crate) struct Report {
+    problems: Vec<Problem>,
+    left_out: usize,
+}
+
+impl Report {
+    /// Adds a problem.
+    pub(crate) fn error(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        if self.is_full() {
+            self.left_out += 1;
+            return;
+        }
+        self.problems.push(Problem { span, message: message.into(), help: help.into() });
+    }
+
+    /// Whether more problems are only counted; then no search for a help is worth its time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() == DIAGNOSTICS_MAX
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// All of them, in the order of the text.
+    pub(crate) fn diagnostics(mut self, source: &Source<'_>) -> Vec<Diagnostic> {
+        self.problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
+        let lines = Lines::new(source.text);
+        let mut all: Vec<Diagnostic> =
+            self.problems.into_iter().map(|problem| problem.place(source, &lines)).collect();
+        if self.left_out > 0 {
+            all.push(Diagnostic {
+                file: source.file.to_owned(),
+                line: 0,
+                column: 0,
+                length: 1,
+                message: format!("{} more errors are not shown", self.left_out),
+                help: "correct the ones above first".to_owned(),
+            });
+        }
+        all
+    }
+}
+
+impl Problem {
+    fn place(self, source: &Source<'_>, lines: &Lines) -> Diagnostic {
+        let Problem { span, message, help } = self;
+        if let Some(at) = span.source.checked_sub(1) {
+            let (name, value) = &source.overrides[at as usize];
+            let file = format!("--set {name}={value}");
+            return Diagnostic { file, line: 0, column: 0, length: 1, message, help };
+        }
+        let start = source.text.floor_char_boundary(span.start as usize);
+        let line = lines.line(start);
+        let line_start = lines.starts[line - 1];
+        let rest = source.text[start..].lines().next().unwrap_or_default();
+        let marked = &rest[..rest.floor_char_boundary(span.len as usize)];
+        Diagnostic {
+            file: source.file.to_owned(),
+            line,
+            column: source.text[line_start..start].chars().count() + 1,
+            length: marked.chars().count().max(1),
+            message,
+            help,
+        }
+    }
+}
+
+/// Where the lines of a text begin.
+pub(crate) struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub(crate) fn new(text: &str) -> Lines {
+        let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        Lines { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// Line of the byte at `offset`, from 1.
+    pub(crate) fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&start| start <= offset)
+    }
+}

@@ -1,0 +1,423 @@
+//! The spec as the user wrote it, read by the tables of keys and by the kinds of its nodes. Names
+//! of other nodes and domains are still only names here.
+
+use std::collections::HashMap;
+
+use crate::catalogue::{Direction, Kind, Parameter, Value};
+use crate::diagnostic::{Report, Span};
+use crate::fields::{Fields, Named, is_name, list};
+use crate::keys::{self, NODES_MAX, Policy, Trigger};
+use crate::nearest::suggest;
+use crate::plan::{Actuator, Delivery, Full, Overrun, Sync, Transport, Wait};
+use crate::value::{duration_text, parameter, scalar};
+use crate::yaml::{Data, Entry, Item, parse};
+
+/// The whole spec.
+pub(crate) struct Draft<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) domains: Vec<Domain<'a>>,
+    pub(crate) nodes: Vec<Node<'a>>,
+}
+
+/// A domain.
+pub(crate) struct Domain<'a> {
+    pub(crate) name: Named<'a>,
+    pub(crate) trigger: Trigger,
+    pub(crate) period_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
+    pub(crate) deadline_at: Span,
+    pub(crate) priority: u8,
+    pub(crate) overrun: Overrun,
+    /// `None`: all nodes fused on one thread.
+    pub(crate) threads: Option<Vec<Thread<'a>>>,
+}
+
+/// A row of `threads`.
+pub(crate) struct Thread<'a> {
+    pub(crate) span: Span,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) cpu_at: Span,
+    pub(crate) nodes: Vec<Named<'a>>,
+    pub(crate) trigger: Option<Trigger>,
+}
+
+/// A node.
+pub(crate) struct Node<'a> {
+    pub(crate) name: Named<'a>,
+    /// `None` if its kind is unknown; that is reported already.
+    pub(crate) kind: Option<&'static Kind>,
+    pub(crate) domain: Option<Named<'a>>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) actuators: Vec<Actuator>,
+    pub(crate) links: Vec<Link<'a>>,
+    /// Where the node begins.
+    pub(crate) span: Span,
+}
+
+/// A link, as it stands at its writer.
+pub(crate) struct Link<'a> {
+    /// Output port of the writer; `None` if that is not known.
+    pub(crate) from: Option<usize>,
+    pub(crate) node: Named<'a>,
+    pub(crate) port: Named<'a>,
+    pub(crate) transport: Option<Transport>,
+    pub(crate) sync: Sync,
+    pub(crate) delivery: Delivery,
+    pub(crate) wait: Wait,
+    pub(crate) capacity: u32,
+    pub(crate) full: Full,
+    pub(crate) delay: bool,
+    /// What was written, for the places of options.
+    pub(crate) fields: Fields<'a>,
+}
+
+/// Puts the values of `--set node.key=value` into the tree.
+pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut Report) {
+    for (at, (path, text)) in overrides.iter().enumerate() {
+        let source = at as u32 + 1;
+        let span = Span { source, start: 0, len: 1 };
+        let Some(value) = parse(text, source, report) else { continue };
+        let Some((node, key)) = path.split_once('.') else {
+            report.error(
+                span,
+                format!("'{path}' names no parameter"),
+                "write node.parameter=value",
+            );
+            continue;
+        };
+        let names: Vec<String> = nodes_mut(root).filter_map(|item| name_of(item)).collect();
+        let Some(found) = names.iter().position(|name| name == node) else {
+            let help = suggest(node, names.iter().map(String::as_str));
+            report.error(span, format!("there is no node '{node}'"), help);
+            continue;
+        };
+        let Some(Data::Map(entries)) = nodes_mut(root)
+            .filter(|item| name_of(item).is_some())
+            .nth(found)
+            .map(|item| &mut item.data)
+        else {
+            continue;
+        };
+        match entries.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => entry.value = value,
+            None => entries.push(Entry { key: key.to_owned(), span, value }),
+        }
+    }
+}
+
+fn nodes_mut(root: &mut Item) -> impl Iterator<Item = &mut Item> {
+    let entries =
+        if let Data::Map(entries) = &mut root.data { entries.as_mut_slice() } else { &mut [] };
+    let nodes = entries.iter_mut().filter(|entry| entry.key == "nodes");
+    nodes.flat_map(|entry| {
+        if let Data::List(items) = &mut entry.value.data { items.as_mut_slice() } else { &mut [] }
+    })
+}
+
+fn name_of(node: &Item) -> Option<String> {
+    let fields = Fields::peek(node, &keys::NODE);
+    let name = fields.get("name").or_else(|| fields.get("kind"))?;
+    if let Data::Scalar { text, .. } = &name.data { Some(text.clone()) } else { None }
+}
+
+/// Reads the tree. `None` if it is no graph of this release at all.
+pub(crate) fn read<'a>(
+    root: &'a Item,
+    catalogue: &[&'static Kind],
+    report: &mut Report,
+) -> Option<Draft<'a>> {
+    if let Data::List(_) = root.data {
+        report.error(
+            root.span,
+            "a bare list of nodes is one service domain, and services are not supported yet",
+            "put the nodes under 'nodes:' and give the graph 'domains: {control: {realtime: \
+             {period: 1ms}}}'",
+        );
+        return None;
+    }
+    let fields = Fields::new(root, &keys::GRAPH, &[], root.span, report);
+    let name = fields.name("name", report).map_or("graph", |named| named.text);
+    let domains = fields.map("domains", report).iter();
+    let domains: Vec<Domain<'a>> = domains.filter_map(|entry| domain(entry, report)).collect();
+    let items = fields.list("nodes", report);
+    if let Some(item) = items.get(NODES_MAX) {
+        let message = format!("{} nodes in one graph", items.len());
+        report.error(item.span, message, format!("at most {NODES_MAX}; split the graph"));
+        return None;
+    }
+    if items.is_empty()
+        && fields.get("nodes").is_some_and(|item| matches!(item.data, Data::List(_)))
+    {
+        report.error(fields.at("nodes"), "the graph has no nodes", "add '- kind: ...' to it");
+    }
+    let kinds: HashMap<&str, &'static Kind> =
+        catalogue.iter().map(|kind| (kind.name, *kind)).collect();
+    let nodes = items.iter().filter_map(|item| node(item, catalogue, &kinds, report)).collect();
+    Some(Draft { name, domains, nodes })
+}
+
+fn domain<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
+    let name = Named { text: &entry.key, span: entry.span };
+    is_name(name, "a domain's name", report);
+    if let Data::Map(entries) = &entry.value.data
+        && let Some(restart) = entries.iter().find(|entry| entry.key == "restart")
+    {
+        let message =
+            format!("domain '{}' is a service, and services are not supported yet", name.text);
+        report.error(
+            restart.span,
+            message,
+            "write 'realtime: {period: 1ms}' in place of 'restart'",
+        );
+        return None;
+    }
+    let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
+    let realtime = fields.entry("realtime")?;
+    let rows = fields.list("threads", report).iter();
+    let threads: Vec<Thread<'a>> = rows.map(|item| thread(item, report)).collect();
+    let written = fields.get("threads").is_some();
+    let fields = Fields::new(&realtime.value, &keys::REALTIME, &[], realtime.span, report);
+    let trigger = fields.word("trigger", Trigger::ALL, report).unwrap_or(Trigger::Timer);
+    let period_ns = fields.duration_ns("period", report);
+    let deadline_ns = fields.duration_ns("deadline", report);
+    match (trigger, fields.get("period")) {
+        (Trigger::Timer, None) => {
+            let message = format!("domain '{}' lacks 'period'", name.text);
+            report.error(fields.span, message, "add 'period: 1ms', or 'trigger: input'");
+        }
+        (Trigger::Input, Some(item)) => {
+            let message = "a domain with trigger: input has no period of its own";
+            report.error(item.span, message, "remove 'period'; it is that of who releases it");
+        }
+        _ => {}
+    }
+    if let (Some(period_ns), Some(deadline_ns)) = (period_ns, deadline_ns)
+        && deadline_ns > period_ns
+    {
+        late(fields.at("deadline"), deadline_ns, period_ns, report);
+    }
+    Some(Domain {
+        name,
+        trigger,
+        period_ns,
+        deadline_ns,
+        deadline_at: fields.at("deadline"),
+        priority: fields.integer("priority", report).unwrap_or(80) as u8,
+        overrun: overrun(&fields, report),
+        threads: written.then_some(threads),
+    })
+}
+
+/// Reports a deadline that is later than the period.
+pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &mut Report) {
+    let (deadline, period) = (duration_text(deadline_ns), duration_text(period_ns));
+    let message = format!("deadline {deadline} is later than the period {period}");
+    report.error(at, message, format!("write {period} or less, or raise the period"));
+}
+
+fn overrun(realtime: &Fields<'_>, report: &mut Report) -> Overrun {
+    let empty = Item { span: realtime.span, data: Data::Map(Vec::new()) };
+    let item = realtime.get("overrun").unwrap_or(&empty);
+    let fields = Fields::new(item, &keys::OVERRUN, &[], item.span, report);
+    let policy = fields.word("policy", Policy::ALL, report).unwrap_or(Policy::Stop);
+    let consecutive_max = fields.integer("consecutive_max", report).unwrap_or(0) as u32;
+    match (policy, fields.entry("consecutive_max")) {
+        (Policy::Stop, _) => Overrun::Stop { consecutive_max },
+        (Policy::Count, None) => Overrun::Count,
+        (Policy::Count, Some(entry)) => {
+            let message = "'consecutive_max' has no meaning with policy: count";
+            report.error(entry.span, message, "remove it, or write policy: stop");
+            Overrun::Count
+        }
+    }
+}
+
+fn thread<'a>(item: &'a Item, report: &mut Report) -> Thread<'a> {
+    let fields = Fields::new(item, &keys::THREAD, &[], item.span, report);
+    let names = fields.list("nodes", report).iter();
+    let given = fields.get("trigger").is_some();
+    Thread {
+        span: item.span,
+        cpu: fields.integer("cpu", report).map(|cpu| cpu as u32),
+        cpu_at: fields.at("cpu"),
+        nodes: names
+            .filter_map(|item| {
+                scalar(item, "nodes", report).map(|text| Named { text, span: item.span })
+            })
+            .collect(),
+        trigger: given.then(|| fields.word("trigger", Trigger::ALL, report)).flatten(),
+    }
+}
+
+fn node<'a>(
+    item: &'a Item,
+    catalogue: &[&'static Kind],
+    kinds: &HashMap<&str, &'static Kind>,
+    report: &mut Report,
+) -> Option<Node<'a>> {
+    let named = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
+    let kind = named.and_then(|named| kinds.get(named.text).copied());
+    let at = named.map_or(item.span, |named| named.span);
+    let fields = match kind {
+        Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
+        None => {
+            // Its keys may be parameters of the kind that was meant: only the kind is reported.
+            let fields = Fields::peek(item, &keys::NODE);
+            match named {
+                Some(Named { text, span }) if !report.is_full() => {
+                    let help = suggest(text, catalogue.iter().map(|kind| kind.name));
+                    report.error(span, format!("there is no kind of node '{text}'"), help);
+                }
+                Some(_) => {}
+                None => drop(Fields::new(item, &keys::NODE, &[], at, report)),
+            }
+            fields
+        }
+    };
+    let name = match fields.get("name") {
+        Some(_) => fields.name("name", report),
+        None => named,
+    }?;
+    Some(Node {
+        name,
+        kind,
+        domain: fields.reference("domain", report),
+        values: kind.map_or(Vec::new(), |kind| values(kind, &fields, name, report)),
+        actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
+        links: links(kind, &fields, name, report),
+        span: item.span,
+    })
+}
+
+fn values(
+    kind: &'static Kind,
+    fields: &Fields<'_>,
+    name: Named<'_>,
+    report: &mut Report,
+) -> Vec<Value> {
+    let mut values = Vec::with_capacity(kind.parameters.len());
+    for row in kind.parameters {
+        let value = match (fields.get(row.name), row.default) {
+            (Some(item), _) => parameter(row, item, report),
+            (None, Some(text)) => default_value(kind, row, text),
+            (None, None) => {
+                let message = format!("node '{}' lacks '{}'", name.text, row.name);
+                report.error(name.span, message, format!("add '{}:'. {}", row.name, row.doc));
+                None
+            }
+        };
+        values.extend(value);
+    }
+    values
+}
+
+/// A default of the catalogue, read as the spec would write it.
+fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Option<Value> {
+    let mut report = Report::default();
+    let item = parse(text, 0, &mut report).unwrap_or(Item {
+        // An empty default is an empty text.
+        span: Span::default(),
+        data: Data::Scalar { text: text.to_owned(), plain: false },
+    });
+    let value = parameter(row, &item, &mut Report::default());
+    assert!(value.is_some(), "bad default '{text}' of '{}' in kind {}", row.name, kind.name);
+    value
+}
+
+fn actuators(
+    kind: &'static Kind,
+    fields: &Fields<'_>,
+    name: Named<'_>,
+    report: &mut Report,
+) -> Vec<Actuator> {
+    let entries = fields.map("safe", report);
+    let is_actuator = |at: &usize| !kind.ports[*at].safe.is_empty();
+    let actuator_ports = || (0..kind.ports.len()).filter(is_actuator);
+    for entry in entries {
+        if !actuator_ports().any(|at| kind.ports[at].name == entry.key) {
+            let message = format!("'{}' is no actuator port of {}", entry.key, kind.name);
+            let help = suggest(&entry.key, actuator_ports().map(|at| kind.ports[at].name));
+            report.error(entry.span, message, help);
+        }
+    }
+    let mut actuators = Vec::new();
+    for port in actuator_ports() {
+        let Some(entry) = entries.iter().find(|entry| entry.key == kind.ports[port].name) else {
+            let port = &kind.ports[port];
+            let message = format!("actuator port '{}.{}' has no safe value", name.text, port.name);
+            let help = format!(
+                "add 'safe: {{{}: {{value: {}, after: 50}}}}'",
+                port.name, port.safe[0].name
+            );
+            report.error(name.span, message, help);
+            continue;
+        };
+        let fields = Fields::new(&entry.value, &keys::SAFE, &[], entry.span, report);
+        let offers = kind.ports[port].safe;
+        let safe = fields.reference("value", report).and_then(|value| {
+            let found = offers.iter().position(|offer| offer.name == value.text);
+            if found.is_none() {
+                let message = format!("port '{}' offers no safe value '{}'", entry.key, value.text);
+                let help = suggest(value.text, offers.iter().map(|offer| offer.name));
+                report.error(value.span, message, help);
+            }
+            found
+        });
+        if let (Some(safe), Some(after)) = (safe, fields.integer("after", report)) {
+            actuators.push(Actuator { port, safe, after: after as u32 });
+        }
+    }
+    actuators
+}
+
+fn links<'a>(
+    kind: Option<&'static Kind>,
+    fields: &Fields<'a>,
+    name: Named<'a>,
+    report: &mut Report,
+) -> Vec<Link<'a>> {
+    let mut links = Vec::new();
+    for entry in fields.map("ports", report) {
+        let from = kind.and_then(|kind| output(kind, entry, name, report));
+        for item in list(&entry.value, &entry.key, report) {
+            links.extend(link(from, item, report));
+        }
+    }
+    links
+}
+
+fn output(kind: &Kind, entry: &Entry, name: Named<'_>, report: &mut Report) -> Option<usize> {
+    let found = kind.ports.iter().position(|port| port.name == entry.key);
+    match found {
+        Some(at) if kind.ports[at].direction == Direction::Out => Some(at),
+        Some(_) => {
+            let message = format!("'{}' is an input port of '{}'", entry.key, name.text);
+            report.error(entry.span, message, "write the link at the node that writes to it");
+            None
+        }
+        None => {
+            let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
+            let message = format!("'{}' ({}) has no port '{}'", name.text, kind.name, entry.key);
+            report.error(entry.span, message, suggest(&entry.key, outputs.map(|port| port.name)));
+            None
+        }
+    }
+}
+
+fn link<'a>(from: Option<usize>, item: &'a Item, report: &mut Report) -> Option<Link<'a>> {
+    let fields = Fields::new(item, &keys::LINK, &[], item.span, report);
+    let given = fields.get("transport").is_some();
+    Some(Link {
+        from,
+        node: fields.reference("name", report)?,
+        port: fields.reference("port", report)?,
+        transport: given.then(|| fields.word("transport", Transport::ALL, report)).flatten(),
+        sync: fields.word("sync", Sync::ALL, report).unwrap_or(Sync::LockFree),
+        delivery: fields.word("delivery", Delivery::ALL, report).unwrap_or(Delivery::Queue),
+        wait: fields.word("wait", Wait::ALL, report).unwrap_or(Wait::Spin),
+        capacity: fields.power_of_two("capacity", report).unwrap_or(1),
+        full: fields.word("full", Full::ALL, report).unwrap_or(Full::Fault),
+        delay: fields.integer("delay", report) == Some(1),
+        fields,
+    })
+}

@@ -1,0 +1,262 @@
+//! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
+//! schema are made from these tables, so they cannot disagree.
+
+use crate::plan::{Delivery, Full, Sync, Transport, Wait};
+
+/// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
+pub const PERIOD_NS_MIN: u64 = 10_000;
+/// Longest period, ns: a stop must not take longer to be noticed.
+pub const PERIOD_NS_MAX: u64 = 10_000_000_000;
+/// Most messages in a link.
+pub const CAPACITY_MAX: u32 = 65_536;
+/// Most nodes in a graph.
+pub const NODES_MAX: usize = 100_000;
+/// Longest name of a graph, domain or node, in bytes.
+pub const NAME_LEN_MAX: usize = 64;
+/// Most cycles that an actuator may go on without a fresh command.
+pub const AFTER_MAX: i64 = 1_000_000;
+/// Highest CPU number that a spec may write; the machine's own set is checked besides.
+pub const CPU_MAX: i64 = 65_535;
+
+/// What stands behind a key.
+pub(crate) enum Shape {
+    /// Letters, digits, `_` and `-`.
+    Name,
+    /// A time with its unit, in limits (both included).
+    Duration { min_ns: u64, max_ns: u64 },
+    /// A whole number in limits (both included).
+    Integer { min: i64, max: i64 },
+    /// A power of two up to a limit.
+    PowerOfTwo { max: u32 },
+    /// One of a few words.
+    Words(&'static [&'static str]),
+    /// A list of names.
+    Names,
+    /// A mapping with these keys.
+    Fields(&'static Table),
+    /// A list of such mappings.
+    ListOf(&'static Table),
+    /// A mapping from names to such mappings.
+    MapOf(&'static Table),
+    /// A mapping from names to lists of such mappings.
+    MapOfLists(&'static Table),
+}
+
+/// A key.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    /// Whether it must be given.
+    pub(crate) required: bool,
+    /// What stands for it if it is not given, as the spec would write it.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) doc: &'static str,
+}
+
+/// The keys of a mapping.
+pub(crate) struct Table {
+    /// What the mapping is, for errors: `unknown key 'x' in a domain`.
+    pub(crate) what: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Key {
+    Key { name, shape, required: true, default: None, doc }
+}
+
+const fn optional(name: &'static str, shape: Shape, doc: &'static str) -> Key {
+    Key { name, shape, required: false, default: None, doc }
+}
+
+const fn default(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, shape, required: false, default: Some(default), doc }
+}
+
+const fn words<T: Copy, const N: usize>(all: &[(T, &'static str)]) -> [&'static str; N] {
+    assert!(all.len() == N, "the table of words is as long as the option's");
+    let mut words = [""; N];
+    let mut i = 0;
+    while i < N {
+        words[i] = all[i].1;
+        i += 1;
+    }
+    words
+}
+
+const PERIOD: Shape = Shape::Duration { min_ns: PERIOD_NS_MIN, max_ns: PERIOD_NS_MAX };
+const DEADLINE: Shape = Shape::Duration { min_ns: 1_000, max_ns: PERIOD_NS_MAX };
+const TRANSPORTS: [&str; Transport::ALL.len()] = words(Transport::ALL);
+const SYNCS: [&str; Sync::ALL.len()] = words(Sync::ALL);
+const DELIVERIES: [&str; Delivery::ALL.len()] = words(Delivery::ALL);
+const WAITS: [&str; Wait::ALL.len()] = words(Wait::ALL);
+const FULLS: [&str; Full::ALL.len()] = words(Full::ALL);
+const TRIGGERS: [&str; Trigger::ALL.len()] = words(Trigger::ALL);
+const POLICIES: [&str; Policy::ALL.len()] = words(Policy::ALL);
+
+/// What starts the cycles of a domain or thread, as the spec says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    Timer,
+    Input,
+}
+
+impl Trigger {
+    pub(crate) const ALL: &'static [(Trigger, &'static str)] =
+        &[(Trigger::Timer, "timer"), (Trigger::Input, "input")];
+}
+
+/// What overruns lead to, as the spec says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Stop,
+    Count,
+}
+
+impl Policy {
+    pub(crate) const ALL: &'static [(Policy, &'static str)] =
+        &[(Policy::Stop, "stop"), (Policy::Count, "count")];
+}
+
+/// The whole spec.
+pub(crate) static GRAPH: Table = Table {
+    what: "the graph",
+    keys: &[
+        default("name", Shape::Name, "graph", "Name of the graph."),
+        required("domains", Shape::MapOf(&DOMAIN), "The fault domains: one OS process each."),
+        required("nodes", Shape::ListOf(&NODE), "The nodes, with the links they write to."),
+    ],
+};
+
+/// A domain.
+pub(crate) static DOMAIN: Table = Table {
+    what: "a domain",
+    keys: &[
+        required("realtime", Shape::Fields(&REALTIME), "Runs its nodes in cycles, fail-stop."),
+        optional(
+            "threads",
+            Shape::ListOf(&THREAD),
+            "Its threads. Default: all nodes of the domain fused on one thread.",
+        ),
+    ],
+};
+
+/// What stands behind `realtime`.
+pub(crate) static REALTIME: Table = Table {
+    what: "a realtime domain",
+    keys: &[
+        optional(
+            "period",
+            PERIOD,
+            "Nominal spacing of cycles. A domain with trigger: input takes it from the domain \
+             that releases it.",
+        ),
+        optional("deadline", DEADLINE, "Latest end of a cycle after its release. Default: period."),
+        default(
+            "priority",
+            Shape::Integer { min: 1, max: 99 },
+            "80",
+            "SCHED_FIFO priority of its threads.",
+        ),
+        optional("overrun", Shape::Fields(&OVERRUN), "When cycles past the deadline are a fault."),
+        default(
+            "trigger",
+            Shape::Words(&TRIGGERS),
+            "timer",
+            "What starts a cycle: the clock, or a message from another domain.",
+        ),
+    ],
+};
+
+/// What stands behind `overrun`.
+pub(crate) static OVERRUN: Table = Table {
+    what: "overrun",
+    keys: &[
+        default("policy", Shape::Words(&POLICIES), "stop", "Stop the graph, or only count."),
+        default(
+            "consecutive_max",
+            Shape::Integer { min: 0, max: 1_000_000 },
+            "3",
+            "With policy stop: so many overruns in a row are still borne.",
+        ),
+    ],
+};
+
+/// A row of `threads`.
+pub(crate) static THREAD: Table = Table {
+    what: "a thread",
+    keys: &[
+        optional(
+            "cpu",
+            Shape::Integer { min: 0, max: CPU_MAX },
+            "CPU to run on. Default: a CPU of its own, from the highest down, while there are \
+             enough.",
+        ),
+        required("nodes", Shape::Names, "Names of the nodes that run on it."),
+        optional(
+            "trigger",
+            Shape::Words(&TRIGGERS),
+            "What starts a cycle. Default: a message, if a node of this thread reads one from \
+             another thread of the domain without delay; else what the domain says.",
+        ),
+    ],
+};
+
+/// A node, apart from the parameters of its kind.
+pub(crate) static NODE: Table = Table {
+    what: "a node",
+    keys: &[
+        required("kind", Shape::Name, "What sort of node it is."),
+        optional("name", Shape::Name, "Unique name. Default: the kind."),
+        optional("domain", Shape::Name, "Domain it runs in. Default: the only one."),
+        optional("ports", Shape::MapOfLists(&LINK), "For each output port, where it leads."),
+        optional("safe", Shape::MapOf(&SAFE), "For each actuator port, its safe value."),
+    ],
+};
+
+/// A row of `safe`.
+pub(crate) static SAFE: Table = Table {
+    what: "a safe value",
+    keys: &[
+        required("value", Shape::Name, "Name of the safe value."),
+        required(
+            "after",
+            Shape::Integer { min: 1, max: AFTER_MAX },
+            "Cycles without a fresh command before it takes the command's place.",
+        ),
+    ],
+};
+
+/// The end of a link and its options.
+pub(crate) static LINK: Table = Table {
+    what: "a link",
+    keys: &[
+        required("name", Shape::Name, "Node that reads."),
+        required("port", Shape::Name, "Its input port."),
+        optional(
+            "transport",
+            Shape::Words(&TRANSPORTS),
+            "How it crosses. Default: in_process inside a domain, shared_memory between domains.",
+        ),
+        default("sync", Shape::Words(&SYNCS), "lock_free", "How both sides keep apart."),
+        default("delivery", Shape::Words(&DELIVERIES), "queue", "Which messages arrive."),
+        default("wait", Shape::Words(&WAITS), "spin", "How a side waits for the other."),
+        default(
+            "capacity",
+            Shape::PowerOfTwo { max: CAPACITY_MAX },
+            "8",
+            "Messages that a queue or broadcast link can hold; a power of two.",
+        ),
+        default("full", Shape::Words(&FULLS), "fault", "What the writer of a full queue does."),
+        default(
+            "delay",
+            Shape::Integer { min: 0, max: 1 },
+            "0",
+            "1: the reader sees the message one cycle later. This is what closes a loop.",
+        ),
+    ],
+};

@@ -1,0 +1,79 @@
+//! "Did you mean": the known name that is nearest to an unknown one.
+
+/// Names longer than this are not compared; the cost is quadratic.
+const NAME_LEN_MAX: usize = 64;
+/// Most names that are listed when none is near.
+const LISTED_MAX: usize = 12;
+
+/// What to say about the unknown `name` where only `known` ones have a meaning.
+pub(crate) fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = nearest(name, known.clone()) {
+        return format!("did you mean '{near}'?");
+    }
+    let listed: Vec<&str> = known.clone().take(LISTED_MAX).collect();
+    match (listed.len(), known.count()) {
+        (0, _) => "there is none yet".to_owned(),
+        (shown, all) if shown < all => {
+            format!("known are: {} and {} more", listed.join(", "), all - shown)
+        }
+        _ => format!("known are: {}", listed.join(", ")),
+    }
+}
+
+/// The nearest known name, if a slip of the hand explains the difference.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > NAME_LEN_MAX {
+        return None;
+    }
+    let bound = 1 + name.chars().count() / 4;
+    known
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= 4 * bound)
+        .filter(|candidate| candidate.len() <= NAME_LEN_MAX)
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|&(far, _)| far <= bound)
+        .min_by_key(|&(far, _)| far)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edits (insert, remove, replace, swap of neighbours) between two words, letter case free: the
+/// optimal string alignment distance.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().flat_map(char::to_lowercase).collect();
+    let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_hand_is_explained() {
+        let known = ["period", "deadline", "priority", "overrun"];
+        assert_eq!(suggest("peroid", known.into_iter()), "did you mean 'period'?");
+        assert_eq!(suggest("Deadlin", known.into_iter()), "did you mean 'deadline'?");
+        assert!(suggest("colour", known.into_iter()).starts_with("known are: period, "));
+        assert_eq!(suggest("x", [].into_iter()), "there is none yet");
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("ethercat", "ethercat"), 0);
+        assert_eq!(distance("ehtercat", "ethercat"), 1);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

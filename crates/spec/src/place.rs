@@ -1,0 +1,351 @@
+//! Gives every node its domain and thread, and every thread its release and CPU.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::diagnostic::Report;
+use crate::draft::{Domain, Draft, late};
+use crate::fields::Named;
+use crate::join::Joined;
+use crate::keys::Trigger;
+use crate::nearest::suggest;
+use crate::plan::{Machine, Release};
+
+/// Where a node lives: indices of the draft's domain and of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) domain: usize,
+    pub(crate) thread: usize,
+}
+
+/// Homes of all nodes; `None` where that is reported already.
+pub(crate) fn homes(
+    draft: &Draft<'_>,
+    names: &HashMap<&str, usize>,
+    report: &mut Report,
+) -> Vec<Option<Home>> {
+    let mut domains = HashMap::new();
+    for (at, domain) in draft.domains.iter().enumerate() {
+        domains.insert(domain.name.text, at);
+    }
+    let mut homes: Vec<Option<Home>> = vec![None; draft.nodes.len()];
+    let mut peopled = vec![false; draft.domains.len()];
+    for (at, node) in draft.nodes.iter().enumerate() {
+        let found = match node.domain {
+            Some(named) => domains.get(named.text).copied(),
+            None => (draft.domains.len() == 1).then_some(0),
+        };
+        homes[at] = found.map(|domain| Home { domain, thread: 0 });
+        if let Some(domain) = found {
+            peopled[domain] = true;
+        } else if !draft.domains.is_empty() && !report.is_full() {
+            let known = draft.domains.iter().map(|domain| domain.name.text);
+            let (span, message, help) = match node.domain {
+                Some(named) => {
+                    let message = format!("there is no domain '{}'", named.text);
+                    (named.span, message, suggest(named.text, known))
+                }
+                None => {
+                    let message = format!("node '{}' lacks 'domain'", node.name.text);
+                    let known: Vec<&str> = known.collect();
+                    (
+                        node.name.span,
+                        message,
+                        format!("add 'domain:' and one of {}", known.join(", ")),
+                    )
+                }
+            };
+            report.error(span, message, help);
+        }
+    }
+    let all_found = homes.iter().all(Option::is_some);
+    for (domain, peopled) in draft.domains.iter().zip(peopled) {
+        if all_found && !peopled {
+            let message = format!("domain '{}' has no nodes", domain.name.text);
+            report.error(domain.name.span, message, "remove it, or put a node in it");
+        }
+    }
+    assign(draft, names, &mut homes, report);
+    homes
+}
+
+/// Assigns nodes to threads in the domains whose spec lists threads.
+fn assign(
+    draft: &Draft<'_>,
+    names: &HashMap<&str, usize>,
+    homes: &mut [Option<Home>],
+    report: &mut Report,
+) {
+    let mut assigned = vec![false; draft.nodes.len()];
+    for (at, domain) in draft.domains.iter().enumerate() {
+        for (thread, row) in domain.threads.iter().flatten().enumerate() {
+            if row.nodes.is_empty() {
+                report.error(
+                    row.span,
+                    "a thread without nodes",
+                    "add 'nodes: [NAME]' or remove it",
+                );
+            }
+            for named in &row.nodes {
+                let node = names.get(named.text).copied();
+                let inside = node.filter(|&node| homes[node].is_some_and(|home| home.domain == at));
+                let Some(node) = inside else {
+                    stranger(draft, homes, at, *named, report);
+                    continue;
+                };
+                if std::mem::replace(&mut assigned[node], true) {
+                    let message = format!("node '{}' is on two threads", named.text);
+                    report.error(named.span, message, "name it once");
+                }
+                homes[node] = Some(Home { domain: at, thread });
+            }
+        }
+    }
+    for ((node, home), assigned) in draft.nodes.iter().zip(homes).zip(assigned) {
+        let Some(domain) = home.map(|home| &draft.domains[home.domain]) else { continue };
+        if domain.threads.is_some() && !assigned {
+            let (name, domain) = (node.name, domain.name.text);
+            let message = format!("node '{}' is on no thread of domain '{domain}'", name.text);
+            report.error(name.span, message, "add its name to 'nodes:' of one of the threads");
+        }
+    }
+}
+
+/// Reports a name in a thread that is no node of the thread's domain.
+fn stranger(
+    draft: &Draft<'_>,
+    homes: &[Option<Home>],
+    at: usize,
+    named: Named<'_>,
+    report: &mut Report,
+) {
+    if report.is_full() {
+        return;
+    }
+    let lives = |home: &Option<Home>| home.is_some_and(|home| home.domain == at);
+    let own = draft.nodes.iter().zip(homes).filter(|(_, home)| lives(home));
+    let message = format!("domain '{}' has no node '{}'", draft.domains[at].name.text, named.text);
+    report.error(named.span, message, suggest(named.text, own.map(|(node, _)| node.name.text)));
+}
+
+/// What starts each thread's cycles, with `Release::Input` counting in `joined`; for each domain in
+/// the order of the draft. `homes` are complete.
+pub(crate) fn releases(
+    draft: &Draft<'_>,
+    joined: &[Joined<'_, '_>],
+    homes: &[Home],
+    notes: &mut Vec<String>,
+    report: &mut Report,
+) -> Vec<Vec<Release>> {
+    let mut inputs = Inputs::new(draft);
+    for (at, link) in joined.iter().enumerate().filter(|(_, joined)| !joined.link.delay) {
+        inputs.add(at, homes[link.from.node], homes[link.to.node], link.to.node);
+    }
+    let mut releases = Vec::new();
+    for (at, domain) in draft.domains.iter().enumerate() {
+        let threads = 0..thread_count(domain);
+        let release = |thread| inputs.release(at, domain, thread, notes, report);
+        releases.push(threads.map(release).collect());
+    }
+    rings(draft, joined, homes, &releases, report);
+    releases
+}
+
+/// How many threads a domain has.
+pub(crate) fn thread_count(domain: &Domain<'_>) -> usize {
+    domain.threads.as_ref().map_or(1, Vec::len)
+}
+
+/// For each thread the links that could release it: (reading node, link), from another thread of its
+/// domain and from other domains.
+struct Inputs {
+    same: Vec<Vec<Vec<(usize, usize)>>>,
+    cross: Vec<Vec<Vec<(usize, usize)>>>,
+}
+
+impl Inputs {
+    fn new(draft: &Draft<'_>) -> Inputs {
+        let empty = |domain| vec![Vec::new(); thread_count(domain)];
+        let all: Vec<_> = draft.domains.iter().map(empty).collect();
+        Inputs { same: all.clone(), cross: all }
+    }
+
+    fn add(&mut self, link: usize, from: Home, to: Home, reader: usize) {
+        if from == to {
+            return;
+        }
+        let side = if from.domain == to.domain { &mut self.same } else { &mut self.cross };
+        side[to.domain][to.thread].push((reader, link));
+    }
+
+    fn release(
+        &self,
+        at: usize,
+        domain: &Domain<'_>,
+        thread: usize,
+        notes: &mut Vec<String>,
+        report: &mut Report,
+    ) -> Release {
+        let row = domain.threads.as_ref().map(|threads| &threads[thread]);
+        let same = self.same[at][thread].iter().min();
+        let cross = self.cross[at][thread].iter().min();
+        let (link, wants) = match (row.and_then(|row| row.trigger), domain.trigger) {
+            (Some(Trigger::Timer), _) => (None, false),
+            (Some(Trigger::Input), _) => (same.or(cross), true),
+            (None, Trigger::Input) => (cross.or(same), true),
+            (None, Trigger::Timer) => (same, false),
+        };
+        if wants && link.is_none() {
+            let span = row.map_or(domain.name.span, |row| row.span);
+            let message = format!(
+                "thread {thread} of domain '{}' waits for an input, but no link without delay \
+                 comes in from another thread or domain",
+                domain.name.text
+            );
+            report.error(span, message, "link a node to it without delay, or use trigger: timer");
+        }
+        if wants && same.is_none() && self.cross[at][thread].len() > 1 {
+            notes.push(format!(
+                "{} links from other domains could release domain '{}'; the first one does",
+                self.cross[at][thread].len(),
+                domain.name.text
+            ));
+        }
+        link.map_or(Release::Timer, |&(_, link)| Release::Input(link))
+    }
+}
+
+/// Reports threads that release each other in a ring: none of them would ever begin.
+fn rings(
+    draft: &Draft<'_>,
+    joined: &[Joined<'_, '_>],
+    homes: &[Home],
+    releases: &[Vec<Release>],
+    report: &mut Report,
+) {
+    let mut done: Vec<Vec<bool>> = releases.iter().map(|all| vec![false; all.len()]).collect();
+    for (domain, all) in releases.iter().enumerate() {
+        for thread in 0..all.len() {
+            let mut path: Vec<Home> = Vec::new();
+            let mut home = Home { domain, thread };
+            while !std::mem::replace(&mut done[home.domain][home.thread], true) {
+                path.push(home);
+                let Release::Input(link) = releases[home.domain][home.thread] else { break };
+                home = homes[joined[link].from.node];
+            }
+            let waits = matches!(releases[home.domain][home.thread], Release::Input(_));
+            let Some(start) = path.iter().position(|&seen| seen == home).filter(|_| waits) else {
+                continue;
+            };
+            let names = path[start..].iter().chain([&home]).rev();
+            let names: Vec<String> = names
+                .map(|home| format!("{}[{}]", draft.domains[home.domain].name.text, home.thread))
+                .collect();
+            let message = format!("threads release each other in a ring: {}", names.join(" -> "));
+            let help = "give one of them 'trigger: timer', or one of the links 'delay: 1'";
+            report.error(draft.domains[home.domain].name.span, message, help);
+        }
+    }
+}
+
+/// Period and deadline of each domain, ns. An input-released domain takes them from the domain whose
+/// message releases it. A ring of such domains is reported.
+pub(crate) fn periods(
+    draft: &Draft<'_>,
+    joined: &[Joined<'_, '_>],
+    homes: &[Home],
+    releases: &[Vec<Release>],
+    report: &mut Report,
+) -> Vec<(u64, u64)> {
+    let parent = |at: usize| {
+        releases[at].iter().find_map(|release| match release {
+            Release::Input(link) => {
+                Some(homes[joined[*link].from.node].domain).filter(|&domain| domain != at)
+            }
+            Release::Timer => None,
+        })
+    };
+    let mut known: Vec<Option<(u64, u64)>> = vec![None; draft.domains.len()];
+    let mut visited_from = vec![usize::MAX; draft.domains.len()];
+    for start in 0..draft.domains.len() {
+        let mut path = Vec::new();
+        let mut at = start;
+        let (mut period_ns, mut deadline_ns) = loop {
+            let domain = &draft.domains[at];
+            if let Some(known) = known[at] {
+                break known;
+            }
+            if domain.trigger == Trigger::Timer {
+                let period_ns = domain.period_ns.unwrap_or(0);
+                known[at] = Some((period_ns, domain.deadline_ns.unwrap_or(period_ns)));
+                continue;
+            }
+            path.push(at);
+            visited_from[at] = start;
+            match parent(at) {
+                Some(next) if visited_from[next] != start => at = next,
+                _ => {
+                    let message = format!(
+                        "domain '{}' has trigger: input, but no domain with a period releases it",
+                        domain.name.text
+                    );
+                    let help = "link a domain with a period to it, or give it 'period:'";
+                    report.error(domain.name.span, message, help);
+                    break (0, 0);
+                }
+            }
+        };
+        for at in path.into_iter().rev() {
+            let domain = &draft.domains[at];
+            deadline_ns = domain.deadline_ns.unwrap_or(deadline_ns);
+            if period_ns > 0 && deadline_ns > period_ns {
+                late(domain.deadline_at, deadline_ns, period_ns, report);
+                period_ns = 0;
+            }
+            known[at] = Some((period_ns, deadline_ns));
+        }
+    }
+    known.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Reports CPUs that the machine does not have.
+pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine, report: &mut Report) {
+    let rows = draft.domains.iter().flat_map(|domain| domain.threads.iter().flatten());
+    for row in rows {
+        if let Some(cpu) = row.cpu.filter(|cpu| !machine.cpus.contains(cpu)) {
+            let cpus: Vec<String> = machine.cpus.iter().map(u32::to_string).collect();
+            let message = format!("cpu {cpu} does not exist or may not be used");
+            let help = format!("this process may use: {}", cpus.join(", "));
+            report.error(row.cpu_at, message, help);
+        }
+    }
+}
+
+/// CPUs of all threads, in the order of the draft.
+pub(crate) fn cpus(
+    draft: &Draft<'_>,
+    machine: &Machine,
+    notes: &mut Vec<String>,
+) -> Vec<Vec<Option<u32>>> {
+    let given: Vec<Vec<Option<u32>>> = draft
+        .domains
+        .iter()
+        .map(|domain| match &domain.threads {
+            Some(threads) => threads.iter().map(|row| row.cpu).collect(),
+            None => vec![None],
+        })
+        .collect();
+    let threads: usize = given.iter().map(Vec::len).sum();
+    let taken: HashSet<u32> = given.iter().flatten().flatten().copied().collect();
+    let mut free = machine.cpus.iter().rev().copied().filter(|cpu| !taken.contains(cpu));
+    if threads > machine.cpus.len() {
+        if given.iter().flatten().any(Option::is_none) {
+            notes.push(format!(
+                "{threads} realtime threads on {} CPUs: the kernel places those without 'cpu:'",
+                machine.cpus.len()
+            ));
+        }
+        return given;
+    }
+    let mut place = |cpu: Option<u32>| cpu.or_else(|| free.next());
+    given.into_iter().map(|all| all.into_iter().map(&mut place).collect()).collect()
+}

@@ -1,0 +1,168 @@
+//! Single values: durations, numbers, words, and what a kind's parameters take.
+
+use crate::catalogue::{Parameter, ParameterType, Value};
+use crate::diagnostic::{Report, Span};
+use crate::nearest::suggest;
+use crate::yaml::{Data, Item};
+
+/// Units of a duration, with their length in ns.
+const UNITS: &[(&str, u64)] =
+    &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// A duration such as `1ms` or `2.5us`, in ns. The error is what to write instead.
+pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
+    let form = "write a number and ns, us, ms or s, such as 1ms or 500us";
+    if text.parse::<f64>().is_ok() {
+        return Err(format!("a bare number has no unit: write {text}ms, {text}us or {text}s"));
+    }
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    if let Some(positive) = text.strip_prefix('-') {
+        return Err(format!("a duration is positive: write {positive}"));
+    }
+    let Some(&(_, unit_ns)) = UNITS.iter().find(|(word, _)| *word == unit.trim_start()) else {
+        return Err(form.to_owned());
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let nanos = |digits: &str, scale: u64| digits.parse::<u64>().ok()?.checked_mul(scale);
+    let whole_ns = nanos(whole, unit_ns).ok_or(form)?;
+    if fraction.is_empty() {
+        return if number.contains('.') { Err(form.to_owned()) } else { Ok(whole_ns) };
+    }
+    let scale = 10u64.checked_pow(fraction.len() as u32).ok_or(form)?;
+    let fraction_ns = nanos(fraction, unit_ns).ok_or(form)? / scale;
+    whole_ns.checked_add(fraction_ns).ok_or_else(|| form.to_owned())
+}
+
+/// A duration as the spec writes it, in the largest unit that gives a whole number.
+pub fn duration_text(ns: u64) -> String {
+    let whole = |&&(unit, unit_ns): &&(&str, u64)| unit != "µs" && ns.is_multiple_of(unit_ns);
+    let (unit, unit_ns) = UNITS.iter().rev().find(whole).unwrap_or(&UNITS[0]);
+    format!("{}{unit}", ns / unit_ns)
+}
+
+/// The text of a single value; reports anything else.
+pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &mut Report) -> Option<&'a str> {
+    match &item.data {
+        Data::Scalar { text, plain } if !(*plain && text.is_empty()) => Some(text),
+        _ => {
+            let message = format!("{what} is missing its value: found {}", item.sort());
+            report.error(item.span, message, format!("write one value after '{what}:'"));
+            None
+        }
+    }
+}
+
+/// One of a few words.
+pub(crate) fn word<T: Copy>(
+    text: &str,
+    span: Span,
+    what: &str,
+    all: &[(T, &'static str)],
+    report: &mut Report,
+) -> Option<T> {
+    let found = all.iter().find(|(_, word)| *word == text).map(|&(value, _)| value);
+    if found.is_none() {
+        let help = suggest(text, all.iter().map(|(_, word)| *word));
+        report.error(span, format!("{what} cannot be '{text}'"), help);
+    }
+    found
+}
+
+/// A value for a parameter of a kind; `None` if the item does not fit, and then it is reported.
+pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report) -> Option<Value> {
+    let refuse = |report: &mut Report, found: &str| {
+        let message = format!("{} cannot be {found}", parameter.name);
+        report.error(item.span, message, format!("write {}", expected(parameter)));
+        None
+    };
+    if let (ParameterType::Numbers { count, min, max }, Data::List(items)) =
+        (parameter.ty, &item.data)
+    {
+        let number = |item: &Item| match &item.data {
+            Data::Scalar { text, plain: true } => finite(text).filter(|v| (min..=max).contains(v)),
+            _ => None,
+        };
+        let values: Option<Vec<f64>> = items.iter().map(number).collect();
+        return match values {
+            Some(values) if values.len() == count => Some(Value::Numbers(values)),
+            Some(values) => refuse(report, &format!("a list of {}", values.len())),
+            None => refuse(report, "a list with such an entry"),
+        };
+    }
+    let Data::Scalar { text, plain } = &item.data else {
+        return refuse(report, item.sort());
+    };
+    let value = match parameter.ty {
+        ParameterType::Bool if *plain => text.parse().ok().map(Value::Bool),
+        ParameterType::Integer { min, max } if *plain => {
+            text.parse().ok().filter(|v| (min..=max).contains(v)).map(Value::Integer)
+        }
+        ParameterType::Number { min, max } if *plain => {
+            finite(text).filter(|v| (min..=max).contains(v)).map(Value::Number)
+        }
+        ParameterType::Choice(words) => {
+            words.contains(&text.as_str()).then(|| Value::Text(text.clone()))
+        }
+        ParameterType::Text => Some(Value::Text(text.clone())),
+        ParameterType::Path => (!text.is_empty()).then(|| Value::Text(text.clone())),
+        _ => None,
+    };
+    match (value, parameter.ty) {
+        (Some(value), _) => Some(value),
+        (None, _) if *plain && text.is_empty() => refuse(report, "nothing"),
+        (None, ParameterType::Choice(words)) => {
+            let message = format!("{} cannot be '{text}'", parameter.name);
+            report.error(item.span, message, suggest(text, words.iter().copied()));
+            None
+        }
+        (None, _) => refuse(report, &format!("'{text}'")),
+    }
+}
+
+fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// What a parameter takes, in words: `a whole number from 1 to 99 (Hz)`.
+pub fn expected(parameter: &Parameter) -> String {
+    let mut text = match parameter.ty {
+        ParameterType::Bool => "true or false".to_owned(),
+        ParameterType::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
+        ParameterType::Numbers { count, min, max } => {
+            format!("a list of {count} numbers from {min} to {max}")
+        }
+        ParameterType::Text => "a text".to_owned(),
+        ParameterType::Choice(words) => format!("one of {}", words.join(", ")),
+        ParameterType::Path => "a file, relative to the folder of the spec".to_owned(),
+    };
+    if !parameter.unit.is_empty() {
+        text += &format!(" ({})", parameter.unit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration_ns("1ms"), Ok(1_000_000));
+        assert_eq!(duration_ns("2.5us"), Ok(2_500));
+        assert_eq!(duration_ns("10 s"), Ok(10_000_000_000));
+        assert!(duration_ns("100").unwrap_err().contains("write 100ms"));
+        assert!(duration_ns("-1ms").unwrap_err().contains("positive"));
+        for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1h", "99999999999999999999s", "µ"] {
+            assert!(duration_ns(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_they_are_read() {
+        for text in ["1ms", "500us", "2s", "100ns", "1500us", "0s"] {
+            assert_eq!(duration_text(duration_ns(text).unwrap()), text);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! YAML text to a tree in which everything knows its place. Hostile text is bounded here: its size,
+//! its depth, the number of its items and what its aliases may expand to.
+
+use std::collections::{HashMap, HashSet};
+
+use granit_parser::{Event, Parser, ScalarStyle};
+
+use crate::diagnostic::{Report, Span};
+
+/// Longest text of a spec, in bytes; 100 000 nodes fit. A longer one is refused unread.
+pub const TEXT_LEN_MAX: usize = 16 << 20;
+/// Deepest nesting; a spec needs eight levels.
+pub const DEPTH_MAX: usize = 32;
+/// Most items (scalars, lists, mappings) in one spec; bounds memory to some 200 MB.
+pub const ITEMS_MAX: usize = 4_000_000;
+/// Most items that anchors and aliases may copy, so that no short text grows without bound.
+pub const COPIES_MAX: usize = 100_000;
+
+/// A piece of YAML.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) span: Span,
+    pub(crate) data: Data,
+}
+
+/// What a piece is.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    /// Text; `plain` if it stands without quotes.
+    Scalar { text: String, plain: bool },
+    /// A list.
+    List(Vec<Item>),
+    /// A mapping, in order, each key once.
+    Map(Vec<Entry>),
+}
+
+/// A key of a mapping and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) span: Span,
+    pub(crate) value: Item,
+}
+
+impl Item {
+    /// What a user would call this piece.
+    pub(crate) fn sort(&self) -> &'static str {
+        match &self.data {
+            Data::Scalar { text, plain: true } if text.is_empty() => "nothing",
+            Data::Scalar { .. } => "a single value",
+            Data::List(_) => "a list",
+            Data::Map(_) => "a mapping",
+        }
+    }
+
+    fn count(&self) -> usize {
+        1 + match &self.data {
+            Data::Scalar { .. } => 0,
+            Data::List(items) => items.iter().map(Item::count).sum(),
+            Data::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
+        }
+    }
+}
+
+/// Reads one document. `None` if the text is no YAML or goes past a limit; the reason is then in
+/// `report`. Keys that stand twice are reported too, and the first one stays.
+pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item> {
+    let mut builder = Builder::default();
+    for next in Parser::new_from_str(text) {
+        let (event, span) = match next {
+            Ok(pair) => pair,
+            Err(error) => {
+                let start = error.marker().byte_offset().unwrap_or(text.len());
+                let at = Span { source, start: start.min(text.len()) as u32, len: 1 };
+                report.error(at, format!("not YAML: {}", error.kind()), yaml_help(text, start));
+                return None;
+            }
+        };
+        let range = span.byte_range().unwrap_or_default();
+        let len =
+            if matches!(event, Event::Scalar(..) | Event::Alias(_)) { range.len() } else { 1 };
+        let at = Span { source, start: range.start as u32, len: len as u32 };
+        if let Err((message, help)) = builder.take(event, at, report) {
+            report.error(at, message, help);
+            return None;
+        }
+    }
+    if builder.root.is_none() {
+        let at = Span { source, start: 0, len: 1 };
+        report.error(at, "the file holds no graph", "start with 'name:', 'domains:' and 'nodes:'");
+    }
+    builder.root
+}
+
+fn yaml_help(text: &str, at: usize) -> &'static str {
+    let line_start = text.as_bytes()[..at.min(text.len())].iter().rposition(|&byte| byte == b'\n');
+    let line = &text.as_bytes()[line_start.map_or(0, |at| at + 1)..];
+    let indent = line.iter().take_while(|byte| byte.is_ascii_whitespace());
+    if indent.clone().any(|&byte| byte == b'\t') {
+        return "this line is indented with a tab; YAML wants spaces";
+    }
+    "check indentation, quotes, brackets and colons here and on the line above"
+}
+
+/// A collection that is still open.
+struct Frame {
+    item: Item,
+    anchor: usize,
+    /// Key that waits for its value, and whether the same key stood before.
+    key: Option<(String, Span, bool)>,
+    seen: HashSet<String>,
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Frame>,
+    anchors: HashMap<usize, Item>,
+    root: Option<Item>,
+    documents: usize,
+    items: usize,
+    copies: usize,
+}
+
+type Refusal = (String, &'static str);
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, at: Span, report: &mut Report) -> Result<(), Refusal> {
+        let open = |data, anchor| {
+            let item = Item { span: at, data };
+            Frame { item, anchor, key: None, seen: HashSet::new() }
+        };
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return refuse("a second document begins here", "keep one graph in a file");
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                untagged(tag.is_some())?;
+                let plain = style == ScalarStyle::Plain;
+                // An empty plain scalar is a value that was left out; YAML also writes it '~' or 'null'.
+                let empty = plain && matches!(&*text, "~" | "null");
+                let text = if empty { String::new() } else { text.into_owned() };
+                self.put(Item { span: at, data: Data::Scalar { text, plain } }, anchor, report)?;
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                untagged(tag.is_some())?;
+                self.push(open(Data::List(Vec::new()), anchor))?;
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                untagged(tag.is_some())?;
+                self.push(open(Data::Map(Vec::new()), anchor))?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(frame) = self.open.pop() {
+                    self.put(frame.item, frame.anchor, report)?;
+                }
+            }
+            Event::Alias(id) => {
+                let Some(target) = self.anchors.get(&id) else {
+                    return refuse("this alias stands inside its own anchor", "write it out");
+                };
+                let mut copy = target.clone();
+                copy.span = at;
+                self.copied(copy.count())?;
+                self.put(copy, 0, report)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, frame: Frame) -> Result<(), Refusal> {
+        if self.open.len() == DEPTH_MAX {
+            let message = format!("nested deeper than {DEPTH_MAX} levels");
+            return refuse(&message, "a spec needs eight; check the brackets");
+        }
+        self.open.push(frame);
+        Ok(())
+    }
+
+    fn put(&mut self, item: Item, anchor: usize, report: &mut Report) -> Result<(), Refusal> {
+        self.items += 1;
+        if self.items > ITEMS_MAX {
+            let message = format!("more than {ITEMS_MAX} values in one spec");
+            return refuse(&message, "split the machine into several graphs");
+        }
+        if anchor != 0 {
+            self.copied(item.count())?;
+            self.anchors.insert(anchor, item.clone());
+        }
+        let Some(frame) = self.open.last_mut() else {
+            self.root = Some(item);
+            return Ok(());
+        };
+        match (&mut frame.item.data, frame.key.take()) {
+            (Data::List(items), _) => items.push(item),
+            (Data::Map(entries), Some((key, span, false))) => {
+                entries.push(Entry { key, span, value: item });
+            }
+            (Data::Map(_), Some(_)) => {}
+            (_, None) => {
+                let Data::Scalar { text, .. } = item.data else {
+                    return refuse("a key must be a single word", "write 'key: value'");
+                };
+                let twice = !frame.seen.insert(text.clone());
+                if twice {
+                    let message = format!("key '{text}' stands twice in this mapping");
+                    report.error(item.span, message, "keep one of the two");
+                }
+                frame.key = Some((text, item.span, twice));
+            }
+            (Data::Scalar { .. }, _) => unreachable!("only lists and mappings are opened"),
+        }
+        Ok(())
+    }
+
+    fn copied(&mut self, count: usize) -> Result<(), Refusal> {
+        self.copies += count;
+        if self.copies <= COPIES_MAX {
+            return Ok(());
+        }
+        let message = format!("anchors and aliases copy more than {COPIES_MAX} values");
+        refuse(&message, "write out what the aliases stand for, or nest them less")
+    }
+}
+
+fn refuse(message: &str, help: &'static str) -> Result<(), Refusal> {
+    Err((message.to_owned(), help))
+}
+
+fn untagged(tagged: bool) -> Result<(), Refusal> {
+    if tagged { refuse("YAML tags mean nothing here", "remove the word with '!'") } else { Ok(()) }
+}

@@ -1,0 +1,96 @@
+//! What good specs are compiled to.
+
+mod kinds;
+
+use kinds::{ARM, compile_on, compile_with};
+use sinew_spec::catalogue::Value;
+use sinew_spec::plan::{Delivery, Overrun, Plan, Release, Sync, Transport, Wait};
+
+fn plan(text: &str) -> Plan {
+    compile_on(4, text).unwrap_or_else(|errors| panic!("{errors:#?}"))
+}
+
+#[test]
+fn the_arm_becomes_two_domains_in_stop_order() {
+    let plan = plan(ARM);
+    assert_eq!(plan.name, "arm");
+    let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
+    assert_eq!(names, ["control", "plant"]);
+    let control = &plan.domains[0];
+    assert_eq!(
+        (control.period_ns, control.deadline_ns, control.priority),
+        (1_000_000, 1_000_000, 80)
+    );
+    assert_eq!(control.overrun, Overrun::Stop { consecutive_max: 50 });
+    assert_eq!(control.threads.len(), 1);
+    assert_eq!(control.threads[0].nodes, [0, 1, 2]);
+    assert_eq!(control.threads[0].release, Release::Timer);
+    assert_eq!(control.threads[0].cpu, Some(3));
+    let plant = &plan.domains[1];
+    assert_eq!((plant.period_ns, plant.deadline_ns), (1_000_000, 1_000_000));
+    assert_eq!(plant.threads[0].cpu, Some(2));
+    let Release::Input(link) = plant.threads[0].release else { panic!("{plant:?}") };
+    assert_eq!((plan.links[link].from.node, plan.links[link].to.node), (2, 3));
+    assert_eq!(plan.notes, [""; 0]);
+}
+
+#[test]
+fn the_links_of_the_arm_are_decided() {
+    let plan = plan(ARM);
+    assert_eq!(plan.links.len(), 5);
+    let fused: Vec<bool> = plan.links.iter().map(|link| link.fused).collect();
+    assert_eq!(fused, [true, true, false, true, false]);
+    let out = &plan.links[2];
+    assert_eq!((out.transport, out.sync), (Transport::SharedMemory, Sync::LockFree));
+    assert_eq!((out.delivery, out.wait, out.delay), (Delivery::Latest, Wait::Spin, false));
+    assert_eq!(out.message.name, "Frame");
+    assert_eq!((plan.links[0].delivery, plan.links[0].capacity), (Delivery::Queue, 8));
+    let back = &plan.links[4];
+    assert_eq!((back.transport, back.delay), (Transport::SharedMemory, true));
+    assert_eq!(plan.port(back.to).name, "frame");
+}
+
+#[test]
+fn nodes_carry_their_values_and_lines() {
+    let plan = plan(ARM);
+    let planner = &plan.nodes[0];
+    assert_eq!(planner.values[0], Value::Text("square.csv".to_owned()));
+    assert_eq!(planner.values[1..], [Value::Integer(2), Value::Number(0.5)]);
+    assert_eq!(plan.nodes[1].values, [Value::Numbers(vec![0.0; 3])]);
+    assert_eq!(plan.nodes[2].values[2], Value::Text(String::new()));
+    assert_eq!(plan.nodes.iter().map(|node| node.line).collect::<Vec<_>>(), [7, 8, 9, 15]);
+    let drives = &plan.nodes[3];
+    assert_eq!((drives.actuators[0].port, drives.actuators[0].after), (0, 50));
+}
+
+#[test]
+fn the_command_line_changes_parameters() {
+    let set =
+        |path: &str, value: &str| compile_with(4, ARM, &[(path.to_owned(), value.to_owned())]);
+    assert_eq!(set("planner.laps", "0").unwrap().nodes[0].values[1], Value::Integer(0));
+    let speed = set("planner.speed_max_m_per_s", "1.5").unwrap();
+    assert_eq!(speed.nodes[0].values[2], Value::Number(1.5));
+    for (path, value, message, help) in [
+        ("planer.laps", "0", "there is no node 'planer'", "did you mean 'planner'?"),
+        ("planner.lap", "0", "unknown key 'lap' in a node", "did you mean 'laps'?"),
+        ("planner.laps", "x", "laps cannot be 'x'", "write a whole number from 0 to 1000"),
+        ("laps", "0", "'laps' names no parameter", "write node.parameter=value"),
+    ] {
+        let errors = set(path, value).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        assert_eq!((errors[0].message.as_str(), errors[0].help.as_str()), (message, help));
+        assert_eq!(
+            (errors[0].file.as_str(), errors[0].line),
+            (&*format!("--set {path}={value}"), 0)
+        );
+    }
+}
+
+#[test]
+fn with_one_cpu_nothing_spins() {
+    let plan = compile_on(1, ARM).unwrap();
+    assert!(plan.links.iter().filter(|link| !link.fused).all(|l| l.wait == Wait::SpinThenPark));
+    assert_eq!(plan.domains[0].threads[0].cpu, None);
+    assert_eq!(plan.notes.len(), 2);
+    assert!(plan.notes[1].starts_with("2 threads would spin on 1 CPUs"), "{:?}", plan.notes);
+}
