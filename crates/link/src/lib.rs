@@ -1,2 +1,99 @@
+//! Links: the bytes that two sides share, and how messages cross them.
+//!
+//! Two threads, two processes or two processors share a *region*: plain bytes, made once by
+//! [`create`] in the layout of a [`Shape`]. On it stands one link:
+//!
+//! | delivery | the reader gets | the writer |
+//! |---|---|---|
+//! | [`queue`] | every message, in order | is told when it is full |
+//! | [`latest`] | the newest message | never waits; one reader |
+//! | [`broadcast`] | every message it is fast enough for, and how many it lost | never waits |
+//!
+//! [`counter`] is a directory of named u64 that anyone may read; [`wait`] is how a side waits.
+//!
+//! The crate uses no std, no allocation and no dependency, only loads, stores and fences of
+//! 32-bit words: no compare-and-swap, no 64-bit atomics. What the peer wrote is hostile input:
+//! it can make a link report [`Corrupt`] or deliver nonsense, but never make this side panic,
+//! hang or leave the region.
+//!
+//! ```
+//! use core::ptr::NonNull;
+//! use sinew_link::{RawMemory, Shape, create, queue};
+//!
+//! // Any bytes will do that both sides reach: here from the heap, else a memfd or a fixed address.
+//! #[repr(align(128))]
+//! struct Lines([u8; 4096]);
+//! let bytes = Box::leak(Box::new(Lines([0; 4096])));
+//! // SAFETY: leaked, so the bytes outlive every user; nothing else refers to them.
+//! let memory = unsafe { RawMemory::new(NonNull::from(&mut bytes.0).cast(), 4096) };
+//!
+//! let shape = Shape::queue(5, 0, 8); // messages of 5 bytes, type hash 0, room for 8
+//! create(&memory, &shape)?;
+//! let mut writer = queue::Writer::attach(memory, &shape)?;
+//! let mut reader = queue::Reader::attach(memory, &shape)?;
+//!
+//! writer.try_send(b"hello").expect("there is room");
+//! let mut message = [0; 5];
+//! assert_eq!(reader.try_receive(&mut message), Ok(true));
+//! assert_eq!(&message, b"hello");
+//! assert_eq!(reader.try_receive(&mut message), Ok(false));
+//! # Ok::<(), sinew_link::RegionError>(())
+//! ```
+//!
+//! # A region, byte by byte
+//!
+//! All words are u32 in the byte order of the machine; a line is 128 bytes, two cache lines, so
+//! that the prefetcher of the neighbour does not couple them either.
+//!
+//! ```text
+//!    0  magic | version | delivery | layout | message size | type hash | capacity | stride | parks
+//!  128  writer's:  tail                               latest:  newest | slot of pair 0 | of pair 1
+//!  256  reader's:  head                               latest:  pair being read
+//!  384  writer's:  epoch | message bell: signal | waiting
+//!  512  reader's:  epoch | room bell:    signal | waiting
+//!  640  slot 0, slot 1, ... each `stride` bytes:
+//!         index layout      payload, padded to 8
+//!         all others        payload ... sequence in the last word of the stride
+//! ```
+//!
+//! An epoch is 0 before that side first attached, odd while it is attached, even once it closed.
+//!
+//! # Proofs
+//!
+//! The algorithms run unchanged over loom's atomics: `RUSTFLAGS="--cfg loom"
+//! CARGO_TARGET_DIR=target/loom cargo test -p sinew-link --release --lib proofs`.
 #![no_std]
-//! Links.
+
+#[cfg(test)]
+extern crate std;
+
+pub mod broadcast;
+mod cells;
+pub mod counter;
+#[cfg(all(test, not(loom)))]
+mod heap;
+pub mod latest;
+#[cfg(all(test, loom))]
+mod proofs;
+pub mod queue;
+mod region;
+pub mod wait;
+
+pub use region::{
+    CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, Memory, RawMemory, RegionError,
+    SEQUENCE_SIZE_MAX, Shape, create,
+};
+pub use wait::{Os, Wait};
+
+/// The peer wrote what no peer may write: a position outside the link. Give the link up; a fresh
+/// [`create`] makes it whole again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+impl core::fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the peer wrote a position outside the link; make the region anew")
+    }
+}
+
+impl core::error::Error for Corrupt {}

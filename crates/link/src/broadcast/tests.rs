@@ -1,0 +1,110 @@
+use std::vec;
+
+use super::*;
+use crate::heap::{Heap, pattern};
+
+fn reader(heap: &Heap, shape: &Shape, start: Start) -> Reader<Heap> {
+    Reader::attach(heap.clone(), shape, start).expect("a good region")
+}
+
+#[test]
+fn messages_of_every_size_reach_every_reader_past_the_wrap() {
+    for size in 1..=130 {
+        let shape = Shape::broadcast(size, 7, 4);
+        let heap = Heap::made(&shape, u32::MAX - 5);
+        let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
+        let mut readers = [Start::Oldest, Start::Newest].map(|start| reader(&heap, &shape, start));
+        let (mut sent, mut got) = (vec![0; size as usize], vec![0; size as usize]);
+        for i in 0..20 {
+            pattern(i, &mut sent);
+            writer.send(&sent);
+            for reader in &mut readers {
+                assert_eq!(reader.receive(&mut got), Ok(Some(Received { lost: 0 })));
+                assert_eq!(got, sent, "{size} bytes, message {i}");
+                assert_eq!(reader.receive(&mut got), Ok(None));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_overwritten_is_counted() {
+    let shape = Shape::broadcast(1, 7, 4);
+    for start in [0, u32::MAX - 6, i32::MAX as u32 - 3] {
+        let heap = Heap::made(&shape, start);
+        let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
+        let mut reader = reader(&heap, &shape, Start::Oldest);
+        for i in 0..11 {
+            writer.send(&[i]);
+        }
+        let mut got = [0];
+        for (i, lost) in [(7, 7), (8, 0), (9, 0), (10, 0)] {
+            assert_eq!(reader.receive(&mut got), Ok(Some(Received { lost })));
+            assert_eq!(got, [i]);
+        }
+        assert_eq!(reader.receive(&mut got), Ok(None));
+    }
+}
+
+#[test]
+fn readers_begin_where_they_ask() {
+    let shape = Shape::broadcast(1, 7, 4);
+    let heap = Heap::made(&shape, u32::MAX - 1);
+    let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
+    let first = |start| {
+        let mut got = [0];
+        reader(&heap, &shape, start).receive(&mut got).expect("good").map(|_| got[0])
+    };
+    assert_eq!((first(Start::Oldest), first(Start::Newest)), (None, None));
+    for i in 0..9 {
+        writer.send(&[i]);
+        assert_eq!(first(Start::Oldest), Some(i.saturating_sub(3)));
+        assert_eq!(first(Start::Newest), Some(i));
+    }
+}
+
+#[test]
+fn a_message_cut_short_is_not_there_and_its_writers_successor_goes_on() {
+    let shape = Shape::broadcast(1, 7, 2);
+    let heap = Heap::made(&shape, 0);
+    let sequence = |position: usize| 640 + position % 2 * 64 + 60;
+    let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
+    let mut late = reader(&heap, &shape, Start::Oldest);
+    let mut prompt = reader(&heap, &shape, Start::Oldest);
+    let mut got = [0];
+    for i in 0..4 {
+        writer.send(&[i]);
+        assert!(prompt.receive(&mut got).expect("good").is_some());
+    }
+    // Killed in the middle of message 4, which takes the place of message 2.
+    heap.set_word(sequence(4), writing(4));
+    core::mem::forget(writer);
+    assert_eq!(prompt.receive(&mut got), Ok(None));
+    assert_eq!(late.receive(&mut got), Ok(Some(Received { lost: 3 })));
+    assert_eq!((got, late.receive(&mut got)), ([3], Ok(None)));
+    let mut writer = Writer::attach(heap.clone(), &shape).expect("goes on");
+    writer.send(&[4]);
+    // Killed between the sequence of message 4 and the tail.
+    heap.set_word(128, 4);
+    core::mem::forget(writer);
+    assert_eq!((prompt.receive(&mut got), got), (Ok(Some(Received { lost: 0 })), [4]));
+    let mut writer = Writer::attach(heap.clone(), &shape).expect("goes on");
+    writer.send(&[5]);
+    for reader in [&mut prompt, &mut late] {
+        while reader.receive(&mut got).expect("good").is_some() {}
+        assert_eq!(got, [5]);
+    }
+    assert!(!prompt.is_peer_closed());
+    drop(writer);
+    assert!(prompt.is_peer_closed());
+}
+
+#[test]
+fn a_tail_that_falls_back_is_corrupt() {
+    let shape = Shape::broadcast(1, 7, 2);
+    let heap = Heap::made(&shape, 0);
+    let mut reader = reader(&heap, &shape, Start::Oldest);
+    heap.set_word(128, u32::MAX - 5);
+    heap.set_word(640 + 60, 77);
+    assert_eq!(reader.receive(&mut [0]), Err(Corrupt));
+}

@@ -1,0 +1,223 @@
+//! The only way to the bytes of a region. With `--cfg loom` the unit tests get the same words
+//! and payloads from loom, so that loom proves the code that ships.
+
+use core::ptr::NonNull;
+
+use crate::region::{Memory, Shape};
+
+#[cfg(not(all(test, loom)))]
+pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(all(test, loom))]
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// Bytes from one index to the next: two cache lines, since prefetchers fetch pairs.
+pub(crate) const LINE: usize = 128;
+/// Where the slots begin.
+pub(crate) const SLOTS: usize = 5 * LINE;
+
+/// A place in a region. Only this module makes one, so that each is inside the region: the
+/// control words by the assertion below, slots by the mask of their position.
+#[derive(Clone, Copy)]
+pub(crate) struct At(usize);
+
+impl At {
+    /// Word `word` of line `line`.
+    pub(crate) const fn control(line: usize, word: usize) -> At {
+        assert!(line * LINE < SLOTS && word * 4 < LINE);
+        At(line * LINE + word * 4)
+    }
+}
+
+/// An ordering that a proof can weaken, to show that loom would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Site {
+    /// The queue's reader sees the payload behind the index or sequence that it read.
+    QueuePublish,
+    /// The queue's writer overwrites only what was copied out.
+    QueueFree,
+    /// Latest: who reads and who writes agree on the pair.
+    LatestFence,
+    /// Latest: the payload is complete before its slot is named.
+    LatestPublish,
+    /// Broadcast: words of a later message are noticed.
+    BroadcastFence,
+    /// Broadcast: the payload is complete before its sequence says so.
+    BroadcastPublish,
+    /// Park: either the sleeper sees the message or the waker sees the sleeper.
+    BellFence,
+}
+
+/// `ordering`, unless a proof weakens this site.
+#[inline(always)]
+pub(crate) fn ordered(site: Site, ordering: Ordering) -> Ordering {
+    if is_weakened(site) { Ordering::Relaxed } else { ordering }
+}
+
+/// A fence, unless a proof weakens this site.
+#[inline(always)]
+pub(crate) fn fenced(site: Site, ordering: Ordering) {
+    if !is_weakened(site) {
+        fence(ordering);
+    }
+}
+
+#[cfg(not(all(test, loom)))]
+#[inline(always)]
+fn is_weakened(_: Site) -> bool {
+    false
+}
+
+#[cfg(all(test, loom))]
+fn is_weakened(site: Site) -> bool {
+    crate::proofs::WEAKENED.get() == Some(site)
+}
+
+/// A region that was checked: offsets come from our own copy of its shape, never from its bytes.
+pub(crate) struct Region<M> {
+    base: NonNull<u8>,
+    pub(crate) mask: u32,
+    stride: usize,
+    pub(crate) message_size: usize,
+    pub(crate) parks: bool,
+    // Last, because it is never looked at: it keeps the bytes alive.
+    memory: M,
+}
+
+// SAFETY: `base` points into `memory`, which any thread may use; the rest is plain data.
+unsafe impl<M: Send> Send for Region<M> {}
+
+impl<M: Memory> Region<M> {
+    /// Takes a region whose length and alignment the caller has checked against `shape`.
+    pub(crate) fn new(memory: M, shape: &Shape) -> Region<M> {
+        Region {
+            base: memory.base(),
+            mask: shape.capacity - 1,
+            stride: shape.stride(),
+            message_size: shape.message_size as usize,
+            parks: shape.parks,
+            memory,
+        }
+    }
+
+    /// Messages that the region holds.
+    #[inline(always)]
+    pub(crate) fn capacity(&self) -> u32 {
+        self.mask + 1
+    }
+
+    /// The payload of the slot for `position`.
+    #[inline(always)]
+    pub(crate) fn slot(&self, position: u32) -> At {
+        At(SLOTS + (position & self.mask) as usize * self.stride)
+    }
+
+    /// The sequence of the slot for `position`; not in the index layout.
+    #[inline(always)]
+    pub(crate) fn sequence(&self, position: u32) -> At {
+        At(self.slot(position).0 + self.stride - 4)
+    }
+}
+
+#[cfg(not(all(test, loom)))]
+impl<M: Memory> Region<M> {
+    /// A word.
+    #[inline(always)]
+    pub(crate) fn word(&self, at: At) -> &AtomicU32 {
+        debug_assert!(at.0 + 4 <= self.memory.len());
+        // SAFETY: `At` lies inside the region and is a multiple of 4 from a base that is one of
+        // 128; `Memory` promises that the bytes live as long as `self.memory`. Words are reached
+        // as atomics only, so a peer that writes them at any time is no data race.
+        unsafe { AtomicU32::from_ptr(self.pointer(at).cast()) }
+    }
+
+    /// Where a payload stands.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, at: At) -> *mut u8 {
+        // SAFETY: `At` lies inside the region.
+        unsafe { self.base.as_ptr().add(at.0) }
+    }
+
+    /// Copies a message into a slot that the algorithm says is ours.
+    #[inline(always)]
+    pub(crate) fn put(&self, at: At, from: &[u8]) {
+        assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
+        // SAFETY: a slot has `message_size` bytes; `from` is no part of the region, because no
+        // reference to its bytes exists.
+        unsafe { self.pointer(at).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Copies a message out of a slot that the algorithm says is ours.
+    #[inline(always)]
+    pub(crate) fn get(&self, at: At, into: &mut [u8]) {
+        assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
+        // SAFETY: as for `put`.
+        unsafe { self.pointer(at).copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Word `n` of the payload at `at`, for payloads that are written while others read.
+    #[inline(always)]
+    pub(crate) fn payload_word(&self, at: At, n: usize) -> &AtomicU32 {
+        self.word(At(at.0 + n * 4))
+    }
+}
+
+#[cfg(all(test, loom))]
+impl<M: Memory> Region<M> {
+    pub(crate) fn word(&self, at: At) -> &AtomicU32 {
+        &self.memory.cells().words[&at.0]
+    }
+
+    pub(crate) fn put(&self, at: At, from: &[u8]) {
+        self.memory.cells().payloads[&at.0].with_mut(|bytes| {
+            // SAFETY: loom has checked that nobody else is at this payload.
+            unsafe { (&mut *bytes)[..from.len()].copy_from_slice(from) }
+        });
+    }
+
+    pub(crate) fn get(&self, at: At, into: &mut [u8]) {
+        self.memory.cells().payloads[&at.0].with(|bytes| {
+            // SAFETY: loom has checked that nobody writes this payload.
+            unsafe { into.copy_from_slice(&(&*bytes)[..into.len()]) }
+        });
+    }
+
+    pub(crate) fn payload_word(&self, at: At, n: usize) -> &AtomicU32 {
+        self.word(At(at.0 + n * 4))
+    }
+
+    /// Every word and every payload that a link of this shape uses.
+    pub(crate) fn offsets(&self) -> (std::vec::Vec<usize>, std::vec::Vec<usize>) {
+        let lines = (0..SLOTS / LINE).flat_map(|line| (0..12).map(move |n| line * LINE + n * 4));
+        let slots = 0..self.capacity();
+        let inside = slots
+            .clone()
+            .flat_map(|i| (0..self.message_size.div_ceil(4)).map(move |n| self.slot(i).0 + n * 4));
+        let sequences = slots.clone().map(|i| self.sequence(i).0);
+        (lines.chain(inside).chain(sequences).collect(), slots.map(|i| self.slot(i).0).collect())
+    }
+}
+
+impl<M: Memory> Region<M> {
+    /// Writes a message word by word: the caller lets readers notice that they were overtaken.
+    #[inline]
+    pub(crate) fn put_words(&self, at: At, from: &[u8]) {
+        assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
+        for (n, chunk) in from.chunks(4).enumerate() {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            // Relaxed: the sequence around the payload orders it.
+            self.payload_word(at, n).store(u32::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Reads a message word by word; the caller finds out whether it was overtaken.
+    #[inline]
+    pub(crate) fn get_words(&self, at: At, into: &mut [u8]) {
+        assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
+        for (n, chunk) in into.chunks_mut(4).enumerate() {
+            // Relaxed: the sequence around the payload orders it.
+            let word = self.payload_word(at, n).load(Ordering::Relaxed).to_ne_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}

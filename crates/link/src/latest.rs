@@ -1,0 +1,187 @@
+//! Latest: the newest message, from one writer to one reader, wait-free on both sides.
+//!
+//! The four-slot mechanism of H. R. Simpson, "Four-slot fully asynchronous communication
+//! mechanism", IEE Proceedings E 137(1), 1990: two pairs of two slots. The reader says which pair
+//! it reads; the writer writes into the other one, into the slot that was not written last. Neither
+//! waits, neither retries, and a writer killed in the middle leaves the last message in place.
+//!
+//! Each slot carries a sequence, by which the reader tells new from old; a read that finds nothing
+//! new costs one load and the copy, no fence.
+
+use crate::cells::{At, Ordering, Region, Site, fenced, ordered};
+use crate::region::{End, Memory, Side};
+use crate::wait::{MESSAGE, Os, Wait};
+use crate::{Corrupt, RegionError, Shape};
+
+/// The writer's: sequence and pair of the newest message.
+const NEWEST: At = At::control(1, 0);
+/// The writer's: for each pair, which of its slots was written last.
+const LAST: [At; 2] = [At::control(1, 1), At::control(1, 2)];
+/// The reader's: the pair that it reads.
+const READING: At = At::control(2, 0);
+
+/// What a read says of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// Nothing was ever written; the buffer is as it was.
+    None,
+    /// The same message as at the last read.
+    Old,
+    /// A message that was not read before.
+    New,
+}
+
+/// The end that writes.
+pub struct Writer<M: Memory> {
+    end: End<M>,
+    /// Sequence of the last message, 31 bits; never 0, which stands for none.
+    sequence: u32,
+    last: [u32; 2],
+}
+
+impl<M: Memory> Writer<M> {
+    /// Attaches to a region that [`create`](crate::create) made. There must be one writer only; a
+    /// fresh one goes on where a killed or closed one ended.
+    ///
+    /// # Errors
+    /// The region is not of this shape.
+    pub fn attach(memory: M, shape: &Shape) -> Result<Writer<M>, RegionError> {
+        let region = Region::attach(memory, shape)?;
+        // Relaxed: only writers write these, one after the other. A killed one may have named a
+        // slot with the next sequence and not yet published it: skip that sequence.
+        let sequence = following(region.word(NEWEST).load(Ordering::Relaxed) >> 1);
+        let last = LAST.map(|at| region.word(at).load(Ordering::Relaxed) & 1);
+        region.arm(MESSAGE);
+        Ok(Writer { end: End::open(region, Side::Writer), sequence, last })
+    }
+
+    /// Sends a message; never waits.
+    ///
+    /// # Panics
+    /// If `message` is not as long as the shape says.
+    #[inline]
+    pub fn send(&mut self, message: &[u8]) {
+        let region = &self.end.region;
+        self.sequence = following(self.sequence);
+        // Between our last store to `LAST` and the load of `READING`: a reader that missed the
+        // store has said which pair it reads, and we see it. Acquire: its copies from the pair that
+        // it left are done.
+        fenced(Site::LatestFence, Ordering::SeqCst);
+        let pair = !region.word(READING).load(Ordering::Acquire) & 1;
+        let index = self.last[pair as usize] ^ 1;
+        region.put(region.slot(pair << 1 | index), message);
+        // Relaxed: published with the payload by the next store.
+        let sequence = region.word(region.sequence(pair << 1 | index));
+        sequence.store(self.sequence, Ordering::Relaxed);
+        // Release: who sees the slot named sees its payload.
+        let release = ordered(Site::LatestPublish, Ordering::Release);
+        region.word(LAST[pair as usize]).store(index, release);
+        self.last[pair as usize] = index;
+        // Release: who sees this message announced finds its slot named.
+        region.word(NEWEST).store(self.sequence << 1 | pair, Ordering::Release);
+    }
+
+    /// Wakes a reader that waits for what was sent or for [`close`](Writer::close). Costs nothing
+    /// in a region that does not park.
+    #[inline]
+    pub fn wake(&self, os: &impl Os) {
+        self.end.region.ring(MESSAGE, os);
+    }
+}
+
+/// The sequence after `sequence`.
+#[inline(always)]
+fn following(sequence: u32) -> u32 {
+    ((sequence + 1) & (u32::MAX >> 1)).max(1)
+}
+
+/// The end that reads.
+pub struct Reader<M: Memory> {
+    end: End<M>,
+    /// The writer's `NEWEST` when last taken.
+    seen: u32,
+    /// The slot taken last; the writer keeps off it until we take another.
+    slot: u32,
+    /// Sequence of the message in it.
+    sequence: u32,
+}
+
+impl<M: Memory> Reader<M> {
+    /// Attaches to a region that [`create`](crate::create) made. There must be one reader only; to
+    /// a fresh one the message that is there is new.
+    ///
+    /// # Errors
+    /// The region is not of this shape.
+    pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
+        let region = Region::attach(memory, shape)?;
+        Ok(Reader { end: End::open(region, Side::Reader), seen: 0, slot: 0, sequence: 0 })
+    }
+
+    /// Reads the newest message into `into`; never waits. If it is old, `into` gets it again.
+    ///
+    /// # Errors
+    /// The writer named a slot that does not exist; the message read last stays in place.
+    ///
+    /// # Panics
+    /// If there is a message and `into` is not as long as the shape says.
+    #[inline]
+    pub fn read(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        let fresh = self.take()?;
+        if fresh != Fresh::None {
+            self.end.region.get(self.end.region.slot(self.slot), into);
+        }
+        Ok(fresh)
+    }
+
+    /// Whether something was published since the last read.
+    #[inline]
+    pub fn has_new(&self) -> bool {
+        // Relaxed: a hint; `take` looks again.
+        self.end.region.word(NEWEST).load(Ordering::Relaxed) != self.seen
+    }
+
+    /// Waits until something is published, the writer has closed, or the deadline is over; whether
+    /// there is something new.
+    pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
+        let seen = self.seen;
+        self.end.wait(MESSAGE, wait, deadline_ns, os, |region| {
+            // Relaxed: a hint; `take` looks again.
+            region.word(NEWEST).load(Ordering::Relaxed) != seen
+        })
+    }
+
+    /// Takes the slot of the newest message, if it is another one.
+    #[inline(always)]
+    fn take(&mut self) -> Result<Fresh, Corrupt> {
+        let region = &self.end.region;
+        // Acquire: pairs with the announcement in `send`.
+        let newest = region.word(NEWEST).load(Ordering::Acquire);
+        if newest == self.seen {
+            return Ok(if self.sequence == 0 { Fresh::None } else { Fresh::Old });
+        }
+        self.seen = newest;
+        let pair = newest & 1;
+        // Release: our copies from the other pair are done before the writer goes there.
+        region.word(READING).store(pair, Ordering::Release);
+        // Either we see what the writer named last in this pair, or it sees that we are here.
+        fenced(Site::LatestFence, Ordering::SeqCst);
+        // Acquire: the payload of the slot that is named.
+        let acquire = ordered(Site::LatestPublish, Ordering::Acquire);
+        let index = region.word(LAST[pair as usize]).load(acquire);
+        if index > 1 {
+            return Err(Corrupt);
+        }
+        self.slot = pair << 1 | index;
+        // Relaxed: published together with the payload.
+        let sequence = region.word(region.sequence(self.slot)).load(Ordering::Relaxed);
+        // The message may have been taken before it was announced.
+        let fresh = if sequence == self.sequence { Fresh::Old } else { Fresh::New };
+        self.sequence = sequence;
+        Ok(fresh)
+    }
+}
+
+crate::region::peer_methods!(Writer, Reader);
+
+#[cfg(all(test, not(loom)))]
+mod tests;

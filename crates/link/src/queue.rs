@@ -1,0 +1,360 @@
+//! Queue: every message, in order, from one writer to one reader.
+//!
+//! Positions are u32 that wrap; the slot of a position is its low bits. Both sides run without
+//! waiting for each other, with loads and stores only. In the index layout the writer's tail says
+//! what can be read; in the sequence layout each slot says it itself, in the cache line of the
+//! payload, and the tail is only kept for a writer that comes after a killed one. In both the
+//! reader's head says what is free, and the writer rereads it only when the queue looks full.
+//!
+//! A side that is killed leaves whole messages only. What its writer had not yet published is
+//! not there; what its reader had copied but not yet released is delivered again.
+
+use core::fmt;
+
+use crate::cells::{At, Ordering, Region, Site, ordered};
+use crate::region::{End, HEAD, Layout, Memory, Side, TAIL, last_lap};
+use crate::wait::{MESSAGE, Os, ROOM, Wait};
+use crate::{Corrupt, RegionError, Shape};
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The reader has to make room first.
+    Full,
+    /// The reader wrote a position outside the queue.
+    Corrupt,
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendError::Full => f.write_str("the queue is full; raise capacity or read faster"),
+            SendError::Corrupt => Corrupt.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// The end that writes.
+pub struct Writer<M: Memory> {
+    end: End<M>,
+    sequenced: bool,
+    tail: u32,
+    /// The reader's head when last looked at.
+    head: u32,
+}
+
+impl<M: Memory> Writer<M> {
+    /// Attaches to a region that [`create`](crate::create) made. There must be one writer only; a
+    /// fresh one goes on where a killed or closed one ended.
+    ///
+    /// # Errors
+    /// The region is not of this shape, or its positions contradict each other.
+    pub fn attach(memory: M, shape: &Shape) -> Result<Writer<M>, RegionError> {
+        let region = Region::attach(memory, shape)?;
+        let sequenced = shape.layout == Layout::Sequence;
+        // Acquire: a reader's head comes after its copies, a killed writer's words before us.
+        let mut tail = region.word(TAIL).load(Ordering::Acquire);
+        let next = tail.wrapping_add(1);
+        if sequenced && region.word(region.sequence(tail)).load(Ordering::Acquire) == next {
+            // Killed between the two stores of `publish`.
+            tail = next;
+            region.word(TAIL).store(tail, Ordering::Relaxed);
+        }
+        let head = region.word(HEAD).load(Ordering::Acquire);
+        if tail.wrapping_sub(head) > region.capacity() {
+            return Err(RegionError::Positions { tail, head, capacity: region.capacity() });
+        }
+        region.arm(MESSAGE);
+        Ok(Writer { end: End::open(region, Side::Writer), sequenced, tail, head })
+    }
+
+    /// Sends a message, without blocking. An array as `message` is copied as a constant size.
+    ///
+    /// # Errors
+    /// The queue is full or its reader lies; the message is not sent.
+    ///
+    /// # Panics
+    /// If `message` is not as long as the shape says.
+    #[inline]
+    pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        let at = self.room()?;
+        self.end.region.put(at, message);
+        self.publish();
+        Ok(())
+    }
+
+    /// The next slot, to be written in place.
+    ///
+    /// # Errors
+    /// As [`try_send`](Writer::try_send).
+    #[inline]
+    pub fn claim(&mut self) -> Result<Claim<'_, M>, SendError> {
+        let at = self.room()?;
+        Ok(Claim { writer: self, at })
+    }
+
+    /// Waits until there is room, the reader has closed, or the deadline is over; whether
+    /// [`try_send`](Writer::try_send) has an answer other than full.
+    pub fn wait_room(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
+        let (tail, capacity) = (self.tail, self.end.region.capacity());
+        self.end.wait(ROOM, wait, deadline_ns, os, |region| {
+            // Relaxed: `room` looks again, with acquire.
+            tail.wrapping_sub(region.word(HEAD).load(Ordering::Relaxed)) != capacity
+        })
+    }
+
+    /// Wakes a reader that waits for what was sent or for [`close`](Writer::close). Costs nothing
+    /// in a region that does not park.
+    #[inline]
+    pub fn wake(&self, os: &impl Os) {
+        self.end.region.ring(MESSAGE, os);
+    }
+
+    /// Messages that are in the queue.
+    pub fn fill(&self) -> u32 {
+        fill(&self.end.region)
+    }
+
+    #[inline(always)]
+    fn room(&mut self) -> Result<At, SendError> {
+        let region = &self.end.region;
+        if self.tail.wrapping_sub(self.head) > region.mask {
+            // Acquire: the reader's copies are done before we overwrite.
+            self.head = region.word(HEAD).load(ordered(Site::QueueFree, Ordering::Acquire));
+            let fill = self.tail.wrapping_sub(self.head);
+            if fill > region.mask {
+                let full = fill == region.capacity();
+                return Err(if full { SendError::Full } else { SendError::Corrupt });
+            }
+        }
+        Ok(region.slot(self.tail))
+    }
+
+    #[inline(always)]
+    fn publish(&mut self) {
+        let region = &self.end.region;
+        let next = self.tail.wrapping_add(1);
+        // Release: who sees the position sees the payload.
+        let release = ordered(Site::QueuePublish, Ordering::Release);
+        if self.sequenced {
+            region.word(region.sequence(self.tail)).store(next, release);
+            // Relaxed: for `fill`, and for the writer after us, who looks at the sequence too.
+            region.word(TAIL).store(next, Ordering::Relaxed);
+        } else {
+            region.word(TAIL).store(next, release);
+        }
+        self.tail = next;
+    }
+}
+
+/// A slot to be written in place; dropped without [`commit`](Claim::commit) nothing is sent.
+pub struct Claim<'a, M: Memory> {
+    writer: &'a mut Writer<M>,
+    at: At,
+}
+
+impl<M: Memory> Claim<'_, M> {
+    /// Where the message goes, aligned to 8; what stands there is an earlier message, or anything.
+    #[cfg(not(all(test, loom)))]
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.writer.end.region.pointer(self.at)
+    }
+
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.writer.end.region.message_size
+    }
+
+    /// Writes the whole message.
+    ///
+    /// # Panics
+    /// If `message` is not [`len`](Claim::len) bytes long.
+    #[inline]
+    pub fn copy_from_slice(&mut self, message: &[u8]) {
+        self.writer.end.region.put(self.at, message);
+    }
+
+    /// Sends the message.
+    #[inline]
+    pub fn commit(self) {
+        self.writer.publish();
+    }
+}
+
+/// The end that reads.
+pub struct Reader<M: Memory> {
+    end: End<M>,
+    sequenced: bool,
+    head: u32,
+    /// The writer's tail when last looked at; in the index layout only.
+    tail: u32,
+}
+
+impl<M: Memory> Reader<M> {
+    /// Attaches to a region that [`create`](crate::create) made. There must be one reader only; a
+    /// fresh one goes on where a killed or closed one ended.
+    ///
+    /// # Errors
+    /// The region is not of this shape, or its positions contradict each other.
+    pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
+        let region = Region::attach(memory, shape)?;
+        let sequenced = shape.layout == Layout::Sequence;
+        // Acquire: what a reader before us freed stays freed.
+        let head = region.word(HEAD).load(Ordering::Acquire);
+        let tail = region.word(TAIL).load(Ordering::Acquire);
+        // In the sequence layout a writer may not have stored the tail of what was already read.
+        let ahead = head == tail.wrapping_add(1) && sequenced;
+        if tail.wrapping_sub(head) > region.capacity() && !ahead {
+            return Err(RegionError::Positions { tail, head, capacity: region.capacity() });
+        }
+        region.arm(ROOM);
+        Ok(Reader { end: End::open(region, Side::Reader), sequenced, head, tail: head })
+    }
+
+    /// Receives a message into `message`, without blocking; `false`: there is none.
+    ///
+    /// # Errors
+    /// The writer wrote a position outside the queue.
+    ///
+    /// # Panics
+    /// If there is a message and `message` is not as long as the shape says.
+    #[inline]
+    pub fn try_receive(&mut self, message: &mut [u8]) -> Result<bool, Corrupt> {
+        let ready = self.ready()?;
+        if ready {
+            self.end.region.get(self.end.region.slot(self.head), message);
+            self.release();
+        }
+        Ok(ready)
+    }
+
+    /// The next message, to be read in place.
+    ///
+    /// # Errors
+    /// As [`try_receive`](Reader::try_receive).
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<Peek<'_, M>>, Corrupt> {
+        let ready = self.ready()?;
+        Ok(ready.then_some(Peek { reader: self }))
+    }
+
+    /// Waits until there is a message, the writer has closed, or the deadline is over; whether
+    /// [`try_receive`](Reader::try_receive) has an answer other than none.
+    pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
+        let Reader { end, sequenced, head, tail } = self;
+        end.wait(MESSAGE, wait, deadline_ns, os, |region| {
+            published(region, *sequenced, *head, tail) != Ok(false)
+        })
+    }
+
+    /// Wakes a writer that waits for room. Costs nothing in a region that does not park.
+    #[inline]
+    pub fn wake(&self, os: &impl Os) {
+        self.end.region.ring(ROOM, os);
+    }
+
+    /// Messages that are in the queue.
+    pub fn fill(&self) -> u32 {
+        fill(&self.end.region)
+    }
+
+    #[inline(always)]
+    fn ready(&mut self) -> Result<bool, Corrupt> {
+        published(&self.end.region, self.sequenced, self.head, &mut self.tail)
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        self.head = self.head.wrapping_add(1);
+        // Release: the copy is done before the writer overwrites.
+        let release = ordered(Site::QueueFree, Ordering::Release);
+        self.end.region.word(HEAD).store(self.head, release);
+    }
+}
+
+/// Whether the message at `head` is there; `tail` is what was last seen of the writer's.
+#[inline(always)]
+fn published<M: Memory>(
+    region: &Region<M>,
+    sequenced: bool,
+    head: u32,
+    tail: &mut u32,
+) -> Result<bool, Corrupt> {
+    // Acquire: who sees the position sees the payload.
+    let acquire = ordered(Site::QueuePublish, Ordering::Acquire);
+    if sequenced {
+        let sequence = region.word(region.sequence(head)).load(acquire);
+        if sequence == head.wrapping_add(1) {
+            return Ok(true);
+        }
+        let before = last_lap(head, region.capacity());
+        return if sequence == before { Ok(false) } else { Err(Corrupt) };
+    }
+    if *tail == head {
+        let seen = region.word(TAIL).load(acquire);
+        if seen.wrapping_sub(head) > region.capacity() {
+            return Err(Corrupt);
+        }
+        *tail = seen;
+    }
+    Ok(*tail != head)
+}
+
+/// A message to be read in place; dropped without [`release`](Peek::release) it stays the next.
+pub struct Peek<'a, M: Memory> {
+    reader: &'a mut Reader<M>,
+}
+
+impl<M: Memory> Peek<'_, M> {
+    /// Where the message stands, aligned to 8. A lying writer may change it while it is read.
+    #[cfg(not(all(test, loom)))]
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.reader.end.region.pointer(self.at())
+    }
+
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.reader.end.region.message_size
+    }
+
+    /// Reads the whole message.
+    ///
+    /// # Panics
+    /// If `message` is not [`len`](Peek::len) bytes long.
+    #[inline]
+    pub fn copy_to_slice(&self, message: &mut [u8]) {
+        self.reader.end.region.get(self.at(), message);
+    }
+
+    /// Frees the slot.
+    #[inline]
+    pub fn release(self) {
+        self.reader.release();
+    }
+
+    #[inline]
+    fn at(&self) -> At {
+        self.reader.end.region.slot(self.reader.head)
+    }
+}
+
+fn fill<M: Memory>(region: &Region<M>) -> u32 {
+    // Relaxed: a figure, already old when it is returned.
+    let head = region.word(HEAD).load(Ordering::Relaxed);
+    let fill = region.word(TAIL).load(Ordering::Relaxed).wrapping_sub(head);
+    // In the sequence layout the tail may lag behind what was already read.
+    if fill > u32::MAX / 2 { 0 } else { fill.min(region.capacity()) }
+}
+
+crate::region::peer_methods!(Writer, Reader);
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,150 @@
+use std::vec;
+
+use super::*;
+use crate::heap::{Heap, pattern};
+
+const LAYOUTS: [Layout; 2] = [Layout::Index, Layout::Sequence];
+
+fn shape(layout: Layout, message_size: u32, capacity: u32) -> Shape {
+    Shape { layout, ..Shape::queue(message_size, 7, capacity) }
+}
+
+fn ends(heap: &Heap, shape: &Shape) -> (Writer<Heap>, Reader<Heap>) {
+    let writer = Writer::attach(heap.clone(), shape).expect("a good region");
+    (writer, Reader::attach(heap.clone(), shape).expect("a good region"))
+}
+
+#[test]
+fn messages_of_every_size_cross_whole_and_in_order_past_the_wrap() {
+    for layout in LAYOUTS {
+        for size in 1..=130 {
+            let shape = shape(layout, size, 4);
+            let heap = Heap::made(&shape, u32::MAX - 5);
+            let (mut writer, mut reader) = ends(&heap, &shape);
+            let (mut sent, mut got) = (vec![0; size as usize], vec![0; size as usize]);
+            for round in 0..5 {
+                for i in 0..4 {
+                    assert_eq!(writer.fill(), i);
+                    pattern(round * 4 + i, &mut sent);
+                    assert_eq!(writer.try_send(&sent), Ok(()));
+                }
+                assert_eq!(writer.try_send(&sent), Err(SendError::Full));
+                for i in 0..4 {
+                    pattern(round * 4 + i, &mut sent);
+                    assert_eq!(reader.try_receive(&mut got), Ok(true));
+                    assert_eq!(got, sent, "{layout:?}, {size} bytes, message {}", round * 4 + i);
+                }
+                assert_eq!(reader.try_receive(&mut got), Ok(false));
+                assert_eq!(reader.fill(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_capacity_of_one_is_a_queue() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 4, 1);
+        let heap = Heap::made(&shape, u32::MAX);
+        let (mut writer, mut reader) = ends(&heap, &shape);
+        for i in 0..9_u32 {
+            assert_eq!(writer.try_send(&i.to_le_bytes()), Ok(()));
+            assert_eq!(writer.try_send(&[9; 4]), Err(SendError::Full));
+            let mut got = [0; 4];
+            assert_eq!(reader.try_receive(&mut got), Ok(true));
+            assert_eq!(u32::from_le_bytes(got), i);
+            assert_eq!(reader.try_receive(&mut got), Ok(false));
+        }
+    }
+}
+
+#[test]
+fn in_place_a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 3, 2);
+        let (mut writer, mut reader) = ends(&Heap::made(&shape, 0), &shape);
+        assert_eq!(writer.claim().expect("room").len(), 3);
+        assert!(reader.peek().expect("good").is_none());
+        let mut claim = writer.claim().expect("room");
+        assert_eq!((claim.len(), claim.as_mut_ptr().addr() % 8), (3, 0));
+        claim.copy_from_slice(b"abc");
+        claim.commit();
+        for _ in 0..2 {
+            let peek = reader.peek().expect("good").expect("a message");
+            assert_eq!((peek.len(), peek.as_ptr().addr() % 8), (3, 0));
+            let mut got = [0; 3];
+            peek.copy_to_slice(&mut got);
+            assert_eq!(&got, b"abc");
+        }
+        reader.peek().expect("good").expect("a message").release();
+        assert!(reader.peek().expect("good").is_none());
+    }
+}
+
+#[test]
+fn fresh_ends_go_on_where_the_last_ones_ended() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 4, 4);
+        let heap = Heap::made(&shape, u32::MAX - 1);
+        let mut got = [0; 4];
+        for i in 0..9_u8 {
+            let (mut writer, mut reader) = ends(&heap, &shape);
+            assert_eq!(writer.try_send(&[i; 4]), Ok(()));
+            assert_eq!(writer.try_send(&[i + 100; 4]), Ok(()));
+            if i > 0 {
+                assert_eq!(reader.try_receive(&mut got), Ok(true));
+                assert_eq!(got, [i + 99; 4]);
+            }
+            assert_eq!(reader.try_receive(&mut got), Ok(true));
+            assert_eq!(got, [i; 4]);
+        }
+    }
+}
+
+#[test]
+fn a_writer_killed_between_sequence_and_tail_has_sent() {
+    let shape = shape(Layout::Sequence, 4, 2);
+    let heap = Heap::made(&shape, u32::MAX);
+    let (mut writer, mut reader) = ends(&heap, &shape);
+    assert_eq!(writer.try_send(&[1; 4]), Ok(()));
+    heap.set_word(128, u32::MAX); // as if the store of the tail were missing
+    core::mem::forget(writer);
+    let mut got = [0; 4];
+    assert_eq!(reader.try_receive(&mut got), Ok(true));
+    assert_eq!(reader.fill(), 0);
+    drop(reader);
+    let mut reader = Reader::attach(heap.clone(), &shape).expect("the tail may lag by one");
+    let mut writer = Writer::attach(heap, &shape).expect("recovers");
+    assert_eq!(writer.try_send(&[2; 4]), Ok(()));
+    assert_eq!(reader.try_receive(&mut got), Ok(true));
+    assert_eq!(got, [2; 4]);
+}
+
+#[test]
+fn positions_outside_the_queue_are_corrupt() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 4, 2);
+        let heap = Heap::made(&shape, 0);
+        let (mut writer, mut reader) = ends(&heap, &shape);
+        assert_eq!(writer.try_send(&[1; 4]), Ok(()));
+        assert_eq!(writer.try_send(&[1; 4]), Ok(()));
+        heap.set_word(256, 3);
+        assert_eq!(writer.try_send(&[1; 4]), Err(SendError::Corrupt));
+        heap.set_word(256, 0x8000_0000);
+        assert_eq!(writer.try_send(&[1; 4]), Err(SendError::Corrupt));
+        heap.set_word(128, 3);
+        heap.set_word(640 + 4, 9);
+        assert_eq!(reader.try_receive(&mut [0; 4]), Err(Corrupt));
+        let refused = RegionError::Positions { tail: 3, head: 0x8000_0000, capacity: 2 };
+        assert_eq!(Writer::attach(heap.clone(), &shape).err(), Some(refused));
+        assert_eq!(Reader::attach(heap, &shape).err(), Some(refused));
+    }
+}
+
+#[test]
+#[should_panic(expected = "the slice is not as long as a message")]
+fn a_slice_of_another_length_is_a_bug_of_the_caller() {
+    let shape = Shape::queue(4, 0, 2);
+    let (mut writer, _reader) = ends(&Heap::made(&shape, 0), &shape);
+    let _ = writer.try_send(&[0; 5]);
+}

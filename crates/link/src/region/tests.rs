@@ -1,0 +1,68 @@
+use std::string::ToString;
+
+use super::*;
+use crate::heap::Heap;
+use crate::queue;
+
+const SHAPE: Shape = Shape::queue(24, 7, 8);
+
+#[test]
+fn a_header_that_differs_in_any_word_is_refused_with_both_figures() {
+    let heap = Heap::made(&SHAPE, 0);
+    for (word, (what, expected)) in SHAPE.header().into_iter().enumerate() {
+        heap.set_word(word * 4, expected ^ 0x8000_0001);
+        let error = queue::Reader::attach(heap.clone(), &SHAPE).err();
+        let found = expected ^ 0x8000_0001;
+        assert_eq!(error, Some(RegionError::Header { what, found, expected }));
+        heap.set_word(word * 4, expected);
+    }
+    assert!(queue::Reader::attach(heap, &SHAPE).is_ok());
+}
+
+#[test]
+fn shapes_out_of_range_are_refused() {
+    let heap = Heap::of(&SHAPE);
+    let refused = |shape: Shape| create(&heap, &shape).expect_err("refused").to_string();
+    assert!(refused(Shape { message_size: 0, ..SHAPE }).contains("message size 0"));
+    assert!(refused(Shape { message_size: u32::MAX, ..SHAPE }).contains("message size 4294967295"));
+    assert!(refused(Shape { capacity: 0, ..SHAPE }).contains("capacity 0"));
+    assert!(refused(Shape { capacity: 6, ..SHAPE }).contains("use 8"));
+    assert!(refused(Shape { capacity: 1 << 31, ..SHAPE }).contains("use 16777216"));
+    assert!(refused(Shape { capacity: 8, ..Shape::latest(4, 0) }).contains("latest: 4"));
+    let long = Shape { message_size: MESSAGE_SIZE_MAX, capacity: CAPACITY_MAX, ..SHAPE };
+    assert!(refused(long).contains("896 bytes, the shape needs"));
+}
+
+#[test]
+fn memory_that_is_short_or_askew_is_refused() {
+    let heap = Heap::of(&Shape::queue(24, 7, 16));
+    let at = |offset, len| {
+        // SAFETY: inside the heap, which outlives the test's use of it.
+        unsafe { RawMemory::new(heap.base().byte_add(offset), len) }
+    };
+    let len = SHAPE.region_len();
+    let error = create(&at(0, len - 1), &SHAPE);
+    assert_eq!(error, Err(RegionError::Length { found: len - 1, expected: len }));
+    assert_eq!(create(&at(8, len), &SHAPE), Err(RegionError::Alignment { past: 8 }));
+    assert_eq!(create(&at(128, len), &SHAPE), Ok(()));
+}
+
+#[test]
+fn each_side_sees_the_other_come_go_and_come_again() {
+    let heap = Heap::made(&SHAPE, 0);
+    let mut writer = queue::Writer::attach(heap.clone(), &SHAPE).expect("made");
+    assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (0, false));
+    let reader = queue::Reader::attach(heap.clone(), &SHAPE).expect("made");
+    assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (1, false));
+    drop(reader);
+    assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (2, true));
+    let reader = queue::Reader::attach(heap.clone(), &SHAPE).expect("made");
+    // A killed side does not close; its successor counts on.
+    core::mem::forget(reader);
+    let reader = queue::Reader::attach(heap, &SHAPE).expect("made");
+    assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (5, false));
+    writer.close();
+    assert!(reader.is_peer_closed());
+    writer.close();
+    assert_eq!(reader.peer_epoch(), 2);
+}
