@@ -5,15 +5,17 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::thread::futex;
 
 /// Bytes that several threads or processes may map. Clones share the mapping.
 #[derive(Clone, Debug)]
@@ -235,6 +237,9 @@ unsafe extern "C" {
 }
 
 /// A robust process-shared mutex with a condition variable, at the start of a region.
+///
+/// The condition variable is a futex word of ours: that of glibc waits for its waiters to leave, so
+/// one that was killed as it slept can hang whoever notifies next.
 #[derive(Debug)]
 pub struct SharedMutex {
     region: Region,
@@ -243,8 +248,14 @@ pub struct SharedMutex {
 #[repr(C)]
 struct MutexWords {
     mutex: libc::pthread_mutex_t,
-    condition: libc::pthread_cond_t,
+    /// Changes with every notification.
+    event: AtomicU32,
+    /// Not 0 if somebody may wait for the event. Both words are only written under the lock.
+    waiting: AtomicU32,
 }
+
+const EVENT: usize = std::mem::offset_of!(MutexWords, event) / 4;
+const WAITING: usize = std::mem::offset_of!(MutexWords, waiting) / 4;
 
 /// Bytes that a [`SharedMutex`] takes at the start of its region.
 pub const SHARED_MUTEX_LEN: usize = size_of::<MutexWords>().next_multiple_of(128);
@@ -263,7 +274,7 @@ pub enum Locked {
 }
 
 impl SharedMutex {
-    /// Makes mutex and condition variable in `region`, which nobody else uses yet.
+    /// Makes the mutex in `region`, which is zeroed and nobody else uses yet.
     ///
     /// # Errors
     /// What the pthread functions say.
@@ -274,7 +285,6 @@ impl SharedMutex {
         assert!(region.size() >= SHARED_MUTEX_LEN);
         let words: *mut MutexWords = region.0.base.as_ptr().cast();
         let mut mutex = MaybeUninit::uninit();
-        let mut condition = MaybeUninit::uninit();
         // SAFETY: the attributes are initialised before use and destroyed after it; the words lie in
         // the region (asserted), aligned to a page, and no other user exists yet.
         unsafe {
@@ -284,12 +294,6 @@ impl SharedMutex {
             check(libc::pthread_mutexattr_setrobust(mutex.as_mut_ptr(), robust))?;
             check(libc::pthread_mutex_init(&raw mut (*words).mutex, mutex.as_ptr()))?;
             libc::pthread_mutexattr_destroy(mutex.as_mut_ptr());
-            check(libc::pthread_condattr_init(condition.as_mut_ptr()))?;
-            check(libc::pthread_condattr_setpshared(condition.as_mut_ptr(), 1))?;
-            let clock = libc::CLOCK_MONOTONIC;
-            check(libc::pthread_condattr_setclock(condition.as_mut_ptr(), clock))?;
-            check(libc::pthread_cond_init(&raw mut (*words).condition, condition.as_ptr()))?;
-            libc::pthread_condattr_destroy(condition.as_mut_ptr());
         }
         Ok(())
     }
@@ -303,50 +307,27 @@ impl SharedMutex {
         SharedMutex { region }
     }
 
-    fn words(&self) -> *mut MutexWords {
-        self.region.0.base.as_ptr().cast()
+    fn mutex(&self) -> *mut libc::pthread_mutex_t {
+        let words: *mut MutexWords = self.region.0.base.as_ptr().cast();
+        // SAFETY: the words lie in the region (asserted at attach).
+        unsafe { &raw mut (*words).mutex }
     }
 
     /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and `OwnerDied`
-    /// the caller must [`SharedMutex::unlock`].
+    /// the caller must [`SharedMutex::unlock`] or one of its siblings.
     pub fn lock(&self, until_ns: u64) -> Locked {
         let until = timespec(until_ns);
-        // SAFETY: the words lie in the region (asserted at attach) and were made by create. A peer
-        // that overwrites them can make the call fail or time out; `sync: mutex` trusts its peer not
-        // to forge glibc's robust list, and the docs of the option say so.
+        // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it can
+        // make the call fail or time out; `sync: mutex` trusts its peer not to forge glibc's robust
+        // list, and the docs of the option say so.
         let code = unsafe {
-            pthread_mutex_clocklock(
-                &raw mut (*self.words()).mutex,
-                libc::CLOCK_MONOTONIC,
-                &raw const until,
-            )
+            pthread_mutex_clocklock(self.mutex(), libc::CLOCK_MONOTONIC, &raw const until)
         };
-        self.locked(code)
-    }
-
-    /// Gives the lock away, waits for a notification, takes it again. To be called with the lock
-    /// held; holds it afterwards, unless the answer is `Broken`. `TimedOut` holds it too.
-    pub fn wait(&self, until_ns: u64) -> Locked {
-        let until = timespec(until_ns);
-        // SAFETY: as in lock; the caller holds the mutex.
-        let code = unsafe {
-            libc::pthread_cond_timedwait(
-                &raw mut (*self.words()).condition,
-                &raw mut (*self.words()).mutex,
-                &raw const until,
-            )
-        };
-        self.locked(code)
-    }
-
-    fn locked(&self, code: libc::c_int) -> Locked {
         match code {
             0 => Locked::Clean,
             libc::ETIMEDOUT => Locked::TimedOut,
             // SAFETY: EOWNERDEAD means that we hold the mutex now and may declare it consistent.
-            libc::EOWNERDEAD => match unsafe {
-                libc::pthread_mutex_consistent(&raw mut (*self.words()).mutex)
-            } {
+            libc::EOWNERDEAD => match unsafe { libc::pthread_mutex_consistent(self.mutex()) } {
                 0 => Locked::OwnerDied,
                 _ => Locked::Broken,
             },
@@ -357,13 +338,41 @@ impl SharedMutex {
     /// Unlocks; only for who holds the lock.
     pub fn unlock(&self) {
         // SAFETY: as in lock. If the caller does not hold it, a robust mutex answers EPERM.
-        unsafe { libc::pthread_mutex_unlock(&raw mut (*self.words()).mutex) };
+        unsafe { libc::pthread_mutex_unlock(self.mutex()) };
     }
 
-    /// Wakes all who wait.
-    pub fn notify(&self) {
-        // SAFETY: as in lock.
-        unsafe { libc::pthread_cond_broadcast(&raw mut (*self.words()).condition) };
+    /// Unlocks and sleeps until notified or until `until_ns`; may come back early, without the lock.
+    pub fn unlock_and_wait(&self, until_ns: u64) {
+        let words = self.region.words();
+        words[WAITING].store(1, Ordering::Relaxed);
+        let event = words[EVENT].load(Ordering::Relaxed);
+        self.unlock();
+        let until = crate::clock::timespec(until_ns);
+        // Nothing is to be done on an error: whoever waits looks again at what it waits for. Not
+        // private, for the waker may be another process.
+        let _ = futex::wait_bitset(
+            &words[EVENT],
+            futex::Flags::empty(),
+            event,
+            Some(&until),
+            NonZeroU32::MAX,
+        );
+    }
+
+    /// Unlocks and wakes all who wait.
+    pub fn unlock_and_notify(&self) {
+        let words = self.region.words();
+        let waiting = words[WAITING].load(Ordering::Relaxed) != 0;
+        if waiting {
+            words[WAITING].store(0, Ordering::Relaxed);
+            let event = words[EVENT].load(Ordering::Relaxed).wrapping_add(1);
+            words[EVENT].store(event, Ordering::Relaxed);
+        }
+        self.unlock();
+        if waiting {
+            // It fails only for an address that is not mapped.
+            let _ = futex::wake(&words[EVENT], futex::Flags::empty(), i32::MAX as u32);
+        }
     }
 }
 
@@ -385,7 +394,6 @@ pub fn numbers<'a>(descriptors: impl IntoIterator<Item = &'a OwnedFd>) -> Vec<Ra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_shared_region_is_the_same_memory_under_both_mappings() {
@@ -417,8 +425,30 @@ mod tests {
         assert_eq!(mutex.lock(u64::MAX), Locked::OwnerDied);
         mutex.unlock();
         assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
-        assert_eq!(mutex.wait(0), Locked::TimedOut);
         mutex.unlock();
+    }
+
+    #[test]
+    fn a_notification_wakes_who_waits() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        SharedMutex::create(&region).expect("mutex");
+        let flag = &region.words()[512];
+        let mutex = SharedMutex::attach(region.clone());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+                flag.store(1, Ordering::Relaxed);
+                mutex.unlock_and_notify();
+            });
+            loop {
+                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+                if flag.load(Ordering::Relaxed) == 1 {
+                    break;
+                }
+                mutex.unlock_and_wait(u64::MAX);
+            }
+        });
+        mutex.unlock_and_wait(0);
     }
 
     #[test]

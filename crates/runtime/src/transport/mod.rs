@@ -11,6 +11,7 @@ mod region;
 mod stream;
 mod tcp;
 mod unix;
+mod wait;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -102,9 +103,9 @@ pub trait Sender: Send {
 pub enum Received {
     /// Nothing since the last call.
     None,
-    /// A message; `lost` of those before it were overwritten or dropped (never with `queue`).
+    /// A message.
     New {
-        /// How many.
+        /// With `broadcast`: how many messages before it were overwritten or dropped. 0 otherwise.
         lost: u32,
     },
     /// Nothing, and the writer has closed the link or is gone: nothing will come.
@@ -138,10 +139,14 @@ pub struct TransportRow {
     /// readers: their carriers are clones of the reader's.
     pub open: fn(&Shape) -> io::Result<(Carrier, Carrier)>,
     /// Makes the writing end.
-    pub sender: fn(Carrier, &Shape) -> Result<Box<dyn Sender>, Fault>,
+    pub sender: Make<dyn Sender>,
     /// Makes a reading end.
-    pub receiver: fn(Carrier, &Shape) -> Result<Box<dyn Receiver>, Fault>,
+    pub receiver: Make<dyn Receiver>,
 }
+
+/// Makes an end of a carrier; refuses one that is of another shape. (A byte stream tells its shape
+/// only when the writer has sent it, so there the first `receive` refuses.)
+pub type Make<End> = fn(Carrier, &Shape) -> Result<Box<End>, Fault>;
 
 const BOTH: &[Sync] = &[Sync::LockFree, Sync::Mutex];
 const KERNEL: &[Sync] = &[Sync::LockFree];
