@@ -103,16 +103,17 @@ impl Report {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        if self.is_full() {
+        self.error_with(span, || (message.into(), help.into()));
+    }
+
+    /// Adds a problem whose texts cost a search among names: past the limit they are not made.
+    pub(crate) fn error_with(&mut self, span: Span, texts: impl FnOnce() -> (String, String)) {
+        if self.problems.len() == DIAGNOSTICS_MAX {
             self.left_out += 1;
             return;
         }
-        self.problems.push(Problem { span, message: message.into(), help: help.into() });
-    }
-
-    /// Whether more problems are only counted; then no search for a help is worth its time.
-    pub(crate) fn is_full(&self) -> bool {
-        self.problems.len() == DIAGNOSTICS_MAX
+        let (message, help) = texts();
+        self.problems.push(Problem { span, message, help });
     }
 
     /// Whether nothing is wrong so far.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::catalogue::{Direction, Kind, Parameter, Value};
 use crate::diagnostic::{Report, Span};
-use crate::fields::{Fields, Named, is_name, list};
+use crate::fields::{Fields, Named, check_name, list};
 use crate::keys::{self, NODES_MAX, Policy, Trigger};
 use crate::nearest::suggest;
 use crate::plan::{Actuator, Delivery, Full, Overrun, Sync, Transport, Wait};
@@ -16,6 +16,8 @@ use crate::yaml::{Data, Entry, Item, parse};
 pub(crate) struct Draft<'a> {
     pub(crate) name: &'a str,
     pub(crate) domains: Vec<Domain<'a>>,
+    /// Names of domains that are reported already and stand for nothing.
+    pub(crate) refused: Vec<&'a str>,
     pub(crate) nodes: Vec<Node<'a>>,
 }
 
@@ -50,6 +52,8 @@ pub(crate) struct Node<'a> {
     pub(crate) values: Vec<Value>,
     pub(crate) actuators: Vec<Actuator>,
     pub(crate) links: Vec<Link<'a>>,
+    /// Whether all its links could be read.
+    pub(crate) links_complete: bool,
     /// Where the node begins.
     pub(crate) span: Span,
 }
@@ -137,8 +141,13 @@ pub(crate) fn read<'a>(
     }
     let fields = Fields::new(root, &keys::GRAPH, &[], root.span, report);
     let name = fields.name("name", report).map_or("graph", |named| named.text);
-    let domains = fields.map("domains", report).iter();
-    let domains: Vec<Domain<'a>> = domains.filter_map(|entry| domain(entry, report)).collect();
+    let (mut domains, mut refused) = (Vec::new(), Vec::new());
+    for entry in fields.map("domains", report) {
+        match domain(entry, report) {
+            Some(domain) => domains.push(domain),
+            None => refused.push(entry.key.as_str()),
+        }
+    }
     let items = fields.list("nodes", report);
     if let Some(item) = items.get(NODES_MAX) {
         let message = format!("{} nodes in one graph", items.len());
@@ -153,22 +162,13 @@ pub(crate) fn read<'a>(
     let kinds: HashMap<&str, &'static Kind> =
         catalogue.iter().map(|kind| (kind.name, *kind)).collect();
     let nodes = items.iter().filter_map(|item| node(item, catalogue, &kinds, report)).collect();
-    Some(Draft { name, domains, nodes })
+    Some(Draft { name, domains, refused, nodes })
 }
 
 fn domain<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
     let name = Named { text: &entry.key, span: entry.span };
-    is_name(name, "a domain's name", report);
-    if let Data::Map(entries) = &entry.value.data
-        && let Some(restart) = entries.iter().find(|entry| entry.key == "restart")
-    {
-        let message =
-            format!("domain '{}' is a service, and services are not supported yet", name.text);
-        report.error(
-            restart.span,
-            message,
-            "write 'realtime: {period: 1ms}' in place of 'restart'",
-        );
+    check_name(name, "a domain's name", report);
+    if service(entry, report) {
         return None;
     }
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
@@ -206,6 +206,19 @@ fn domain<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
         overrun: overrun(&fields, report),
         threads: written.then_some(threads),
     })
+}
+
+/// Reports a domain that can only be meant as a service: no key of it is of a realtime domain.
+fn service(entry: &Entry, report: &mut Report) -> bool {
+    let Data::Map(entries) = &entry.value.data else { return false };
+    if entries.iter().any(|entry| entry.key != "restart") {
+        return false;
+    }
+    let span = entries.first().map_or(entry.span, |restart| restart.span);
+    let name = &entry.key;
+    let message = format!("domain '{name}' is a service, and services are not supported yet");
+    report.error(span, message, "make it a realtime domain: 'realtime: {period: 1ms}'");
+    true
 }
 
 /// Reports a deadline that is later than the period.
@@ -264,11 +277,10 @@ fn node<'a>(
             // Its keys may be parameters of the kind that was meant: only the kind is reported.
             let fields = Fields::peek(item, &keys::NODE);
             match named {
-                Some(Named { text, span }) if !report.is_full() => {
+                Some(Named { text, span }) => report.error_with(span, || {
                     let help = suggest(text, catalogue.iter().map(|kind| kind.name));
-                    report.error(span, format!("there is no kind of node '{text}'"), help);
-                }
-                Some(_) => {}
+                    (format!("there is no kind of node '{text}'"), help)
+                }),
                 None => drop(Fields::new(item, &keys::NODE, &[], at, report)),
             }
             fields
@@ -278,13 +290,15 @@ fn node<'a>(
         Some(_) => fields.name("name", report),
         None => named,
     }?;
+    let (links, links_complete) = links(kind, &fields, name, report);
     Some(Node {
         name,
         kind,
         domain: fields.reference("domain", report),
         values: kind.map_or(Vec::new(), |kind| values(kind, &fields, name, report)),
         actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
-        links: links(kind, &fields, name, report),
+        links,
+        links_complete,
         span: item.span,
     })
 }
@@ -370,20 +384,25 @@ fn actuators(
     actuators
 }
 
+/// The links that begin at a node, and whether all could be read.
 fn links<'a>(
     kind: Option<&'static Kind>,
     fields: &Fields<'a>,
     name: Named<'a>,
     report: &mut Report,
-) -> Vec<Link<'a>> {
+) -> (Vec<Link<'a>>, bool) {
     let mut links = Vec::new();
+    let mut complete = true;
     for entry in fields.map("ports", report) {
         let from = kind.and_then(|kind| output(kind, entry, name, report));
+        complete &= from.is_some() && matches!(entry.value.data, Data::List(_));
         for item in list(&entry.value, &entry.key, report) {
-            links.extend(link(from, item, report));
+            let link = link(from, item, report);
+            complete &= link.is_some();
+            links.extend(link);
         }
     }
-    links
+    (links, complete)
 }
 
 fn output(kind: &Kind, entry: &Entry, name: Named<'_>, report: &mut Report) -> Option<usize> {
@@ -417,7 +436,7 @@ fn link<'a>(from: Option<usize>, item: &'a Item, report: &mut Report) -> Option<
         wait: fields.word("wait", Wait::ALL, report).unwrap_or(Wait::Spin),
         capacity: fields.power_of_two("capacity", report).unwrap_or(1),
         full: fields.word("full", Full::ALL, report).unwrap_or(Full::Fault),
-        delay: fields.integer("delay", report) == Some(1),
+        delay: fields.integer("delay", report).is_none_or(|delay| delay == 1),
         fields,
     })
 }

@@ -63,9 +63,11 @@ impl<'a> Fields<'a> {
         let own = table.keys.iter().map(|key| key.name);
         let known = own.chain(parameters.iter().map(|parameter| parameter.name));
         for entry in fields.entries {
-            if !known.clone().any(|name| name == entry.key) && !report.is_full() {
-                let message = format!("unknown key '{}' in {}", entry.key, table.what);
-                report.error(entry.span, message, suggest(&entry.key, known.clone()));
+            if !known.clone().any(|name| name == entry.key) {
+                report.error_with(entry.span, || {
+                    let message = format!("unknown key '{}' in {}", entry.key, table.what);
+                    (message, suggest(&entry.key, known.clone()))
+                });
             }
         }
         for key in table.keys.iter().filter(|key| is_map && key.required) {
@@ -114,9 +116,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A name of letters, digits, `_` and `-`.
+    /// A name; what is more than letters, digits, `_` and `-` is reported.
     pub(crate) fn name(&self, name: &str, report: &mut Report) -> Option<Named<'a>> {
-        self.text(name, report).filter(|named| is_name(*named, name, report))
+        let named = self.text(name, report)?;
+        check_name(named, name, report);
+        Some(named)
     }
 
     /// A reference to a name that stands elsewhere, of any form.
@@ -200,15 +204,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether a text may be a name; reports it if not.
-pub(crate) fn is_name(named: Named<'_>, what: &str, report: &mut Report) -> bool {
+/// Reports a text that may not be a name.
+pub(crate) fn check_name(named: Named<'_>, what: &str, report: &mut Report) {
     let Named { text, span } = named;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let good = !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(fits);
-    if !good {
-        let shown: String = text.chars().take(NAME_LEN_MAX).collect();
-        let help = format!("use 1 to {NAME_LEN_MAX} of a-z, A-Z, 0-9, _ and -");
-        report.error(span, format!("{what} cannot be '{shown}'"), help);
+    if !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(fits) {
+        return;
     }
-    good
+    let shown: String = text.chars().take(NAME_LEN_MAX).collect();
+    let help = format!("use 1 to {NAME_LEN_MAX} of a-z, A-Z, 0-9, _ and -");
+    report.error(span, format!("{what} cannot be '{shown}'"), help);
 }

@@ -24,8 +24,9 @@ pub(crate) fn names<'a>(
 ) -> HashMap<&'a str, usize> {
     let mut names = HashMap::with_capacity(draft.nodes.len());
     for (at, node) in draft.nodes.iter().enumerate() {
-        if let Some(first) = names.insert(node.name.text, at) {
-            let first: &Node<'_> = &draft.nodes[first];
+        let first = *names.entry(node.name.text).or_insert(at);
+        if first != at {
+            let first = &draft.nodes[first];
             let message = format!("two nodes are named '{}'", node.name.text);
             let line = lines.line(first.span.start as usize);
             let help = format!("give this one a 'name:' of its own; the other is on line {line}");
@@ -62,6 +63,8 @@ pub(crate) fn join<'a, 'd>(
             complete = false;
             continue;
         };
+        complete &= node.links_complete;
+        joiner.blurred[at] = !node.links_complete;
         for link in &node.links {
             let good = joiner.link(at, kind, link, report);
             complete &= good.is_some();
@@ -88,11 +91,11 @@ impl<'a, 'd> Joiner<'a, 'd> {
         report: &mut Report,
     ) -> Option<Joined<'a, 'd>> {
         let Some(&target) = self.names.get(link.node.text) else {
-            if !report.is_full() {
+            report.error_with(link.node.span, || {
                 let names = self.draft.nodes.iter().map(|node| node.name.text);
                 let message = format!("there is no node '{}'", link.node.text);
-                report.error(link.node.span, message, suggest(link.node.text, names));
-            }
+                (message, suggest(link.node.text, names))
+            });
             return None;
         };
         let reader = self.draft.nodes[target].kind?;
@@ -220,9 +223,6 @@ fn complain(draft: &Draft<'_>, end: End, report: &mut Report) {
     else {
         return;
     };
-    if report.is_full() {
-        return;
-    }
     let (sort, help) = match port.direction {
         Direction::In => {
             let help = format!(

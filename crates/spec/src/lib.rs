@@ -15,10 +15,12 @@ mod nearest;
 mod order;
 mod place;
 pub mod plan;
+mod schema;
 mod value;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, render};
+pub use schema::schema;
 pub use value::{duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX};
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::Report;
-use crate::draft::{Domain, Draft, late};
+use crate::draft::{Domain, Draft, Node, late};
 use crate::fields::Named;
 use crate::join::Joined;
 use crate::keys::Trigger;
@@ -35,29 +35,13 @@ pub(crate) fn homes(
             None => (draft.domains.len() == 1).then_some(0),
         };
         homes[at] = found.map(|domain| Home { domain, thread: 0 });
-        if let Some(domain) = found {
-            peopled[domain] = true;
-        } else if !draft.domains.is_empty() && !report.is_full() {
-            let known = draft.domains.iter().map(|domain| domain.name.text);
-            let (span, message, help) = match node.domain {
-                Some(named) => {
-                    let message = format!("there is no domain '{}'", named.text);
-                    (named.span, message, suggest(named.text, known))
-                }
-                None => {
-                    let message = format!("node '{}' lacks 'domain'", node.name.text);
-                    let known: Vec<&str> = known.collect();
-                    (
-                        node.name.span,
-                        message,
-                        format!("add 'domain:' and one of {}", known.join(", ")),
-                    )
-                }
-            };
-            report.error(span, message, help);
+        match found {
+            Some(domain) => peopled[domain] = true,
+            None if is_refused(draft, node.domain) => {}
+            None => homeless(draft, node, report),
         }
     }
-    let all_found = homes.iter().all(Option::is_some);
+    let all_found = !homes.is_empty() && homes.iter().all(Option::is_some);
     for (domain, peopled) in draft.domains.iter().zip(peopled) {
         if all_found && !peopled {
             let message = format!("domain '{}' has no nodes", domain.name.text);
@@ -66,6 +50,29 @@ pub(crate) fn homes(
     }
     assign(draft, names, &mut homes, report);
     homes
+}
+
+/// Reports a node whose domain is not there or not named.
+fn homeless(draft: &Draft<'_>, node: &Node<'_>, report: &mut Report) {
+    let span = node.domain.unwrap_or(node.name).span;
+    report.error_with(span, || {
+        let known = draft.domains.iter().map(|domain| domain.name.text);
+        match node.domain {
+            Some(named) => {
+                (format!("there is no domain '{}'", named.text), suggest(named.text, known))
+            }
+            None => (
+                format!("node '{}' lacks 'domain'", node.name.text),
+                format!("add 'domain:'; {}", suggest("", known)),
+            ),
+        }
+    });
+}
+
+/// Whether the missing domain of a node is reported already, at the domain.
+fn is_refused(draft: &Draft<'_>, domain: Option<Named<'_>>) -> bool {
+    let refused = |named: Named<'_>| draft.refused.contains(&named.text);
+    domain.map_or(draft.domains.is_empty(), refused)
 }
 
 /// Assigns nodes to threads in the domains whose spec lists threads.
@@ -118,13 +125,13 @@ fn stranger(
     named: Named<'_>,
     report: &mut Report,
 ) {
-    if report.is_full() {
-        return;
-    }
-    let lives = |home: &Option<Home>| home.is_some_and(|home| home.domain == at);
-    let own = draft.nodes.iter().zip(homes).filter(|(_, home)| lives(home));
-    let message = format!("domain '{}' has no node '{}'", draft.domains[at].name.text, named.text);
-    report.error(named.span, message, suggest(named.text, own.map(|(node, _)| node.name.text)));
+    report.error_with(named.span, || {
+        let lives = |home: &Option<Home>| home.is_some_and(|home| home.domain == at);
+        let own = draft.nodes.iter().zip(homes).filter(|(_, home)| lives(home));
+        let domain = draft.domains[at].name.text;
+        let message = format!("domain '{domain}' has no node '{}'", named.text);
+        (message, suggest(named.text, own.map(|(node, _)| node.name.text)))
+    });
 }
 
 /// What starts each thread's cycles, with `Release::Input` counting in `joined`; for each domain in

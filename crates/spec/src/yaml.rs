@@ -70,9 +70,10 @@ pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item
         let (event, span) = match next {
             Ok(pair) => pair,
             Err(error) => {
-                let start = error.marker().byte_offset().unwrap_or(text.len());
-                let at = Span { source, start: start.min(text.len()) as u32, len: 1 };
-                report.error(at, format!("not YAML: {}", error.kind()), yaml_help(text, start));
+                let start = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
+                let message = format!("not YAML: {}", error.kind());
+                let (start, help) = advise(text, start, &message);
+                report.error(Span { source, start: start as u32, len: 1 }, message, help);
                 return None;
             }
         };
@@ -92,14 +93,17 @@ pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item
     builder.root
 }
 
-fn yaml_help(text: &str, at: usize) -> &'static str {
-    let line_start = text.as_bytes()[..at.min(text.len())].iter().rposition(|&byte| byte == b'\n');
-    let line = &text.as_bytes()[line_start.map_or(0, |at| at + 1)..];
-    let indent = line.iter().take_while(|byte| byte.is_ascii_whitespace());
-    if indent.clone().any(|&byte| byte == b'\t') {
-        return "this line is indented with a tab; YAML wants spaces";
+/// Where to point for an error of the parser that stands at `start`, and what to change there.
+fn advise(text: &str, start: usize, message: &str) -> (usize, &'static str) {
+    if message.contains("tab") {
+        // The parser names the start of the value that the tab ends.
+        let tab = text.as_bytes()[start..].iter().position(|&byte| byte == b'\t').unwrap_or(0);
+        return (start + tab, "indent with spaces; YAML forbids tabs there");
     }
-    "check indentation, quotes, brackets and colons here and on the line above"
+    if message.contains("anchor") {
+        return (start, "write '&name' before a value first, then '*name' stands for it");
+    }
+    (start, "check indentation, quotes, brackets and colons here and on the line above")
 }
 
 /// A collection that is still open.

@@ -1,0 +1,156 @@
+//! The JSON schema (draft 2020-12) for editors, from the tables of keys and the catalogue.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::catalogue::{Direction, Kind, Parameter, ParameterType};
+use crate::keys::{GRAPH, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape, Table};
+use crate::value::expected;
+
+/// The schema of a spec with these kinds of nodes.
+pub fn schema(catalogue: &[&'static Kind]) -> Json {
+    let mut root = table(&GRAPH);
+    root.insert("properties".to_owned(), properties(&GRAPH, catalogue));
+    let mut schema = Map::new();
+    schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".into(), json!("Sinew graph"));
+    schema.append(&mut root);
+    let definitions = catalogue.iter().map(|kind| (kind.name.to_owned(), node(kind)));
+    schema.insert("$defs".into(), Json::Object(definitions.collect()));
+    Json::Object(schema)
+}
+
+fn table(table: &Table) -> Map<String, Json> {
+    let required = table.keys.iter().filter(|key| key.required).map(|key| key.name);
+    let mut object = Map::new();
+    object.insert("type".into(), json!("object"));
+    object.insert("additionalProperties".into(), json!(false));
+    object.insert("required".into(), required.collect());
+    object.insert("properties".into(), properties(table, &[]));
+    object
+}
+
+fn properties(table: &Table, catalogue: &[&'static Kind]) -> Json {
+    Json::Object(
+        table.keys.iter().map(|key| (key.name.to_owned(), property(key, catalogue))).collect(),
+    )
+}
+
+fn property(key: &Key, catalogue: &[&'static Kind]) -> Json {
+    let mut object = shape(&key.shape, catalogue);
+    object.insert("description".into(), json!(key.doc));
+    if let Some(default) = key.default {
+        let number = default.parse::<i64>().map(|number| json!(number));
+        object.insert("default".into(), number.unwrap_or_else(|_| json!(default)));
+    }
+    Json::Object(object)
+}
+
+fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
+    let json = match shape {
+        Shape::Name => json!({"type": "string", "pattern": name_pattern()}),
+        Shape::Duration { .. } => {
+            json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *(ns|us|µs|ms|s)$"})
+        }
+        Shape::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Shape::PowerOfTwo { max } => {
+            let powers: Vec<u32> = (0..=max.ilog2()).map(|power| 1 << power).collect();
+            json!({"enum": powers})
+        }
+        Shape::Words(words) => json!({"enum": words}),
+        Shape::Names => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        Shape::Fields(inner) => Json::Object(table(inner)),
+        Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {
+            let kinds = catalogue.iter();
+            let refs: Vec<Json> =
+                kinds.map(|kind| json!({"$ref": format!("#/$defs/{}", kind.name)})).collect();
+            json!({"type": "array", "minItems": 1, "items": {"oneOf": refs}})
+        }
+        Shape::ListOf(inner) => json!({"type": "array", "items": table(inner)}),
+        Shape::MapOf(inner) => json!({"type": "object", "additionalProperties": table(inner)}),
+        Shape::MapOfLists(inner) => {
+            let list = json!({"type": "array", "items": table(inner)});
+            json!({"type": "object", "additionalProperties": list})
+        }
+    };
+    if let Json::Object(object) = json { object } else { Map::new() }
+}
+
+fn name_pattern() -> String {
+    format!("^[A-Za-z0-9_-]{{1,{NAME_LEN_MAX}}}$")
+}
+
+/// A node of one kind: the keys of every node, its own parameters and its own ports.
+fn node(kind: &Kind) -> Json {
+    let mut object = table(&NODE);
+    object.insert("description".into(), json!(kind.doc));
+    let mut all = Map::new();
+    for key in NODE.keys {
+        let mut property = property(key, &[]);
+        match key.name {
+            "kind" => property = json!({"const": kind.name, "description": kind.doc}),
+            "ports" => property["properties"] = outputs(kind),
+            "safe" => property["properties"] = actuators(kind),
+            _ => {}
+        }
+        if matches!(key.name, "ports" | "safe") {
+            property["additionalProperties"] = json!(false);
+        }
+        all.insert(key.name.to_owned(), property);
+    }
+    all.extend(kind.parameters.iter().map(|row| (row.name.to_owned(), parameter(row))));
+    object.insert("properties".into(), Json::Object(all));
+    let needs_safe = kind.ports.iter().any(|port| !port.safe.is_empty());
+    let own = kind.parameters.iter().filter(|row| row.default.is_none()).map(|row| row.name);
+    let required = ["kind"].into_iter().chain(needs_safe.then_some("safe")).chain(own);
+    object.insert("required".into(), required.collect());
+    Json::Object(object)
+}
+
+fn outputs(kind: &Kind) -> Json {
+    let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
+    let list = |doc: String| json!({"type": "array", "items": table(&LINK), "description": doc});
+    let row = |port: &crate::catalogue::Port| {
+        let doc =
+            format!("{} Sends {} ({} bytes).", port.doc, port.message.name, port.message.size);
+        (port.name.to_owned(), list(doc))
+    };
+    Json::Object(outputs.map(row).collect())
+}
+
+fn actuators(kind: &Kind) -> Json {
+    let actuators = kind.ports.iter().filter(|port| !port.safe.is_empty());
+    let row = |port: &crate::catalogue::Port| {
+        let mut object = table(&SAFE);
+        let choices = port.safe.iter();
+        let choices: Vec<Json> =
+            choices.map(|safe| json!({"const": safe.name, "description": safe.doc})).collect();
+        object["properties"]["value"] = json!({"oneOf": choices});
+        object.insert("description".into(), json!(port.doc));
+        (port.name.to_owned(), Json::Object(object))
+    };
+    Json::Object(actuators.map(row).collect())
+}
+
+fn parameter(row: &Parameter) -> Json {
+    let mut json = match row.ty {
+        ParameterType::Bool => json!({"type": "boolean"}),
+        ParameterType::Integer { min, max } => {
+            json!({"type": "integer", "minimum": min, "maximum": max})
+        }
+        ParameterType::Number { min, max } => {
+            json!({"type": "number", "minimum": min, "maximum": max})
+        }
+        ParameterType::Numbers { count, min, max } => json!({
+            "type": "array", "minItems": count, "maxItems": count,
+            "items": {"type": "number", "minimum": min, "maximum": max},
+        }),
+        ParameterType::Text | ParameterType::Path => json!({"type": "string"}),
+        ParameterType::Choice(words) => json!({"enum": words}),
+    };
+    json["description"] = json!(format!("{} Write {}.", row.doc, expected(row)));
+    if let Some(default) = row.default {
+        let parsed: Result<Json, _> = serde_json::from_str(default);
+        json["default"] = parsed.unwrap_or_else(|_| json!(default));
+    }
+    json
+}

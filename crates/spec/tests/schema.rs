@@ -1,0 +1,52 @@
+//! The JSON schema agrees with the compiler.
+
+mod kinds;
+
+use kinds::{ARM, KINDS, compile_on};
+use serde_json::{Value as Json, json};
+use sinew_spec::schema;
+
+#[test]
+fn the_schema_knows_every_kind_with_its_parameters() {
+    let schema = schema(KINDS);
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["required"], json!(["domains", "nodes"]));
+    let planner = &schema["$defs"]["path_planner"];
+    assert_eq!(planner["required"], json!(["kind", "path"]));
+    assert_eq!(planner["properties"]["laps"]["maximum"], 1000);
+    assert_eq!(planner["properties"]["laps"]["default"], 1);
+    let speed = planner["properties"]["speed_max_m_per_s"]["description"].as_str().unwrap();
+    assert_eq!(speed, "A parameter. Write a number from 0.001 to 5 (m/s).");
+    let drives = &schema["$defs"]["drives"]["properties"];
+    let safe = &drives["safe"]["properties"]["in"]["properties"]["value"]["oneOf"];
+    assert_eq!(safe[0]["const"], "quick_stop");
+    assert_eq!(drives["ports"]["properties"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn references_of_the_schema_lead_somewhere() {
+    let schema = schema(KINDS);
+    let refs = &schema["properties"]["nodes"]["items"]["oneOf"];
+    assert_eq!(refs.as_array().unwrap().len(), KINDS.len());
+    for reference in refs.as_array().unwrap() {
+        let path = reference["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        assert!(schema.pointer(path).is_some(), "{path}");
+    }
+}
+
+/// What the schema gives as the default of a link option is what the compiler takes.
+#[test]
+fn defaults_of_the_schema_are_those_of_the_compiler() {
+    let schema = schema(KINDS);
+    let link = &schema["$defs"]["ik"]["properties"]["ports"]["properties"]["out"]["items"];
+    let default = |option: &str| match &link["properties"][option]["default"] {
+        Json::String(word) => word.clone(),
+        other => other.to_string(),
+    };
+    let written = ["sync", "delivery", "wait", "capacity", "full", "delay"]
+        .map(|option| format!("{option}: {}", default(option)));
+    let explicit = format!("{{name: ethercat, port: in, {}}}", written.join(", "));
+    let text = ARM.replace("{name: ethercat, port: in}", &explicit);
+    let (implied, written) = (compile_on(4, ARM).unwrap(), compile_on(4, &text).unwrap());
+    assert_eq!(format!("{:?}", implied.links), format!("{:?}", written.links));
+}
