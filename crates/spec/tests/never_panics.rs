@@ -1,0 +1,172 @@
+//! Whatever the text, the compiler answers with a plan or with diagnostics that can be shown.
+
+mod kinds;
+
+use std::fmt::Write;
+
+use kinds::{ARM, compile_on, compile_with};
+use proptest::prelude::*;
+use sinew_spec::render;
+
+/// Pieces that mean something to the parser or to the compiler.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    "- ",
+    "\n",
+    "\t",
+    "  ",
+    "'",
+    "\"",
+    "&a ",
+    "*a",
+    "!t ",
+    "#",
+    "|",
+    ">",
+    "%",
+    "---",
+    "? ",
+    ", ",
+    "~",
+    "\u{feff}",
+    "µ",
+    "\u{2028}",
+    "0",
+    "-1",
+    "1e999",
+    "nan",
+    "1ms",
+    "99999999999s",
+    "in",
+    "out",
+    "name",
+    "planner",
+    "drives",
+    "ports",
+    "delay: 1",
+    "trigger: input",
+    "realtime",
+    "threads: [{cpu: 1, nodes: [ik]}]",
+    "delivery: broadcast",
+    "capacity: 7",
+    "<<: ",
+    "safe",
+];
+
+fn check(text: &str, overrides: &[(String, String)]) {
+    let Err(errors) = compile_with(2, text, overrides) else { return };
+    assert!(!errors.is_empty());
+    let lines = text.split('\n').count();
+    for error in &errors {
+        assert!(error.line <= lines, "{error}");
+        assert!(error.length >= 1 && !error.message.is_empty() && !error.help.is_empty());
+    }
+    assert!(!render(&errors, text, true).is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Cut(usize, usize),
+    Put(usize, usize),
+    Double(usize),
+    Swap(usize, usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let at = 0..4096usize;
+    prop_oneof![
+        (at.clone(), 1..40usize).prop_map(|(at, len)| Change::Cut(at, len)),
+        (at.clone(), 0..PIECES.len()).prop_map(|(at, piece)| Change::Put(at, piece)),
+        at.clone().prop_map(Change::Double),
+        (at.clone(), at).prop_map(|(a, b)| Change::Swap(a, b)),
+    ]
+}
+
+fn apply(text: &str, change: &Change) -> String {
+    let place = |at: usize| text.floor_char_boundary(at % (text.len() + 1));
+    let mut lines: Vec<&str> = text.lines().collect();
+    let line = |at: usize| at % text.lines().count().max(1);
+    match *change {
+        Change::Cut(at, len) => {
+            let end = text.floor_char_boundary((place(at) + len).min(text.len()));
+            text[..place(at)].to_owned() + &text[end..]
+        }
+        Change::Put(at, piece) => text[..place(at)].to_owned() + PIECES[piece] + &text[place(at)..],
+        _ if lines.is_empty() => String::new(),
+        Change::Double(at) => {
+            lines.insert(line(at), lines[line(at)]);
+            lines.join("\n")
+        }
+        Change::Swap(a, b) => {
+            lines.swap(line(a), line(b));
+            lines.join("\n")
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn on_arbitrary_text(text in any::<String>()) {
+        check(&text, &[]);
+    }
+
+    #[test]
+    fn on_pieces_of_specs(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
+        let text: String = pieces.into_iter().map(|piece| PIECES[piece]).collect();
+        check(&text, &[]);
+    }
+
+    #[test]
+    fn on_changed_specs(changes in prop::collection::vec(change(), 1..6)) {
+        let text = changes.iter().fold(ARM.to_owned(), |text, change| apply(&text, change));
+        check(&text, &[]);
+    }
+
+    #[test]
+    fn on_any_override(path in any::<String>(), value in any::<String>()) {
+        check(ARM, &[(path, value.clone()), ("planner.laps".to_owned(), value)]);
+    }
+}
+
+/// In every direction in which a spec can be large. What is not linear here would not come back.
+#[test]
+fn large_graphs_of_every_shape_are_compiled() {
+    const COUNT: usize = 20_000;
+    let one = "domains: {d: {realtime: {period: 1ms}}}\nnodes:\n";
+    let chain: String = (0..COUNT).fold(one.to_owned(), |mut text, i| {
+        let next = (i + 1).min(COUNT);
+        writeln!(
+            text,
+            "- {{kind: filter, name: n{i}, ports: {{out: [{{name: n{next}, port: in}}]}}}}"
+        )
+        .unwrap();
+        text
+    }) + &format!("- {{kind: filter, name: n{COUNT}}}\n");
+    let mut star = one.to_owned() + "- kind: filter\n  name: hub\n  ports:\n    out:\n";
+    let mut domains = "domains:\n  d0: {realtime: {period: 1ms}}\n".to_owned();
+    let mut nodes = String::new();
+    for i in 0..COUNT {
+        writeln!(star, "    - {{name: n{i}, port: in}}").unwrap();
+        writeln!(domains, "  d{}: {{realtime: {{trigger: input}}}}", i + 1).unwrap();
+        let link = format!("ports: {{out: [{{name: n{}, port: in}}]}}", i + 1);
+        writeln!(nodes, "- {{kind: filter, name: n{i}, domain: d{i}, {link}}}").unwrap();
+    }
+    for i in 0..COUNT {
+        writeln!(star, "- {{kind: filter, name: n{i}}}").unwrap();
+    }
+    writeln!(nodes, "- {{kind: filter, name: n{COUNT}, domain: d{COUNT}}}").unwrap();
+    let domains = domains + "nodes:\n" + &nodes;
+    for text in [&chain, &star, &domains] {
+        let plan = compile_on(4, text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+        assert_eq!((plan.nodes.len(), plan.links.len()), (COUNT + 1, COUNT));
+    }
+    // The same with an error on every line: unknown names are searched for, but not without end.
+    let errors = compile_on(4, &chain.replace("{name: n", "{name: m")).unwrap_err();
+    assert!(errors.last().unwrap().message.contains("more errors are not shown"));
+}
