@@ -1,1 +1,16 @@
-//! The node kinds that come with Sinew.
+//! The node kinds that come with Sinew, in one table.
+
+pub mod robot;
+
+use sinew_runtime::NodeEntry;
+
+/// Every kind, one row each.
+pub const NODES: &[NodeEntry] = &[
+    robot::path_planner::NODE,
+    robot::ik::NODE,
+    robot::ethercat_master::NODE,
+    robot::drives::NODE,
+];
+
+#[cfg(test)]
+mod testing;

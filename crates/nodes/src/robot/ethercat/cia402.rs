@@ -1,0 +1,160 @@
+//! The power drive system state machine of CiA 402-2 (IEC 61800-7-201), clause 5.
+
+/// Mode of operation 8: cyclic synchronous position.
+pub const CYCLIC_SYNCHRONOUS_POSITION: i8 = 8;
+
+/// Status word bit 4: power is on.
+pub const STATUS_VOLTAGE: u16 = 1 << 4;
+/// Status word bit 9: the control word is obeyed.
+pub const STATUS_REMOTE: u16 = 1 << 9;
+/// Status word bit 12 in mode 8: the drive follows the target.
+pub const STATUS_FOLLOWS: u16 = 1 << 12;
+
+/// Control words that the master sends.
+pub mod control {
+    /// No voltage: to `switch on disabled`.
+    pub const DISABLE_VOLTAGE: u16 = 0x0000;
+    /// Brake along the quick stop ramp.
+    pub const QUICK_STOP: u16 = 0x0002;
+    /// To `ready to switch on`.
+    pub const SHUTDOWN: u16 = 0x0006;
+    /// To `switched on`.
+    pub const SWITCH_ON: u16 = 0x0007;
+    /// To `operation enabled`.
+    pub const ENABLE_OPERATION: u16 = 0x000F;
+    /// Its rising edge leaves `fault`.
+    pub const FAULT_RESET: u16 = 0x0080;
+}
+
+/// A state, numbered as in [`State::LABELS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Booting.
+    NotReadyToSwitchOn,
+    /// No voltage allowed.
+    SwitchOnDisabled,
+    /// Voltage allowed.
+    ReadyToSwitchOn,
+    /// Power stage on, no torque.
+    SwitchedOn,
+    /// Follows targets.
+    OperationEnabled,
+    /// Brakes along a ramp because it was told to.
+    QuickStopActive,
+    /// Brakes along a ramp because of a fault.
+    FaultReactionActive,
+    /// No torque until reset.
+    Fault,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 8] = [
+        State::NotReadyToSwitchOn,
+        State::SwitchOnDisabled,
+        State::ReadyToSwitchOn,
+        State::SwitchedOn,
+        State::OperationEnabled,
+        State::QuickStopActive,
+        State::FaultReactionActive,
+        State::Fault,
+    ];
+
+    /// Their names in the standard.
+    pub const LABELS: &'static [&'static str] = &[
+        "not ready to switch on",
+        "switch on disabled",
+        "ready to switch on",
+        "switched on",
+        "operation enabled",
+        "quick stop active",
+        "fault reaction active",
+        "fault",
+    ];
+
+    /// The name.
+    pub fn label(self) -> &'static str {
+        State::LABELS[self as usize]
+    }
+
+    /// The status word's bits 0 to 3, 5 and 6.
+    pub fn status(self) -> u16 {
+        match self {
+            State::NotReadyToSwitchOn => 0x00,
+            State::SwitchOnDisabled => 0x40,
+            State::ReadyToSwitchOn => 0x21,
+            State::SwitchedOn => 0x23,
+            State::OperationEnabled => 0x27,
+            State::QuickStopActive => 0x07,
+            State::FaultReactionActive => 0x0F,
+            State::Fault => 0x08,
+        }
+    }
+
+    /// The state that a status word tells, if it tells one.
+    pub fn from_status(status: u16) -> Option<State> {
+        // Bit 5 (quick stop) says nothing in these four, so the standard's table masks it.
+        State::ALL.into_iter().find(|state| {
+            let mask = match state {
+                State::NotReadyToSwitchOn
+                | State::SwitchOnDisabled
+                | State::FaultReactionActive
+                | State::Fault => 0x4F,
+                _ => 0x6F,
+            };
+            status & mask == state.status() & mask
+        })
+    }
+
+    /// Whether the motor makes torque and the brake is open.
+    pub fn is_energised(self) -> bool {
+        matches!(
+            self,
+            State::OperationEnabled | State::QuickStopActive | State::FaultReactionActive
+        )
+    }
+
+    /// The state after a control word (transitions 2 to 12, 15, 16). `before` is the word before
+    /// it: fault reset works on a rising edge.
+    pub fn commanded(self, control: u16, before: u16) -> State {
+        let shutdown = control & 0x87 == 0x06;
+        let switch_on = control & 0x8F == 0x07;
+        let enable = control & 0x8F == 0x0F;
+        let disable_voltage = control & 0x82 == 0x00;
+        let quick_stop = control & 0x86 == 0x02;
+        let reset = control & !before & control::FAULT_RESET != 0;
+        match self {
+            State::NotReadyToSwitchOn => State::SwitchOnDisabled,
+            State::Fault if reset => State::SwitchOnDisabled,
+            State::Fault | State::FaultReactionActive => self,
+            _ if disable_voltage => State::SwitchOnDisabled,
+            State::SwitchOnDisabled if shutdown => State::ReadyToSwitchOn,
+            State::ReadyToSwitchOn | State::SwitchedOn if quick_stop => State::SwitchOnDisabled,
+            State::ReadyToSwitchOn if switch_on || enable => State::SwitchedOn,
+            State::SwitchedOn | State::OperationEnabled if shutdown => State::ReadyToSwitchOn,
+            State::SwitchedOn if enable => State::OperationEnabled,
+            State::OperationEnabled if switch_on => State::SwitchedOn,
+            State::OperationEnabled if quick_stop => State::QuickStopActive,
+            State::QuickStopActive if enable => State::OperationEnabled,
+            _ => self,
+        }
+    }
+
+    /// The control word that leads a step towards `operation enabled`. `before` is the last word
+    /// sent: a fault reset needs an edge.
+    pub fn step_up(self, before: u16) -> u16 {
+        match self {
+            State::NotReadyToSwitchOn | State::QuickStopActive | State::FaultReactionActive => {
+                control::DISABLE_VOLTAGE
+            }
+            State::Fault if before == control::FAULT_RESET => control::DISABLE_VOLTAGE,
+            State::Fault => control::FAULT_RESET,
+            State::SwitchOnDisabled => control::SHUTDOWN,
+            State::ReadyToSwitchOn => control::SWITCH_ON,
+            State::SwitchedOn | State::OperationEnabled => control::ENABLE_OPERATION,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+//! Kind `ethercat_master`: one frame per cycle, drives brought up and watched.
+
+use std::f64::consts::TAU;
+
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+
+use super::ethercat::DRIVES;
+use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, State, control};
+use super::ethercat::frame::{self, Command, FRAME_BYTES, Report, View, WORKING_COUNTER_EXPECTED};
+use super::messages::{AxisFeedback, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, Frame, JointTargets};
+
+const IN: usize = 0;
+const FRAME: usize = 1;
+const OUT: usize = 2;
+const FEEDBACK: usize = 3;
+
+const COUNTER: usize = 0;
+const LOST: usize = 1;
+const ROUND_TRIP: usize = 2;
+
+/// Parameter: resolution of the encoders, the same for master and drives.
+pub(super) const COUNTS_PER_TURN: Parameter = Parameter {
+    name: "counts_per_turn",
+    doc: "Encoder counts per turn of a joint; the default is 20 bit per turn of the motor behind a \
+          gear of 100. The same for ethercat_master and drives.",
+    unit: "counts",
+    ty: ParameterType::Integer { min: 1000, max: 1 << 28 },
+    default: Some("104857600"),
+};
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "ethercat_master",
+    doc: "Sends one EtherCAT frame per cycle: a logical read-write datagram over the CiA 402 \
+          process images of six drives, in cyclic synchronous position mode. \
+          Brings the drives to 'operation enabled', then lets them follow the targets. The frame \
+          that comes back is that of a cycle before. A wrong working counter, frames that stay \
+          away, and a drive that leaves 'operation enabled' stop the graph.",
+    ports: &[
+        Port {
+            name: "in",
+            doc: "Joint targets; not followed before all drives are enabled.",
+            direction: Direction::In,
+            message: JointTargets::TYPE,
+            optional: false,
+            safe: &[],
+        },
+        Port {
+            name: "frame",
+            doc: "The frame as the drives sent it on.",
+            direction: Direction::In,
+            message: Frame::TYPE,
+            optional: false,
+            safe: &[],
+        },
+        Port {
+            name: "out",
+            doc: "The frame to the drives.",
+            direction: Direction::Out,
+            message: Frame::TYPE,
+            optional: false,
+            safe: &[],
+        },
+        Port {
+            name: "feedback",
+            doc: "What the drives reported.",
+            direction: Direction::Out,
+            message: AxisFeedback::TYPE,
+            optional: true,
+            safe: &[],
+        },
+    ],
+    parameters: &[
+        COUNTS_PER_TURN,
+        Parameter {
+            name: "lost_frames_max",
+            doc: "Cycles in a row without a frame from the drives that are still borne.",
+            unit: "cycles",
+            ty: ParameterType::Integer { min: 0, max: 100 },
+            default: Some("5"),
+        },
+        Parameter {
+            name: "startup_ms",
+            doc: "Time in which all drives must reach 'operation enabled'.",
+            unit: "ms",
+            ty: ParameterType::Number { min: 10.0, max: 60_000.0 },
+            default: Some("5000"),
+        },
+        Parameter {
+            name: "handover_deg",
+            doc: "Greatest distance between target and joint when the drives begin to follow.",
+            unit: "deg",
+            ty: ParameterType::Number { min: 0.001, max: 10.0 },
+            default: Some("0.1"),
+        },
+    ],
+    signals: &[
+        Signal {
+            name: "working_counter",
+            doc: "Of the last frame; 18 when all six drives answered.",
+            unit: "",
+            count: 1,
+            labels: &[],
+        },
+        Signal {
+            name: "frames_lost",
+            doc: "Cycles without a frame from the drives, in all.",
+            unit: "cycles",
+            count: 1,
+            labels: &[],
+        },
+        Signal {
+            name: "round_trip_cycles",
+            doc: "Cycles from sending a frame to getting it back.",
+            unit: "cycles",
+            count: 1,
+            labels: &[],
+        },
+    ],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let period_ms = parameters.period_ns as f64 * 1e-6;
+    Ok(Box::new(Master {
+        counts_per_rad: parameters.integer("counts_per_turn") as f64 / TAU,
+        lost_max: parameters.integer("lost_frames_max") as u64,
+        startup_cycles: (parameters.number("startup_ms") / period_ms).ceil() as u64,
+        handover_rad: parameters.number("handover_deg").to_radians(),
+        index: 0,
+        answered: None,
+        sequences: [0; 256],
+        lost: 0,
+        lost_total: 0,
+        reports: [Report::default(); DRIVES],
+        states: [State::NotReadyToSwitchOn; DRIVES],
+        controls: [control::DISABLE_VOLTAGE; DRIVES],
+        targets_counts: [0; DRIVES],
+        operational: false,
+    }))
+}
+
+struct Master {
+    counts_per_rad: f64,
+    lost_max: u64,
+    startup_cycles: u64,
+    handover_rad: f64,
+    /// Index of the next datagram.
+    index: u8,
+    /// Index of the last datagram that came back.
+    answered: Option<u8>,
+    /// Of each datagram under way: the sequence of the targets in it, 0 for none.
+    sequences: [u64; 256],
+    /// Cycles in a row without a frame.
+    lost: u64,
+    lost_total: u64,
+    reports: [Report; DRIVES],
+    states: [State; DRIVES],
+    controls: [u16; DRIVES],
+    targets_counts: [i32; DRIVES],
+    /// All drives have been enabled and follow the targets.
+    operational: bool,
+}
+
+impl Node for Master {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let heard = self.receive(io, cycle)?;
+        if !cycle.stopping {
+            self.supervise(cycle)?;
+            self.take_targets(io, cycle, heard)?;
+        }
+        self.report(io, heard);
+        self.send(io, cycle);
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.lost > self.lost_max || !self.states.iter().any(|state| state.is_energised())
+    }
+}
+
+impl Master {
+    /// Takes the frame that came back; true if there is one that answers one of ours.
+    fn receive(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<bool, Fault> {
+        let mut frame = *io.read::<Frame>(FRAME);
+        let view = (io.fresh(FRAME) == Fresh::New).then(|| View::new(&mut frame));
+        let answers = |view: &View<'_>| {
+            // Indices run around at 256: what is older than half of that answers nothing.
+            Some(view.index()) != self.answered && self.index.wrapping_sub(view.index()) < 128
+        };
+        let Some(Ok(view)) = view.filter(|view| view.as_ref().is_ok_and(answers)) else {
+            self.lost += 1;
+            self.lost_total += u64::from(self.answered.is_some());
+            io.signal(LOST)[0] = self.lost_total as f64;
+            return Ok(false);
+        };
+        let counter = view.working_counter();
+        io.signal(COUNTER)[0] = f64::from(counter);
+        io.signal(ROUND_TRIP)[0] = f64::from(self.index.wrapping_sub(view.index()));
+        if counter != WORKING_COUNTER_EXPECTED && !cycle.stopping {
+            return Err(fault!(
+                "cycle {}: working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per \
+                 drive): a drive did not take part; check bus and drives",
+                cycle.number
+            ));
+        }
+        for drive in 0..DRIVES {
+            let report = view.report(drive);
+            self.states[drive] = State::from_status(report.status).ok_or_else(|| {
+                fault!(
+                    "cycle {}: drive {}: status word {:#06x} is no state of CiA 402",
+                    cycle.number,
+                    drive + 1,
+                    report.status
+                )
+            })?;
+            self.reports[drive] = report;
+        }
+        self.answered = Some(view.index());
+        self.lost = 0;
+        Ok(true)
+    }
+
+    /// Faults on what must not be while the machine runs.
+    fn supervise(&self, cycle: &Cycle) -> Result<(), Fault> {
+        let number = cycle.number;
+        if !self.operational {
+            let late = number >= self.startup_cycles;
+            let drive = self.states.iter().position(|&state| state != State::OperationEnabled);
+            return match drive {
+                _ if !late => Ok(()),
+                _ if self.answered.is_none() => Err(fault!(
+                    "cycle {number}: no frame came back from the drives within startup_ms; link \
+                     the drives' frame to port 'frame' or raise startup_ms"
+                )),
+                Some(drive) => Err(fault!(
+                    "cycle {number}: drive {} is in '{}' after startup_ms, expected 'operation \
+                     enabled'; raise startup_ms or look at the drive",
+                    drive + 1,
+                    self.states[drive].label()
+                )),
+                None => Err(fault!(
+                    "cycle {number}: no joint targets within startup_ms; link port 'in'"
+                )),
+            };
+        }
+        if self.lost > self.lost_max {
+            return Err(fault!(
+                "cycle {number}: {} cycles without a frame from the drives, lost_frames_max is {}; \
+                 raise it or look at the drives' process",
+                self.lost,
+                self.lost_max
+            ));
+        }
+        match self.states.iter().position(|&state| state != State::OperationEnabled) {
+            None => Ok(()),
+            Some(drive) => Err(fault!(
+                "cycle {number}: drive {} left 'operation enabled' for '{}' (status word {:#06x}, \
+                 control word {:#06x})",
+                drive + 1,
+                self.states[drive].label(),
+                self.reports[drive].status,
+                self.controls[drive]
+            )),
+        }
+    }
+
+    /// What the drives shall follow: the targets once all are enabled, where they are before that.
+    fn take_targets(&mut self, io: &Io<'_>, cycle: &Cycle, heard: bool) -> Result<(), Fault> {
+        let targets = io.read::<JointTargets>(IN);
+        let enabled = self.states.iter().all(|&state| state == State::OperationEnabled);
+        let begins = !self.operational && heard && enabled && io.fresh(IN) == Fresh::New;
+        if begins {
+            for (drive, &target_rad) in targets.position_rad.iter().enumerate() {
+                let actual_rad = self.position_rad(drive);
+                if (target_rad - actual_rad).abs() > self.handover_rad {
+                    return Err(fault!(
+                        "cycle {}: joint {} stands at {:.3} deg, its first target is {:.3} deg, \
+                         handover_deg is {:.3}; set home_deg to where the arm stands",
+                        cycle.number,
+                        drive + 1,
+                        actual_rad.to_degrees(),
+                        target_rad.to_degrees(),
+                        self.handover_rad.to_degrees()
+                    ));
+                }
+            }
+            self.operational = true;
+        }
+        self.sequences[usize::from(self.index)] = 0;
+        if self.operational {
+            self.sequences[usize::from(self.index)] = targets.sequence;
+            let counts = |rad: f64| (rad * self.counts_per_rad).round() as i32;
+            self.targets_counts = targets.position_rad.map(counts);
+        } else {
+            self.targets_counts = self.reports.map(|report| report.position_counts);
+        }
+        Ok(())
+    }
+
+    fn report(&self, io: &mut Io<'_>, heard: bool) {
+        let feedback = io.write::<AxisFeedback>(FEEDBACK);
+        feedback.flags = if heard { FEEDBACK_VALID } else { 0 };
+        feedback.flags |= if self.operational { FEEDBACK_OPERATIONAL } else { 0 };
+        let Some(answered) = self.answered.filter(|_| heard) else { return };
+        for (drive, report) in self.reports.iter().enumerate() {
+            feedback.position_rad[drive] = self.position_rad(drive);
+            feedback.velocity_rad_per_s[drive] =
+                f64::from(report.velocity_counts_per_s) / self.counts_per_rad;
+            feedback.status[drive] = report.status;
+        }
+        // A drive takes its position when a frame arrives: it then answers the frame before.
+        feedback.sequence = self.sequences[usize::from(answered.wrapping_sub(1))];
+    }
+
+    fn send(&mut self, io: &mut Io<'_>, cycle: &Cycle) {
+        let commands = std::array::from_fn(|drive| {
+            let state = self.states[drive];
+            self.controls[drive] = match state {
+                State::OperationEnabled | State::QuickStopActive if cycle.stopping => {
+                    control::QUICK_STOP
+                }
+                _ if cycle.stopping => control::DISABLE_VOLTAGE,
+                _ => state.step_up(self.controls[drive]),
+            };
+            Command {
+                control: self.controls[drive],
+                mode: CYCLIC_SYNCHRONOUS_POSITION,
+                target_counts: self.targets_counts[drive],
+            }
+        });
+        let out = io.write::<Frame>(OUT);
+        out.length = FRAME_BYTES as u32;
+        frame::encode(&mut out.bytes, self.index, &commands);
+        self.index = self.index.wrapping_add(1);
+    }
+
+    fn position_rad(&self, drive: usize) -> f64 {
+        f64::from(self.reports[drive].position_counts) / self.counts_per_rad
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm already is.
+
+use rs_opw_kinematics::kinematic_traits::Pose;
+use sinew_runtime::catalogue::{Direction, Kind, Port, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+
+use super::arm;
+use super::kinematics::{Joints, Solver};
+use super::messages::{CartesianTarget, JointTargets};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+const JOINT_RAD: usize = 0;
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "ik",
+    doc: "Analytic inverse kinematics of a six-axis arm with a spherical wrist. Takes the solution \
+          nearest to the one before. A target that is out of reach, beyond a joint's limit, faster \
+          than a joint or too near a singularity stops the graph before anything moves there.",
+    ports: &[
+        Port {
+            name: "in",
+            doc: "Pose of the flange in the arm's base frame.",
+            direction: Direction::In,
+            message: CartesianTarget::TYPE,
+            optional: false,
+            safe: &[],
+        },
+        Port {
+            name: "out",
+            doc: "Joint angles that reach it.",
+            direction: Direction::Out,
+            message: JointTargets::TYPE,
+            optional: false,
+            safe: &[],
+        },
+    ],
+    parameters: &[arm::ARM, arm::HOME_DEG, arm::SINGULARITY_DEG, arm::SHOULDER_M],
+    signals: &[Signal {
+        name: "joint_rad",
+        doc: "Joint targets.",
+        unit: "rad",
+        count: 6,
+        labels: &[],
+    }],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let solver = arm::solver(parameters)?;
+    let previous = arm::home(parameters, &solver)?;
+    Ok(Box::new(Ik { solver, previous }))
+}
+
+struct Ik {
+    solver: Solver,
+    previous: Joints,
+}
+
+impl Ik {
+    fn solve(&self, pose: &Pose, cycle: &Cycle) -> Result<Joints, Fault> {
+        self.solver
+            .follow(pose, &self.previous, cycle.period_s())
+            .map_err(|trouble| fault!("cycle {}: {trouble}", cycle.number))
+    }
+}
+
+impl Node for Ik {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        if io.fresh(IN) != Fresh::New {
+            return Ok(());
+        }
+        let target = *io.read::<CartesianTarget>(IN);
+        let joints = self.solve(&target.pose(), cycle)?;
+        let out = io.write::<JointTargets>(OUT);
+        out.position_rad = joints;
+        out.velocity_rad_per_s =
+            std::array::from_fn(|i| (joints[i] - self.previous[i]) / cycle.period_s());
+        out.sequence = target.sequence;
+        io.signal(JOINT_RAD).copy_from_slice(&joints);
+        self.previous = joints;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

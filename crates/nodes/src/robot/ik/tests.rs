@@ -1,0 +1,81 @@
+//! What `ik` sends and refuses.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::testing::fixture;
+
+fn graph() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
+}
+
+fn ik(given: &[(&str, &str)]) -> Result<sinew_runtime::Fixture, Fault> {
+    let mut given = given.to_vec();
+    given.push(("arm", "irb120.urdf"));
+    fixture(&NODE, &graph(), &given)
+}
+
+fn target(joints_deg: [f64; 6], sequence: u64) -> CartesianTarget {
+    let margins = super::super::kinematics::Margins { angle_rad: 0.01, shoulder_m: 0.001 };
+    let solver = arm::read(&graph().join("irb120.urdf"), margins).expect("the arm");
+    let mut target = CartesianTarget { sequence, ..CartesianTarget::default() };
+    target.set_pose(&solver.forward(&arm::joints_rad(&joints_deg)));
+    target
+}
+
+#[test]
+fn targets_near_home_become_joints_and_speeds() {
+    let mut ik = ik(&[]).expect("makes");
+    ik.put(IN, &target([0.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1));
+    ik.update().expect("home");
+    ik.put(IN, &target([0.1, -0.1, 0.05, 0.2, 90.1, -0.3], 2));
+    ik.update().expect("a small step");
+    let joints = ik.get::<JointTargets>(OUT).expect("sends");
+    let expected = [0.1f64, -0.1, 0.05, 0.2, 90.1, -0.3].map(f64::to_radians);
+    for (i, expected) in expected.into_iter().enumerate() {
+        assert!((joints.position_rad[i] - expected).abs() < 1e-9, "joint {i}: {joints:?}");
+    }
+    let speed = 0.2f64.to_radians() / 1e-3;
+    assert!((joints.velocity_rad_per_s[3] - speed).abs() < 1e-6);
+    assert_eq!(joints.sequence, 2);
+}
+
+#[test]
+fn a_step_faster_than_a_joint_is_a_fault_and_nothing_is_sent() {
+    let mut ik = ik(&[]).expect("makes");
+    ik.put(IN, &target([2.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1));
+    let fault = ik.update().expect_err("2 deg in 1 ms");
+    assert_eq!(
+        fault.text(),
+        "cycle 0: joint 1 would turn at 2000.0 deg/s, its limit is 250.0 deg/s; lower the path speed"
+    );
+    assert_eq!(ik.get::<JointTargets>(OUT), None);
+}
+
+#[test]
+fn a_target_out_of_reach_is_a_fault() {
+    let mut ik = ik(&[]).expect("makes");
+    let mut far = target([0.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1);
+    far.position_m = [1.0, 0.0, 0.5];
+    ik.put(IN, &far);
+    let fault = ik.update().expect_err("1 m away");
+    assert!(fault.text().contains("out of reach: wrist centre 1.0390 m"), "{fault}");
+    assert!(fault.text().contains("0.0400 to 0.5800 m"), "{fault}");
+    assert_eq!(ik.get::<JointTargets>(OUT), None);
+}
+
+#[test]
+fn without_a_new_target_nothing_is_sent() {
+    let mut ik = ik(&[]).expect("makes");
+    ik.update().expect("nothing to do");
+    assert_eq!(ik.get::<JointTargets>(OUT), None);
+}
+
+#[test]
+fn a_home_where_the_arm_may_not_stand_is_refused() {
+    let straight = ik(&[("home_deg", "[0, 0, 0, 0, 1, 0]")]).err().expect("a straight wrist");
+    assert!(straight.text().starts_with("home_deg: wrist singularity: joint 5"), "{straight}");
+    let beyond = ik(&[("home_deg", "[0, 0, 75, 0, 30, 0]")]).err().expect("joint 3 at 75 deg");
+    assert!(beyond.text().contains("joint 3 would stand at 75.00 deg"), "{beyond}");
+    assert!(beyond.text().contains("-110.00 to 70.00 deg"), "{beyond}");
+}

@@ -1,0 +1,94 @@
+//! What crosses the links of the arm.
+
+use rs_opw_kinematics::glam::{DQuat, DVec3};
+use rs_opw_kinematics::kinematic_traits::Pose;
+
+/// Bytes that a [`Frame`] can hold.
+pub const FRAME_BYTES_MAX: usize = 184;
+
+/// [`CartesianTarget::flags`]: the tool is under way, else it holds its place.
+pub const TARGET_MOVING: u64 = 1;
+
+/// [`AxisFeedback::flags`]: the values came with this cycle's frame.
+pub const FEEDBACK_VALID: u32 = 1;
+/// [`AxisFeedback::flags`]: every drive is in `operation enabled` and follows its targets.
+pub const FEEDBACK_OPERATIONAL: u32 = 2;
+
+sinew_runtime::message! {
+    /// Where the tool flange shall be at the end of this cycle.
+    pub struct CartesianTarget {
+        /// Place in the arm's base frame, m.
+        pub position_m: [f64; 3],
+        /// Orientation in the arm's base frame, unit quaternion x, y, z, w.
+        pub orientation_xyzw: [f64; 4],
+        /// Speed along the path.
+        pub path_speed_m_per_s: f64,
+        /// Counts the targets, from 1; the feedback names the one that it answers.
+        pub sequence: u64,
+        /// A sum of `TARGET_*`.
+        pub flags: u64,
+    }
+
+    /// Where the joints shall be at the end of this cycle.
+    pub struct JointTargets {
+        /// Axis 1 to 6, rad.
+        pub position_rad: [f64; 6],
+        /// Axis 1 to 6, rad/s.
+        pub velocity_rad_per_s: [f64; 6],
+        /// [`CartesianTarget::sequence`] of the target that these joints reach.
+        pub sequence: u64,
+    }
+
+    /// An Ethernet frame without its check sequence.
+    pub struct Frame {
+        /// The bytes; only the first `length` mean something.
+        pub bytes: [u8; 184],
+        /// How many.
+        pub length: u32,
+        /// Zero.
+        pub reserved: u32,
+    }
+
+    /// What the drives say of themselves.
+    pub struct AxisFeedback {
+        /// Axis 1 to 6, rad.
+        pub position_rad: [f64; 6],
+        /// Axis 1 to 6, rad/s.
+        pub velocity_rad_per_s: [f64; 6],
+        /// [`CartesianTarget::sequence`] of the target that the drives had been told to reach by
+        /// the moment when the positions were taken; 0 while they had none.
+        pub sequence: u64,
+        /// CiA 402 status words.
+        pub status: [u16; 6],
+        /// A sum of `FEEDBACK_*`.
+        pub flags: u32,
+    }
+}
+
+impl CartesianTarget {
+    /// The pose. Numbers that are no rotation give the unit rotation.
+    pub fn pose(&self) -> Pose {
+        let [x, y, z, w] = self.orientation_xyzw;
+        let rotation = DQuat::from_xyzw(x, y, z, w);
+        let rotation = if rotation.length_squared() > 0.5 { rotation } else { DQuat::IDENTITY };
+        Pose { translation: DVec3::from_array(self.position_m), rotation: rotation.normalize() }
+    }
+
+    /// Sets the pose.
+    pub fn set_pose(&mut self, pose: &Pose) {
+        self.position_m = pose.translation.to_array();
+        self.orientation_xyzw = pose.rotation.to_array();
+    }
+}
+
+impl Frame {
+    /// The bytes that mean something; a length past the buffer is cut.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[..(self.length as usize).min(FRAME_BYTES_MAX)]
+    }
+
+    /// As [`Frame::payload`], to be changed.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..(self.length as usize).min(FRAME_BYTES_MAX)]
+    }
+}
