@@ -1,1 +1,16 @@
-//! Sinew.
+//! Sinew's command line as a library, so that a crate with nodes of its own is a whole `sinew`:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     sinew::main(sinew_nodes::NODES) // and more rows: `[sinew_nodes::NODES, MY_NODES].concat()`
+//! }
+//! ```
+
+mod check;
+mod cli;
+mod graph;
+mod load;
+mod machine;
+mod run;
+
+pub use cli::main;

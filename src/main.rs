@@ -1,2 +1,7 @@
-//! Sinew.
-fn main() {}
+//! `sinew` with the nodes that come with it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sinew::main(sinew_nodes::NODES)
+}

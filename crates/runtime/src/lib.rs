@@ -6,10 +6,24 @@
 // So that `message!` finds the same path here as in every other crate.
 extern crate self as sinew_runtime;
 
+mod assemble;
+pub mod board;
+pub mod clock;
+mod cyclic;
+pub mod domain;
+pub mod executor;
 pub mod fault;
+mod launch;
 pub mod message;
 pub mod node;
+mod panics;
+pub mod privileges;
+pub mod run;
+pub mod sys;
+pub mod trace;
+pub mod transport;
 
+pub use assemble::make_node;
 pub use fault::{Cause, Fault};
 pub use message::Message;
 pub use node::{Cycle, Fixture, Fresh, Io, Node, NodeEntry, Parameters};

@@ -117,6 +117,27 @@ impl Slots {
         self.slots.len() - 1
     }
 
+    /// Says that the slot was written in cycle `cycle`.
+    #[inline]
+    pub(crate) fn mark_new(&mut self, slot: usize, cycle: u64) {
+        let slot = &mut self.slots[slot];
+        slot.stamp = cycle + 1;
+        slot.safe = false;
+    }
+
+    /// Whether the slot holds a message (not a safe value) that was written in cycle `cycle`.
+    #[inline]
+    pub(crate) fn is_new(&self, slot: usize, cycle: u64) -> bool {
+        let slot = &self.slots[slot];
+        slot.stamp == cycle + 1 && !slot.safe
+    }
+
+    pub(crate) fn copy(&mut self, from: usize, to: usize) {
+        let (from, to) = (self.slots[from], self.slots[to]);
+        let bytes = self.words.as_mut_bytes();
+        bytes.copy_within(from.offset..from.offset + from.len, to.offset);
+    }
+
     pub(crate) fn bytes(&self, slot: usize) -> &[u8] {
         let Slot { offset, len, .. } = self.slots[slot];
         &self.words.as_bytes()[offset..offset + len]
@@ -170,7 +191,7 @@ impl Io<'_> {
     #[inline]
     pub fn write<T: Message>(&mut self, port: usize) -> &mut T {
         let slot = self.ports[port];
-        self.slots.slots[slot].stamp = self.cycle + 1;
+        self.slots.mark_new(slot, self.cycle);
         T::mut_from_bytes(self.slots.bytes_mut(slot))
             .expect("the port's table names another message type")
     }

@@ -1,0 +1,265 @@
+//! From a plan to executors: makes the nodes of a thread, lays out their slots, connects their links.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use sinew_spec::catalogue::{Direction, MessageType, Scalar};
+use sinew_spec::plan::{
+    Delivery, End, Link, Node as PlanNode, Plan, Release as PlanRelease, Transport,
+};
+
+use crate::board::FaultAt;
+use crate::clock::Clock;
+use crate::cyclic::Release;
+use crate::executor::{Executor, Finite, Guard, Input, Output, Step};
+use crate::fault::{Cause, Fault};
+use crate::node::{Node, NodeEntry, Parameters, Slots, signal_starts};
+use crate::trace::Record;
+use crate::transport::{Carrier, Receiver, Sender, Shape, row};
+
+/// The carriers of links, by index of the link; taken out when an end is made of them.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) writers: BTreeMap<usize, Carrier>,
+    pub(crate) readers: BTreeMap<usize, Carrier>,
+}
+
+/// The link whose writing end also serves link `link`: readers of one broadcast region share it.
+pub(crate) fn leader(plan: &Plan, link: usize) -> usize {
+    let this = &plan.links[link];
+    if this.delivery != Delivery::Broadcast {
+        return link;
+    }
+    let shares = |other: &Link| {
+        !this.fused
+            && !other.fused
+            && (other.from, other.delivery) == (this.from, Delivery::Broadcast)
+            && other.transport == this.transport
+            && matches!(this.transport, Transport::InProcess | Transport::SharedMemory)
+    };
+    plan.links.iter().position(shares).unwrap_or(link)
+}
+
+/// Whether a link, or one that shares its writing end, has its ends in two domains: then the parent
+/// opens it, else the domain itself.
+pub(crate) fn crosses_domains(plan: &Plan, link: usize) -> bool {
+    let crosses =
+        |link: &Link| plan.nodes[link.from.node].domain != plan.nodes[link.to.node].domain;
+    if plan.links[link].delivery != Delivery::Broadcast {
+        return crosses(&plan.links[link]);
+    }
+    let same = |index: &usize| leader(plan, *index) == leader(plan, link);
+    (0..plan.links.len()).filter(same).any(|index| crosses(&plan.links[index]))
+}
+
+/// The row of a node's kind.
+///
+/// # Panics
+/// If the plan was made from another catalogue.
+pub(crate) fn entry<'a>(table: &'a [NodeEntry], node: &PlanNode) -> &'a NodeEntry {
+    let row = table.iter().find(|row| row.kind.name == node.kind.name);
+    row.expect("the plan is made from the same table")
+}
+
+/// Makes the node at `index`, with its files read and its parameters checked.
+///
+/// # Errors
+/// What the kind says.
+pub fn make_node(
+    plan: &Plan,
+    index: usize,
+    table: &[NodeEntry],
+    base: &Path,
+) -> Result<Box<dyn Node>, Fault> {
+    let node = &plan.nodes[index];
+    let period_ns = plan.domains[node.domain].period_ns;
+    let parameters = Parameters { kind: node.kind, values: &node.values, base, period_ns };
+    (entry(table, node).make)(&parameters)
+}
+
+/// Puts one thread together.
+pub(crate) struct Assembly<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) table: &'a [NodeEntry],
+    pub(crate) base: &'a Path,
+    pub(crate) clock: Clock,
+}
+
+impl Assembly<'_> {
+    /// The executor of a thread, its nodes started, and what releases it.
+    ///
+    /// # Errors
+    /// What a node says to `make` or `start`, or what attaching a link says.
+    pub(crate) fn thread(
+        &self,
+        domain: usize,
+        thread: usize,
+        ends: &mut Ends,
+    ) -> Result<(Executor, Release), FaultAt> {
+        let planned = &self.plan.domains[domain].threads[thread];
+        let timer = planned.release == PlanRelease::Timer;
+        let mut slots = Slots::default();
+        let ports = self.lay_out(&planned.nodes, &mut slots);
+        let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), Release::Timer);
+        let mut signals = 0;
+        for (at, &index) in planned.nodes.iter().enumerate() {
+            let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
+            let mut step = self.step(index, at, &ports, &mut signals).map_err(in_node)?;
+            for (link, input) in self.inputs(index, &step.ports, ends).map_err(in_node)? {
+                if timer && self.plan.links[link].delay {
+                    feedback.push(input);
+                    continue;
+                }
+                if planned.release == PlanRelease::Input(link) {
+                    let wait = self.plan.links[link].wait;
+                    release = Release::Input { step: at, input: step.inputs.len(), wait };
+                }
+                step.inputs.push(input);
+            }
+            step.outputs = self.outputs(index, &step.ports, ends).map_err(in_node)?;
+            steps.push(step);
+        }
+        let record = Record::new(steps.len(), signals);
+        let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
+        let clock = self.clock;
+        Ok((Executor { steps, slots, values, delayed, feedback, clock, record, at: 0 }, release))
+    }
+
+    /// The slot of every port of every node: a fused link is one slot for both its ends.
+    fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> BTreeMap<usize, Vec<usize>> {
+        let mut ports: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &node in nodes {
+            let kind = self.plan.nodes[node].kind;
+            let own = kind.ports.iter().map(|port| slots.add(port.message.size as usize));
+            ports.insert(node, own.collect());
+        }
+        for link in self.plan.links.iter().filter(|link| link.fused && !link.delay) {
+            if let Some(slot) = ports.get(&link.from.node).map(|from| from[link.from.port]) {
+                ports.entry(link.to.node).and_modify(|to| to[link.to.port] = slot);
+            }
+        }
+        ports
+    }
+
+    fn step(
+        &self,
+        index: usize,
+        place: usize,
+        ports: &BTreeMap<usize, Vec<usize>>,
+        signals: &mut usize,
+    ) -> Result<Step, Fault> {
+        let node = &self.plan.nodes[index];
+        let ports = ports[&index].clone();
+        let mut made = make_node(self.plan, index, self.table, self.base)?;
+        made.start()?;
+        let starts = signal_starts(node.kind);
+        let values = *signals..*signals + starts[starts.len() - 1];
+        *signals = values.end;
+        let written = node.kind.ports.iter().zip(&ports);
+        let written = written.filter(|(port, _)| port.direction == Direction::Out);
+        let finite = written.filter_map(|(port, &slot)| finite(port.name, port.message, slot));
+        let guards = node.actuators.iter().map(|actuator| Guard {
+            slot: ports[actuator.port],
+            after: actuator.after,
+            safe: self.safe_value(End { node: index, port: actuator.port }).unwrap_or_default(),
+            missed: 0,
+        });
+        Ok(Step {
+            node: made,
+            name: node.name.clone(),
+            index,
+            place,
+            signals: starts,
+            values,
+            inputs: Vec::new(),
+            guards: guards.collect(),
+            outputs: Vec::new(),
+            finite: finite.collect(),
+            ports,
+        })
+    }
+
+    fn inputs(
+        &self,
+        node: usize,
+        ports: &[usize],
+        ends: &mut Ends,
+    ) -> Result<Vec<(usize, Input)>, Fault> {
+        let links = self.plan.links.iter().enumerate();
+        let links = links.filter(|(_, link)| !link.fused && link.to.node == node);
+        let input = |(index, link): (usize, &Link)| {
+            let input = Input {
+                slot: ports[link.to.port],
+                receiver: self.receiver(index, ends)?,
+                from: self.plan.nodes[link.from.node].name.clone(),
+                late: false,
+                missing: false,
+                closed: false,
+            };
+            Ok((index, input))
+        };
+        links.map(input).collect()
+    }
+
+    fn outputs(&self, node: usize, ports: &[usize], ends: &mut Ends) -> Result<Vec<Output>, Fault> {
+        let links = self.plan.links.iter().enumerate();
+        let links = links.filter(|(index, link)| {
+            !link.fused && link.from.node == node && leader(self.plan, *index) == *index
+        });
+        let output = |(index, link): (usize, &Link)| {
+            Ok(Output {
+                slot: ports[link.from.port],
+                sender: self.sender(index, ends)?,
+                full: link.full,
+                safe: self.safe_value(link.to),
+                to: self.plan.nodes[link.to.node].name.clone(),
+                closed: false,
+            })
+        };
+        links.map(output).collect()
+    }
+
+    fn delayed(&self, nodes: &[usize], ports: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
+        let here = |link: &&Link| link.fused && link.delay && nodes.contains(&link.from.node);
+        let slot = |end: End| ports[&end.node][end.port];
+        self.plan.links.iter().filter(here).map(|link| (slot(link.from), slot(link.to))).collect()
+    }
+
+    fn sender(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Sender>, Fault> {
+        let carrier = ends.writers.remove(&link).ok_or_else(|| no_carrier(link))?;
+        let link = &self.plan.links[link];
+        (row(link.transport).sender)(carrier, &Shape::of(link))
+    }
+
+    fn receiver(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Receiver>, Fault> {
+        let carrier = ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
+        let link = &self.plan.links[link];
+        (row(link.transport).receiver)(carrier, &Shape::of(link))
+    }
+
+    /// The safe value of an actuator port, as its node's spec chooses it.
+    fn safe_value(&self, end: End) -> Option<Vec<u8>> {
+        let node = &self.plan.nodes[end.node];
+        let actuator = node.actuators.iter().find(|actuator| actuator.port == end.port)?;
+        let write = entry(self.table, node).safe?;
+        let mut message = vec![0; self.plan.port(end).message.size as usize];
+        write(end.port, actuator.safe, &mut message);
+        Some(message)
+    }
+}
+
+fn no_carrier(link: usize) -> Fault {
+    Fault::new(Cause::System, format_args!("no carrier for link {link} reached this domain"))
+}
+
+fn finite(port: &'static str, message: &MessageType, slot: usize) -> Option<Finite> {
+    let ranges = |scalar: Scalar, size: u32| -> Vec<Range<usize>> {
+        let fields = message.fields.iter().filter(|field| field.scalar == scalar);
+        let range =
+            fields.map(|field| field.offset as usize..(field.offset + field.count * size) as usize);
+        range.collect()
+    };
+    let (doubles, floats) = (ranges(Scalar::F64, 8), ranges(Scalar::F32, 4));
+    (!doubles.is_empty() || !floats.is_empty()).then_some(Finite { slot, port, doubles, floats })
+}

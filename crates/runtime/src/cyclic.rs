@@ -1,0 +1,318 @@
+//! The loop of a realtime thread: wait for the release, run the cycle, judge it, leave a record.
+//! Here stands also what happens on a fault: safe outputs, stop, report.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sinew_spec::plan::{Overrun, Wait};
+
+use crate::board::{Board, FaultAt, Order, State};
+use crate::clock::{Clock, now_ns, sleep_until};
+use crate::executor::Executor;
+use crate::fault::{Cause, Fault};
+use crate::node::Cycle;
+use crate::panics;
+use crate::trace::{self, Head};
+
+/// How long a stopping domain waits for its actuators to come to rest.
+const REST_NS_MAX: u64 = 2_000_000_000;
+
+/// An input-released thread that polls naps until this long before its next input is due, so that it
+/// leaves its CPU to others. Below this period it polls all the time.
+const NAP_PERIOD_NS_MIN: u64 = 500_000;
+const NAP_GUARD_NS_MIN: u64 = 150_000;
+const NAP_GUARD_NS_MAX: u64 = 2_000_000;
+
+/// What the threads of a domain share about stopping.
+#[derive(Debug)]
+pub(crate) struct Halt {
+    board: Board,
+    /// [`Halt::STOP`] once the domain is to stop. A signal handler may set it.
+    flag: Arc<AtomicUsize>,
+    fault: Mutex<Option<FaultAt>>,
+}
+
+impl Halt {
+    /// The flag's value for stop; anything else lets run.
+    pub(crate) const STOP: usize = 1;
+
+    pub(crate) fn new(board: Board) -> Halt {
+        Halt { board, flag: Arc::new(AtomicUsize::new(0)), fault: Mutex::new(None) }
+    }
+
+    pub(crate) fn flag(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.flag)
+    }
+
+    /// Whether the domain is to stop: a thread, a signal or the parent wants it.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        // Relaxed: the flag carries nothing but itself.
+        self.flag.load(Ordering::Relaxed) == Self::STOP || self.board.current_order() == Order::Stop
+    }
+
+    /// Makes all threads of the domain stop.
+    fn stop(&self) {
+        // Relaxed: as above.
+        self.flag.store(Self::STOP, Ordering::Relaxed);
+    }
+
+    /// Reports that the domain is in `state`, unless it already faulted or is further.
+    pub(crate) fn reached(&self, state: State) {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if fault.is_none() && (self.board.state() as u32) < state as u32 {
+            self.board.set_state(state);
+        }
+    }
+
+    fn finish(&self) {
+        self.stop();
+        self.reached(State::Finished);
+    }
+
+    /// Reports a fault; the first one counts.
+    pub(crate) fn fault(&self, at: FaultAt) {
+        self.stop();
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if fault.is_none() {
+            self.board.report(&at);
+            *fault = Some(at);
+        }
+    }
+
+    /// Whether any thread faulted.
+    pub(crate) fn is_faulted(&self) -> bool {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// What starts a cycle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Release {
+    /// The clock.
+    Timer,
+    /// Input `input` of step `step`, whose link waits so.
+    Input { step: usize, input: usize, wait: Wait },
+}
+
+/// Times and policy of the domain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) period_ns: u64,
+    pub(crate) deadline_ns: u64,
+    pub(crate) overrun: Overrun,
+}
+
+/// A realtime thread.
+pub(crate) struct Cyclic {
+    executor: Executor,
+    release: Release,
+    pace: Pace,
+    clock: Clock,
+    trace: trace::Writer,
+    halt: Arc<Halt>,
+    cycle: Cycle,
+    /// Release time of the next cycle; of an input-released thread, when its input is due.
+    next_ns: u64,
+    overruns: u32,
+    /// Since when the domain stops.
+    stopping_since_ns: Option<u64>,
+}
+
+/// When a cycle was released, when it began, and by what.
+struct Released {
+    planned_ns: u64,
+    start_ns: u64,
+    no_input: bool,
+}
+
+impl Cyclic {
+    pub(crate) fn new(
+        executor: Executor,
+        release: Release,
+        pace: Pace,
+        trace: trace::Writer,
+        halt: Arc<Halt>,
+    ) -> Cyclic {
+        let (clock, cycle) = (executor.clock, Cycle::new(0, pace.period_ns));
+        let (next_ns, overruns, stopping_since_ns) = (0, 0, None);
+        Cyclic {
+            executor,
+            release,
+            pace,
+            clock,
+            trace,
+            halt,
+            cycle,
+            next_ns,
+            overruns,
+            stopping_since_ns,
+        }
+    }
+
+    /// Runs from the first release, at `start_ns`, until the domain has stopped.
+    pub(crate) fn run(mut self, start_ns: u64) {
+        self.next_ns = start_ns;
+        while !self.is_over() {
+            let released = self.await_release();
+            self.pass(&released);
+        }
+        self.executor.safe_outputs();
+        self.executor.stop();
+    }
+
+    /// Whether this thread may end: it stops, has done so for a cycle, and nothing moves any more.
+    fn is_over(&mut self) -> bool {
+        let Some(since_ns) = self.stopping_since_ns else {
+            if self.halt.is_stopping() {
+                self.stopping_since_ns = Some(now_ns());
+            }
+            return false;
+        };
+        if self.executor.at_rest() {
+            return true;
+        }
+        let late = now_ns() - since_ns > REST_NS_MAX;
+        if late {
+            let text = format_args!(
+                "the actuators did not come to rest within {} ms of the stop",
+                REST_NS_MAX / 1_000_000
+            );
+            self.report(Fault::new(Cause::Error, text));
+        }
+        late
+    }
+
+    /// One cycle, judged and recorded.
+    fn pass(&mut self, released: &Released) {
+        let stopping = self.stopping_since_ns.is_some();
+        self.cycle.stopping = stopping;
+        let until_ns = released.planned_ns + self.pace.deadline_ns;
+        let executor = &mut self.executor;
+        let cycle = &self.cycle;
+        let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
+        let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
+        let missing = self.executor.missing_feedback().is_some();
+        let overrun = end_ns > until_ns || missing;
+        self.leave_record(released, overrun, missing);
+        match result {
+            Ok(Ok(())) if overrun && !stopping => self.judge_overrun(released, end_ns),
+            Ok(Ok(())) => self.overruns = 0,
+            Ok(Err(fault)) => self.fail(fault),
+            Err(_) => self.fail(panics::take()),
+        }
+        if self.cycle.is_finished() {
+            self.halt.finish();
+        }
+        if self.executor.is_link_closed() {
+            self.halt.stop();
+        }
+        self.cycle.number += 1;
+    }
+
+    fn leave_record(&mut self, released: &Released, overrun: bool, feedback_missing: bool) {
+        let head = Head {
+            number: self.cycle.number,
+            release_ns: released.planned_ns,
+            start_ns: released.start_ns,
+            skipped: self.cycle.skipped,
+            feedback_missing,
+            overrun,
+            stopping: self.cycle.stopping,
+            no_input: released.no_input,
+        };
+        self.executor.record.head(&head, &self.executor.values);
+        self.trace.write(&self.executor.record);
+    }
+
+    fn judge_overrun(&mut self, released: &Released, end_ns: u64) {
+        self.overruns += 1;
+        let Overrun::Stop { consecutive_max } = self.pace.overrun else { return };
+        if self.overruns > consecutive_max {
+            let fault = self.overrun_fault(released, end_ns);
+            self.fail(fault);
+        }
+    }
+
+    fn overrun_fault(&self, released: &Released, end_ns: u64) -> Fault {
+        let (deadline_us, row) = (self.pace.deadline_ns / 1000, self.overruns);
+        let over_us = end_ns.saturating_sub(released.planned_ns + self.pace.deadline_ns) / 1000;
+        let late_us = (released.start_ns - released.planned_ns) / 1000;
+        let slowest = self.executor.slowest_node();
+        let fault = |text: fmt::Arguments<'_>| Fault::new(Cause::Overrun, text);
+        match self.executor.missing_feedback() {
+            Some(from) => fault(format_args!(
+                "no feedback from node '{from}' by the deadline of {deadline_us} us, {row} cycles \
+                 in a row; see whether its domain keeps up"
+            )),
+            None if late_us > deadline_us / 2 => fault(format_args!(
+                "deadline {deadline_us} us exceeded by {over_us} us, {row} cycles in a row: the \
+                 kernel or the host started the thread {late_us} us late; see 'consecutive_max'"
+            )),
+            None => fault(format_args!(
+                "deadline {deadline_us} us exceeded by {over_us} us, {row} cycles in a row, longest \
+                 in node '{slowest}'; raise period or move the node"
+            )),
+        }
+    }
+
+    /// Safe outputs, stop, report.
+    fn fail(&mut self, fault: Fault) {
+        self.executor.safe_outputs();
+        self.halt.stop();
+        self.report(fault);
+        self.executor.keep_actuators();
+        self.release = Release::Timer;
+        self.next_ns = now_ns() + self.pace.period_ns;
+    }
+
+    fn report(&self, fault: Fault) {
+        let node = match fault.cause {
+            Cause::Overrun => None,
+            _ => self.executor.node(),
+        };
+        self.halt.fault(FaultAt { fault, node, cycle: Some(self.cycle.number) });
+    }
+
+    fn await_release(&mut self) -> Released {
+        match self.release {
+            Release::Timer => self.await_timer(),
+            Release::Input { step, input, wait } => self.await_input(step, input, wait),
+        }
+    }
+
+    fn await_timer(&mut self) -> Released {
+        sleep_until(self.next_ns);
+        let start_ns = now_ns();
+        // Whole periods that are lost are not made up for: the grid stays, they are counted.
+        self.cycle.skipped = (start_ns - self.next_ns) / self.pace.period_ns;
+        let planned_ns = self.next_ns + self.cycle.skipped * self.pace.period_ns;
+        self.next_ns = planned_ns + self.pace.period_ns;
+        Released { planned_ns, start_ns, no_input: false }
+    }
+
+    /// The input, or half a period after it was due without it.
+    fn await_input(&mut self, step: usize, input: usize, wait: Wait) -> Released {
+        let (due_ns, period_ns) = (self.next_ns, self.pace.period_ns);
+        if matches!(wait, Wait::Spin | Wait::Yield) && period_ns >= NAP_PERIOD_NS_MIN {
+            let guard_ns = (period_ns / 4).clamp(NAP_GUARD_NS_MIN, NAP_GUARD_NS_MAX);
+            sleep_until(due_ns.saturating_sub(guard_ns));
+        }
+        let input = &mut self.executor.steps[step].inputs[input];
+        let until_ns = due_ns + period_ns / 2;
+        let arrived = if input.closed {
+            sleep_until(due_ns);
+            false
+        } else {
+            input.receiver.wait(until_ns)
+        };
+        let start_ns = now_ns();
+        let lost_ns = start_ns.saturating_sub(until_ns);
+        self.cycle.skipped = if arrived { 0 } else { lost_ns / period_ns };
+        let reference_ns = if arrived { start_ns } else { due_ns };
+        self.next_ns = reference_ns + (1 + self.cycle.skipped) * period_ns;
+        Released { planned_ns: start_ns, start_ns, no_input: !arrived }
+    }
+}

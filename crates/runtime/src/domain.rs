@@ -1,0 +1,206 @@
+//! The process of a realtime domain: makes its nodes and links, takes its privileges, runs its
+//! threads until it is told to stop or something fails.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use sinew_spec::plan::{Machine, Plan, Transport};
+use sinew_spec::{Source, compile};
+
+use crate::assemble::{Assembly, Ends, crosses_domains, leader};
+use crate::board::{Board, FaultAt, Order, State};
+use crate::clock::Clock;
+use crate::cyclic::{Cyclic, Halt, Pace};
+use crate::fault::{Cause, Fault};
+use crate::launch::Launch;
+use crate::node::NodeEntry;
+use crate::panics;
+use crate::privileges::{Asked, lock_memory, obtain};
+use crate::sys::{Region, adopt};
+use crate::trace;
+use crate::transport::{Carrier, Shape, row};
+
+/// Stack of a realtime thread. It is locked in memory as a whole, so it is not the usual 8 MiB.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// How long a thread sleeps before it looks again whether its parent still lives.
+const ORDER_WAIT_NS: u64 = 100_000_000;
+
+/// Runs the domain that the launch description behind `descriptor` names. The parent starts this
+/// program again with a hidden command for it.
+pub fn main(descriptor: RawFd, table: &[NodeEntry]) -> ExitCode {
+    panics::install();
+    let launch = adopt(descriptor).ok().and_then(Launch::open);
+    let Some(launch) = launch else { return ExitCode::from(2) };
+    let board = adopt(launch.board).and_then(Region::map).ok().and_then(Board::attach);
+    let Some(board) = board else { return ExitCode::from(2) };
+    let halt = Arc::new(Halt::new(board.clone()));
+    if let Err(fault) = run(&launch, table, &board, &halt) {
+        halt.fault(fault);
+    }
+    if halt.is_faulted() { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}
+
+fn run(
+    launch: &Launch,
+    table: &[NodeEntry],
+    board: &Board,
+    halt: &Arc<Halt>,
+) -> Result<(), FaultAt> {
+    follow_parent(launch, halt).map_err(system("cannot follow the parent"))?;
+    let plan = plan(launch, table)?;
+    let mut ends = ends(launch, &plan).map_err(system("cannot open the links"))?;
+    let (ready, all_ready) = channel();
+    let mut threads = Vec::new();
+    let mut made = Vec::new();
+    let clock = Clock::from_rate(f64::from_bits(launch.rate));
+    let assembly = Assembly { plan: &plan, table, base: &launch.base, clock };
+    let domain = &plan.domains[launch.domain];
+    for (at, &descriptor) in launch.traces.iter().enumerate() {
+        let (executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
+        let region =
+            adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
+        let trace = trace::Writer::attach(region, &executor.record, domain.period_ns);
+        let trace =
+            trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
+        let pace = Pace {
+            period_ns: domain.period_ns,
+            deadline_ns: domain.deadline_ns,
+            overrun: domain.overrun,
+        };
+        made.push(Cyclic::new(executor, release, pace, trace, Arc::clone(halt)));
+    }
+    lock_memory();
+    for (at, cyclic) in made.into_iter().enumerate() {
+        let asked = Asked { priority: domain.priority, cpu: domain.threads[at].cpu };
+        let start = Start { asked, at, strict: launch.strict, board: board.clone() };
+        let thread = spawn(start, cyclic, Arc::clone(halt), ready.clone());
+        threads.push(thread.map_err(system("cannot start a thread"))?);
+    }
+    drop(ready);
+    // Each thread says once that it is ready; the channel closes early if one of them failed.
+    if all_ready.iter().take(threads.len()).count() == threads.len() && !halt.is_faulted() {
+        halt.reached(State::Ready);
+    }
+    for thread in threads {
+        if thread.join().is_err() {
+            return Err(at_start(panics::take()));
+        }
+    }
+    Ok(())
+}
+
+/// The parent's death and its SIGTERM mean stop; what the terminal sends is the parent's business.
+fn follow_parent(launch: &Launch, halt: &Arc<Halt>) -> io::Result<()> {
+    signal_hook::flag::register_usize(SIGTERM, halt.flag(), Halt::STOP)?;
+    let ignored = Arc::new(AtomicUsize::new(0));
+    signal_hook::flag::register_usize(SIGINT, Arc::clone(&ignored), 0)?;
+    signal_hook::flag::register_usize(SIGHUP, ignored, 0)?;
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    // The parent may have died before we asked to be told.
+    let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
+    if parent == launch.parent { Ok(()) } else { Err(io::Error::other("the parent is gone")) }
+}
+
+fn plan(launch: &Launch, table: &[NodeEntry]) -> Result<Plan, FaultAt> {
+    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
+    let machine = Machine { cpus: launch.cpus.clone() };
+    let source = Source { file: &launch.file, text: &launch.text, overrides: &launch.overrides };
+    compile(&source, &kinds, &machine).map_err(|errors| {
+        let first = errors.first().map_or("", |error| error.message.as_str());
+        at_start(Fault::new(Cause::System, format_args!("the spec no longer compiles: {first}")))
+    })
+}
+
+/// The carriers that the parent left open, and new ones for links within this domain.
+fn ends(launch: &Launch, plan: &Plan) -> io::Result<Ends> {
+    let mut ends = Ends::default();
+    let carrier = |link: usize, descriptor: RawFd| {
+        let file = adopt(descriptor)?;
+        match plan.links[link].transport {
+            Transport::SharedMemory => Region::map(file).map(Carrier::Region),
+            _ => Ok(Carrier::Stream(file)),
+        }
+    };
+    for &(link, descriptor) in &launch.writers {
+        ends.writers.insert(link, carrier(link, descriptor)?);
+    }
+    for &(link, descriptor) in &launch.readers {
+        ends.readers.insert(link, carrier(link, descriptor)?);
+    }
+    for (index, link) in plan.links.iter().enumerate() {
+        let here = plan.nodes[link.from.node].domain == launch.domain;
+        if link.fused || !here || crosses_domains(plan, index) {
+            continue;
+        }
+        let leader = leader(plan, index);
+        if leader == index {
+            let (writer, reader) = (row(link.transport).open)(&Shape::of(link))?;
+            ends.writers.insert(index, writer);
+            ends.readers.insert(index, reader);
+        } else if let Some(Carrier::Region(region)) = ends.readers.get(&leader) {
+            let region = Carrier::Region(region.clone());
+            ends.readers.insert(index, region);
+        }
+    }
+    Ok(ends)
+}
+
+struct Start {
+    asked: Asked,
+    at: usize,
+    strict: bool,
+    board: Board,
+}
+
+fn spawn(
+    start: Start,
+    cyclic: Cyclic,
+    halt: Arc<Halt>,
+    ready: Sender<()>,
+) -> io::Result<JoinHandle<()>> {
+    let name = format!("cyclic {}", start.at);
+    let body = move || {
+        let obtained = obtain(&start.asked);
+        start.board.set_obtained(start.at, &obtained);
+        let missing = obtained.missing(&start.asked);
+        if let (true, Some(first)) = (start.strict, missing.first()) {
+            let text = format_args!("--strict: {first}");
+            halt.fault(at_start(Fault::new(Cause::System, text)));
+        }
+        // The main thread waits for this; that it is gone cannot be.
+        let _ = ready.send(());
+        drop(ready);
+        if let Some(start_ns) = await_order(&start.board, &halt) {
+            halt.reached(State::Running);
+            cyclic.run(start_ns);
+        }
+    };
+    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body)
+}
+
+/// Time of the first release; `None` if the domain is to stop before.
+fn await_order(board: &Board, halt: &Halt) -> Option<u64> {
+    loop {
+        match board.current_order() {
+            _ if halt.is_stopping() => return None,
+            Order::Run => return Some(board.start_ns()),
+            _ => board.wait_for_order(ORDER_WAIT_NS),
+        }
+    }
+}
+
+fn at_start(fault: Fault) -> FaultAt {
+    FaultAt { fault, node: None, cycle: None }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> FaultAt {
+    move |error| at_start(Fault::new(Cause::System, format_args!("{what}: {error}")))
+}

@@ -1,0 +1,117 @@
+//! What the parent tells a domain's process: the spec's text (the file may change meanwhile), what it
+//! was compiled with, and the numbers of the descriptors left open. It travels in a sealed memfd.
+
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{OwnedFd, RawFd};
+use std::path::PathBuf;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::{Value, json};
+
+/// The description of one domain's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Launch {
+    pub(crate) file: String,
+    pub(crate) text: String,
+    pub(crate) base: PathBuf,
+    pub(crate) overrides: Vec<(String, String)>,
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) domain: usize,
+    /// Bits of the clock's rate.
+    pub(crate) rate: u64,
+    pub(crate) strict: bool,
+    pub(crate) parent: u32,
+    pub(crate) board: RawFd,
+    pub(crate) traces: Vec<RawFd>,
+    /// Link and descriptor of its writing end.
+    pub(crate) writers: Vec<(usize, RawFd)>,
+    /// Link and descriptor of its reading end.
+    pub(crate) readers: Vec<(usize, RawFd)>,
+}
+
+impl Launch {
+    /// Writes the description into a descriptor of its own.
+    pub(crate) fn seal(&self) -> io::Result<OwnedFd> {
+        let text = json!({
+            "file": self.file,
+            "text": self.text,
+            "base": self.base.to_str().ok_or_else(|| io::Error::other("the path is not UTF-8"))?,
+            "overrides": self.overrides,
+            "cpus": self.cpus,
+            "domain": self.domain,
+            "rate": self.rate,
+            "strict": self.strict,
+            "parent": self.parent,
+            "board": self.board,
+            "traces": self.traces,
+            "writers": self.writers,
+            "readers": self.readers,
+        });
+        let file = memfd_create("sinew-launch", MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(text.to_string().as_bytes())?;
+        file.rewind()?;
+        Ok(file.into())
+    }
+
+    /// Reads what [`Launch::seal`] wrote. `None` if it is anything else.
+    pub(crate) fn open(file: OwnedFd) -> Option<Launch> {
+        let mut text = String::new();
+        std::fs::File::from(file).read_to_string(&mut text).ok()?;
+        let value: Value = serde_json::from_str(&text).ok()?;
+        let text = |key: &str| value[key].as_str().map(String::from);
+        let list = |key: &str| value[key].as_array().cloned();
+        let descriptor = |value: &Value| RawFd::try_from(value.as_i64()?).ok();
+        let pairs = |key: &str| {
+            let pair = |pair: Value| {
+                Some((usize::try_from(pair[0].as_u64()?).ok()?, descriptor(&pair[1])?))
+            };
+            list(key)?.into_iter().map(pair).collect::<Option<Vec<_>>>()
+        };
+        let set = |pair: Value| Some((pair[0].as_str()?.into(), pair[1].as_str()?.into()));
+        Some(Launch {
+            file: text("file")?,
+            text: text("text")?,
+            base: text("base")?.into(),
+            overrides: list("overrides")?.into_iter().map(set).collect::<Option<_>>()?,
+            cpus: list("cpus")?
+                .iter()
+                .map(|cpu| cpu.as_u64()?.try_into().ok())
+                .collect::<Option<_>>()?,
+            domain: usize::try_from(value["domain"].as_u64()?).ok()?,
+            rate: value["rate"].as_u64()?,
+            strict: value["strict"].as_bool()?,
+            parent: value["parent"].as_u64()?.try_into().ok()?,
+            board: descriptor(&value["board"])?,
+            traces: list("traces")?.iter().map(descriptor).collect::<Option<_>>()?,
+            writers: pairs("writers")?,
+            readers: pairs("readers")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_arrives_as_it_was_sent() {
+        let launch = Launch {
+            file: "a \"b\".yaml".into(),
+            text: "name: ü\n- x".into(),
+            base: "/some/where".into(),
+            overrides: vec![("planner.laps".into(), "0".into())],
+            cpus: vec![0, 3],
+            domain: 1,
+            rate: 0.384_615_f64.to_bits(),
+            strict: true,
+            parent: 77,
+            board: 5,
+            traces: vec![6, 7],
+            writers: vec![(0, 8)],
+            readers: vec![(1, 9), (2, 10)],
+        };
+        let sealed = launch.seal().expect("memfd");
+        assert_eq!(Launch::open(sealed), Some(launch));
+    }
+}

@@ -1,0 +1,233 @@
+//! What a cycle leaves behind: one record each, written into a broadcast that never makes the cycle
+//! wait, read outside the core by whoever makes the report, the view or the CSV of it.
+
+use std::io;
+
+use sinew_link::broadcast::{self, Start};
+use sinew_link::{RegionError, Shape, create};
+use zerocopy::IntoBytes;
+
+use crate::sys::Region;
+
+const NUMBER: usize = 0;
+const RELEASE: usize = 1;
+const START: usize = 2;
+const TICKS: usize = 3;
+const FLAGS: usize = 4;
+const SKIPPED: usize = 5;
+const LOST: usize = 6;
+const DROPPED: usize = 7;
+const NODES: usize = 8;
+
+const FLAG_FEEDBACK_MISSING: u64 = 1;
+const FLAG_OVERRUN: u64 = 2;
+const FLAG_STOPPING: u64 = 4;
+const FLAG_NO_INPUT: u64 = 8;
+
+/// The record of one cycle: eight words, then one for each node, then one for each signal.
+#[derive(Clone, Debug)]
+pub struct Record {
+    words: Vec<u64>,
+    nodes: usize,
+}
+
+impl Record {
+    /// A record for a thread of so many nodes with so many signals in all.
+    pub fn new(nodes: usize, signals: usize) -> Record {
+        Record { words: vec![0; NODES + nodes + signals], nodes }
+    }
+
+    /// Number of the cycle.
+    pub fn number(&self) -> u64 {
+        self.words[NUMBER]
+    }
+
+    /// Planned start, monotonic ns. Of an input-released thread: its actual start.
+    pub fn release_ns(&self) -> u64 {
+        self.words[RELEASE]
+    }
+
+    /// Actual start, monotonic ns.
+    pub fn start_ns(&self) -> u64 {
+        self.words[START]
+    }
+
+    /// From the first node's start until the last feedback is back, in ticks.
+    pub fn latency_ticks(&self) -> u64 {
+        self.words[TICKS]
+    }
+
+    /// Execution time of node `at`, in ticks.
+    pub fn execution_ticks(&self, at: usize) -> u64 {
+        let word = self.words[NODES + at];
+        (word & u64::from(u32::MAX)).saturating_sub(word >> 32)
+    }
+
+    /// Whole periods lost before this cycle.
+    pub fn skipped(&self) -> u64 {
+        self.words[SKIPPED]
+    }
+
+    /// Messages that this thread's links have lost on their way in, since the start.
+    pub fn lost_total(&self) -> u64 {
+        self.words[LOST]
+    }
+
+    /// Messages that this thread has dropped at full queues, since the start.
+    pub fn dropped_total(&self) -> u64 {
+        self.words[DROPPED]
+    }
+
+    /// Whether the cycle ended after its deadline.
+    pub fn is_overrun(&self) -> bool {
+        self.words[FLAGS] & FLAG_OVERRUN != 0
+    }
+
+    /// Whether feedback stayed away.
+    pub fn is_feedback_missing(&self) -> bool {
+        self.words[FLAGS] & FLAG_FEEDBACK_MISSING != 0
+    }
+
+    /// Whether the graph was stopping: such cycles run with safe values.
+    pub fn is_stopping(&self) -> bool {
+        self.words[FLAGS] & FLAG_STOPPING != 0
+    }
+
+    /// Whether an input-released thread ran because its input stayed away.
+    pub fn is_without_input(&self) -> bool {
+        self.words[FLAGS] & FLAG_NO_INPUT != 0
+    }
+
+    /// The signals of all nodes, in the order of the nodes.
+    pub fn signals(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.words[NODES + self.nodes..].iter().map(|&bits| f64::from_bits(bits))
+    }
+
+    #[inline]
+    pub(crate) fn executed(&mut self, at: usize, begin: u64, end: u64) {
+        // A cycle of more ticks than 32 bits hold (over a second) shows its nodes cut to that.
+        let cut = |ticks: u64| ticks.min(u64::from(u32::MAX));
+        self.words[NODES + at] = cut(begin) << 32 | cut(end);
+    }
+
+    #[inline]
+    pub(crate) fn ended(&mut self, latency_ticks: u64) {
+        self.words[TICKS] = latency_ticks;
+    }
+
+    #[inline]
+    pub(crate) fn lost(&mut self, count: u32) {
+        self.words[LOST] += u64::from(count);
+    }
+
+    #[inline]
+    pub(crate) fn dropped(&mut self) {
+        self.words[DROPPED] += 1;
+    }
+
+    /// Forgets the nodes and signals, for what comes after a fault.
+    pub(crate) fn clear(&mut self) {
+        self.words[NODES..].fill(0);
+    }
+
+    #[inline]
+    pub(crate) fn head(&mut self, head: &Head, values: &[f64]) {
+        self.words[NUMBER] = head.number;
+        self.words[RELEASE] = head.release_ns;
+        self.words[START] = head.start_ns;
+        self.words[SKIPPED] = head.skipped;
+        let flags = [
+            (FLAG_FEEDBACK_MISSING, head.feedback_missing),
+            (FLAG_OVERRUN, head.overrun),
+            (FLAG_STOPPING, head.stopping),
+            (FLAG_NO_INPUT, head.no_input),
+        ];
+        self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
+        let signals = &mut self.words[NODES + self.nodes..];
+        for (word, value) in signals.iter_mut().zip(values) {
+            *word = value.to_bits();
+        }
+    }
+}
+
+/// What the thread, not the executor, knows of a cycle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) number: u64,
+    pub(crate) release_ns: u64,
+    pub(crate) start_ns: u64,
+    pub(crate) skipped: u64,
+    pub(crate) feedback_missing: bool,
+    pub(crate) overrun: bool,
+    pub(crate) stopping: bool,
+    pub(crate) no_input: bool,
+}
+
+/// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less often
+/// loses cycles, and learns how many.
+const HELD_NS: u64 = 2_000_000_000;
+const RECORDS_MIN: u64 = 256;
+const RECORDS_MAX: u64 = 65_536;
+
+/// Tells a trace from other regions.
+const TYPE_HASH: u32 = u32::from_le_bytes(*b"trac");
+
+fn shape(record: &Record, period_ns: u64) -> Shape {
+    let records = (HELD_NS / period_ns.max(1)).clamp(RECORDS_MIN, RECORDS_MAX);
+    let size = (record.words.len() * 8) as u32;
+    Shape::broadcast(size, TYPE_HASH, records.next_power_of_two() as u32)
+}
+
+/// Makes the region of a trace and reads it from its beginning.
+///
+/// # Errors
+/// What the kernel says to a region of that size.
+pub fn open(record: &Record, period_ns: u64) -> io::Result<(Region, Reader)> {
+    let shape = shape(record, period_ns);
+    let region = Region::shared("sinew-trace", shape.region_len())?;
+    create(&region, &shape).map_err(|error| io::Error::other(error.to_string()))?;
+    let reader = broadcast::Reader::attach(region.clone(), &shape, Start::Oldest);
+    let reader = reader.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok((region, Reader { reader, record: record.clone(), lost: 0 }))
+}
+
+/// The executor's end.
+pub struct Writer(broadcast::Writer<Region>);
+
+impl Writer {
+    /// Attaches to what [`open`] made for the same thread.
+    ///
+    /// # Errors
+    /// If it was made for another one.
+    pub fn attach(region: Region, like: &Record, period_ns: u64) -> Result<Writer, RegionError> {
+        broadcast::Writer::attach(region, &shape(like, period_ns)).map(Writer)
+    }
+
+    /// Leaves a record; never waits.
+    #[inline]
+    pub fn write(&mut self, record: &Record) {
+        self.0.send(record.words.as_bytes());
+    }
+}
+
+/// The end of whoever observes.
+pub struct Reader {
+    reader: broadcast::Reader<Region>,
+    record: Record,
+    lost: u64,
+}
+
+impl Reader {
+    /// The next record, if there is one.
+    pub fn read(&mut self) -> Option<&Record> {
+        // A domain that overwrites its trace with nonsense only spoils its own figures.
+        let received = self.reader.receive(self.record.words.as_mut_bytes()).ok()??;
+        self.lost += u64::from(received.lost);
+        Some(&self.record)
+    }
+
+    /// Records that were overwritten before this reader came to them.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}

@@ -1,0 +1,165 @@
+//! Three kinds for the tests: a source that can fail in every way, a relay, and a motor that must
+//! never run on without a command.
+
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{
+    Direction, Kind, Parameter, ParameterType, Port, SafeValue, Signal,
+};
+use sinew_runtime::{
+    Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message,
+};
+use zerocopy::FromBytes;
+
+message! {
+    /// A velocity, and the cycle in which it was commanded.
+    pub struct Command {
+        /// Anything but 0 moves the motor.
+        pub velocity: f64,
+        /// Number of the cycle.
+        pub number: u64,
+    }
+}
+
+/// All kinds.
+pub(crate) const NODES: &[NodeEntry] = &[
+    NodeEntry { kind: &SOURCE, make: |p| Ok(Box::new(Source::new(p))), safe: None },
+    NodeEntry { kind: &RELAY, make: |_| Ok(Box::new(Relay)), safe: None },
+    NodeEntry { kind: &MOTOR, make: |p| Ok(Box::new(Motor::new(p))), safe: Some(safe) },
+];
+
+const fn port(name: &'static str, direction: Direction, optional: bool) -> Port {
+    Port { name, doc: "", direction, message: Command::TYPE, optional, safe: &[] }
+}
+
+const fn whole(name: &'static str) -> Parameter {
+    let ty = ParameterType::Integer { min: 0, max: 1_000_000 };
+    Parameter { name, doc: "", unit: "", ty, default: Some("0") }
+}
+
+const fn signal(name: &'static str) -> Signal {
+    Signal { name, doc: "", unit: "", count: 1, labels: &[] }
+}
+
+static SOURCE: Kind = Kind {
+    name: "source",
+    doc: "Commands velocity 1 and fails as told.",
+    ports: &[port("out", Direction::Out, false), port("feedback", Direction::In, true)],
+    parameters: &[
+        whole("finish_at"),
+        whole("fail_at"),
+        Parameter {
+            name: "failure",
+            doc: "",
+            unit: "",
+            ty: ParameterType::Choice(&["error", "panic", "nan", "slow", "abort", "hang"]),
+            default: Some("error"),
+        },
+    ],
+    signals: &[signal("feedback_number")],
+};
+
+struct Source {
+    finish_at: u64,
+    fail_at: u64,
+    failure: String,
+}
+
+impl Source {
+    fn new(parameters: &Parameters<'_>) -> Source {
+        Source {
+            finish_at: parameters.integer("finish_at") as u64,
+            fail_at: parameters.integer("fail_at") as u64,
+            failure: parameters.text("failure").into(),
+        }
+    }
+}
+
+impl Node for Source {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let mut velocity = 1.0;
+        if self.fail_at > 0 && cycle.number >= self.fail_at {
+            match self.failure.as_str() {
+                "error" => return Err(fault!("told to fail in cycle {}", cycle.number)),
+                "panic" => panic!("told to panic"),
+                "nan" => velocity = f64::NAN,
+                "abort" => std::process::abort(),
+                "hang" => std::thread::sleep(Duration::from_secs(3600)),
+                _ => std::thread::sleep(Duration::from_nanos(2 * cycle.period_ns)),
+            }
+        }
+        if self.finish_at > 0 && cycle.number >= self.finish_at {
+            cycle.finish();
+        }
+        io.signal(0)[0] = io.read::<Command>(1).number as f64;
+        *io.write::<Command>(0) = Command { velocity, number: cycle.number };
+        Ok(())
+    }
+}
+
+static RELAY: Kind = Kind {
+    name: "relay",
+    doc: "Passes on.",
+    ports: &[port("in", Direction::In, false), port("out", Direction::Out, false)],
+    parameters: &[],
+    signals: &[],
+};
+
+struct Relay;
+
+impl Node for Relay {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        if io.fresh(0) == Fresh::New {
+            *io.write::<Command>(1) = *io.read::<Command>(0);
+        }
+        Ok(())
+    }
+}
+
+static MOTOR: Kind = Kind {
+    name: "motor",
+    doc: "Runs at the commanded velocity; needs some cycles to come to rest.",
+    ports: &[
+        Port {
+            safe: &[SafeValue { name: "halt", doc: "Velocity 0." }],
+            ..port("in", Direction::In, false)
+        },
+        port("out", Direction::Out, true),
+    ],
+    parameters: &[whole("coast_cycles")],
+    signals: &[signal("velocity"), signal("is_safe"), signal("number")],
+};
+
+struct Motor {
+    coast_cycles: u64,
+    still_for: u64,
+}
+
+impl Motor {
+    fn new(parameters: &Parameters<'_>) -> Motor {
+        Motor { coast_cycles: parameters.integer("coast_cycles") as u64, still_for: 0 }
+    }
+}
+
+impl Node for Motor {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        let command = *io.read::<Command>(0);
+        self.still_for = if command.velocity == 0.0 { self.still_for + 1 } else { 0 };
+        io.signal(0)[0] = command.velocity;
+        io.signal(1)[0] = f64::from(u8::from(io.fresh(0) == Fresh::Safe));
+        io.signal(2)[0] = command.number as f64;
+        if io.fresh(0) == Fresh::New {
+            *io.write::<Command>(1) = command;
+        }
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.still_for > self.coast_cycles
+    }
+}
+
+fn safe(_: usize, _: usize, message: &mut [u8]) {
+    let command = Command::mut_from_bytes(message).expect("the port's message type");
+    command.velocity = 0.0;
+}

@@ -1,0 +1,364 @@
+//! Whole graphs in processes of their own: they finish, they fail in every way, they are killed; each
+//! time the motor stops, the reason is known, and nothing is left behind.
+
+mod kinds;
+
+use std::collections::BTreeMap;
+use std::panic::catch_unwind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{env, fs, process};
+
+use sinew_runtime::board::FaultAt;
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Request, Run, ThreadId};
+use sinew_runtime::trace::Record;
+use sinew_runtime::{Cause, domain, privileges};
+use sinew_spec::plan::Machine;
+use sinew_spec::{Source, compile};
+
+/// A run that takes longer than this hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(20);
+
+/// All tests; `cargo test` filters them by name as usual.
+const TESTS: &[(&str, fn())] = &[
+    ("a_graph_whose_job_is_done_finishes", a_graph_whose_job_is_done_finishes),
+    ("a_graph_that_is_asked_to_stop_stops_in_order", a_graph_that_is_asked_to_stop_stops_in_order),
+    (
+        "every_failure_stops_the_motor_and_is_reported",
+        every_failure_stops_the_motor_and_is_reported,
+    ),
+    ("a_fused_motor_stops_after_a_fault_beside_it", a_fused_motor_stops_after_a_fault_beside_it),
+    (
+        "a_killed_controller_leaves_a_motor_that_stops",
+        a_killed_controller_leaves_a_motor_that_stops,
+    ),
+    ("a_killed_plant_stops_the_controller", a_killed_plant_stops_the_controller),
+    ("a_node_that_hangs_is_killed_in_the_end", a_node_that_hangs_is_killed_in_the_end),
+    (
+        "every_transport_carries_commands_and_feedback",
+        every_transport_carries_commands_and_feedback,
+    ),
+    ("threads_of_one_domain_form_a_pipeline", threads_of_one_domain_form_a_pipeline),
+    ("a_broadcast_reaches_two_domains", a_broadcast_reaches_two_domains),
+    ("one_cpu_is_enough", one_cpu_is_enough),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), kinds::NODES);
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let before = leftovers();
+        let good = catch_unwind(|| {
+            test();
+            assert_eq!(leftovers(), before, "processes, descriptors or files are left");
+        });
+        println!("test {name} ... {}", if good.is_ok() { "ok" } else { "FAILED" });
+        *(if good.is_ok() { &mut passed } else { &mut failed }) += 1;
+    }
+    println!("\n{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// What a run must not leave behind: open descriptors, children, files in /dev/shm.
+fn leftovers() -> (usize, usize, usize) {
+    let count = |path: &str| fs::read_dir(path).map_or(0, Iterator::count);
+    let children = format!("/proc/self/task/{}/children", process::id());
+    let children = fs::read_to_string(children).unwrap_or_default();
+    (count("/proc/self/fd"), children.split_whitespace().count(), count("/dev/shm"))
+}
+
+/// What is known of a run after its end.
+struct Seen {
+    outcome: Outcome,
+    faults: Vec<(usize, FaultAt)>,
+    records: BTreeMap<ThreadId, Vec<Record>>,
+}
+
+impl Seen {
+    fn of(&self, domain: usize, thread: usize) -> &[Record] {
+        self.records.get(&ThreadId { domain, thread }).map_or(&[], Vec::as_slice)
+    }
+
+    /// Velocity, whether it was a safe value, and number of the command, of a lone motor.
+    fn motor(&self, domain: usize) -> Vec<(f64, bool, u64)> {
+        let row = |record: &Record| {
+            let signals: Vec<f64> = record.signals().collect();
+            (signals[0], signals[1] == 1.0, signals[2] as u64)
+        };
+        self.of(domain, 0).iter().map(row).collect()
+    }
+
+    fn fault(&self) -> &FaultAt {
+        &self.faults.first().expect("a fault").1
+    }
+}
+
+fn request(text: &str, cpus: &[u32]) -> Request {
+    let catalogue: Vec<_> = kinds::NODES.iter().map(|row| row.kind).collect();
+    let machine = Machine { cpus: cpus.to_vec() };
+    let source = Source { file: "test.yaml", text, overrides: &[] };
+    let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        panic!("{}", errors.join("\n"))
+    });
+    Request {
+        file: "test.yaml".into(),
+        text: text.into(),
+        base: PathBuf::from("."),
+        overrides: Vec::new(),
+        cpus: cpus.to_vec(),
+        plan,
+        strict: false,
+    }
+}
+
+/// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.
+fn run_with(text: &str, cpus: &[u32], mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
+    let mut run = Run::start(request(text, cpus)).expect("the run starts");
+    let mut records: BTreeMap<ThreadId, Vec<Record>> = BTreeMap::new();
+    let started = Instant::now();
+    let mut cycles = 0;
+    while run.poll(Duration::from_millis(5), &mut |id, record| {
+        cycles += usize::from(id.domain == 0);
+        records.entry(id).or_default().push(record.clone());
+    }) {
+        each_poll(&mut run, cycles);
+        assert!(started.elapsed() < HANGS_AFTER, "the run does not end");
+    }
+    Seen { outcome: run.outcome(), faults: run.faults(), records }
+}
+
+fn run(text: &str) -> Seen {
+    run_with(text, &privileges::cpus().expect("affinity"), |_, _| ())
+}
+
+/// A controller and a motor in domains of their own. Periods are long enough for a busy machine.
+fn two_domains(source: &str, link: &str) -> String {
+    format!(
+        "name: test
+domains:
+  control: {{realtime: {{period: 2ms, overrun: {{policy: stop, consecutive_max: 200}}}}}}
+  plant: {{realtime: {{trigger: input}}}}
+nodes:
+  - {{kind: source, domain: control, {source} ports: {{out: [{{name: motor, port: in, {link}}}]}}}}
+  - kind: motor
+    domain: plant
+    coast_cycles: 5
+    safe: {{in: {{value: halt, after: 10}}}}
+    ports: {{out: [{{name: source, port: feedback, delay: 1, {link}}}]}}
+"
+    )
+}
+
+/// The motor ended with safe values, and stood still at the end.
+fn assert_stopped(motor: &[(f64, bool, u64)]) {
+    assert!(motor.iter().any(|&(velocity, ..)| velocity == 1.0), "it never ran: {motor:?}");
+    let last = motor.last().expect("it ran");
+    assert_eq!((last.0, last.1), (0.0, true), "it does not end with a safe value");
+}
+
+fn a_graph_whose_job_is_done_finishes() {
+    let seen = run(&two_domains("finish_at: 100,", "delivery: latest"));
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+    let control = seen.of(0, 0);
+    assert!(control.iter().enumerate().all(|(at, record)| record.number() == at as u64));
+    assert!(control.len() > 100 && control.last().expect("records").is_stopping());
+    assert_stopped(&seen.motor(1));
+}
+
+fn a_graph_that_is_asked_to_stop_stops_in_order() {
+    let text = two_domains("", "delivery: latest");
+    let cpus = privileges::cpus().expect("affinity");
+    let seen = run_with(&text, &cpus, |run, cycles| {
+        if cycles > 50 {
+            run.stop();
+        }
+    });
+    assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
+    let last = |domain| seen.of(domain, 0).last().expect("records").start_ns();
+    assert!(last(0) < last(1), "the motor must outlive who commands it");
+    assert_stopped(&seen.motor(1));
+}
+
+fn every_failure_stops_the_motor_and_is_reported() {
+    let rows = [
+        ("error", Cause::Error, "told to fail in cycle 50"),
+        ("panic", Cause::Panic, "told to panic"),
+        ("nan", Cause::NotFinite, "port 'out' is not finite"),
+        ("slow", Cause::Overrun, "longest in node 'source'"),
+        ("abort", Cause::Died, "ended by signal 6"),
+    ];
+    for (failure, cause, words) in rows {
+        let source = format!("fail_at: 50, failure: {failure},");
+        let text = two_domains(&source, "delivery: latest").replace("200", "3");
+        let seen = run(&text);
+        assert_eq!(seen.outcome, Outcome::Faulted, "{failure}");
+        let (fault, text) = (seen.fault(), seen.fault().fault.text());
+        assert_eq!((fault.fault.cause, seen.faults[0].0), (cause, 0), "{failure}: {text}");
+        assert!(text.contains(words), "{failure}: {text}");
+        if !matches!(cause, Cause::Died | Cause::Overrun) {
+            assert_eq!((fault.node, fault.cycle), (Some(0), Some(50)), "{failure}");
+        }
+        assert_stopped(&seen.motor(1));
+        // Not a number must not even reach the motor.
+        assert!(seen.motor(1).iter().all(|row| row.0.is_finite()));
+    }
+}
+
+fn a_fused_motor_stops_after_a_fault_beside_it() {
+    let text = "name: test
+domains: {control: {realtime: {period: 2ms}}}
+nodes:
+  - {kind: source, fail_at: 50, ports: {out: [{name: motor, port: in}]}}
+  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    assert_eq!(seen.fault().fault.cause, Cause::Error);
+    // The thread has the source's one signal before the motor's three.
+    let velocities: Vec<f64> =
+        seen.of(0, 0).iter().map(|record| record.signals().nth(1).expect("four")).collect();
+    assert_eq!(velocities[49], 1.0);
+    let after = &velocities[51..];
+    assert!(after.len() > 5 && after.iter().all(|&velocity| velocity == 0.0), "{after:?}");
+}
+
+fn a_killed_controller_leaves_a_motor_that_stops() {
+    for link in ["delivery: latest", "delivery: queue", "delivery: latest, sync: mutex"] {
+        let text = two_domains("", link);
+        let cpus = privileges::cpus().expect("affinity");
+        let mut killed = false;
+        let seen = run_with(&text, &cpus, |run, cycles| {
+            if cycles > 50 && !killed {
+                killed = true;
+                signal("KILL", run.processes()[0]);
+            }
+        });
+        assert_eq!(seen.fault().fault.text(), "its process was ended by signal 9", "{link}");
+        let motor = seen.motor(1);
+        assert_stopped(&motor);
+        let last = seen.of(0, 0).last().expect("records").number();
+        assert!(motor.iter().all(|row| row.2 <= last + 1), "a command that was never given");
+    }
+}
+
+fn a_killed_plant_stops_the_controller() {
+    for link in ["delivery: latest", "transport: pipe, delivery: latest"] {
+        let text = two_domains("", link);
+        let cpus = privileges::cpus().expect("affinity");
+        let mut killed = false;
+        let seen = run_with(&text, &cpus, |run, cycles| {
+            if cycles > 50 && !killed {
+                killed = true;
+                signal("KILL", run.processes()[1]);
+            }
+        });
+        assert_eq!(seen.outcome, Outcome::Faulted);
+        let words = "its process was ended by signal 9";
+        assert!(seen.faults.iter().any(|(domain, at)| *domain == 1 && at.fault.text() == words));
+    }
+}
+
+fn a_node_that_hangs_is_killed_in_the_end() {
+    let text = two_domains("fail_at: 50, failure: hang,", "delivery: latest");
+    let cpus = privileges::cpus().expect("affinity");
+    let mut polls_without_a_cycle = 0;
+    let mut last = 0;
+    let seen = run_with(&text, &cpus, |run, cycles| {
+        polls_without_a_cycle = if cycles == last { polls_without_a_cycle + 1 } else { 0 };
+        last = cycles;
+        // Nobody but a watchdog can know that a node hangs; here the user does, and asks to stop.
+        if cycles >= 49 && polls_without_a_cycle > 20 {
+            run.stop();
+        }
+    });
+    assert_eq!(seen.fault().fault.text(), "did not stop within 3000 ms and was killed");
+    assert_stopped(&seen.motor(1));
+}
+
+fn signal(name: &str, process: u32) {
+    let (name, process) = (format!("-{name}"), process.to_string());
+    let sent = process::Command::new("kill").args([name, process]).status();
+    assert!(sent.expect("kill starts").success(), "the signal lands");
+}
+
+fn every_transport_carries_commands_and_feedback() {
+    let rows = [
+        "transport: shared_memory, delivery: latest",
+        "transport: shared_memory, delivery: queue, wait: park",
+        "transport: shared_memory, sync: mutex, wait: park",
+        "transport: pipe, wait: park",
+        "transport: unix, wait: spin_then_park",
+        "transport: tcp, delivery: latest, wait: yield",
+    ];
+    for link in rows {
+        let seen = run(&two_domains("finish_at: 100,", link));
+        assert_eq!(seen.outcome, Outcome::Finished, "{link}: {:?}", seen.faults);
+        assert_stopped(&seen.motor(1));
+        let answered = |record: &&Record| record.signals().next().expect("a signal") > 90.0;
+        assert!(seen.of(0, 0).iter().any(|record| answered(&record)), "{link}: no feedback");
+    }
+}
+
+fn threads_of_one_domain_form_a_pipeline() {
+    for link in ["sync: lock_free, wait: park", "sync: mutex, wait: park"] {
+        let text = format!(
+            "name: test
+domains:
+  control:
+    realtime: {{period: 2ms, overrun: {{policy: stop, consecutive_max: 200}}}}
+    threads: [{{nodes: [source]}}, {{nodes: [relay, motor]}}]
+nodes:
+  - {{kind: source, finish_at: 100, ports: {{out: [{{name: relay, port: in, {link}}}]}}}}
+  - {{kind: relay, ports: {{out: [{{name: motor, port: in}}]}}}}
+  - kind: motor
+    safe: {{in: {{value: halt, after: 10}}}}
+    ports: {{out: [{{name: source, port: feedback, delay: 1, {link}}}]}}
+"
+        );
+        let seen = run(&text);
+        assert_eq!(seen.outcome, Outcome::Finished, "{link}: {:?}", seen.faults);
+        let answered = |record: &Record| record.signals().next().expect("a signal") > 90.0;
+        assert!(seen.of(0, 0).iter().any(answered), "{link}: no feedback");
+        let velocities = seen.of(0, 1).iter().map(|record| record.signals().next());
+        assert_eq!(velocities.last(), Some(Some(0.0)), "{link}");
+    }
+}
+
+fn a_broadcast_reaches_two_domains() {
+    let text = "name: test
+domains:
+  control: {realtime: {period: 2ms}}
+  left: {realtime: {trigger: input}}
+  right: {realtime: {trigger: input}}
+nodes:
+  - kind: source
+    domain: control
+    finish_at: 100
+    ports:
+      out:
+        - {name: one, port: in, delivery: broadcast, wait: park}
+        - {name: two, port: in, delivery: broadcast, wait: park}
+  - {kind: motor, name: one, domain: left, safe: {in: {value: halt, after: 10}}}
+  - {kind: motor, name: two, domain: right, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+    assert_stopped(&seen.motor(1));
+    assert_stopped(&seen.motor(2));
+}
+
+fn one_cpu_is_enough() {
+    let cpu = privileges::cpus().expect("affinity")[0];
+    let seen =
+        run_with(&two_domains("finish_at: 50,", "delivery: latest, wait: spin"), &[cpu], |_, _| ());
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+    assert_stopped(&seen.motor(1));
+}

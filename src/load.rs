@@ -1,0 +1,109 @@
+//! From a file's name to a plan: reads the spec, within its limit, and compiles it.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use sinew_runtime::{NodeEntry, privileges};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, render};
+
+use crate::cli::BAD_REQUEST;
+
+/// A spec, compiled.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) file: String,
+    pub(crate) text: String,
+    /// The folder that paths in the spec start from.
+    pub(crate) base: PathBuf,
+    pub(crate) overrides: Vec<(String, String)>,
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) plan: Plan,
+}
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    /// The file, the machine or the command line; a text without a place in the spec.
+    Request(String),
+    /// The spec's text, and all that is wrong with it.
+    Spec(String, Vec<Diagnostic>),
+}
+
+/// Reads and compiles the spec in `path`, with `overrides` of the form `node.parameter=value`.
+pub(crate) fn load(
+    path: &Path,
+    overrides: &[String],
+    nodes: &[NodeEntry],
+) -> Result<Loaded, LoadError> {
+    let file = path.display().to_string();
+    let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
+    let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
+    let cpus = privileges::cpus()
+        .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
+    let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
+    let machine = Machine { cpus: cpus.clone() };
+    let source = Source { file: &file, text: &text, overrides: &overrides };
+    match compile(&source, &kinds, &machine) {
+        Ok(plan) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let base = folder.unwrap_or(Path::new(".")).to_path_buf();
+            Ok(Loaded { file, text, base, overrides, cpus, plan })
+        }
+        Err(diagnostics) => Err(LoadError::Spec(text, diagnostics)),
+    }
+}
+
+/// The text of the file, of which no more than the limit is ever read.
+fn read(path: &Path) -> Result<String, String> {
+    let cannot = |error| format!("cannot read the spec: {error}");
+    let file = File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(TEXT_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() > TEXT_LEN_MAX {
+        let limit = TEXT_LEN_MAX >> 20;
+        return Err(format!("the spec is larger than {limit} MiB, the limit; split the graph"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+        format!("line {line} is not UTF-8; save the spec as UTF-8")
+    })
+}
+
+fn split(text: &str) -> Result<(String, String), LoadError> {
+    let parts = text.split_once('=').filter(|(name, _)| name.contains('.'));
+    let (name, value) = parts.ok_or_else(|| {
+        LoadError::Request(format!("'{text}' after --set: expected NODE.PARAMETER=VALUE"))
+    })?;
+    Ok((name.into(), value.into()))
+}
+
+impl LoadError {
+    /// The error as a JSON object: `{"errors": [...]}`.
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            LoadError::Request(text) => json!({ "errors": [{ "message": text }] }),
+            LoadError::Spec(_, diagnostics) => {
+                let errors: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
+                json!({ "errors": errors })
+            }
+        }
+    }
+
+    /// Says on standard error what is wrong; the exit status that goes with it.
+    pub(crate) fn report(&self) -> ExitCode {
+        let text = match self {
+            LoadError::Request(text) => format!("error: {text}\n"),
+            LoadError::Spec(text, diagnostics) => {
+                render(diagnostics, text, stderr().is_terminal())
+            }
+        };
+        // If standard error is closed, nobody wants to know; the exit status still tells.
+        let _ = stderr().write_all(text.as_bytes());
+        ExitCode::from(BAD_REQUEST)
+    }
+}
