@@ -114,7 +114,11 @@ impl Region {
         assert!(offset.checked_add(into.len()).is_some_and(|end| end <= self.0.len));
         // SAFETY: in bounds by the line above; `into` is ours alone, so they do not overlap.
         unsafe {
-            ptr::copy_nonoverlapping(self.0.base.as_ptr().add(offset), into.as_mut_ptr(), into.len())
+            ptr::copy_nonoverlapping(
+                self.0.base.as_ptr().add(offset),
+                into.as_mut_ptr(),
+                into.len(),
+            )
         }
     }
 
@@ -407,7 +411,8 @@ mod tests {
 
     #[test]
     fn a_region_that_may_shrink_is_refused() {
-        let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("fd");
+        let file =
+            memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("fd");
         ftruncate(&file, 4096).expect("ftruncate");
         let error = Region::map(file).expect_err("it is not sealed");
         assert!(error.to_string().contains("not sealed"), "{error}");
