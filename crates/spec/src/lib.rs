@@ -13,6 +13,7 @@ mod join;
 pub mod keys;
 mod nearest;
 mod order;
+pub mod picture;
 mod place;
 pub mod plan;
 mod schema;

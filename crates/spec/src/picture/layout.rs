@@ -1,0 +1,486 @@
+//! Where everything of the picture stands.
+//!
+//! Domains stand side by side in stop order, each with its threads below each other. Inside, nodes
+//! stand in columns: a node is right of who it reads from; after some columns the row wraps. A link
+//! leaves its node to the right and arrives from the left:
+//!
+//! ```text
+//!   │ entry tracks │ labels │ node │ exit tracks │ entry tracks │ labels │ node │
+//! ```
+//!
+//! A label stands at the input port that its link arrives at. An input has one writer and a row of
+//! its own, so labels cannot meet. A link into the next column turns once in an exit track; every
+//! other one goes down to a lane below the thread, the domain or the picture, and up again.
+
+use crate::order::sort;
+use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, thread_head};
+use crate::plan::{Domain, Link, Plan};
+
+/// Nodes in a row before it wraps.
+const COLUMNS_MAX: usize = 6;
+const MARGIN: f64 = 28.0;
+const TITLE_HEIGHT: f64 = 30.0;
+/// Where the title's letters stand.
+pub(super) const TITLE_Y: f64 = 38.0;
+/// Height of the legend and of each note below it.
+pub(super) const LEGEND_HEIGHT: f64 = 22.0;
+/// The legend fits into this width.
+const WIDTH_MIN: f64 = 600.0;
+const DOMAIN_GAP: f64 = 36.0;
+const DOMAIN_PAD: f64 = 14.0;
+const DOMAIN_HEADER: f64 = 58.0;
+const THREAD_GAP: f64 = 14.0;
+const THREAD_PAD: f64 = 16.0;
+const THREAD_HEADER: f64 = 34.0;
+const NODE_GAP: f64 = 20.0;
+/// Height of a node's name and kind.
+pub(super) const NODE_HEADER: f64 = 48.0;
+/// From there to the first port, so that ports of neighbours stand on one height.
+const FIRST_PORT: f64 = 18.0;
+const NODE_WIDTH_MIN: f64 = 132.0;
+/// Height of a port with what stands below it.
+const ROW: f64 = 30.0;
+/// The same if its label has three lines.
+const ROW_LABELLED: f64 = 52.0;
+const TRACK: f64 = 14.0;
+const LANE: f64 = 16.0;
+
+/// A rectangle.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rect {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// A link's way and its label.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    /// Corners of a line of horizontal and vertical pieces, from the writer to the reader.
+    pub(super) points: Vec<(f64, f64)>,
+    /// The place for the label: the line runs through its middle.
+    pub(super) label: Rect,
+}
+
+/// The picture, in pixels.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// Middle of the legend.
+    pub(super) legend_y: f64,
+    pub(super) domains: Vec<Rect>,
+    /// For each domain.
+    pub(super) threads: Vec<Vec<Rect>>,
+    pub(super) nodes: Vec<Rect>,
+    /// Height of the rows of each node's ports.
+    pub(super) rows: Vec<f64>,
+    pub(super) ways: Vec<Way>,
+}
+
+/// Width of a text of `size` pixels in a proportional font, on the safe side.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * 0.57
+}
+
+/// A column of nodes.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    domain: usize,
+    nodes: Vec<usize>,
+    entries: Vec<usize>,
+    exits: Vec<usize>,
+    label_width: f64,
+    node_width: f64,
+    entry_x: f64,
+    node_x: f64,
+}
+
+/// Row of a port among its node's inputs or outputs.
+pub(super) fn row(plan: &Plan, node: usize, port: usize) -> usize {
+    let ports = plan.nodes[node].kind.ports;
+    ports[..port].iter().filter(|other| other.direction == ports[port].direction).count()
+}
+
+/// Places everything.
+pub(super) fn layout(plan: &Plan) -> Layout {
+    let mut columns = columns(plan);
+    let column_of = column_of(plan, &columns);
+    let bands = bands(plan);
+    let direct = |link: &Link| column_of[link.to.node] == column_of[link.from.node] + 1;
+    for (at, link) in plan.links.iter().enumerate() {
+        columns[column_of[link.from.node]].exits.push(at);
+        let target = &mut columns[column_of[link.to.node]];
+        target.label_width = target.label_width.max(label_width(link));
+        if !direct(link) {
+            target.entries.push(at);
+        }
+    }
+    // Upper ports turn outside of lower ones, so that ways to a lane do not cross each other.
+    let height_key = |node: usize, port: usize| {
+        let place = columns_place(plan, &bands, node);
+        (place, row(plan, node, port))
+    };
+    for column in &mut columns {
+        column.entries.sort_by_key(|&at| {
+            let to = plan.links[at].to;
+            height_key(to.node, to.port)
+        });
+        column.exits.sort_by_key(|&at| {
+            let from = plan.links[at].from;
+            std::cmp::Reverse(height_key(from.node, from.port))
+        });
+    }
+    let mut layout = Layout {
+        nodes: vec![Rect::default(); plan.nodes.len()],
+        rows: row_heights(plan),
+        ..Layout::default()
+    };
+    place_columns(plan, &mut columns, &mut layout);
+    let exits = track_positions(plan, &columns, |column| (&column.exits, column.exit_x()));
+    let entries = track_positions(plan, &columns, |column| (&column.entries, column.entry_x));
+    let lanes = Lanes::new(plan, &exits, &entries, direct);
+    place_rows(plan, &columns, &bands, &lanes, &mut layout);
+    layout.ways = plan
+        .links
+        .iter()
+        .enumerate()
+        .map(|(at, link)| {
+            let lane_y = (!direct(link)).then(|| lanes.y(at, &layout));
+            way(
+                plan,
+                link,
+                &layout,
+                exits[at],
+                entries[at],
+                lane_y,
+                &columns[column_of[link.to.node]],
+            )
+        })
+        .collect();
+    layout
+}
+
+impl Column {
+    fn exit_x(&self) -> f64 {
+        self.node_x + self.node_width + TRACK
+    }
+
+    fn end_x(&self) -> f64 {
+        self.exit_x() + TRACK * self.exits.len() as f64
+    }
+}
+
+fn label_width(link: &Link) -> f64 {
+    let options = option_texts(link).into_iter().flatten();
+    let texts = options.chain([message_text(link)]);
+    let widest = texts.map(|text| text_width(&text, 11.0)).fold(0.0, f64::max);
+    widest + 22.0
+}
+
+/// How deep each node stands behind those of its domain that it reads from.
+fn depths(plan: &Plan) -> Vec<usize> {
+    let inside = |link: &&Link| {
+        !link.delay && plan.nodes[link.from.node].domain == plan.nodes[link.to.node].domain
+    };
+    let pairs: Vec<(usize, usize)> =
+        plan.links.iter().filter(inside).map(|link| (link.from.node, link.to.node)).collect();
+    let mut readers = vec![Vec::new(); plan.nodes.len()];
+    for &(from, to) in &pairs {
+        readers[from].push(to);
+    }
+    let mut depths = vec![0; plan.nodes.len()];
+    for node in sort(plan.nodes.len(), &pairs).0 {
+        for &reader in &readers[node] {
+            depths[reader] = depths[reader].max(depths[node] + 1);
+        }
+    }
+    depths
+}
+
+/// The row of columns in which each node stands: a chain that is too long wraps.
+fn bands(plan: &Plan) -> Vec<usize> {
+    depths(plan).into_iter().map(|depth| depth / COLUMNS_MAX).collect()
+}
+
+/// All columns from left to right, with their nodes from top to bottom.
+fn columns(plan: &Plan) -> Vec<Column> {
+    let depths = depths(plan);
+    let mut columns = Vec::new();
+    for (at, domain) in plan.domains.iter().enumerate() {
+        let nodes: Vec<usize> =
+            domain.threads.iter().flat_map(|thread| &thread.nodes).copied().collect();
+        let deepest = nodes.iter().map(|&node| depths[node]).max().unwrap_or(0);
+        for column in 0..=deepest.min(COLUMNS_MAX - 1) {
+            let here = nodes.iter().copied().filter(|&node| depths[node] % COLUMNS_MAX == column);
+            columns.push(Column { domain: at, nodes: here.collect(), ..Column::default() });
+        }
+    }
+    columns
+}
+
+fn column_of(plan: &Plan, columns: &[Column]) -> Vec<usize> {
+    let mut column_of = vec![0; plan.nodes.len()];
+    for (at, column) in columns.iter().enumerate() {
+        for &node in &column.nodes {
+            column_of[node] = at;
+        }
+    }
+    column_of
+}
+
+/// A key that grows from top to bottom of a column.
+fn columns_place(plan: &Plan, bands: &[usize], node: usize) -> (usize, usize, usize) {
+    let row = &plan.nodes[node];
+    let thread = &plan.domains[row.domain].threads[row.thread];
+    let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0);
+    (row.thread, bands[node], order)
+}
+
+fn row_heights(plan: &Plan) -> Vec<f64> {
+    let mut rows = vec![ROW; plan.nodes.len()];
+    for link in plan.links.iter().filter(|link| !link.fused) {
+        rows[link.to.node] = ROW_LABELLED;
+    }
+    rows
+}
+
+fn node_width(plan: &Plan, node: usize) -> f64 {
+    let row = &plan.nodes[node];
+    let widest = |direction| {
+        let ports = row.kind.ports.iter().filter(|port| port.direction == direction);
+        ports.map(|port| text_width(port.name, 11.0)).fold(0.0, f64::max)
+    };
+    let ports = widest(crate::catalogue::Direction::In) + widest(crate::catalogue::Direction::Out);
+    let name = text_width(&row.name, 15.0) + 30.0;
+    let kind = text_width(row.kind.name, 11.0);
+    let safe = row.actuators.iter().map(|actuator| {
+        let safe = row.kind.ports[actuator.port].safe[actuator.safe].name;
+        text_width(safe, 10.0) + 60.0
+    });
+    let safe = safe.fold(0.0, f64::max);
+    let fits = [name + 24.0, kind + 50.0, ports + 48.0, safe + 24.0];
+    fits.into_iter().fold(NODE_WIDTH_MIN, f64::max)
+}
+
+/// Gives columns their place from left to right, and domains theirs around them.
+fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
+    let mut x = MARGIN;
+    for at in 0..columns.len() {
+        let first = at == 0 || columns[at - 1].domain != columns[at].domain;
+        let column = &mut columns[at];
+        if first {
+            x += if at == 0 { 0.0 } else { DOMAIN_GAP };
+            layout.domains.push(Rect { x, y: MARGIN + TITLE_HEIGHT, ..Rect::default() });
+            x += DOMAIN_PAD + THREAD_PAD;
+        }
+        let widths = column.nodes.iter().map(|&node| node_width(plan, node));
+        column.node_width = widths.fold(NODE_WIDTH_MIN, f64::max);
+        column.entry_x = x + TRACK / 2.0;
+        x += TRACK * column.entries.len() as f64;
+        column.node_x = x + column.label_width;
+        x = column.end_x();
+        let domain = &mut layout.domains[column.domain];
+        let least = domain_width_min(plan, &plan.domains[column.domain]);
+        domain.width = least.max(x + THREAD_PAD + DOMAIN_PAD - domain.x);
+        for &node in &column.nodes {
+            layout.nodes[node].x = column.node_x;
+            layout.nodes[node].width = column.node_width;
+        }
+        if columns.get(at + 1).is_none_or(|next| next.domain != columns[at].domain) {
+            x = layout.domains[columns[at].domain].right();
+        }
+    }
+    layout.width = WIDTH_MIN.max(x + MARGIN);
+}
+
+/// Room for what is said of a domain and its threads.
+fn domain_width_min(plan: &Plan, domain: &Domain) -> f64 {
+    let facts = text_width(&domain_facts(domain).join(SEPARATOR), 11.0);
+    let threads = domain.threads.iter().enumerate();
+    let heads = threads.map(|(at, thread)| text_width(&thread_head(plan, at, thread), 12.0));
+    (heads.fold(0.0, f64::max) + 2.0 * DOMAIN_PAD).max(facts) + 36.0
+}
+
+impl Rect {
+    pub(super) fn right(&self) -> f64 {
+        self.x + self.width
+    }
+
+    pub(super) fn bottom(&self) -> f64 {
+        self.y + self.height
+    }
+}
+
+/// The x of the track of each link, where it has one.
+fn track_positions<'c>(
+    plan: &Plan,
+    columns: &'c [Column],
+    tracks: impl Fn(&'c Column) -> (&'c Vec<usize>, f64),
+) -> Vec<f64> {
+    let mut positions = vec![0.0; plan.links.len()];
+    for column in columns {
+        let (links, x) = tracks(column);
+        for (place, &link) in links.iter().enumerate() {
+            positions[link] = x + TRACK * place as f64;
+        }
+    }
+    positions
+}
+
+/// Where lanes lie: below a thread, below all threads of a domain, below all domains.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Thread(usize, usize),
+    Domain(usize),
+    Picture,
+}
+
+/// The lanes of the links that need one.
+struct Lanes {
+    /// Level and place of each link that has a lane.
+    of_link: Vec<Option<(Level, usize)>>,
+}
+
+impl Lanes {
+    /// Shorter ways lie higher; two that do not meet may share a lane.
+    fn new(plan: &Plan, exits: &[f64], entries: &[f64], direct: impl Fn(&Link) -> bool) -> Lanes {
+        let span = |at: usize| (exits[at].min(entries[at]), exits[at].max(entries[at]));
+        let mut all: Vec<usize> =
+            (0..plan.links.len()).filter(|&at| !direct(&plan.links[at])).collect();
+        all.sort_by(|&a, &b| (span(a).1 - span(a).0).total_cmp(&(span(b).1 - span(b).0)));
+        let mut of_link: Vec<Option<(Level, usize)>> = vec![None; plan.links.len()];
+        for (done, &at) in all.iter().enumerate() {
+            let (a, b) =
+                (&plan.nodes[plan.links[at].from.node], &plan.nodes[plan.links[at].to.node]);
+            let level = match (a.domain == b.domain, a.thread == b.thread) {
+                (true, true) => Level::Thread(a.domain, a.thread),
+                (true, false) => Level::Domain(a.domain),
+                (false, _) => Level::Picture,
+            };
+            let meets = |other: usize| span(other).0 < span(at).1 && span(at).0 < span(other).1;
+            let taken: Vec<usize> = all[..done]
+                .iter()
+                .filter(|&&other| meets(other))
+                .filter_map(|&other| of_link[other])
+                .filter(|(other, _)| *other == level)
+                .map(|(_, place)| place)
+                .collect();
+            let free = (0..).find(|place| !taken.contains(place)).unwrap_or(0);
+            of_link[at] = Some((level, free));
+        }
+        Lanes { of_link }
+    }
+
+    /// Height of the lanes of a level.
+    fn height(&self, level: Level) -> f64 {
+        let here = self.of_link.iter().flatten().filter(|(other, _)| *other == level);
+        here.map(|(_, place)| *place + 1).max().map_or(0.0, |count| LANE * (count as f64 + 0.5))
+    }
+
+    /// The y of a link's lane.
+    fn y(&self, link: usize, layout: &Layout) -> f64 {
+        let Some((level, place)) = self.of_link[link] else { return 0.0 };
+        let (bottom, pad) = match level {
+            Level::Thread(domain, thread) => (layout.threads[domain][thread].bottom(), 4.0),
+            Level::Domain(domain) => (layout.domains[domain].bottom(), 4.0),
+            Level::Picture => (
+                layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max) + self.height(level),
+                0.0,
+            ),
+        };
+        bottom - pad - self.height(level) + LANE * (place as f64 + 0.75)
+    }
+}
+
+/// Gives threads and nodes their place from top to bottom.
+fn place_rows(
+    plan: &Plan,
+    columns: &[Column],
+    bands: &[usize],
+    lanes: &Lanes,
+    layout: &mut Layout,
+) {
+    for (at, domain) in plan.domains.iter().enumerate() {
+        let frame = layout.domains[at];
+        let mut y = frame.y + DOMAIN_HEADER;
+        let mut threads = Vec::new();
+        for thread in 0..domain.threads.len() {
+            let top = y;
+            y += THREAD_HEADER;
+            let last = domain.threads[thread].nodes.iter().map(|&node| bands[node]).max();
+            for band in 0..=last.unwrap_or(0) {
+                let mut bottom = y;
+                for column in columns.iter().filter(|column| column.domain == at) {
+                    let mut node_y = y;
+                    for &node in &column.nodes {
+                        if plan.nodes[node].thread != thread || bands[node] != band {
+                            continue;
+                        }
+                        layout.nodes[node].y = node_y;
+                        layout.nodes[node].height = node_height(plan, node, layout.rows[node]);
+                        node_y += layout.nodes[node].height + NODE_GAP;
+                    }
+                    bottom = bottom.max(node_y);
+                }
+                y = bottom;
+            }
+            y += THREAD_PAD - NODE_GAP + lanes.height(Level::Thread(at, thread));
+            let width = frame.width - 2.0 * DOMAIN_PAD;
+            threads.push(Rect { x: frame.x + DOMAIN_PAD, y: top, width, height: y - top });
+            y += THREAD_GAP;
+        }
+        y += lanes.height(Level::Domain(at)) + DOMAIN_PAD - THREAD_GAP;
+        layout.domains[at].height = y - frame.y;
+        layout.threads.push(threads);
+    }
+    let bottom = layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max);
+    layout.legend_y = bottom + lanes.height(Level::Picture) + LEGEND_HEIGHT;
+    layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN;
+}
+
+fn node_height(plan: &Plan, node: usize, row: f64) -> f64 {
+    let ports = plan.nodes[node].kind.ports;
+    let inputs = ports.iter().filter(|port| port.direction == crate::catalogue::Direction::In);
+    let inputs = inputs.count();
+    let rows = inputs.max(ports.len() - inputs).max(1);
+    NODE_HEADER + FIRST_PORT + rows as f64 * row - ROW / 2.0 + 3.0
+}
+
+/// Where a port stands on its node's edge.
+pub(super) fn port_y(layout: &Layout, plan: &Plan, node: usize, port: usize) -> f64 {
+    let row_height = layout.rows[node];
+    layout.nodes[node].y + NODE_HEADER + FIRST_PORT + row_height * row(plan, node, port) as f64
+}
+
+fn way(
+    plan: &Plan,
+    link: &Link,
+    layout: &Layout,
+    exit_x: f64,
+    entry_x: f64,
+    lane_y: Option<f64>,
+    target: &Column,
+) -> Way {
+    let start = (
+        layout.nodes[link.from.node].right(),
+        port_y(layout, plan, link.from.node, link.from.port),
+    );
+    let end = (layout.nodes[link.to.node].x, port_y(layout, plan, link.to.node, link.to.port));
+    let mut points = vec![start, (exit_x, start.1)];
+    match lane_y {
+        Some(lane_y) => {
+            points.extend([(exit_x, lane_y), (entry_x, lane_y), (entry_x, end.1)]);
+        }
+        None => points.push((exit_x, end.1)),
+    }
+    points.push(end);
+    let label = Rect {
+        x: end.0 - target.label_width,
+        y: end.1 - ROW_LABELLED / 2.0,
+        width: target.label_width,
+        height: ROW_LABELLED,
+    };
+    Way { points, label }
+}

@@ -1,0 +1,92 @@
+//! A plan as a picture: [`svg`] for people and the dashboard, [`text`] for a terminal, and [`json`]
+//! for programs. Pure; what is drawn is only what the plan says.
+
+mod json;
+mod layout;
+mod svg;
+mod text;
+
+pub use json::json;
+pub use svg::svg;
+pub use text::text;
+
+use crate::plan::{Delivery, Domain, End, Full, Link, Overrun, Plan, Release, Thread};
+use crate::value::duration_text;
+
+/// How much of everything there is.
+fn counts(plan: &Plan) -> String {
+    let threads = plan.domains.iter().map(|domain| domain.threads.len()).sum();
+    let count = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    let nodes = count(plan.nodes.len(), "node");
+    let links = count(plan.links.len(), "link");
+    [count(plan.domains.len(), "domain"), count(threads, "thread"), nodes, links].join(", ")
+}
+
+/// `node.port`.
+fn end_text(plan: &Plan, end: End) -> String {
+    format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name)
+}
+
+/// What is to be said of a domain beside its name.
+fn domain_facts(domain: &Domain) -> [String; 4] {
+    [
+        format!("every {}", duration_text(domain.period_ns)),
+        format!("deadline {}", duration_text(domain.deadline_ns)),
+        format!("priority {}", domain.priority),
+        match domain.overrun {
+            Overrun::Stop { consecutive_max } => {
+                format!("stops past {consecutive_max} overruns in a row")
+            }
+            Overrun::Count => "overruns are counted".to_owned(),
+        },
+    ]
+}
+
+/// What is to be said of a thread.
+fn thread_facts(plan: &Plan, thread: &Thread) -> [String; 2] {
+    [
+        thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}")),
+        match thread.release {
+            Release::Timer => "released by the clock".to_owned(),
+            Release::Input(link) => {
+                format!("released by {}", end_text(plan, plan.links[link].from))
+            }
+        },
+    ]
+}
+
+/// Between facts in one line.
+const SEPARATOR: &str = "  ·  ";
+
+/// Number and facts of a thread in one line.
+fn thread_head(plan: &Plan, at: usize, thread: &Thread) -> String {
+    format!("thread {at}{SEPARATOR}{}", thread_facts(plan, thread).join(SEPARATOR))
+}
+
+/// What crosses a link, its size, and whether it arrives a cycle later.
+fn message_text(link: &Link) -> String {
+    let delay = if link.delay { " · delay 1" } else { "" };
+    format!("{} · {} B{delay}", link.message.name, link.message.size)
+}
+
+/// How a link crosses: transport and sync, then delivery and wait. A fused link has neither.
+fn option_texts(link: &Link) -> Option<[String; 2]> {
+    if link.fused {
+        return None;
+    }
+    let capacity = match link.delivery {
+        Delivery::Latest => String::new(),
+        _ => format!(" {}", link.capacity),
+    };
+    let full = match (link.delivery, link.full) {
+        (Delivery::Queue, Full::Wait | Full::Drop) => format!(" ({} if full)", link.full.word()),
+        _ => String::new(),
+    };
+    Some([
+        format!("{} · {}", link.transport.word(), link.sync.word()),
+        format!("{}{capacity}{full} · {}", link.delivery.word(), link.wait.word()),
+    ])
+}

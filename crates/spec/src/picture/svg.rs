@@ -1,0 +1,247 @@
+//! The plan as an SVG, light or dark as the viewer prefers, in the fonts of the system.
+
+use std::fmt::{self, Display, Write};
+
+use crate::catalogue::{Direction, Port};
+use crate::picture::layout::{
+    LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
+};
+use crate::picture::{
+    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
+};
+use crate::plan::{Link, Plan};
+
+/// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
+const STYLE: &str = include_str!("picture.css");
+/// Hues that are given to domains in turn.
+const HUES: usize = 6;
+/// Radius of the corners of a link, px.
+const CORNER: f64 = 8.0;
+
+/// The picture as one self-contained SVG document.
+pub fn svg(plan: &Plan) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = draw(&mut out, plan, &layout(plan));
+    out
+}
+
+fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
+    let Layout { width, height, .. } = layout;
+    writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">"
+    )?;
+    writeln!(out, "<title>{}</title>\n<style>\n{STYLE}</style>", Escaped(&plan.name))?;
+    writeln!(out, "<rect class=\"page\" width=\"{width:.0}\" height=\"{height:.0}\"/>")?;
+    let (x, y) = (layout.domains.first().map_or(0.0, |domain| domain.x), TITLE_Y);
+    let counts_x = x + 1.15 * text_width(&plan.name, 22.0) + 14.0;
+    label(out, "title", (x, y), "start", &plan.name)?;
+    label(out, "fact", (counts_x, y), "start", &counts(plan))?;
+    for (at, domain) in plan.domains.iter().enumerate() {
+        writeln!(out, "<g class=\"d{}\">", at % HUES)?;
+        let frame = layout.domains[at];
+        rect(out, "domain", frame, 16.0)?;
+        label(out, "domain-name", (frame.x + 18.0, frame.y + 27.0), "start", &domain.name)?;
+        let facts = domain_facts(domain).join(SEPARATOR);
+        label(out, "fact", (frame.x + 18.0, frame.y + 45.0), "start", &facts)?;
+        for (thread, row) in domain.threads.iter().enumerate() {
+            let frame = layout.threads[at][thread];
+            rect(out, "thread", frame, 10.0)?;
+            let head = thread_head(plan, thread, row);
+            label(out, "thread-head", (frame.x + 14.0, frame.y + 21.0), "start", &head)?;
+        }
+        writeln!(out, "</g>")?;
+    }
+    for (link, way) in plan.links.iter().zip(&layout.ways) {
+        draw_way(out, plan, link, way)?;
+    }
+    for node in 0..plan.nodes.len() {
+        draw_node(out, plan, layout, node)?;
+    }
+    for (link, way) in plan.links.iter().zip(&layout.ways) {
+        draw_label(out, link, way)?;
+    }
+    legend(out, plan, layout)?;
+    writeln!(out, "</svg>")
+}
+
+/// `&`, `<` and quotes may stand in texts of a catalogue.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn rect(out: &mut String, class: &str, frame: Rect, radius: f64) -> fmt::Result {
+    let Rect { x, y, width, height } = frame;
+    writeln!(
+        out,
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+         height=\"{height:.1}\" rx=\"{radius}\"/>"
+    )
+}
+
+fn label(
+    out: &mut String,
+    class: &str,
+    (x, y): (f64, f64),
+    anchor: &str,
+    text: &str,
+) -> fmt::Result {
+    let text = Escaped(text);
+    writeln!(
+        out,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    )
+}
+
+/// What a link is to the eye: inside a thread, between threads, between domains; delayed or not.
+fn classes(plan: &Plan, link: &Link) -> String {
+    let domain = |end: crate::plan::End| plan.nodes[end.node].domain;
+    let reach = match (link.fused, domain(link.from) == domain(link.to)) {
+        (true, _) => "fused",
+        (false, true) => "threads",
+        (false, false) => "domains",
+    };
+    format!("{reach}{}", if link.delay { " delayed" } else { "" })
+}
+
+fn draw_way(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Result {
+    let class = classes(plan, link);
+    let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+    writeln!(out, "<g class=\"{class}\"><title>{from} to {to}</title>")?;
+    writeln!(out, "<path class=\"way\" d=\"{}\"/>", rounded(&way.points))?;
+    if let Some(&(x, y)) = way.points.last() {
+        let (x, y) = (x - 4.0, y);
+        writeln!(out, "<path class=\"head\" d=\"M{x:.1} {y:.1}l-9 -4.5l2 4.5l-2 4.5z\"/>\n</g>")?;
+    }
+    Ok(())
+}
+
+/// A path of horizontal and vertical pieces with rounded corners, up to the arrow's head.
+fn rounded(points: &[(f64, f64)]) -> String {
+    let mut corners = points.to_vec();
+    corners.dedup_by(|b, a| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 0.5);
+    // A corner between two pieces of the same direction is none.
+    let mut at = 1;
+    while at + 1 < corners.len() {
+        let (a, b, c) = (corners[at - 1], corners[at], corners[at + 1]);
+        let straight = (a.1 == b.1 && b.1 == c.1) || (a.0 == b.0 && b.0 == c.0);
+        if straight {
+            corners.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    let mut path = String::new();
+    for (at, &(x, y)) in corners.iter().enumerate() {
+        let _ = match (at, corners.get(at + 1)) {
+            (0, _) => write!(path, "M{x:.1} {y:.1}"),
+            (_, None) => write!(path, "L{:.1} {y:.1}", x - 10.0),
+            (_, Some(&next)) => {
+                let (before, after) = (toward((x, y), corners[at - 1]), toward((x, y), next));
+                write!(
+                    path,
+                    "L{:.1} {:.1}Q{x:.1} {y:.1} {:.1} {:.1}",
+                    before.0, before.1, after.0, after.1
+                )
+            }
+        };
+    }
+    path
+}
+
+/// A point a corner's radius away, or half the way if that is less.
+fn toward(from: (f64, f64), to: (f64, f64)) -> (f64, f64) {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let length = dx.abs() + dy.abs();
+    let share = if length > 0.0 { (CORNER / length).min(0.5) } else { 0.0 };
+    (from.0 + dx * share, from.1 + dy * share)
+}
+
+fn draw_label(out: &mut String, link: &Link, way: &Way) -> fmt::Result {
+    let middle_x = way.label.x + way.label.width / 2.0 - 4.0;
+    let line_y = way.label.y + way.label.height / 2.0;
+    label(out, "message", (middle_x, line_y - 6.0), "middle", &message_text(link))?;
+    for (at, text) in option_texts(link).iter().flatten().enumerate() {
+        let y = line_y + 13.0 + 12.5 * at as f64;
+        label(out, "option", (middle_x, y), "middle", text)?;
+    }
+    Ok(())
+}
+
+fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt::Result {
+    let row = &plan.nodes[node];
+    let frame = layout.nodes[node];
+    let thread = &plan.domains[row.domain].threads[row.thread];
+    let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0) + 1;
+    writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
+    rect(out, "node", frame, 9.0)?;
+    let (cx, cy) = (frame.x + 20.0, frame.y + 24.0);
+    writeln!(out, "<circle class=\"badge\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"10\"/>")?;
+    label(out, "order", (cx, cy + 3.8), "middle", &order.to_string())?;
+    label(out, "name", (frame.x + 38.0, frame.y + 22.0), "start", &row.name)?;
+    label(out, "fact", (frame.x + 38.0, frame.y + 37.0), "start", row.kind.name)?;
+    let line_y = frame.y + NODE_HEADER;
+    writeln!(out, "<path class=\"rule\" d=\"M{:.1} {line_y:.1}H{:.1}\"/>", frame.x, frame.right())?;
+    for (at, port) in row.kind.ports.iter().enumerate() {
+        let y = port_y(layout, plan, node, at);
+        let linked = plan
+            .links
+            .iter()
+            .any(|link| [link.from, link.to].iter().any(|end| (end.node, end.port) == (node, at)));
+        draw_port(out, port, linked, frame, y)?;
+    }
+    for actuator in &row.actuators {
+        let safe = row.kind.ports[actuator.port].safe[actuator.safe].name;
+        let text = format!("{safe} after {}", actuator.after);
+        let y = port_y(layout, plan, node, actuator.port) + 17.0;
+        label(out, "safe", (frame.x + 12.0, y), "start", &text)?;
+    }
+    writeln!(out, "</g>")
+}
+
+fn draw_port(out: &mut String, port: &Port, linked: bool, frame: Rect, y: f64) -> fmt::Result {
+    let (x, text_x, anchor) = match port.direction {
+        Direction::In => (frame.x, frame.x + 12.0, "start"),
+        Direction::Out => (frame.right(), frame.right() - 12.0, "end"),
+    };
+    let class = if linked { "port" } else { "port open" };
+    writeln!(out, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>")?;
+    label(out, "port-name", (text_x, y + 3.8), anchor, port.name)
+}
+
+/// What the lines mean, and the notes of the plan.
+fn legend(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
+    let mut x = layout.domains.first().map_or(0.0, |domain| domain.x);
+    let mut y = layout.legend_y;
+    for (class, text) in [
+        ("fused", "inside a thread"),
+        ("threads", "between threads"),
+        ("domains", "between domains"),
+        ("fused delayed", "one cycle later"),
+    ] {
+        writeln!(out, "<g class=\"{class}\"><path class=\"way\" d=\"M{x:.1} {y:.1}h26\"/></g>")?;
+        label(out, "fact", (x + 33.0, y + 3.8), "start", text)?;
+        x += 33.0 + text_width(text, 12.0) + 18.0;
+    }
+    for note in &plan.notes {
+        y += LEGEND_HEIGHT;
+        let x = layout.domains.first().map_or(0.0, |domain| domain.x);
+        label(out, "note", (x, y), "start", &format!("note: {note}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The plan in box drawing, for a terminal of any width.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::picture::{counts, domain_facts, end_text, message_text, option_texts, thread_facts};
+use crate::plan::{Domain, Link, Plan, Thread};
+
+/// Narrowest picture; below it lines are wrapped by the terminal.
+const WIDTH_MIN: usize = 48;
+/// Widest picture; more is only harder to read.
+const WIDTH_MAX: usize = 110;
+
+/// The picture, `width` columns wide where the terminal allows.
+pub fn text(plan: &Plan, width: usize) -> String {
+    let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut lines = vec![format!("{} ({})", plan.name, counts(plan))];
+    for domain in &plan.domains {
+        lines.push(String::new());
+        lines.extend(domain_box(plan, domain, width));
+    }
+    lines.push(String::new());
+    lines.push("──▶ inside a thread   ══▶ between threads   ┄┄▶ one cycle later".to_owned());
+    for note in &plan.notes {
+        lines.extend(wrap("note: ", note, width));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
+    let inner = width - 4;
+    let mut body = Vec::new();
+    for (at, thread) in domain.threads.iter().enumerate() {
+        body.extend(thread_box(plan, at, thread, inner));
+    }
+    boxed(&domain.name, &domain_facts(domain), body, width)
+}
+
+fn thread_box(plan: &Plan, at: usize, thread: &Thread, width: usize) -> Vec<String> {
+    let inner = width - 4;
+    let mut body = Vec::new();
+    for (place, &node) in thread.nodes.iter().enumerate() {
+        let row = &plan.nodes[node];
+        body.push(cut(&format!("{} {}  ({})", place + 1, row.name, row.kind.name), inner));
+        for actuator in &row.actuators {
+            let port = &row.kind.ports[actuator.port];
+            let safe = port.safe[actuator.safe].name;
+            let safe = format!("{safe} after {} cycles without a command", actuator.after);
+            body.extend(wrap(&format!("    {} is safe: ", port.name), &safe, inner));
+        }
+        for link in plan.links.iter().filter(|link| link.from.node == node) {
+            body.extend(link_lines(plan, link, inner));
+        }
+    }
+    boxed(&format!("thread {at}"), &thread_facts(plan, thread), body, width)
+}
+
+fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
+    let arrow = match (link.delay, link.fused) {
+        (true, _) => "┄┄▶",
+        (false, true) => "──▶",
+        (false, false) => "══▶",
+    };
+    let head = format!("    {} {arrow} {}", plan.port(link.from).name, end_text(plan, link.to));
+    let mut facts = vec![message_text(link)];
+    facts.extend(option_texts(link).into_iter().flatten());
+    let facts = facts.join(" · ");
+    let one = format!("{head}   {facts}");
+    if one.width() <= width {
+        return vec![one];
+    }
+    let mut lines = vec![cut(&head, width)];
+    lines.extend(wrap("        ", &facts, width));
+    lines
+}
+
+/// A box with a title in its upper edge; facts that do not fit there stand below it.
+fn boxed(title: &str, facts: &[String], body: Vec<String>, width: usize) -> Vec<String> {
+    let inner = width - 4;
+    let mut head = format!("╭─ {title} ─");
+    let mut rest = String::new();
+    for fact in facts {
+        let more = format!(" {fact} ─");
+        if rest.is_empty() && head.width() + more.width() < width {
+            head += &more;
+        } else {
+            rest += if rest.is_empty() { "" } else { " · " };
+            rest += fact;
+        }
+    }
+    head += &"─".repeat(width.saturating_sub(head.width() + 1));
+    let mut lines = vec![head + "╮"];
+    let rest = if rest.is_empty() { Vec::new() } else { wrap("", &rest, inner) };
+    for line in rest.into_iter().chain(body) {
+        let fill = " ".repeat(inner.saturating_sub(line.width()));
+        lines.push(format!("│ {line}{fill} │"));
+    }
+    lines.push(format!("╰{}╯", "─".repeat(width - 2)));
+    lines
+}
+
+/// Breaks text between words; the lines after the first stand under its first word.
+fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(lead.width());
+    let mut lines = vec![lead.to_owned()];
+    let mut empty = true;
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if !empty && lines[last].width() + 1 + word.width() > width {
+            lines.push(indent.clone() + &cut(word, width.saturating_sub(indent.width())));
+            continue;
+        }
+        let space = if empty { "" } else { " " };
+        lines[last] = cut(&format!("{}{space}{word}", lines[last]), width);
+        empty = false;
+    }
+    lines
+}
+
+/// Cuts what is too long, and shows it.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        let mut longer = short.clone();
+        longer.push(c);
+        if longer.width() + 1 > width {
+            break;
+        }
+        short = longer;
+    }
+    short + "…"
+}

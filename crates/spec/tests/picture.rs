@@ -1,0 +1,101 @@
+//! Pictures of plans.
+
+mod kinds;
+
+use std::fmt::Write;
+
+use kinds::{ARM, compile_on};
+use sinew_spec::picture;
+
+/// Domains with several threads, long chains and links in every direction.
+fn large() -> String {
+    let mut text =
+        "name: large\ndomains:\n  a:\n    realtime: {period: 2ms}\n    threads:\n".to_owned();
+    text += "      - {cpu: 1, nodes: [n0, n1, n2, n3, n4, n5, n6, n7]}\n";
+    text += "      - {nodes: [n8, n9, n10, n11]}\n";
+    text += "  b: {realtime: {trigger: input, priority: 70, overrun: {policy: count}}}\n";
+    text += "  c: {realtime: {period: 10ms}}\nnodes:\n";
+    for i in 0..24 {
+        let domain = if i < 12 {
+            "a"
+        } else if i < 20 {
+            "b"
+        } else {
+            "c"
+        };
+        let mut links = Vec::new();
+        if i < 23 && i != 19 {
+            links.push(format!("{{name: n{}, port: in}}", i + 1));
+        }
+        if i % 5 == 4 {
+            links.push(format!("{{name: n{}, port: extra, delay: 1, delivery: latest}}", i - 4));
+        }
+        let links = links.join(", ");
+        writeln!(
+            text,
+            "  - {{kind: filter, name: n{i}, domain: {domain}, ports: {{out: [{links}]}}}}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_text_names_everything_and_keeps_its_width() {
+    for (spec, width) in [(ARM.to_owned(), 80), (ARM.to_owned(), 60), (large(), 100)] {
+        let plan = compile_on(2, &spec).unwrap();
+        let text = picture::text(&plan, width);
+        for line in text.lines().filter(|line| line.starts_with(['│', '╭', '╰'])) {
+            assert_eq!(line.chars().count(), width, "{text}");
+        }
+        for node in &plan.nodes {
+            assert!(text.contains(&node.name), "{text}");
+        }
+        assert_eq!(text.matches('▶').count(), plan.links.len() + 3, "{text}");
+    }
+}
+
+#[test]
+fn the_json_names_everything() {
+    let json = picture::json(&compile_on(2, ARM).unwrap());
+    assert_eq!(json["domains"][1]["threads"][0]["release"]["input"], "drives.in");
+    assert_eq!(json["nodes"][3]["safe"]["in"]["value"], "quick_stop");
+    assert_eq!(json["links"][2]["message"]["bytes"], 80);
+}
+
+/// Every label has its own place: rectangles of labels and nodes do not overlap.
+#[test]
+fn nothing_overlaps_in_the_svg() {
+    for spec in [ARM.to_owned(), large()] {
+        let svg = picture::svg(&compile_on(2, &spec).unwrap());
+        if let Some(folder) = std::env::var_os("PICTURES") {
+            let name = if spec == ARM { "arm.svg" } else { "large.svg" };
+            std::fs::write(std::path::Path::new(&folder).join(name), &svg).unwrap();
+        }
+        let number = |line: &str, key: &str| -> f64 {
+            let start = line.find(&format!(" {key}=\"")).unwrap() + key.len() + 3;
+            line[start..].split('"').next().unwrap().parse().unwrap()
+        };
+        let mut boxes: Vec<[f64; 4]> = Vec::new();
+        for line in svg.lines() {
+            if line.starts_with("<rect class=\"node\"") {
+                let (x, y) = (number(line, "x"), number(line, "y"));
+                boxes.push([x, y, x + number(line, "width"), y + number(line, "height")]);
+            } else if line.starts_with("<text class=\"message\"")
+                || line.starts_with("<text class=\"option\"")
+            {
+                let (x, y) = (number(line, "x"), number(line, "y"));
+                let text = line.split(['>', '<']).nth(2).unwrap();
+                let half = text.chars().count() as f64 * 11.0 * 0.57 / 2.0;
+                boxes.push([x - half, y - 9.0, x + half, y + 2.0]);
+            }
+        }
+        assert!(boxes.len() > 10);
+        for (i, a) in boxes.iter().enumerate() {
+            for b in &boxes[..i] {
+                let apart = a[0] >= b[2] || b[0] >= a[2] || a[1] >= b[3] || b[1] >= a[3];
+                assert!(apart, "{a:?} over {b:?}");
+            }
+        }
+    }
+}
