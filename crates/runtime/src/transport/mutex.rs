@@ -75,8 +75,15 @@ pub(super) fn region_len(shape: &Shape) -> usize {
     stride(shape).saturating_mul(slot_count(shape)).saturating_add(SLOTS)
 }
 
-/// Lays a link out in a fresh region.
+/// Lays a link out in a fresh region of [`region_len`].
 pub(super) fn create(region: &Region, shape: &Shape) -> io::Result<()> {
+    let Shape { message_size, capacity, .. } = *shape;
+    if message_size == 0 || !capacity.is_power_of_two() {
+        return Err(io::Error::other(format!(
+            "a link of {capacity} messages of {message_size} bytes: capacity must be a power of two, \
+             and a message at least one byte"
+        )));
+    }
     SharedMutex::create(region)?;
     for (word, value) in region.words()[HEADER..].iter().zip(header(shape)) {
         word.store(value, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::AtomicU32;
 
 use rustix::thread::{futex, sched_yield};
-use sinew_link::{RegionError, broadcast, latest, queue};
+use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::{Carrier, Received, Receiver, Sender, Sent, Shape, mutex};
@@ -123,7 +123,7 @@ fn refused(error: RegionError) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
 }
 
-fn corrupt(error: sinew_link::Corrupt) -> Fault {
+fn corrupt(error: Corrupt) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
 }
 
@@ -152,6 +152,24 @@ impl sinew_link::Os for Kernel {
     }
 }
 
+/// Takes a message, and how many were lost before it. If there is none: a writer closes after its
+/// last message, so once it is seen to have closed there is one more look.
+#[inline]
+fn receive<E>(
+    end: &mut E,
+    mut take: impl FnMut(&mut E) -> Result<Option<u32>, Corrupt>,
+    is_closed: impl FnOnce(&E) -> bool,
+) -> Result<Received, Fault> {
+    if let Some(lost) = take(end).map_err(corrupt)? {
+        return Ok(Received::New { lost });
+    }
+    if !is_closed(end) {
+        return Ok(Received::None);
+    }
+    let last = take(end).map_err(corrupt)?;
+    Ok(last.map_or(Received::Closed, |lost| Received::New { lost }))
+}
+
 struct QueueSender {
     end: queue::Writer<Region>,
     wait: sinew_link::Wait,
@@ -169,7 +187,7 @@ impl Sender for QueueSender {
                 Ok(Sent::Done)
             }
             Err(queue::SendError::Full) => Ok(Sent::Full),
-            Err(queue::SendError::Corrupt) => Err(corrupt(sinew_link::Corrupt)),
+            Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
         }
     }
 
@@ -191,13 +209,14 @@ struct QueueReceiver {
 
 impl Receiver for QueueReceiver {
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
-        // Looked at before the message, so that the last message is not missed.
-        let closed = self.end.is_peer_closed();
-        if self.end.try_receive(into).map_err(corrupt)? {
-            self.end.wake(&Kernel);
-            return Ok(Received::New { lost: 0 });
-        }
-        Ok(if closed { Received::Closed } else { Received::None })
+        let take = |end: &mut queue::Reader<Region>| {
+            let found = end.try_receive(into)?;
+            if found {
+                end.wake(&Kernel);
+            }
+            Ok(found.then_some(0))
+        };
+        receive(&mut self.end, take, queue::Reader::is_peer_closed)
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {
@@ -245,12 +264,12 @@ struct LatestReceiver {
 
 impl Receiver for LatestReceiver {
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
-        let closed = self.end.is_peer_closed();
-        // An old message is not copied again.
-        if self.end.has_new() && self.end.read(into).map_err(corrupt)? == latest::Fresh::New {
-            return Ok(Received::New { lost: 0 });
-        }
-        Ok(if closed { Received::Closed } else { Received::None })
+        let take = |end: &mut latest::Reader<Region>| {
+            // An old message is not copied again.
+            let found = end.has_new() && end.read(into)? == latest::Fresh::New;
+            Ok(found.then_some(0))
+        };
+        receive(&mut self.end, take, latest::Reader::is_peer_closed)
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {
@@ -293,12 +312,12 @@ struct BroadcastReceiver {
 
 impl Receiver for BroadcastReceiver {
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
-        let closed = self.end.is_peer_closed();
-        if let Some(found) = self.end.receive(&mut self.message).map_err(corrupt)? {
+        let take = |end: &mut broadcast::Reader<Region>| {
+            let Some(found) = end.receive(&mut self.message)? else { return Ok(None) };
             into.copy_from_slice(&self.message);
-            return Ok(Received::New { lost: found.lost });
-        }
-        Ok(if closed { Received::Closed } else { Received::None })
+            Ok(Some(found.lost))
+        };
+        receive(&mut self.end, take, broadcast::Reader::is_peer_closed)
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {

@@ -221,6 +221,7 @@ impl Sender for StreamSender {
         let until_ns = now_ns().saturating_add(CLOSE_NS_MAX);
         while let Some(stream) = &self.stream
             && self.has_rest()
+            && now_ns() < until_ns
             && poll_until(stream.as_fd(), PollFlags::OUT, until_ns)
             && self.flush().is_ok()
         {}

@@ -35,6 +35,16 @@ fn a_link_of_another_shape_is_refused_with_a_text() {
 }
 
 #[test]
+fn a_capacity_that_is_no_power_of_two_is_refused_with_a_text() {
+    let _serial = serial();
+    for mut case in cases(Delivery::Queue, Wait::Park, 64).filter(Case::is_region) {
+        case.shape.capacity = 12;
+        let error = (case.row.open)(&case.shape).expect_err("it cannot be laid out").to_string();
+        assert!(error.contains("12") && error.contains("power of two"), "{case}: {error}");
+    }
+}
+
+#[test]
 fn ends_refuse_carriers_of_another_transport() {
     let _serial = serial();
     let all: Vec<Case> = cases(Delivery::Queue, Wait::Park, 8).collect();

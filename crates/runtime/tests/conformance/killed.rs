@@ -150,6 +150,8 @@ fn a_killed_writer_leaves_whole_messages_only() {
             let found = receive(&case, &mut *receiver, &mut message);
             assert!(matches!(found, Received::New { .. }), "{case}: {found:?}");
             assert_eq!(number(&message, next), Ok(next), "{case}");
+            drop(sender);
+            assert_eq!(receive(&case, &mut *receiver, &mut message), Received::Closed, "{case}");
         }
     }
     assert_eq!(Belongings::count(), before);
