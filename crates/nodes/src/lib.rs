@@ -13,4 +13,6 @@ pub const NODES: &[NodeEntry] = &[
 ];
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod testing;

@@ -2,10 +2,16 @@
 
 mod support;
 
-use support::{Arm, signal};
+use sinew_runtime::Fixture;
+use support::{Arm, entry};
 
 /// Far more cycles than any path here needs.
 const CYCLES_MAX: u64 = 60_000;
+
+fn signal(fixture: &Fixture, kind: &str, name: &str) -> f64 {
+    let at = entry(kind).kind.signals.iter().position(|signal| signal.name == name);
+    fixture.signal(at.expect("the signal"))[0]
+}
 
 struct Trip {
     cycles: u64,

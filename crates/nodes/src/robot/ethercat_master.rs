@@ -189,7 +189,8 @@ impl Master {
         let view = (io.fresh(FRAME) == Fresh::New).then(|| View::new(&mut frame));
         let answers = |view: &View<'_>| {
             // Indices run around at 256: what is older than half of that answers nothing.
-            Some(view.index()) != self.answered && self.index.wrapping_sub(view.index()) < 128
+            let age = self.index.wrapping_sub(view.index());
+            Some(view.index()) != self.answered && (1..128).contains(&age)
         };
         let Some(Ok(view)) = view.filter(|view| view.as_ref().is_ok_and(answers)) else {
             self.lost += 1;

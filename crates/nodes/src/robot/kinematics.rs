@@ -149,7 +149,8 @@ impl Solver {
     }
 
     /// The branch nearest to `previous` that reaches `pose`, if the arm may stand there and get
-    /// there within `period_s`. Does not allocate.
+    /// there within `period_s`. Of an angle's whole turns the nearest counts, within limits or not:
+    /// the others are more than half a turn away. Does not allocate.
     ///
     /// # Errors
     /// The first reason why not.
@@ -162,7 +163,7 @@ impl Solver {
         let branches = self.inverse(pose);
         let mut best: Option<(f64, Joints)> = None;
         for branch in branches.as_slice() {
-            let joints = std::array::from_fn(|i| self.nearest(i, branch[i], previous[i]));
+            let joints = std::array::from_fn(|i| previous[i] + wrapped(branch[i] - previous[i]));
             let way: f64 = (0..6).map(|i| (joints[i] - previous[i]).abs()).sum();
             if best.is_none_or(|(least, _)| way < least) {
                 best = Some((way, joints));
@@ -210,14 +211,6 @@ impl Solver {
         std::array::from_fn(|i| {
             wrapped((angles[i] + p.offsets[i]) * f64::from(p.sign_corrections[i]))
         })
-    }
-
-    /// The turn of `angle` nearest to `previous`; one within the limits, if there is one.
-    fn nearest(&self, joint: usize, angle: f64, previous: f64) -> f64 {
-        let Limits { min_rad, max_rad, .. } = self.limits[joint];
-        let near = previous + wrapped(angle - previous);
-        let inside = |q: &f64| (min_rad..=max_rad).contains(q);
-        [near, near - TAU, near + TAU].into_iter().find(inside).unwrap_or(near)
     }
 
     fn check(&self, joints: &Joints, previous: &Joints, period_s: f64) -> Result<(), Trouble> {

@@ -24,11 +24,6 @@ pub(crate) fn port(kind: &str, name: &str) -> usize {
     entry(kind).kind.ports.iter().position(|port| port.name == name).expect("the port")
 }
 
-pub(crate) fn signal(fixture: &Fixture, kind: &str, name: &str) -> f64 {
-    let at = entry(kind).kind.signals.iter().position(|signal| signal.name == name);
-    fixture.signal(at.expect("the signal"))[0]
-}
-
 /// Planner, ik, master and drives, with links of one cycle's delay back.
 pub(crate) struct Arm {
     pub(crate) planner: Fixture,

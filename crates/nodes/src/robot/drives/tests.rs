@@ -1,1 +1,142 @@
+//! The drives on their bus: frames, watchdog, rest.
 
+use std::path::Path;
+
+use sinew_runtime::Fixture;
+
+use super::*;
+use crate::testing::fixture;
+
+fn drives(given: &[(&str, &str)]) -> Fixture {
+    fixture(&NODE, Path::new("."), given).expect("makes")
+}
+
+fn frame(index: u8, control: u16, target_counts: &[i32; DRIVES]) -> Frame {
+    let commands = target_counts.map(|target_counts| Command { control, mode: 8, target_counts });
+    let mut frame = Frame { length: FRAME_BYTES as u32, ..Frame::default() };
+    frame::encode(&mut frame.bytes, index, &commands);
+    frame
+}
+
+/// Where the drives stand at home.
+fn home_counts() -> [i32; DRIVES] {
+    [0, 0, 0, 0, 104_857_600 / 4, 0]
+}
+
+fn enabled(given: &[(&str, &str)]) -> Fixture {
+    let mut drives = drives(given);
+    for control in [0, control::SHUTDOWN, control::SWITCH_ON, control::ENABLE_OPERATION] {
+        drives.put(IN, &frame(0, control, &home_counts()));
+        drives.update().expect("takes a frame");
+    }
+    assert_eq!(drives.signal(STATE), [f64::from(State::OperationEnabled as u8); DRIVES]);
+    assert_eq!(drives.signal(BRAKE), [0.0; DRIVES]);
+    assert!(!drives.at_rest());
+    drives
+}
+
+#[test]
+fn a_frame_comes_back_with_all_reports_and_the_full_counter() {
+    let mut drives = enabled(&[]);
+    drives.put(IN, &frame(77, control::ENABLE_OPERATION, &home_counts()));
+    drives.update().expect("runs");
+    let mut returned = drives.get::<Frame>(OUT).expect("sends it on");
+    let view = View::new(&mut returned).expect("ours");
+    assert_eq!((view.index(), view.working_counter()), (77, 18));
+    assert_eq!(view.report(4).position_counts, 104_857_600 / 4);
+    assert_eq!(State::from_status(view.report(4).status), Some(State::OperationEnabled));
+}
+
+#[test]
+fn a_frame_that_is_not_ours_passes_unchanged_and_is_counted() {
+    let mut drives = drives(&[]);
+    let mut foreign = frame(1, control::SHUTDOWN, &home_counts());
+    foreign.bytes[12] = 0x08;
+    drives.put(IN, &foreign);
+    drives.update().expect("runs");
+    assert_eq!(drives.get::<Frame>(OUT), Some(foreign));
+    assert_eq!(drives.signal(IGNORED), [1.0]);
+    assert_eq!(drives.signal(WATCHDOG), [0.0], "it feeds no watchdog");
+}
+
+#[test]
+fn without_frames_the_watchdog_closes_the_brakes() {
+    let mut drives = enabled(&[("watchdog_ms", "20")]);
+    for _ in 0..20 {
+        drives.update().expect("runs");
+    }
+    assert_eq!(drives.signal(WATCHDOG), [1.0]);
+    assert_eq!(drives.signal(BRAKE), [0.0; DRIVES]);
+    drives.update().expect("runs");
+    assert_eq!(drives.signal(WATCHDOG), [2.0]);
+    assert_eq!(drives.signal(BRAKE), [1.0; DRIVES]);
+    assert_eq!(drives.signal(STATE), [f64::from(State::SwitchOnDisabled as u8); DRIVES]);
+    assert!(drives.at_rest());
+}
+
+#[test]
+fn lost_periods_count_for_the_watchdog() {
+    let mut drives = enabled(&[]);
+    drives.cycle.skipped = 1_000_000;
+    drives.update().expect("runs");
+    assert_eq!(drives.signal(WATCHDOG), [2.0]);
+    assert!(drives.at_rest());
+}
+
+#[test]
+fn safe_values_do_not_feed_the_watchdog() {
+    let mut drives = enabled(&[("watchdog_ms", "5")]);
+    for _ in 0..6 {
+        drives.put_safe(IN, &frame(0, control::ENABLE_OPERATION, &home_counts()));
+        drives.update().expect("runs");
+        assert_eq!(drives.get::<Frame>(OUT), None, "no frame was on the wire");
+    }
+    assert_eq!(drives.signal(WATCHDOG), [2.0]);
+}
+
+#[test]
+fn a_frame_after_the_watchdog_is_obeyed_again() {
+    let mut drives = enabled(&[("watchdog_ms", "5")]);
+    (0..10).for_each(|_| drives.update().expect("runs"));
+    drives.put(IN, &frame(0, control::SHUTDOWN, &home_counts()));
+    drives.update().expect("runs");
+    assert_eq!(drives.signal(WATCHDOG), [1.0]);
+    assert_eq!(drives.signal(STATE)[0], f64::from(State::ReadyToSwitchOn as u8));
+}
+
+#[test]
+fn the_safe_values_are_frames_with_their_control_words() {
+    let ports = &INFO.ports[IN];
+    assert_eq!(ports.safe.len(), SAFE.len());
+    for (index, control) in [(0, 0x0002), (1, 0x0000)] {
+        let mut bytes = vec![0; size_of::<Frame>()];
+        (NODE.safe.expect("an actuator"))(IN, index, &mut bytes);
+        let mut frame: Frame = zerocopy::FromBytes::read_from_bytes(&bytes).expect("a frame");
+        let view = View::new(&mut frame).expect("ours");
+        for drive in 0..DRIVES {
+            assert_eq!(view.command(drive).control, control);
+        }
+    }
+    assert_eq!((ports.safe[0].name, ports.safe[1].name), ("quick_stop", "disable"));
+}
+
+#[test]
+fn the_safe_value_quick_stop_brings_the_machine_to_rest() {
+    let mut drives = enabled(&[]);
+    let mut targets = home_counts();
+    for _ in 0..200 {
+        targets.iter_mut().for_each(|target| *target += 5_000);
+        drives.put(IN, &frame(0, control::ENABLE_OPERATION, &targets));
+        drives.update().expect("runs");
+    }
+    assert!(drives.signal(VELOCITY).iter().all(|speed| *speed > 0.2), "under way");
+    let mut bytes = vec![0; size_of::<Frame>()];
+    safe(IN, 0, &mut bytes);
+    let stop: Frame = zerocopy::FromBytes::read_from_bytes(&bytes).expect("a frame");
+    for _ in 0..100 {
+        drives.put_safe(IN, &stop);
+        drives.update().expect("runs");
+    }
+    assert!(drives.at_rest(), "{:?}", drives.signal(VELOCITY));
+    assert_eq!(drives.signal(BRAKE), [1.0; DRIVES]);
+}

@@ -243,7 +243,7 @@ impl Machine {
                 let value = word.value * self.metres;
                 end[axis] = if self.relative { end[axis] + value } else { value };
                 if end[axis].abs() > COORDINATE_MAX_M {
-                    let text = format!("{letter} at {} m; expected at most 100 m", end[axis]);
+                    let text = format!("{letter} at {:.3} m; expected at most 100 m", end[axis]);
                     return block.bad(word.column, text);
                 }
             }

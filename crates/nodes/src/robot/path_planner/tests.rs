@@ -1,1 +1,194 @@
+//! What the planner refuses before the first cycle, and what it does about feedback.
 
+use std::path::{Path, PathBuf};
+
+use sinew_runtime::Fixture;
+
+use super::*;
+use crate::testing::fixture;
+
+fn graph() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
+}
+
+/// A planner for a path of the given waypoints, in a folder of its own.
+fn planner(name: &str, rows: &str, given: &[(&str, &str)]) -> Result<Fixture, Fault> {
+    let folder = std::env::temp_dir().join(format!("sinew_planner_{}_{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = format!("{}\n{rows}", path::csv::HEADER);
+    std::fs::write(folder.join("path.csv"), text).expect("writes");
+    let arm = graph().join("irb120.urdf").display().to_string();
+    let mut given = given.to_vec();
+    given.extend([("path", "path.csv"), ("arm", arm.as_str())]);
+    let answer = fixture(&NODE, &folder, &given);
+    std::fs::remove_dir_all(&folder).expect("removes");
+    answer
+}
+
+fn refused(name: &str, rows: &str, given: &[(&str, &str)]) -> String {
+    planner(name, rows, given).err().expect("is refused").text().to_owned()
+}
+
+const GOOD: &str = "302,0,500,180,0,180,100\n302,20,500,180,0,180,100\n";
+
+#[test]
+fn a_path_outside_the_workspace_is_refused_at_its_line() {
+    let text = refused("outside", "302,0,500,180,0,180,100\n700,0,300,180,0,180,10\n", &[]);
+    assert!(text.starts_with("path.csv:3: at x "), "{text}");
+    assert!(text.contains("mm: "), "{text}");
+    let found = text.contains("elbow singularity") || text.contains("out of reach");
+    assert!(found, "{text}");
+}
+
+#[test]
+fn a_path_through_a_wrist_singularity_is_refused() {
+    // The tool turns from downwards to forwards: the wrist is straight on the way.
+    let text = refused("wrist", "302,0,500,180,0,180,100\n320,0,500,180,100,180,100\n", &[]);
+    assert!(text.starts_with("path.csv:3: at x "), "{text}");
+    assert!(text.contains("wrist singularity: joint 5 would be 4.9"), "{text}");
+}
+
+#[test]
+fn a_path_over_axis_1_is_refused() {
+    let text = refused("over", "302,0,500,180,0,180,100\n-302,0,500,180,0,180,100\n", &[]);
+    assert!(text.starts_with("path.csv:3: at x "), "{text}");
+    assert!(text.contains("shoulder singularity") || text.contains("joint"), "{text}");
+}
+
+#[test]
+fn a_path_faster_than_a_joint_is_refused() {
+    let rows = "302,0,500,180,0,180,100\n302,0,500,180,0,90,100\n";
+    let fast = [
+        ("turn_speed_deg_per_s", "900"),
+        ("turn_acceleration_deg_per_s2", "9000"),
+        ("turn_jerk_deg_per_s3", "500000"),
+    ];
+    let text = refused("fast", rows, &fast);
+    assert!(text.contains("joint 6 would turn at 42"), "{text}");
+    assert!(text.ends_with("its limit is 420.0 deg/s; lower the path speed"), "{text}");
+    assert!(planner("slow", rows, &[]).is_ok());
+}
+
+#[test]
+fn a_joint_beyond_its_limit_is_refused() {
+    let rows = "302,0,500,180,0,180,100\n302,0,500,180,0,60,100\n302,0,500,180,0,-60,100\n\
+                302,0,500,180,0,180,100\n302,0,500,180,0,60,100\n302,0,500,180,0,-60,100\n";
+    let text = refused("limit", rows, &[]);
+    assert!(text.contains("joint 6 would stand at"), "{text}");
+    assert!(text.contains("limits are -400.00 to 400.00 deg"), "{text}");
+}
+
+#[test]
+fn bad_files_are_refused_with_line_and_column() {
+    let text = refused("text", "302,0,500,180,0,180,fast\n", &[]);
+    assert_eq!(text, "path.csv:2:21: 'fast' is no number; expected one like 12.5");
+    let missing = fixture(&NODE, &graph(), &[("path", "none.csv"), ("arm", "irb120.urdf")]);
+    let missing = missing.err().expect("is not there");
+    assert!(missing.text().starts_with("none.csv: No such file"), "{missing}");
+    let arm = fixture(&NODE, &graph(), &[("path", "square.csv"), ("arm", "none.urdf")]);
+    let arm = arm.err().expect("is not there");
+    assert!(arm.text().contains("none.urdf: No such file"), "{arm}");
+}
+
+/// Feedback of an arm that stands at home.
+fn at_home(sequence: u64) -> AxisFeedback {
+    AxisFeedback {
+        position_rad: [0.0, 0.0, 0.0, 0.0, 90f64.to_radians(), 0.0],
+        sequence,
+        flags: FEEDBACK_VALID | FEEDBACK_OPERATIONAL,
+        ..AxisFeedback::default()
+    }
+}
+
+fn target(planner: &Fixture) -> CartesianTarget {
+    planner.get::<CartesianTarget>(OUT).expect("sends every cycle")
+}
+
+#[test]
+fn the_tool_stays_at_home_until_the_drives_are_enabled() {
+    let mut planner = planner("waits", GOOD, &[]).expect("makes");
+    planner.update().expect("runs");
+    let home = target(&planner);
+    assert!((home.position_m[0] - 0.302).abs() < 1e-9 && home.flags == 0, "{home:?}");
+    for sequence in 2..10 {
+        planner.put(FEEDBACK, &AxisFeedback { flags: FEEDBACK_VALID, ..at_home(0) });
+        planner.update().expect("runs");
+        assert_eq!(target(&planner), CartesianTarget { sequence, ..home });
+    }
+    planner.put(FEEDBACK, &at_home(0));
+    planner.update().expect("runs");
+    planner.update().expect("runs");
+    assert_eq!(target(&planner).flags, TARGET_MOVING);
+    assert_ne!(target(&planner).position_m, home.position_m);
+}
+
+#[test]
+fn an_arm_too_far_from_its_target_is_a_fault_that_names_the_knob() {
+    let mut planner = planner("far", GOOD, &[]).expect("makes");
+    planner.update().expect("runs");
+    let mut feedback = at_home(1);
+    feedback.position_rad[0] = 0.01;
+    planner.put(FEEDBACK, &feedback);
+    let fault = planner.update().expect_err("3 mm away");
+    assert_eq!(
+        fault.text(),
+        "cycle 1: following error 3.020 mm exceeds following_mm 2.000; lower the path speed or \
+         raise following_mm"
+    );
+}
+
+#[test]
+fn a_tool_turned_too_far_is_a_fault() {
+    let mut planner = planner("turned", GOOD, &[]).expect("makes");
+    planner.update().expect("runs");
+    let mut feedback = at_home(1);
+    feedback.position_rad[5] = 2f64.to_radians();
+    planner.put(FEEDBACK, &feedback);
+    let fault = planner.update().expect_err("2 deg");
+    assert!(fault.text().contains("following error 2.000 deg exceeds following_deg 1.000"));
+}
+
+#[test]
+fn feedback_that_answers_a_target_long_gone_is_a_fault() {
+    let mut planner = planner("late", GOOD, &[]).expect("makes");
+    for _ in 0..300 {
+        planner.update().expect("waits");
+    }
+    planner.put(FEEDBACK, &at_home(44));
+    let fault = planner.update().expect_err("256 cycles ago");
+    assert!(fault.text().contains("answers a target of 256 cycles ago"), "{fault}");
+}
+
+#[test]
+fn lost_periods_make_no_jump() {
+    let mut planner = planner("skip", GOOD, &[]).expect("makes");
+    let mut last = None;
+    for sequence in 0..400 {
+        planner.cycle.skipped = if sequence % 50 == 49 { 20 } else { 0 };
+        // Feedback of an arm that is nowhere near would be a fault: none after the first.
+        if sequence == 0 {
+            planner.put(FEEDBACK, &at_home(0));
+        }
+        planner.update().expect("runs");
+        let here = DVec3::from_array(target(&planner).position_m);
+        let step = last.map_or(0.0, |last: DVec3| (here - last).length());
+        assert!(step <= 0.1001e-3, "{step} m in one cycle");
+        last = Some(here);
+    }
+}
+
+#[test]
+fn while_the_graph_stops_the_target_stays_and_nothing_faults() {
+    let mut planner = planner("stops", GOOD, &[]).expect("makes");
+    planner.put(FEEDBACK, &at_home(0));
+    for _ in 0..100 {
+        planner.update().expect("runs");
+    }
+    let last = target(&planner).position_m;
+    planner.cycle.stopping = true;
+    let mut far = at_home(50);
+    far.position_rad[0] = 1.0;
+    planner.put(FEEDBACK, &far);
+    planner.update().expect("nobody watches any more");
+    assert_eq!(target(&planner).position_m, last);
+}
