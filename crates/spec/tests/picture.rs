@@ -56,6 +56,19 @@ fn the_text_names_everything_and_keeps_its_width() {
 }
 
 #[test]
+fn the_summary_is_short() {
+    let summary = picture::summary(&compile_on(2, ARM).unwrap());
+    assert_eq!(
+        summary,
+        "arm: 2 domains, 2 threads, 4 nodes, 5 links\n  \
+         control: every 1ms, deadline 1ms, priority 80, stops past 50 overruns in a row\n    \
+         thread 0, CPU 1, released by the clock: planner -> ik -> ethercat\n  \
+         plant: every 1ms, deadline 1ms, priority 80, stops past 3 overruns in a row\n    \
+         thread 0, CPU 0, released by ethercat.out: drives\n"
+    );
+}
+
+#[test]
 fn the_json_names_everything() {
     let json = picture::json(&compile_on(2, ARM).unwrap());
     assert_eq!(json["domains"][1]["threads"][0]["release"]["input"], "drives.in");

@@ -12,7 +12,10 @@
 //! its own, so labels cannot meet. A link into the next column turns once in an exit track; every
 //! other one goes down to a lane below the thread, the domain or the picture, and up again.
 
+use std::cmp::Reverse;
+
 use crate::order::sort;
+use crate::picture::lanes::{Lanes, Level};
 use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, thread_head};
 use crate::plan::{Domain, Link, Plan};
 
@@ -43,7 +46,6 @@ const ROW: f64 = 30.0;
 /// The same if its label has three lines.
 const ROW_LABELLED: f64 = 52.0;
 const TRACK: f64 = 14.0;
-const LANE: f64 = 16.0;
 
 /// A rectangle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -122,6 +124,7 @@ pub(super) fn layout(plan: &Plan) -> Layout {
         let place = columns_place(plan, &bands, node);
         (place, row(plan, node, port))
     };
+    // Ways that go down turn before those into the next column, whose last piece may pass a port.
     for column in &mut columns {
         column.entries.sort_by_key(|&at| {
             let to = plan.links[at].to;
@@ -129,7 +132,7 @@ pub(super) fn layout(plan: &Plan) -> Layout {
         });
         column.exits.sort_by_key(|&at| {
             let from = plan.links[at].from;
-            std::cmp::Reverse(height_key(from.node, from.port))
+            (direct(&plan.links[at]), Reverse(height_key(from.node, from.port)))
         });
     }
     let mut layout = Layout {
@@ -142,24 +145,21 @@ pub(super) fn layout(plan: &Plan) -> Layout {
     let entries = track_positions(plan, &columns, |column| (&column.entries, column.entry_x));
     let lanes = Lanes::new(plan, &exits, &entries, direct);
     place_rows(plan, &columns, &bands, &lanes, &mut layout);
-    layout.ways = plan
-        .links
-        .iter()
-        .enumerate()
-        .map(|(at, link)| {
-            let lane_y = (!direct(link)).then(|| lanes.y(at, &layout));
-            way(
-                plan,
-                link,
-                &layout,
-                exits[at],
-                entries[at],
-                lane_y,
-                &columns[column_of[link.to.node]],
-            )
-        })
-        .collect();
+    let way = |(at, link): (usize, &Link)| {
+        let lane_y = (!direct(link)).then(|| lanes.y(at, &layout));
+        let turns = Turns { exit_x: exits[at], entry_x: entries[at], lane_y };
+        way(plan, link, &layout, turns, columns[column_of[link.to.node]].label_width)
+    };
+    layout.ways = plan.links.iter().enumerate().map(way).collect();
     layout
+}
+
+/// Where a link turns.
+struct Turns {
+    exit_x: f64,
+    entry_x: f64,
+    /// `None`: it needs no lane.
+    lane_y: Option<f64>,
 }
 
 impl Column {
@@ -329,71 +329,6 @@ fn track_positions<'c>(
     positions
 }
 
-/// Where lanes lie: below a thread, below all threads of a domain, below all domains.
-#[derive(Clone, Copy, PartialEq)]
-enum Level {
-    Thread(usize, usize),
-    Domain(usize),
-    Picture,
-}
-
-/// The lanes of the links that need one.
-struct Lanes {
-    /// Level and place of each link that has a lane.
-    of_link: Vec<Option<(Level, usize)>>,
-}
-
-impl Lanes {
-    /// Shorter ways lie higher; two that do not meet may share a lane.
-    fn new(plan: &Plan, exits: &[f64], entries: &[f64], direct: impl Fn(&Link) -> bool) -> Lanes {
-        let span = |at: usize| (exits[at].min(entries[at]), exits[at].max(entries[at]));
-        let mut all: Vec<usize> =
-            (0..plan.links.len()).filter(|&at| !direct(&plan.links[at])).collect();
-        all.sort_by(|&a, &b| (span(a).1 - span(a).0).total_cmp(&(span(b).1 - span(b).0)));
-        let mut of_link: Vec<Option<(Level, usize)>> = vec![None; plan.links.len()];
-        for (done, &at) in all.iter().enumerate() {
-            let (a, b) =
-                (&plan.nodes[plan.links[at].from.node], &plan.nodes[plan.links[at].to.node]);
-            let level = match (a.domain == b.domain, a.thread == b.thread) {
-                (true, true) => Level::Thread(a.domain, a.thread),
-                (true, false) => Level::Domain(a.domain),
-                (false, _) => Level::Picture,
-            };
-            let meets = |other: usize| span(other).0 < span(at).1 && span(at).0 < span(other).1;
-            let taken: Vec<usize> = all[..done]
-                .iter()
-                .filter(|&&other| meets(other))
-                .filter_map(|&other| of_link[other])
-                .filter(|(other, _)| *other == level)
-                .map(|(_, place)| place)
-                .collect();
-            let free = (0..).find(|place| !taken.contains(place)).unwrap_or(0);
-            of_link[at] = Some((level, free));
-        }
-        Lanes { of_link }
-    }
-
-    /// Height of the lanes of a level.
-    fn height(&self, level: Level) -> f64 {
-        let here = self.of_link.iter().flatten().filter(|(other, _)| *other == level);
-        here.map(|(_, place)| *place + 1).max().map_or(0.0, |count| LANE * (count as f64 + 0.5))
-    }
-
-    /// The y of a link's lane.
-    fn y(&self, link: usize, layout: &Layout) -> f64 {
-        let Some((level, place)) = self.of_link[link] else { return 0.0 };
-        let (bottom, pad) = match level {
-            Level::Thread(domain, thread) => (layout.threads[domain][thread].bottom(), 4.0),
-            Level::Domain(domain) => (layout.domains[domain].bottom(), 4.0),
-            Level::Picture => (
-                layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max) + self.height(level),
-                0.0,
-            ),
-        };
-        bottom - pad - self.height(level) + LANE * (place as f64 + 0.75)
-    }
-}
-
 /// Gives threads and nodes their place from top to bottom.
 fn place_rows(
     plan: &Plan,
@@ -437,7 +372,7 @@ fn place_rows(
     }
     let bottom = layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max);
     layout.legend_y = bottom + lanes.height(Level::Picture) + LEGEND_HEIGHT;
-    layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN;
+    layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN + 4.0;
 }
 
 fn node_height(plan: &Plan, node: usize, row: f64) -> f64 {
@@ -454,32 +389,21 @@ pub(super) fn port_y(layout: &Layout, plan: &Plan, node: usize, port: usize) -> 
     layout.nodes[node].y + NODE_HEADER + FIRST_PORT + row_height * row(plan, node, port) as f64
 }
 
-fn way(
-    plan: &Plan,
-    link: &Link,
-    layout: &Layout,
-    exit_x: f64,
-    entry_x: f64,
-    lane_y: Option<f64>,
-    target: &Column,
-) -> Way {
-    let start = (
-        layout.nodes[link.from.node].right(),
-        port_y(layout, plan, link.from.node, link.from.port),
-    );
-    let end = (layout.nodes[link.to.node].x, port_y(layout, plan, link.to.node, link.to.port));
+fn way(plan: &Plan, link: &Link, layout: &Layout, turns: Turns, label_width: f64) -> Way {
+    let Link { from, to, .. } = link;
+    let start = (layout.nodes[from.node].right(), port_y(layout, plan, from.node, from.port));
+    let end = (layout.nodes[to.node].x, port_y(layout, plan, to.node, to.port));
+    let Turns { exit_x, entry_x, lane_y } = turns;
     let mut points = vec![start, (exit_x, start.1)];
     match lane_y {
-        Some(lane_y) => {
-            points.extend([(exit_x, lane_y), (entry_x, lane_y), (entry_x, end.1)]);
-        }
+        Some(y) => points.extend([(exit_x, y), (entry_x, y), (entry_x, end.1)]),
         None => points.push((exit_x, end.1)),
     }
     points.push(end);
     let label = Rect {
-        x: end.0 - target.label_width,
+        x: end.0 - label_width,
         y: end.1 - ROW_LABELLED / 2.0,
-        width: target.label_width,
+        width: label_width,
         height: ROW_LABELLED,
     };
     Way { points, label }

@@ -2,13 +2,14 @@
 //! for programs. Pure; what is drawn is only what the plan says.
 
 mod json;
+mod lanes;
 mod layout;
 mod svg;
 mod text;
 
 pub use json::json;
 pub use svg::svg;
-pub use text::text;
+pub use text::{summary, text};
 
 use crate::plan::{Delivery, Domain, End, Full, Link, Overrun, Plan, Release, Thread};
 use crate::value::duration_text;

@@ -241,7 +241,7 @@ fn legend(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     for note in &plan.notes {
         y += LEGEND_HEIGHT;
         let x = layout.domains.first().map_or(0.0, |domain| domain.x);
-        label(out, "note", (x, y), "start", &format!("note: {note}"))?;
+        label(out, "note", (x, y + 6.0), "start", &format!("note: {note}"))?;
     }
     Ok(())
 }

@@ -26,6 +26,22 @@ pub fn text(plan: &Plan, width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The plan in a few lines: domains, threads and the names of their nodes in order, and the notes.
+pub fn summary(plan: &Plan) -> String {
+    let mut lines = vec![format!("{}: {}", plan.name, counts(plan))];
+    for domain in &plan.domains {
+        lines.push(format!("  {}: {}", domain.name, domain_facts(domain).join(", ")));
+        for (at, thread) in domain.threads.iter().enumerate() {
+            let names = thread.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
+            let names = names.collect::<Vec<_>>().join(" -> ");
+            let facts = thread_facts(plan, thread).join(", ");
+            lines.push(format!("    thread {at}, {facts}: {names}"));
+        }
+    }
+    lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
+    lines.join("\n") + "\n"
+}
+
 fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
     let inner = width - 4;
     let mut body = Vec::new();

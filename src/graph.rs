@@ -1,0 +1,75 @@
+//! `sinew graph`: the plan as a picture; what will run where, and how each link crosses.
+
+use std::fs;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use sinew_runtime::NodeEntry;
+use sinew_spec::picture;
+
+use crate::check::print;
+use crate::cli::BAD_REQUEST;
+use crate::load::load;
+
+/// Shows the plan of a graph: domains, threads, nodes in order, and every link with its options.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GraphArgs {
+    /// The spec of the graph.
+    file: PathBuf,
+    /// Takes the place of a parameter in the spec; may stand more than once.
+    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
+    set: Vec<String>,
+    /// Writes the picture to this file instead; '-' is standard output.
+    #[arg(long, value_name = "OUT.svg")]
+    svg: Option<PathBuf>,
+    /// Prints the plan as one JSON object.
+    #[arg(long, conflicts_with = "svg")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  sinew graph graphs/arm/arm.yaml
+  sinew graph --svg arm.svg graphs/arm/arm.yaml
+  sinew graph --json graphs/arm/arm.yaml | jq '.links[] | select(.fused | not)'
+
+Exit status: 0 good, 2 bad request or spec.";
+
+/// Width of the picture where there is no terminal to ask, in columns.
+const WIDTH: usize = 100;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
+    let plan = match load(&arguments.file, &arguments.set, nodes) {
+        Ok(loaded) => loaded.plan,
+        Err(error) => {
+            if arguments.json {
+                print(&format!("{:#}\n", error.to_json()));
+                return ExitCode::from(BAD_REQUEST);
+            }
+            return error.report();
+        }
+    };
+    match &arguments.svg {
+        Some(path) if path == Path::new("-") => print(&picture::svg(&plan)),
+        Some(path) => {
+            if let Err(error) = fs::write(path, picture::svg(&plan)) {
+                let text = format!("error: cannot write {}: {error}\n", path.display());
+                // If standard error is closed, nobody wants to know; the exit status still tells.
+                let _ = stderr().write_all(text.as_bytes());
+                return ExitCode::from(BAD_REQUEST);
+            }
+        }
+        None if arguments.json => print(&format!("{:#}\n", picture::json(&plan))),
+        None => print(&picture::text(&plan, width())),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Columns of the terminal that standard output is.
+fn width() -> usize {
+    let size = stdout().is_terminal().then(ratatui::crossterm::terminal::size);
+    size.and_then(Result::ok).map_or(WIDTH, |(columns, _)| columns.into())
+}
