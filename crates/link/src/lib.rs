@@ -74,7 +74,7 @@ pub mod counter;
 mod heap;
 pub mod latest;
 #[cfg(all(test, loom))]
-mod proofs;
+pub mod proofs;
 pub mod queue;
 mod region;
 pub mod wait;

@@ -24,6 +24,7 @@ pub unsafe trait Memory {
 
 /// Bytes that live for the rest of the program: fixed memory, or memory that is never given back.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(all(test, loom), expect(dead_code, reason = "loom has memory of its own"))]
 pub struct RawMemory {
     base: NonNull<u8>,
     len: usize,
