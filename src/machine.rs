@@ -1,0 +1,158 @@
+//! The machine that figures were taken on: what somebody else must know to compare theirs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use sinew_runtime::privileges;
+
+/// A cache of the first CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cache {
+    pub(crate) level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub(crate) ty: String,
+    pub(crate) size_kib: u64,
+}
+
+/// What the kernel says of the machine. What it does not say is empty or `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    /// As the kernel lists them: `0-3,8`.
+    pub(crate) cpus_online: String,
+    pub(crate) cpus_allowed: Vec<u32>,
+    pub(crate) kernel: String,
+    /// `PREEMPT_RT`, `PREEMPT_DYNAMIC`, `PREEMPT`, or `none`.
+    pub(crate) preemption: &'static str,
+    pub(crate) governor: Option<String>,
+    pub(crate) caches: Vec<Cache>,
+    /// Over 1, 5 and 15 minutes, when this was read.
+    pub(crate) load: Vec<f64>,
+    pub(crate) clock_source: Option<String>,
+    pub(crate) virtualised: bool,
+}
+
+impl Machine {
+    /// Reads it; takes well under a millisecond.
+    pub(crate) fn read() -> Machine {
+        let cpu = text("/proc/cpuinfo").unwrap_or_default();
+        let version = text("/proc/version").unwrap_or_default();
+        let load = text("/proc/loadavg").unwrap_or_default();
+        Machine {
+            cpu: field(&cpu, "model name").unwrap_or(std::env::consts::ARCH).into(),
+            cpus_online: text("/sys/devices/system/cpu/online").unwrap_or_default(),
+            cpus_allowed: privileges::cpus().unwrap_or_default(),
+            kernel: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            preemption: preemption(&version, text("/sys/kernel/realtime").as_deref()),
+            governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            caches: (0..).map_while(cache).collect(),
+            load: load.split(' ').take(3).filter_map(|load| load.parse().ok()).collect(),
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            virtualised: field(&cpu, "flags").is_some_and(has_hypervisor),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let caches = self.caches.iter().map(
+            |cache| json!({ "level": cache.level, "type": cache.ty, "size_kib": cache.size_kib }),
+        );
+        json!({
+            "cpu": self.cpu,
+            "cpus_online": self.cpus_online,
+            "cpus_allowed": self.cpus_allowed,
+            "kernel": self.kernel,
+            "preemption": self.preemption,
+            "governor": self.governor,
+            "caches": caches.collect::<Vec<_>>(),
+            "load_average": self.load,
+            "clock_source": self.clock_source,
+            "virtualised": self.virtualised,
+        })
+    }
+
+    /// The same in one line.
+    pub(crate) fn to_line(&self) -> String {
+        let mut parts = vec![self.cpu.clone()];
+        parts.push(match self.cpus_allowed.as_slice() {
+            [cpu] => format!("CPU {cpu} of {}", self.cpus_online),
+            cpus => format!("{} CPUs of {}", cpus.len(), self.cpus_online),
+        });
+        parts.push(format!("Linux {} {}", self.kernel, self.preemption));
+        parts.extend(self.governor.iter().map(|governor| format!("governor {governor}")));
+        parts.extend(self.clock_source.iter().map(|clock| format!("clock {clock}")));
+        parts.extend(self.load.first().map(|load| format!("load {load:.2}")));
+        parts.extend(self.virtualised.then(|| "virtual machine".into()));
+        parts.join(", ")
+    }
+}
+
+/// A file's text without its last newline; `None` if it cannot be read.
+fn text(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim_end().into())
+}
+
+/// The first `name : value` of /proc/cpuinfo.
+fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+}
+
+fn has_hypervisor(flags: &str) -> bool {
+    flags.split(' ').any(|flag| flag == "hypervisor")
+}
+
+fn preemption(version: &str, realtime: Option<&str>) -> &'static str {
+    let models = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"];
+    match realtime {
+        Some("1") => models[0],
+        _ => {
+            let named = |model: &&str| version.split([' ', ')']).any(|word| word == *model);
+            models.into_iter().find(named).unwrap_or("none")
+        }
+    }
+}
+
+fn cache(index: u32) -> Option<Cache> {
+    let of = |name| text(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
+    let size_kib = of("size")?.trim_end_matches('K').parse().ok()?;
+    Some(Cache { level: of("level")?.parse().ok()?, ty: of("type")?, size_kib })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_names_its_preemption() {
+        let version = |model| format!("Linux version 6.18.4 (gcc) #1 SMP {model} Mon Jan 1 2026");
+        assert_eq!(preemption(&version("PREEMPT_DYNAMIC"), None), "PREEMPT_DYNAMIC");
+        assert_eq!(preemption(&version("PREEMPT_RT"), None), "PREEMPT_RT");
+        assert_eq!(preemption(&version("PREEMPT"), Some("1")), "PREEMPT_RT");
+        assert_eq!(preemption(&version(""), Some("0")), "none");
+    }
+
+    #[test]
+    fn a_cpu_is_known_by_its_model_and_flags() {
+        let cpuinfo =
+            "processor\t: 0\nmodel name\t: Foo 9000 @ 2: GHz\nflags\t\t: fpu hypervisor\n";
+        assert_eq!(field(cpuinfo, "model name"), Some("Foo 9000 @ 2: GHz"));
+        assert!(field(cpuinfo, "flags").is_some_and(has_hypervisor));
+        assert_eq!(field("", "flags"), None);
+    }
+
+    #[test]
+    fn the_line_holds_what_was_read() {
+        let machine = Machine {
+            cpu: "Foo 9000".into(),
+            cpus_online: "0-1".into(),
+            cpus_allowed: vec![0, 1],
+            kernel: "6.18".into(),
+            preemption: "PREEMPT_RT",
+            load: vec![0.5, 1.0, 2.0],
+            ..Machine::default()
+        };
+        assert_eq!(machine.to_line(), "Foo 9000, 2 CPUs of 0-1, Linux 6.18 PREEMPT_RT, load 0.50");
+        assert_eq!(machine.to_json()["load_average"][2], 2.0);
+        assert!(machine.to_json()["governor"].is_null());
+    }
+}

@@ -1,0 +1,350 @@
+//! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
+
+mod csv;
+mod figures;
+#[cfg(test)]
+mod fixture;
+mod live;
+mod memory;
+mod plain;
+mod report;
+mod stats;
+mod view;
+mod words;
+
+use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sinew_runtime::clock::{Clock, now_ns};
+use sinew_runtime::run::{Request, Run, ThreadId};
+use sinew_runtime::trace::Record;
+use sinew_runtime::{NodeEntry, make_node};
+
+use self::csv::Csv;
+use self::memory::Memory;
+use self::report::{Ending, Report};
+use self::stats::{Observed, Stats};
+use self::view::{Scene, View};
+use crate::cli::{BAD_REQUEST, FAULTED};
+use crate::load::{LoadError, Loaded, load};
+use crate::machine::Machine;
+
+/// How long the loop sleeps at most: so often the view could change and the duration is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
+///
+/// Ctrl-C stops in order, actuators first; a second one kills. The run also ends when a node says that
+/// the job is done, after --duration, and on any fault.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// The graph's YAML file
+    file: PathBuf,
+    /// Stop in order so long after the first cycle: 500ms, 10s, 5m, 2h
+    #[arg(long, value_parser = duration)]
+    duration: Option<Duration>,
+    /// Print the report as one JSON object on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Make it a fault when the kernel refuses SCHED_FIFO, mlockall or a CPU
+    #[arg(long)]
+    strict: bool,
+    /// Write a row for every cycle of the first timer-released thread; the other threads' go to files
+    /// beside it with the domain's name before the extension. Times in ns, signals as in the report
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Give a parameter another value than the spec does; may be repeated
+    #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
+    overrides: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew run graphs/arm/arm.yaml
+  sinew run graphs/arm/arm.yaml --duration 60s --json > report.json
+  sinew run graphs/arm/arm.yaml --set planner.speed_mm_per_s=100 --csv run.csv
+
+Exit status: 0 the job is done or was stopped, 1 a fault or a file that was asked for is incomplete,
+2 bad request or spec.";
+
+/// Carries out the command.
+pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
+    let begun_ns = now_ns();
+    match prepare(args, nodes) {
+        Err(error) => refuse(&error, args.json),
+        Ok((loaded, watch)) => match Session::start(args, loaded, watch) {
+            Ok(session) => session.carry_out(begun_ns),
+            Err(error) => {
+                say(&format!("error: cannot start the graph: {error}"));
+                ExitCode::from(FAULTED)
+            }
+        },
+    }
+}
+
+/// All that can be wrong with the request, before a process is started.
+fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadError> {
+    let loaded = load(&args.file, &args.overrides, nodes)?;
+    let plan = &loaded.plan;
+    let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
+        let fault = make_node(plan, index, nodes, &loaded.base).err()?;
+        Some(format!("node '{}': {fault}", node.name))
+    });
+    let refusals: Vec<_> = refusals.collect();
+    if !refusals.is_empty() {
+        return Err(LoadError::Request(refusals.join("\nerror: ")));
+    }
+    let stats = Stats::new(plan);
+    let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
+    let watch = Watch {
+        view: View::None,
+        csv: csv.map_err(LoadError::Request)?,
+        observed: Observed::default(),
+        notices: vec![],
+        stats,
+    };
+    Ok((loaded, watch))
+}
+
+fn refuse(error: &LoadError, json: bool) -> ExitCode {
+    if !json {
+        return error.report();
+    }
+    // Nobody reads it: then only the exit status tells.
+    let _ = writeln!(stdout(), "{}", error.to_json());
+    ExitCode::from(BAD_REQUEST)
+}
+
+/// Standard error; if it is closed, nobody wants to know.
+fn say(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// What happens to the records of a run.
+struct Watch {
+    stats: Stats,
+    csv: Option<Csv>,
+    view: View,
+    observed: Observed,
+    /// What went wrong outside the graph.
+    notices: Vec<String>,
+}
+
+impl Watch {
+    fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
+        let Some(thread) = self.stats.thread(id) else { return };
+        self.observed.read(record, thread.nodes.len(), clock);
+        self.stats.add(id, &self.observed);
+        let is_control = self.stats.control().id == id;
+        self.view.observe(id, is_control, &self.observed);
+        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
+            self.notice(text);
+        }
+    }
+
+    /// Says it at once unless that would spoil the live view; that one shows it itself.
+    fn notice(&mut self, text: String) {
+        if !self.view.is_live() {
+            say(&format!("warning: {text}"));
+        }
+        self.notices.push(text);
+    }
+
+    fn finish_csv(&mut self) {
+        if let Some(text) = self.csv.as_mut().and_then(Csv::finish) {
+            self.notice(text);
+        }
+    }
+
+    /// Leaves the live view, then says what it could only show.
+    fn close_view(&mut self) {
+        let was_live = self.view.is_live();
+        self.view = View::None;
+        if was_live {
+            self.notices.iter().for_each(|text| say(&format!("warning: {text}")));
+        }
+    }
+}
+
+/// A run under way.
+struct Session {
+    run: Run,
+    watch: Watch,
+    signals: Signals,
+    memory: Memory,
+    machine: Machine,
+    duration: Option<Duration>,
+    json: bool,
+    interrupts: u32,
+    /// Why standard output takes no more.
+    closed: Option<io::Error>,
+}
+
+impl Session {
+    fn start(args: &RunArgs, loaded: Loaded, mut watch: Watch) -> io::Result<Session> {
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let machine = Machine::read();
+        let Loaded { file, text, base, overrides, cpus, plan } = loaded;
+        let strict = args.strict;
+        let run = Run::start(Request { file, text, base, overrides, cpus, plan, strict })?;
+        watch.view = View::open(args.json, &watch.stats);
+        Ok(Session {
+            memory: Memory::new(&run.processes()),
+            run,
+            watch,
+            signals,
+            machine,
+            duration: args.duration,
+            json: args.json,
+            interrupts: 0,
+            closed: None,
+        })
+    }
+
+    fn carry_out(mut self, begun_ns: u64) -> ExitCode {
+        let ending = self.watch_over();
+        self.watch.finish_csv();
+        let duration_s = self.elapsed_s();
+        self.watch.close_view();
+        let Session { run, watch, machine, memory, json, closed, .. } = self;
+        let first_ns = watch.stats.control().first_start_ns;
+        let report = Report {
+            plan: run.plan(),
+            stats: &watch.stats,
+            ending,
+            faults: run.faults(),
+            privileges: run.privileges(),
+            processes: memory.processes,
+            records_lost: run.records_lost(),
+            start_to_first_cycle_ms: first_ns.map(|ns| ns.saturating_sub(begun_ns) as f64 * 1e-6),
+            duration_s,
+            csv: watch.csv.as_ref().map(Csv::to_json),
+            machine: &machine,
+        };
+        let written = match closed {
+            Some(error) => Err(error),
+            None => write_report(&report, json),
+        };
+        let complete = watch.csv.as_ref().is_none_or(Csv::is_complete);
+        let good = ending.is_good() && complete && is_quiet(written);
+        if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) }
+    }
+
+    /// Until the last process has ended, or the user will not wait for that.
+    fn watch_over(&mut self) -> Ending {
+        let clock = self.run.clock();
+        loop {
+            let watch = &mut self.watch;
+            let running = self.run.poll(POLL, &mut |id, record| watch.take(id, record, clock));
+            if !running {
+                return Ending::Ended(self.run.outcome());
+            }
+            let before = self.interrupts;
+            self.interrupts += self.signals.pending().count() as u32;
+            if self.interrupts > 1 {
+                return Ending::Killed;
+            }
+            let elapsed_s = self.elapsed_s();
+            let over = self.duration.is_some_and(|duration| elapsed_s >= duration.as_secs_f64());
+            if over || self.interrupts > before {
+                self.run.stop();
+            }
+            self.memory.read(elapsed_s);
+            if let Err(error) = self.refresh(elapsed_s) {
+                self.watch.view = View::None;
+                self.closed = Some(error);
+                self.run.stop();
+            }
+        }
+    }
+
+    /// Since the first release.
+    fn elapsed_s(&self) -> f64 {
+        now_ns().saturating_sub(self.run.started_ns()) as f64 * 1e-9
+    }
+
+    fn refresh(&mut self, elapsed_s: f64) -> io::Result<()> {
+        if !self.watch.view.is_due(elapsed_s) {
+            return Ok(());
+        }
+        let scene = Scene {
+            graph: &self.run.plan().name,
+            stats: &self.watch.stats,
+            privileges: &self.run.privileges(),
+            elapsed_s,
+            duration_s: self.duration.map(|duration| duration.as_secs_f64()),
+            notice: self.watch.notices.last().map(String::as_str),
+        };
+        self.watch.view.show(&scene)
+    }
+}
+
+fn write_report(report: &Report<'_>, json: bool) -> io::Result<()> {
+    let faults = report.faults_text();
+    if report.ending == Ending::Killed {
+        say("error: killed before the graph had stopped; the machine's own watchdog must act");
+    }
+    if !faults.is_empty() {
+        say(faults.trim_end());
+    }
+    let mut out = stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!(report.to_json()))?,
+        false => out.write_all(report.to_text().as_bytes())?,
+    }
+    out.flush()
+}
+
+/// Whether the output went well. Output that was closed (`| head`) is the reader's own decision.
+fn is_quiet(written: io::Result<()>) -> bool {
+    match written {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => true,
+        Err(error) => {
+            say(&format!("error: cannot write to standard output: {error}"));
+            false
+        }
+    }
+}
+
+/// A number with a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("'{text}' is no duration: expected a number with ms, s, m or h");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit_s = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(expected()),
+    };
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    let duration = Duration::try_from_secs_f64(number * unit_s).map_err(|_| expected())?;
+    if duration.is_zero() {
+        return Err("a run of no time: expected more than zero".into());
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["", "10", "s", "-1s", "0s", "1d", "NaNs", "infs", "1e300h", "1 s x", "10µs"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What is known of a time that was measured again and again: exact count, mean, spread and
+//! extremes, and percentiles from a histogram of constant memory.
+
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+/// Significant digits of a percentile: within a thousandth of the true one.
+const DIGITS: u8 = 3;
+
+/// A percentile is printed only with so many samples beyond it; fewer would be an anecdote.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Names of the percentiles in reports, and the share of samples below each.
+const PERCENTILES: [(&str, f64); 4] =
+    [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)];
+
+/// Of slack the low end is the one that hurts.
+const LOW_PERCENTILES: [(&str, f64); 3] = [("p0_1", 0.001), ("p1", 0.01), ("p5", 0.05)];
+
+/// Times in nanoseconds; none is thrown away.
+#[derive(Clone, Debug)]
+pub(crate) struct Distribution {
+    histogram: Histogram<u64>,
+    n: u64,
+    mean: f64,
+    /// Sum of the squared distances from the mean, kept by Welford's method.
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Distribution {
+    pub(crate) fn new() -> Distribution {
+        let histogram = Histogram::new(DIGITS).expect("1 to 5 digits are allowed");
+        Distribution { histogram, n: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+    }
+
+    pub(crate) fn add(&mut self, ns: u64) {
+        // It grows by itself; only a value past its design, 2^63, is cut.
+        self.histogram.saturating_record(ns);
+        self.n += 1;
+        let distance = ns as f64 - self.mean;
+        self.mean += distance / self.n as f64;
+        self.squares += distance * (ns as f64 - self.mean);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    pub(crate) fn n(&self) -> u64 {
+        self.n
+    }
+
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.n > 0).then_some(self.mean)
+    }
+
+    /// Of the samples, not of what they were drawn from: n - 1 in the denominator.
+    pub(crate) fn stddev(&self) -> Option<f64> {
+        (self.n > 1).then(|| (self.squares / (self.n - 1) as f64).sqrt())
+    }
+
+    pub(crate) fn min(&self) -> Option<u64> {
+        (self.n > 0).then_some(self.min)
+    }
+
+    pub(crate) fn max(&self) -> Option<u64> {
+        (self.n > 0).then_some(self.max)
+    }
+
+    /// The value below which `share` of the samples lie, if enough lie beyond it (on the nearer
+    /// side).
+    pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
+        // The shares are decimal fractions: without the small term 0.01 of 1000 would be under ten.
+        let beyond = self.n as f64 * share.min(1.0 - share) + 1e-6;
+        let value = || self.histogram.value_at_quantile(share).clamp(self.min, self.max);
+        (beyond >= BEYOND_MIN).then(value)
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let mut object = self.head();
+        for (name, share) in PERCENTILES {
+            object.insert(name.into(), json!(self.quantile(share)));
+        }
+        object.insert("min".into(), json!(self.min()));
+        object.insert("max".into(), json!(self.max()));
+        object.insert("stddev".into(), json!(self.stddev().map(tenths)));
+        Value::Object(object)
+    }
+
+    /// What is left of `period_ns`: negative where it was not enough. Its low percentiles mirror the
+    /// high ones of the time itself.
+    pub(crate) fn slack_json(&self, period_ns: u64) -> Value {
+        let left = |ns: u64| i128::from(period_ns) - i128::from(ns);
+        let left = |ns: Option<u64>| json!(ns.map(|ns| left(ns) as i64));
+        let mut object = self.head();
+        object.insert("mean".into(), json!(self.mean().map(|ns| tenths(period_ns as f64 - ns))));
+        for (name, share) in PERCENTILES.into_iter().chain(LOW_PERCENTILES) {
+            object.insert(name.into(), left(self.quantile(mirrored(share))));
+        }
+        object.insert("min".into(), left(self.max()));
+        object.insert("max".into(), left(self.min()));
+        object.insert("stddev".into(), json!(self.stddev().map(tenths)));
+        Value::Object(object)
+    }
+
+    fn head(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("n".into(), json!(self.n));
+        object.insert("mean".into(), json!(self.mean().map(tenths)));
+        object
+    }
+}
+
+/// One minus the share, as the decimal fraction that it is and not a bit beside it.
+fn mirrored(share: f64) -> f64 {
+    ((1.0 - share) * 1e6).round() / 1e6
+}
+
+/// More digits of a nanosecond would be noise.
+fn tenths(ns: f64) -> f64 {
+    (ns * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Distribution {
+        let mut distribution = Distribution::new();
+        values.into_iter().for_each(|ns| distribution.add(ns));
+        distribution
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        assert_eq!(of(1..=999).quantile(0.99), None);
+        assert_eq!(of(1..=1000).quantile(0.99), Some(990));
+        assert_eq!(of(1..=19).quantile(0.5), None);
+        assert_eq!(of(1..=20).quantile(0.5), Some(10));
+        assert_eq!(of(1..=1000).quantile(0.999), None);
+        assert_eq!(of(1..=1000).quantile(0.01), Some(10));
+    }
+
+    #[test]
+    fn mean_spread_and_extremes_are_exact() {
+        let distribution = of([2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!(distribution.mean(), Some(5.0));
+        assert!((distribution.stddev().expect("eight") - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!((distribution.min(), distribution.max()), (Some(2), Some(9)));
+        let far = of([1_000_000_007, 3]);
+        assert_eq!(far.max(), Some(1_000_000_007));
+    }
+
+    #[test]
+    fn nothing_measured_is_null_not_zero() {
+        let json = Distribution::new().to_json();
+        assert_eq!(json["n"], 0);
+        for key in ["mean", "p50", "p95", "p99", "p99_9", "max", "stddev"] {
+            assert!(json[key].is_null() && json.get(key).is_some(), "{key}: {json}");
+        }
+    }
+
+    #[test]
+    fn any_time_can_be_added() {
+        let distribution = of([0, 1, u64::MAX / 2, u64::MAX]);
+        assert_eq!((distribution.min(), distribution.max()), (Some(0), Some(u64::MAX)));
+    }
+
+    #[test]
+    fn slack_may_be_negative_and_mirrors_the_latency() {
+        let json = of(501..=1500).slack_json(1000);
+        assert_eq!((&json["min"], &json["max"]), (&json!(-500), &json!(499)));
+        assert_eq!(json["mean"], json!(-0.5));
+        // 99 % of the cycles have less slack than that; 1 % of them less than p1.
+        assert_eq!((&json["p99"], &json["p1"]), (&json!(490), &json!(-490)));
+        assert!(json["p99_9"].is_null());
+    }
+}

@@ -1,0 +1,90 @@
+//! The live view: the whole run on one screen, redrawn ten times a second.
+//!
+//! It takes the terminal's other screen and gives it back on every way out, a panic too. No key is
+//! read: Ctrl-C stays the signal that it is.
+
+mod draw;
+mod track;
+
+use std::env;
+use std::io::{self, Stdout, Write, stdout};
+use std::panic;
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use sinew_runtime::run::ThreadId;
+
+use self::draw::{Theme, draw};
+use self::track::Tracks;
+use super::stats::{Observed, Stats};
+use super::view::Scene;
+
+/// Seconds between two pictures.
+const SPACING_S: f64 = 0.1;
+
+/// A terminal that shows a run.
+pub(crate) struct Live {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    tracks: Tracks,
+    theme: Theme,
+    next_s: f64,
+}
+
+impl Live {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// If standard output is none.
+    pub(crate) fn open(stats: &Stats) -> io::Result<Live> {
+        restore_on_panic();
+        let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        execute!(stdout(), EnterAlternateScreen)?;
+        terminal.clear()?;
+        // https://no-color.org: set and not empty.
+        let color = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Ok(Live { terminal, tracks: Tracks::new(stats), theme: Theme { color }, next_s: 0.0 })
+    }
+
+    pub(crate) fn observe(&mut self, thread: ThreadId, observed: &Observed) {
+        self.tracks.add(thread, observed);
+    }
+
+    pub(crate) fn is_due(&self, elapsed_s: f64) -> bool {
+        elapsed_s >= self.next_s
+    }
+
+    /// Draws the moment.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub(crate) fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        self.next_s = scene.elapsed_s + SPACING_S;
+        let Live { terminal, tracks, theme, .. } = self;
+        terminal.draw(|frame| draw(frame, scene, tracks, *theme))?;
+        Ok(())
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    // A terminal that is gone needs no restoring.
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = stdout().flush();
+}
+
+/// So that the panic's text is not lost with the screen it was printed on.
+fn restore_on_panic() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        restore();
+        before(info);
+    }));
+}

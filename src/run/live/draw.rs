@@ -1,0 +1,284 @@
+//! The picture of a run. Colour only repeats what words and weights already say.
+
+mod signals;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::canvas::{Canvas, Points};
+use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
+
+use self::signals::signals;
+use super::track::Tracks;
+use crate::run::figures::Distribution;
+use crate::run::stats::ThreadStats;
+use crate::run::view::Scene;
+use crate::run::words::micros;
+
+/// Columns of the left half: enough for its widest table.
+const LEFT: u16 = 47;
+
+/// Cells of a node's bar.
+const BAR: usize = 11;
+
+/// How things look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Theme {
+    /// Whether colour is wanted.
+    pub(crate) color: bool,
+}
+
+impl Theme {
+    fn ink(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    fn good(self) -> Style {
+        self.ink(Color::Green)
+    }
+
+    fn accent(self) -> Style {
+        self.ink(Color::Cyan)
+    }
+
+    fn caution(self) -> Style {
+        self.ink(Color::Yellow)
+    }
+
+    fn bad(self) -> Style {
+        self.ink(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// A count that should be zero.
+    fn count(self, n: u64) -> Style {
+        if n == 0 { Style::new() } else { self.caution().add_modifier(Modifier::BOLD) }
+    }
+
+    fn block(self, title: &str, more: &str) -> Block<'static> {
+        let title = Line::from(vec![
+            Span::styled(format!(" {title} "), self.strong()),
+            Span::styled(
+                if more.is_empty() { String::new() } else { format!("{more} ") },
+                self.dim(),
+            ),
+        ]);
+        Block::new()
+            .borders(Borders::TOP)
+            .border_type(BorderType::Plain)
+            .border_style(self.dim())
+            .title(title)
+    }
+}
+
+/// Draws the moment.
+pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, theme: Theme) {
+    let left = left_sections(scene, theme);
+    let body = left.iter().map(|section| section.1.len() as u16 + 1).sum::<u16>();
+    let area = frame.area();
+    let bottom = signals(scene, theme, area.width);
+    let bottom_rows = if bottom.is_empty() { 0 } else { bottom.len() as u16 + 1 };
+    // The signals come last: on a low screen they are cut, on a high one the map grows.
+    let body = body.max(area.height.saturating_sub(1 + bottom_rows));
+    let notice = u16::from(scene.notice.is_some());
+    let rows = [Constraint::Length(1), Constraint::Length(notice), Constraint::Length(body)];
+    let [title, warning, body, bottom_area] =
+        Layout::vertical(rows.into_iter().chain([Constraint::Fill(1)])).areas(area);
+    frame.render_widget(head(scene, theme, area.width), title);
+    if let Some(notice) = scene.notice {
+        frame.render_widget(Line::styled(format!(" {notice}"), theme.bad()), warning);
+    }
+    let [left_area, map_area] =
+        Layout::horizontal([Constraint::Length(LEFT), Constraint::Fill(1)]).spacing(1).areas(body);
+    draw_sections(frame, left, left_area);
+    draw_map(frame, tracks, theme, map_area);
+    let cut = bottom.len().saturating_sub(usize::from(bottom_area.height.saturating_sub(1)));
+    let more = if cut == 0 { String::new() } else { format!("{cut} more rows on a higher screen") };
+    let block = theme.block("signals", &more);
+    frame.render_widget(Paragraph::new(bottom).block(block), bottom_area);
+}
+
+fn draw_sections(frame: &mut Frame<'_>, sections: Vec<(Block<'_>, Vec<Line<'_>>)>, area: Rect) {
+    let heights = sections.iter().map(|section| Constraint::Length(section.1.len() as u16 + 1));
+    let areas = Layout::vertical(heights).split(area);
+    for ((block, lines), area) in sections.into_iter().zip(areas.iter()) {
+        frame.render_widget(Paragraph::new(lines).block(block), *area);
+    }
+}
+
+fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
+    let (state, style) = match scene.is_stopping() {
+        true => ("stopping", theme.caution()),
+        false => ("running", theme.good()),
+    };
+    let time = match scene.duration_s {
+        Some(duration_s) => format!("{:.1} s of {duration_s} s", scene.elapsed_s),
+        None => format!("{:.1} s", scene.elapsed_s),
+    };
+    let spans = vec![
+        Span::styled(format!(" {}  ", scene.graph), theme.strong()),
+        Span::styled(state, style.add_modifier(Modifier::BOLD)),
+        Span::raw(format!("  {time}  cycle {}", scene.stats.control().last_cycle)),
+    ];
+    let hint = "Ctrl-C stops in order ";
+    let used: usize = spans.iter().map(Span::width).sum();
+    let gap = usize::from(width).saturating_sub(used + hint.len());
+    let mut line = Line::from(spans);
+    if gap > 0 {
+        line.push_span(Span::raw(" ".repeat(gap)));
+        line.push_span(Span::styled(hint, theme.dim()));
+    }
+    line
+}
+
+fn left_sections(scene: &Scene<'_>, theme: Theme) -> Vec<(Block<'static>, Vec<Line<'static>>)> {
+    let control = scene.stats.control();
+    let title = format!("{} every {} us", control.domain, control.period_ns / 1000);
+    vec![
+        (theme.block(&title, ""), cycle(scene, theme)),
+        (theme.block("nodes", "execution time, us"), nodes(scene, theme)),
+        (theme.block("threads", ""), threads(scene, theme)),
+    ]
+}
+
+fn cycle(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
+    let control = scene.stats.control();
+    let heading = format!(" {:<17}{:>7}{:>7}{:>7}{:>8}", "us", "p50", "p99", "p99.9", "max");
+    let row = |name: &str, times: &Distribution| {
+        let [p50, p99, p99_9] = [0.5, 0.99, 0.999].map(|share| percentile(times, share));
+        let max = micros(times.max().map(|ns| ns as f64));
+        Line::from(vec![
+            Span::raw(format!(" {name:<17}")),
+            Span::styled(format!("{p50:>7}"), theme.accent()),
+            Span::raw(format!("{p99:>7}{p99_9:>7}{max:>8}")),
+        ])
+    };
+    let mut lines = vec![
+        Line::styled(heading, theme.dim()),
+        row("cycle latency", &control.latency),
+        row("activation jitter", &control.jitter),
+        row("release to end", &control.response),
+        counts(control, theme),
+    ];
+    if let Some(error) = scene.stats.tracking_error_m() {
+        let (last_mm, max_mm) = (error.last * 1e3, error.max * 1e3);
+        lines.push(Line::from(vec![
+            Span::raw(" tracking error   "),
+            Span::styled(format!("{last_mm:>7.4}"), theme.accent()),
+            Span::raw(format!(" mm, {max_mm:.4} mm at most")),
+        ]));
+    }
+    lines
+}
+
+fn counts(control: &ThreadStats, theme: Theme) -> Line<'static> {
+    Line::from(vec![
+        Span::raw(" overruns "),
+        Span::styled(control.overruns.to_string(), theme.count(control.overruns)),
+        Span::raw("   skipped periods "),
+        Span::styled(control.skipped.to_string(), theme.count(control.skipped)),
+    ])
+}
+
+fn percentile(times: &Distribution, share: f64) -> String {
+    micros(times.quantile(share).map(|ns| ns as f64))
+}
+
+/// A bar for each node's mean, relative to the longest.
+fn nodes(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
+    let nodes = || scene.stats.threads.iter().flat_map(|thread| &thread.nodes);
+    let longest = nodes().filter_map(|node| node.execution.mean()).fold(0.0, f64::max);
+    let heading = format!("{:<26}{:>6}{:>6}{:>8}", "", "p50", "p99", "max");
+    let row = |node: &super::super::stats::NodeStats| {
+        let times = &node.execution;
+        let share = if longest > 0.0 { times.mean().unwrap_or(0.0) / longest } else { 0.0 };
+        let name: String = node.name.chars().take(13).collect();
+        let max = micros(times.max().map(|ns| ns as f64));
+        Line::from(vec![
+            Span::raw(format!(" {name:<14}")),
+            Span::styled(bar(share), theme.accent()),
+            Span::raw(format!("{:>6}", percentile(times, 0.5))),
+            Span::raw(format!("{:>6}{max:>8}", percentile(times, 0.99))),
+        ])
+    };
+    let rows = nodes().map(row);
+    [Line::styled(heading, theme.dim())].into_iter().chain(rows).collect()
+}
+
+/// `share` of a full bar, to an eighth of a cell.
+fn bar(share: f64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let filled = format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]);
+    format!("{filled:<BAR$}")
+}
+
+fn threads(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
+    let row = |(id, asked, obtained): &(_, sinew_runtime::privileges::Asked, _)| {
+        let obtained: &sinew_runtime::privileges::Obtained = obtained;
+        let thread = scene.stats.thread(*id);
+        let name = thread.map_or(String::new(), |t| format!("{}/{}", t.domain, t.id.thread));
+        let policy = obtained.policy_name().trim_start_matches("SCHED_");
+        let (got, style) = match policy {
+            "FIFO" if obtained.priority == asked.priority => {
+                (format!("FIFO {}", asked.priority), theme.good())
+            }
+            _ => (format!("{policy}, not FIFO {}", asked.priority), theme.caution()),
+        };
+        let cpu = obtained.cpu.map_or("any CPU".into(), |cpu| format!("CPU {cpu}"));
+        let locked = if obtained.locked_kib > 0 { "locked" } else { "unlocked" };
+        Line::from(vec![
+            Span::raw(format!(" {name:<13}")),
+            Span::styled(format!("{got:<18}"), style),
+            Span::raw(format!("{cpu:<8}")),
+            Span::raw(locked),
+        ])
+    };
+    scene.privileges.iter().map(row).collect()
+}
+
+/// The ways of the tool, seen along the axis in which it moves least.
+fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
+    let (width, height) = (f64::from(area.width) * 2.0, f64::from(area.height) * 4.0 - 4.0);
+    if width < 1.0 || height < 1.0 {
+        return;
+    }
+    let Some(plane) = tracks.plane(width, height) else { return };
+    let [right, up] = plane.axes;
+    let names = ["x", "y", "z"];
+    let across_mm = (plane.right[1] - plane.right[0]) * 1e3;
+    let title = format!("{} up over {}", names[up], names[right]);
+    let block = theme.block(&title, &format!("{across_mm:.0} mm across"));
+    let last = tracks.iter().filter_map(|track| track.last).last();
+    let canvas = Canvas::default().marker(Marker::Braille).block(block);
+    let canvas = canvas.x_bounds(plane.right).y_bounds(plane.up).paint(|context| {
+        // The last track, what the machine did, lies over those of what it was told.
+        let count = tracks.iter().count();
+        for (at, track) in tracks.iter().enumerate() {
+            let points: Vec<_> = track.points.iter().map(|p| (p[right], p[up])).collect();
+            let color = match (theme.color, at + 1 == count) {
+                (false, _) => Color::Reset,
+                (true, false) => Color::DarkGray,
+                (true, true) => Color::Cyan,
+            };
+            context.draw(&Points { coords: &points, color });
+            context.layer();
+        }
+        if let Some(place) = last {
+            context.print(place[right], place[up], Span::styled("◉", theme.caution()));
+        }
+    });
+    frame.render_widget(canvas, area);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The memory of the domains' processes, read from time to time: once a process has ended, the kernel
+//! does not say any more.
+
+use std::fs;
+
+use super::report::Process;
+
+/// Seconds between two readings.
+const SPACING_S: f64 = 0.5;
+
+/// Most memory of each domain's process.
+pub(crate) struct Memory {
+    pub(crate) processes: Vec<Process>,
+    next_s: f64,
+}
+
+impl Memory {
+    pub(crate) fn new(pids: &[u32]) -> Memory {
+        let process = |&pid| Process { pid, resident_kib_max: None };
+        Memory { processes: pids.iter().map(process).collect(), next_s: 0.0 }
+    }
+
+    /// Reads, if it is time for it.
+    pub(crate) fn read(&mut self, elapsed_s: f64) {
+        if elapsed_s < self.next_s {
+            return;
+        }
+        self.next_s = elapsed_s + SPACING_S;
+        for process in &mut self.processes {
+            let status = fs::read_to_string(format!("/proc/{}/status", process.pid));
+            let peak = status.ok().and_then(|status| resident_kib_max(&status));
+            process.resident_kib_max = peak.or(process.resident_kib_max);
+        }
+    }
+}
+
+fn resident_kib_max(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ended_keeps_its_last_figure() {
+        assert_eq!(resident_kib_max("Name:\tx\nVmHWM:\t    3456 kB\nVmRSS:\t 12 kB\n"), Some(3456));
+        assert_eq!(resident_kib_max("Name:\tx\nState:\tZ (zombie)\n"), None);
+        let mut memory = Memory::new(&[std::process::id()]);
+        memory.read(0.0);
+        let seen = memory.processes[0].resident_kib_max;
+        assert!(seen.is_some_and(|kib| kib > 0));
+        memory.processes[0].pid = u32::MAX;
+        memory.read(1.0);
+        assert_eq!(memory.processes[0].resident_kib_max, seen);
+    }
+}

@@ -1,0 +1,109 @@
+//! A line a second, for logs and pipes.
+
+use std::io::{self, Write};
+
+use super::figures::Distribution;
+use super::stats::Observed;
+use super::view::Scene;
+use super::words::{counted, micros};
+
+/// Lines of what the control thread did since the line before.
+pub(crate) struct Plain<W> {
+    out: W,
+    since_last: Distribution,
+    lines: u32,
+}
+
+impl<W: Write> Plain<W> {
+    pub(crate) fn new(out: W) -> Plain<W> {
+        Plain { out, since_last: Distribution::new(), lines: 0 }
+    }
+
+    /// Takes notice of a cycle of the control thread.
+    pub(crate) fn observe(&mut self, observed: &Observed) {
+        self.since_last.add(observed.latency_ns);
+    }
+
+    /// Line 0 comes at once, line n after n seconds.
+    pub(crate) fn is_due(&self, elapsed_s: f64) -> bool {
+        elapsed_s >= f64::from(self.lines)
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// If the output is closed or full.
+    pub(crate) fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        let control = scene.stats.control();
+        if self.lines == 0 {
+            let period_us = control.period_ns / 1000;
+            let (graph, domain) = (scene.graph, &control.domain);
+            let how = match scene.duration_s {
+                Some(duration_s) => format!("for {duration_s} s"),
+                None => "until it is done or Ctrl-C".into(),
+            };
+            writeln!(self.out, "{graph}: {domain} runs every {period_us} us {how}")?;
+        } else {
+            self.second(scene)?;
+        }
+        // After a pause of ours the lines go on; they are not made up for.
+        self.lines = scene.elapsed_s as u32 + 1;
+        self.since_last = Distribution::new();
+        self.out.flush()
+    }
+
+    fn second(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        let control = scene.stats.control();
+        let last = &self.since_last;
+        let [p50, p99] = [0.5, 0.99].map(|share| micros(last.quantile(share).map(|ns| ns as f64)));
+        let max = micros(last.max().map(|ns| ns as f64));
+        write!(
+            self.out,
+            "{:>4.0} s  cycle {:>7}  latency p50 {p50:>6} p99 {p99:>6} max {max:>6} us  {}",
+            scene.elapsed_s,
+            control.last_cycle,
+            counted(control.overruns, "overrun"),
+        )?;
+        if let Some(error) = scene.stats.tracking_error_m() {
+            write!(self.out, "  tracking {:.4} mm", error.last * 1e3)?;
+        }
+        writeln!(self.out, "{}", if scene.is_stopping() { "  stopping" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture;
+
+    #[test]
+    fn a_line_tells_of_the_second_before_it() {
+        let mut plain = Plain::new(Vec::new());
+        let stats = fixture::stats(1000);
+        let mut scene = Scene {
+            graph: "arm",
+            stats: &stats,
+            privileges: &[],
+            elapsed_s: 0.0,
+            duration_s: None,
+            notice: None,
+        };
+        assert!(plain.is_due(0.0));
+        plain.show(&scene).expect("a vector takes all");
+        assert!(!plain.is_due(0.9));
+        (0..1000).for_each(|cycle| plain.observe(&fixture::observed(cycle)));
+        scene.elapsed_s = 1.004;
+        plain.show(&scene).expect("a vector takes all");
+        scene.elapsed_s = 2.0;
+        plain.show(&scene).expect("a vector takes all");
+        let text = String::from_utf8(plain.out).expect("UTF-8");
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "arm: control runs every 1000 us until it is done or Ctrl-C");
+        assert_eq!(
+            lines[1],
+            "   1 s  cycle     999  latency p50   9.00 p99   9.00 max   9.00 us  0 overruns  \
+             tracking 1.0000 mm"
+        );
+        assert!(lines[2].contains("p50      - p99      - max      - us"), "{}", lines[2]);
+    }
+}

@@ -1,0 +1,201 @@
+//! The report of a run: everything that is known at its end, as one JSON object or as text.
+
+mod text;
+
+use serde_json::{Map, Value, json};
+use sinew_runtime::board::FaultAt;
+use sinew_runtime::privileges::{Asked, Obtained};
+use sinew_runtime::run::{Outcome, ThreadId};
+use sinew_spec::plan::{Plan, Release};
+
+use super::stats::{SignalStats, Stats, ThreadStats};
+use crate::machine::Machine;
+
+/// How a run ended, seen from the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The graph came to its end.
+    Ended(Outcome),
+    /// The user did not wait for the stop: nothing was brought to rest by us.
+    Killed,
+}
+
+impl Ending {
+    pub(crate) fn is_good(self) -> bool {
+        matches!(self, Ending::Ended(Outcome::Finished | Outcome::Stopped))
+    }
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ending::Ended(outcome) => outcome.fmt(f),
+            Ending::Killed => f.write_str("killed"),
+        }
+    }
+}
+
+/// A domain's process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// `VmHWM`; `None` if the process ended before it was read.
+    pub(crate) resident_kib_max: Option<u64>,
+}
+
+/// Everything that is known at the end of a run.
+pub(crate) struct Report<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) stats: &'a Stats,
+    pub(crate) ending: Ending,
+    /// Domain and fault.
+    pub(crate) faults: Vec<(usize, FaultAt)>,
+    pub(crate) privileges: Vec<(ThreadId, Asked, Obtained)>,
+    /// One for each domain.
+    pub(crate) processes: Vec<Process>,
+    /// Records that came too fast for us: cycles that no figure knows of.
+    pub(crate) records_lost: u64,
+    /// From the first line of the command until the first node ran.
+    pub(crate) start_to_first_cycle_ms: Option<f64>,
+    /// From the first release to the end of the last process.
+    pub(crate) duration_s: f64,
+    pub(crate) csv: Option<Value>,
+    pub(crate) machine: &'a Machine,
+}
+
+impl Report<'_> {
+    /// The report as one object.
+    pub(crate) fn to_json(&self) -> Value {
+        let control = self.stats.control();
+        let mut object = Map::new();
+        let mut put = |key: &str, value: Value| object.insert(key.into(), value);
+        put("graph", json!(self.plan.name));
+        put("outcome", json!(self.ending.to_string()));
+        put("of", json!({ "domain": control.domain, "thread": control.id.thread }));
+        for (key, value) in figures(control) {
+            put(key, value);
+        }
+        let tracking = self.stats.tracking_error_m().map(|error| error.max);
+        put("tracking_error_m_max", json!(tracking));
+        put("duration_s", json!(self.duration_s));
+        put("start_to_first_cycle_ms", json!(self.start_to_first_cycle_ms));
+        put("faults", self.faults.iter().map(|fault| self.fault_json(fault)).collect());
+        put("notes", json!(self.plan.notes));
+        put("threads", self.stats.threads.iter().map(thread_json).collect());
+        put("privileges", self.privileges.iter().map(|row| self.privileges_json(row)).collect());
+        put("domains", self.domains_json());
+        put("signals", self.stats.signals().map(signal_json).collect());
+        put("records_lost", json!(self.records_lost));
+        put("csv", json!(self.csv));
+        put("machine", self.machine.to_json());
+        Value::Object(object)
+    }
+
+    fn fault_json(&self, (domain, at): &(usize, FaultAt)) -> Value {
+        json!({
+            "domain": self.plan.domains[*domain].name,
+            "node": self.node_name(at),
+            "cycle": at.cycle,
+            "cause": at.fault.cause.word(),
+            "text": at.fault.text(),
+        })
+    }
+
+    /// The board is written by a process that has faulted: its index may be any number.
+    fn node_name(&self, at: &FaultAt) -> Option<&str> {
+        self.plan.nodes.get(at.node?).map(|node| node.name.as_str())
+    }
+
+    fn privileges_json(&self, (id, asked, obtained): &(ThreadId, Asked, Obtained)) -> Value {
+        json!({
+            "domain": self.plan.domains[id.domain].name,
+            "thread": id.thread,
+            "asked": { "policy": "SCHED_FIFO", "priority": asked.priority, "cpu": asked.cpu },
+            "obtained": {
+                "policy": obtained.policy_name(),
+                "priority": obtained.priority,
+                "cpu": obtained.cpu,
+                "locked_kib": obtained.locked_kib,
+            },
+            "missing": obtained.missing(asked),
+        })
+    }
+
+    fn domains_json(&self) -> Value {
+        let rows = self.plan.domains.iter().zip(&self.processes).map(|(domain, process)| {
+            json!({
+                "name": domain.name,
+                "pid": process.pid,
+                "resident_kib_max": process.resident_kib_max,
+            })
+        });
+        rows.collect()
+    }
+}
+
+/// The figures of a thread, by their keys.
+fn figures(thread: &ThreadStats) -> [(&'static str, Value); 10] {
+    let nodes = thread
+        .nodes
+        .iter()
+        .map(|node| json!({ "name": node.name, "execution_ns": node.execution.to_json() }));
+    let by = thread.overruns_by;
+    [
+        ("cycles", json!(thread.cycles)),
+        ("stopping_cycles", json!(thread.stopping_cycles)),
+        ("overruns", json!(thread.overruns)),
+        (
+            "overruns_by",
+            json!({ "late_start": by.late_start, "feedback": by.feedback, "nodes": by.nodes }),
+        ),
+        ("skipped", json!(thread.skipped)),
+        ("cycle_latency_ns", thread.latency.to_json()),
+        ("activation_jitter_ns", thread.jitter.to_json()),
+        ("response_ns", thread.response.to_json()),
+        ("slack_ns", thread.latency.slack_json(thread.period_ns)),
+        ("nodes", nodes.collect()),
+    ]
+}
+
+fn thread_json(thread: &ThreadStats) -> Value {
+    let release = match thread.release {
+        Release::Timer => "timer",
+        Release::Input(_) => "input",
+    };
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| object.insert(key.into(), value);
+    put("domain", json!(thread.domain));
+    put("thread", json!(thread.id.thread));
+    put("period_ns", json!(thread.period_ns));
+    put("deadline_ns", json!(thread.deadline_ns));
+    put("release", json!(release));
+    for (key, value) in figures(thread) {
+        put(key, value);
+    }
+    put("cycles_without_input", json!(thread.without_input));
+    put("cycles_without_feedback", json!(thread.feedback_missing));
+    put("messages_lost", json!(thread.messages_lost));
+    put("messages_dropped", json!(thread.messages_dropped));
+    Value::Object(object)
+}
+
+fn signal_json(signal: &SignalStats) -> Value {
+    let column = |of: fn(&super::stats::Extent) -> f64| -> Value {
+        signal.values.iter().map(|extent| json!(of(extent))).collect()
+    };
+    let mut object = json!({
+        "node": signal.node,
+        "name": signal.signal.name,
+        "unit": signal.signal.unit,
+        "last": column(|extent| extent.last),
+        "min": column(|extent| extent.min),
+        "max": column(|extent| extent.max),
+    });
+    if !signal.signal.labels.is_empty() {
+        object["last_words"] = (0..signal.values.len()).map(|at| json!(signal.label(at))).collect();
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests;

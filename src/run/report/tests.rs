@@ -1,0 +1,117 @@
+//! The report of a run that never was.
+
+use sinew_runtime::{Cause, Fault};
+
+use super::*;
+use crate::run::fixture;
+
+fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<'a> {
+    Report {
+        plan,
+        stats,
+        ending: Ending::Ended(Outcome::Finished),
+        faults: vec![],
+        privileges: vec![(
+            fixture::CONTROL,
+            Asked { priority: 80, cpu: Some(1) },
+            Obtained { policy: 0, priority: 0, cpu: Some(1), locked_kib: 5120 },
+        )],
+        processes: vec![Process { pid: 7, resident_kib_max: Some(4096) }, Process::default()],
+        records_lost: 0,
+        start_to_first_cycle_ms: Some(21.5),
+        duration_s: 2.0,
+        csv: None,
+        machine,
+    }
+}
+
+#[test]
+fn the_object_holds_every_promised_key() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(2000), Machine::default());
+    let json = report(&plan, &stats, &machine).to_json();
+    let keys = [
+        "graph",
+        "outcome",
+        "cycles",
+        "overruns",
+        "skipped",
+        "cycle_latency_ns",
+        "activation_jitter_ns",
+        "slack_ns",
+        "nodes",
+        "tracking_error_m_max",
+        "machine",
+        "of",
+        "faults",
+        "notes",
+        "privileges",
+        "threads",
+        "signals",
+        "overruns_by",
+        "records_lost",
+        "start_to_first_cycle_ms",
+        "domains",
+        "duration_s",
+        "csv",
+    ];
+    for key in keys {
+        assert!(json.get(key).is_some(), "{key}: {json:#}");
+    }
+    for key in ["cycle_latency_ns", "activation_jitter_ns", "slack_ns"] {
+        for figure in ["n", "mean", "p50", "p95", "p99", "p99_9", "max", "stddev"] {
+            assert!(json[key].get(figure).is_some(), "{key}.{figure}: {json:#}");
+        }
+    }
+    assert_eq!(json["cycles"], 2000);
+    assert_eq!(json["cycle_latency_ns"]["max"], 9000);
+    assert_eq!(json["activation_jitter_ns"]["max"], 2000);
+    assert_eq!(json["slack_ns"]["min"], 991_000);
+    assert_eq!(json["nodes"][0]["execution_ns"]["max"], 8000);
+    assert_eq!(json["tracking_error_m_max"], 0.001);
+    assert_eq!(json["signals"][2]["last_words"][5], "fault");
+    assert!(json["cycle_latency_ns"]["p99_9"].is_null(), "only two samples lie beyond it");
+    assert!(json["cycle_latency_ns"]["p99"].is_number());
+    assert_eq!(json["threads"][1]["activation_jitter_ns"]["n"], 0, "its release is its start");
+}
+
+#[test]
+fn a_fault_names_domain_node_and_cycle() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
+    let mut report = report(&plan, &stats, &machine);
+    report.ending = Ending::Ended(Outcome::Faulted);
+    let fault = Fault::new(Cause::NotFinite, format_args!("a number is not finite"));
+    report.faults = vec![
+        (0, FaultAt { fault: fault.clone(), node: Some(0), cycle: Some(9) }),
+        (1, FaultAt { fault, node: Some(99), cycle: None }),
+    ];
+    let json = report.to_json();
+    assert_eq!(json["faults"][0]["node"], "planner");
+    assert_eq!(json["faults"][0]["cause"], "not_finite");
+    assert!(json["faults"][1]["node"].is_null(), "no plan has a hundred nodes here");
+    let text = report.faults_text();
+    assert!(text.contains("error: control: cycle 9: in node 'planner': a number is"), "{text}");
+    assert!(text.contains("error: plant: a number is not finite"), "{text}");
+}
+
+#[test]
+fn the_text_fits_a_narrow_terminal_and_says_what_is_missing() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(2000), Machine::default());
+    let text = report(&plan, &stats, &machine).to_text();
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+    for part in [
+        "arm: finished",
+        "cycle latency",
+        "activation jitter",
+        "planner",
+        "missing: SCHED_FIFO 80",
+        "tracking error",
+        "shares CPU 1",
+        "1-5 enabled, 6 fault",
+        "2000",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains(" - "), "a percentile without samples is a dash: {text}");
+}

@@ -1,0 +1,199 @@
+//! The report for people: 80 columns, a unit and a count with every figure.
+
+use std::fmt::Write;
+
+use super::super::figures::Distribution;
+use super::super::stats::ThreadStats;
+use super::super::words::{counted, micros, states};
+use super::Report;
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+
+impl Report<'_> {
+    /// The faults, a line each, for standard error.
+    pub(crate) fn faults_text(&self) -> String {
+        let mut text = String::new();
+        for (domain, at) in &self.faults {
+            text += &format!("error: {}: ", self.plan.domains[*domain].name);
+            text += &at.cycle.map(|cycle| format!("cycle {cycle}: ")).unwrap_or_default();
+            let node = self.node_name(at).map(|node| format!("in node '{node}': "));
+            text += &node.unwrap_or_default();
+            text += at.fault.text();
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The whole report but its faults.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = self.head();
+        for thread in &self.stats.threads {
+            text += &thread_text(thread);
+        }
+        text += &self.signals_text();
+        text += &self.privileges_text();
+        if !self.plan.notes.is_empty() {
+            text += "\nnotes of the plan\n";
+            for note in &self.plan.notes {
+                wrap(&mut text, "  - ", note);
+            }
+        }
+        text.push('\n');
+        if self.records_lost > 0 {
+            let lost = format!(
+                "{} records came too fast to be read; the figures are without these cycles",
+                self.records_lost
+            );
+            wrap(&mut text, "", &lost);
+        }
+        wrap(&mut text, "machine: ", &self.machine.to_line());
+        text
+    }
+
+    fn head(&self) -> String {
+        let control = self.stats.control();
+        let mut text = format!(
+            "{}: {} after {:.1} s, {}, {}, {} skipped\n",
+            self.plan.name,
+            self.ending,
+            self.duration_s,
+            counted(control.cycles, "cycle"),
+            counted(control.overruns, "overrun"),
+            control.skipped,
+        );
+        if let Some(error) = self.stats.tracking_error_m() {
+            let max_mm = error.max * 1e3;
+            let _ = writeln!(text, "tracking error: {max_mm:.4} mm at most");
+        }
+        if let Some(ms) = self.start_to_first_cycle_ms {
+            let _ = write!(text, "first cycle {ms:.1} ms after the start");
+        }
+        let memory =
+            self.plan.domains.iter().zip(&self.processes).filter_map(|(domain, process)| {
+                let mib = process.resident_kib_max? as f64 / 1024.0;
+                Some(format!("; {} {mib:.1} MiB resident at most", domain.name))
+            });
+        text.extend(memory);
+        text.push('\n');
+        let mut wrapped = String::new();
+        text.lines().for_each(|line| wrap(&mut wrapped, "", line));
+        wrapped
+    }
+
+    /// The states in which the graph ended.
+    fn signals_text(&self) -> String {
+        let mut text = String::new();
+        for signal in self.stats.signals().filter(|signal| !signal.signal.labels.is_empty()) {
+            let name = format!("  {:<21} ", format!("{}.{}", signal.node, signal.signal.name));
+            wrap(&mut text, &name, &states(signal));
+        }
+        if text.is_empty() { text } else { format!("\nstates at the end\n{text}") }
+    }
+
+    fn privileges_text(&self) -> String {
+        let mut text = "\nprivileges\n".to_string();
+        for (id, asked, obtained) in &self.privileges {
+            let name = format!("{}, thread {}", self.plan.domains[id.domain].name, id.thread);
+            let cpu = match obtained.cpu {
+                Some(cpu) => format!("CPU {cpu}"),
+                None => "any CPU".into(),
+            };
+            let (policy, priority) = (obtained.policy_name(), obtained.priority);
+            let locked_mib = f64::from(obtained.locked_kib) / 1024.0;
+            let got = format!("{policy} {priority}, {cpu}, {locked_mib:.1} MiB locked");
+            wrap(&mut text, &format!("  {name:<21} "), &got);
+            for missing in obtained.missing(asked) {
+                wrap(&mut text, "      missing: ", &missing);
+            }
+        }
+        text
+    }
+}
+
+fn thread_text(thread: &ThreadStats) -> String {
+    let title = format!(
+        "{}, thread {}, every {} us; times in us",
+        thread.domain,
+        thread.id.thread,
+        thread.period_ns / 1000
+    );
+    let mut text = format!(
+        "\n{title}\n  {:<18}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
+        "", "n", "mean", "p50", "p99", "p99.9", "max"
+    );
+    row(&mut text, "cycle latency", &thread.latency);
+    if thread.is_timer_released() {
+        row(&mut text, "activation jitter", &thread.jitter);
+        row(&mut text, "release to end", &thread.response);
+    }
+    for node in &thread.nodes {
+        row(&mut text, &node.name, &node.execution);
+    }
+    if let Some(max) = thread.latency.max() {
+        let least_us = (thread.period_ns as f64 - max as f64) / 1e3;
+        let _ = writeln!(text, "  slack: {least_us:.1} us at least");
+    }
+    text += &losses(thread);
+    text
+}
+
+fn row(text: &mut String, name: &str, times: &Distribution) {
+    let short: String = name.chars().take(17).collect();
+    let mean = micros(times.mean());
+    let _ = write!(text, "  {short:<18}{:>9}{mean:>9}", times.n());
+    for share in [0.5, 0.99, 0.999] {
+        let _ = write!(text, "{:>9}", micros(times.quantile(share).map(|ns| ns as f64)));
+    }
+    let _ = writeln!(text, "{:>9}", micros(times.max().map(|ns| ns as f64)));
+}
+
+/// What did not go as planned, if anything.
+fn losses(thread: &ThreadStats) -> String {
+    let mut parts = Vec::new();
+    let by = thread.overruns_by;
+    let overruns = [
+        (by.late_start, "late start (kernel or host)"),
+        (by.feedback, "waiting for feedback"),
+        (by.nodes, "executing nodes"),
+    ];
+    let why = overruns.iter().filter(|row| row.0 > 0).map(|(n, why)| format!("{n} {why}"));
+    if thread.overruns > 0 {
+        let why: Vec<_> = why.collect();
+        parts.push(format!("{}: {}", counted(thread.overruns, "overrun"), why.join(", ")));
+    }
+    let counts = [
+        (thread.skipped, "periods skipped"),
+        (thread.without_input, "cycles without input"),
+        (thread.feedback_missing, "cycles without feedback"),
+        (thread.messages_lost, "messages lost"),
+        (thread.messages_dropped, "messages dropped"),
+    ];
+    let counts = counts.iter().filter(|row| row.0 > 0);
+    parts.extend(counts.map(|(n, what)| format!("{n} {what}")));
+    let mut text = String::new();
+    if !parts.is_empty() {
+        wrap(&mut text, "  ", &parts.join("; "));
+    }
+    text
+}
+
+/// Adds `words` after `head`, in lines of [`WIDTH`]; further lines are indented as far as the head.
+fn wrap(text: &mut String, head: &str, words: &str) {
+    let indent = head.chars().count();
+    let mut column = indent;
+    text.push_str(head);
+    for (at, word) in words.split(' ').enumerate() {
+        let len = word.chars().count();
+        if at > 0 && column + 1 + len > WIDTH {
+            let _ = write!(text, "\n{:indent$}", "");
+            column = indent;
+        } else if at > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += len;
+    }
+    text.push('\n');
+}

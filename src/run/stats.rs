@@ -1,0 +1,280 @@
+//! What a run adds up from the records of its cycles.
+
+use sinew_runtime::catalogue::Signal;
+use sinew_runtime::clock::Clock;
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::Record;
+use sinew_spec::plan::{Plan, Release};
+
+use super::figures::Distribution;
+
+/// The signal whose greatest value the report names.
+const TRACKING_ERROR: &str = "tracking_error_m";
+
+/// A record in nanoseconds. Made once, filled again for every cycle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Observed {
+    pub(crate) cycle: u64,
+    pub(crate) release_ns: u64,
+    pub(crate) start_ns: u64,
+    pub(crate) latency_ns: u64,
+    pub(crate) skipped: u64,
+    pub(crate) is_overrun: bool,
+    pub(crate) is_stopping: bool,
+    pub(crate) is_without_input: bool,
+    pub(crate) is_feedback_missing: bool,
+    pub(crate) messages_lost: u64,
+    pub(crate) messages_dropped: u64,
+    /// One for each node of the thread.
+    pub(crate) execution_ns: Vec<u64>,
+    /// The signals of all nodes, in the order of the nodes.
+    pub(crate) signals: Vec<f64>,
+}
+
+impl Observed {
+    /// Takes over the record of a thread with `nodes` nodes.
+    pub(crate) fn read(&mut self, record: &Record, nodes: usize, clock: Clock) {
+        self.cycle = record.number();
+        self.release_ns = record.release_ns();
+        self.start_ns = record.start_ns();
+        self.latency_ns = clock.ns(record.latency_ticks());
+        self.skipped = record.skipped();
+        self.is_overrun = record.is_overrun();
+        self.is_stopping = record.is_stopping();
+        self.is_without_input = record.is_without_input();
+        self.is_feedback_missing = record.is_feedback_missing();
+        self.messages_lost = record.lost_total();
+        self.messages_dropped = record.dropped_total();
+        self.execution_ns.clear();
+        self.execution_ns.extend((0..nodes).map(|node| clock.ns(record.execution_ticks(node))));
+        self.signals.clear();
+        self.signals.extend(record.signals());
+    }
+
+    /// From the planned start to the actual one.
+    pub(crate) fn jitter_ns(&self) -> u64 {
+        self.start_ns.saturating_sub(self.release_ns)
+    }
+}
+
+/// Overruns by where the largest share of the cycle's time went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OverrunsBy {
+    /// From the release to the start: the kernel or the host woke the thread late.
+    pub(crate) late_start: u64,
+    /// Links, above all waiting for feedback.
+    pub(crate) feedback: u64,
+    /// Executing nodes.
+    pub(crate) nodes: u64,
+}
+
+impl OverrunsBy {
+    fn add(&mut self, observed: &Observed) {
+        let nodes_ns: u64 = observed.execution_ns.iter().sum();
+        let feedback_ns = observed.latency_ns.saturating_sub(nodes_ns);
+        let late_ns = observed.jitter_ns();
+        if late_ns >= feedback_ns.max(nodes_ns) {
+            self.late_start += 1;
+        } else if feedback_ns >= nodes_ns {
+            self.feedback += 1;
+        } else {
+            self.nodes += 1;
+        }
+    }
+}
+
+/// A node's execution times.
+#[derive(Debug)]
+pub(crate) struct NodeStats {
+    pub(crate) name: String,
+    pub(crate) execution: Distribution,
+}
+
+/// Last value of one number of a signal, and its extremes before the graph began to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    pub(crate) last: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// A signal of a node.
+#[derive(Debug)]
+pub(crate) struct SignalStats {
+    pub(crate) node: String,
+    pub(crate) signal: &'static Signal,
+    /// Empty until the first cycle.
+    pub(crate) values: Vec<Extent>,
+}
+
+impl SignalStats {
+    /// The word for the last value of number `at`, if the signal is a state.
+    pub(crate) fn label(&self, at: usize) -> Option<&'static str> {
+        let value = self.values.get(at)?.last;
+        let index = (value >= 0.0 && value.fract() == 0.0).then_some(value as usize)?;
+        self.signal.labels.get(index).copied()
+    }
+}
+
+/// A thread of the graph.
+#[derive(Debug)]
+pub(crate) struct ThreadStats {
+    pub(crate) id: ThreadId,
+    pub(crate) domain: String,
+    pub(crate) period_ns: u64,
+    pub(crate) deadline_ns: u64,
+    pub(crate) release: Release,
+    /// Before the graph began to stop; all figures but `stopping_cycles` are of these.
+    pub(crate) cycles: u64,
+    pub(crate) stopping_cycles: u64,
+    pub(crate) overruns: u64,
+    pub(crate) overruns_by: OverrunsBy,
+    pub(crate) skipped: u64,
+    pub(crate) without_input: u64,
+    pub(crate) feedback_missing: u64,
+    pub(crate) messages_lost: u64,
+    pub(crate) messages_dropped: u64,
+    pub(crate) first_start_ns: Option<u64>,
+    pub(crate) last_cycle: u64,
+    pub(crate) latency: Distribution,
+    /// Of timer-released threads; of others it is not defined.
+    pub(crate) jitter: Distribution,
+    /// From the planned start until the cycle's end: jitter and latency of the same cycle.
+    pub(crate) response: Distribution,
+    pub(crate) nodes: Vec<NodeStats>,
+    pub(crate) signals: Vec<SignalStats>,
+}
+
+impl ThreadStats {
+    fn new(plan: &Plan, id: ThreadId) -> ThreadStats {
+        let domain = &plan.domains[id.domain];
+        let thread = &domain.threads[id.thread];
+        let nodes = || thread.nodes.iter().map(|&node| &plan.nodes[node]);
+        let execution = Distribution::new;
+        let signals = nodes().flat_map(|node| {
+            let signals = node.kind.signals.iter();
+            signals.map(|signal| SignalStats { node: node.name.clone(), signal, values: vec![] })
+        });
+        ThreadStats {
+            id,
+            domain: domain.name.clone(),
+            period_ns: domain.period_ns,
+            deadline_ns: domain.deadline_ns,
+            release: thread.release,
+            cycles: 0,
+            stopping_cycles: 0,
+            overruns: 0,
+            overruns_by: OverrunsBy::default(),
+            skipped: 0,
+            without_input: 0,
+            feedback_missing: 0,
+            messages_lost: 0,
+            messages_dropped: 0,
+            first_start_ns: None,
+            last_cycle: 0,
+            latency: Distribution::new(),
+            jitter: Distribution::new(),
+            response: Distribution::new(),
+            signals: signals.collect(),
+            nodes: nodes()
+                .map(|node| NodeStats { name: node.name.clone(), execution: execution() })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn is_timer_released(&self) -> bool {
+        self.release == Release::Timer
+    }
+
+    fn add(&mut self, observed: &Observed) {
+        self.first_start_ns.get_or_insert(observed.start_ns);
+        self.last_cycle = observed.cycle;
+        self.messages_lost = observed.messages_lost;
+        self.messages_dropped = observed.messages_dropped;
+        self.add_signals(observed);
+        if observed.is_stopping {
+            self.stopping_cycles += 1;
+            return;
+        }
+        self.cycles += 1;
+        self.skipped += observed.skipped;
+        self.without_input += u64::from(observed.is_without_input);
+        self.feedback_missing += u64::from(observed.is_feedback_missing);
+        if observed.is_overrun {
+            self.overruns += 1;
+            self.overruns_by.add(observed);
+        }
+        self.latency.add(observed.latency_ns);
+        self.response.add(observed.jitter_ns() + observed.latency_ns);
+        if self.is_timer_released() {
+            self.jitter.add(observed.jitter_ns());
+        }
+        for (node, &ns) in self.nodes.iter_mut().zip(&observed.execution_ns) {
+            node.execution.add(ns);
+        }
+    }
+
+    fn add_signals(&mut self, observed: &Observed) {
+        let mut values = observed.signals.iter();
+        for signal in &mut self.signals {
+            let values = values.by_ref().take(signal.signal.count);
+            if signal.values.is_empty() {
+                signal.values = values.map(|&v| Extent { last: v, min: v, max: v }).collect();
+                continue;
+            }
+            for (extent, &value) in signal.values.iter_mut().zip(values) {
+                extent.last = value;
+                if !observed.is_stopping {
+                    extent.min = extent.min.min(value);
+                    extent.max = extent.max.max(value);
+                }
+            }
+        }
+    }
+}
+
+/// All threads of the graph.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    /// In the order in which they stop.
+    pub(crate) threads: Vec<ThreadStats>,
+    /// Index of the first timer-released thread: the one that the report's head speaks of.
+    control: usize,
+}
+
+impl Stats {
+    pub(crate) fn new(plan: &Plan) -> Stats {
+        let domains = plan.domains.iter().enumerate();
+        let ids = domains.flat_map(|(domain, planned)| {
+            (0..planned.threads.len()).map(move |thread| ThreadId { domain, thread })
+        });
+        let threads: Vec<_> = ids.map(|id| ThreadStats::new(plan, id)).collect();
+        let control = threads.iter().position(ThreadStats::is_timer_released).unwrap_or(0);
+        Stats { threads, control }
+    }
+
+    /// The control thread; a graph has a thread.
+    pub(crate) fn control(&self) -> &ThreadStats {
+        &self.threads[self.control]
+    }
+
+    pub(crate) fn thread(&self, id: ThreadId) -> Option<&ThreadStats> {
+        self.threads.iter().find(|thread| thread.id == id)
+    }
+
+    pub(crate) fn add(&mut self, id: ThreadId, observed: &Observed) {
+        if let Some(thread) = self.threads.iter_mut().find(|thread| thread.id == id) {
+            thread.add(observed);
+        }
+    }
+
+    pub(crate) fn signals(&self) -> impl Iterator<Item = &SignalStats> {
+        self.threads.iter().flat_map(|thread| &thread.signals)
+    }
+
+    /// Tracking error as it was last, and its maximum; `None` if no node has one.
+    pub(crate) fn tracking_error_m(&self) -> Option<Extent> {
+        let signal = self.signals().find(|signal| signal.signal.name == TRACKING_ERROR)?;
+        signal.values.first().copied()
+    }
+}

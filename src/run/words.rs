@@ -1,0 +1,70 @@
+//! Figures and states in words, as report, live view and plain lines all write them.
+
+use super::stats::SignalStats;
+
+/// Nanoseconds in microseconds with so many digits as are of use; `-` for none.
+pub(crate) fn micros(ns: Option<f64>) -> String {
+    match ns.map(|ns| ns / 1e3) {
+        None => "-".into(),
+        Some(us) if us < 10.0 => format!("{us:.2}"),
+        Some(us) if us < 10_000.0 => format!("{us:.1}"),
+        Some(us) => format!("{us:.0}"),
+    }
+}
+
+/// `1 cycle`, `2 cycles`.
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// The numbers of a state as words, equal ones together: `1-5 enabled, 6 fault`.
+pub(crate) fn states(signal: &SignalStats) -> String {
+    let mut words: Vec<(&str, Vec<usize>)> = Vec::new();
+    for at in 0..signal.values.len() {
+        let word = signal.label(at).unwrap_or("unknown");
+        match words.iter_mut().find(|row| row.0 == word) {
+            Some(row) => row.1.push(at + 1),
+            None => words.push((word, vec![at + 1])),
+        }
+    }
+    match words.as_slice() {
+        [] => "-".into(),
+        [(word, numbers)] if numbers.len() == 1 => (*word).into(),
+        [(word, _)] => format!("all {word}"),
+        _ => {
+            let each = words.iter().map(|(word, numbers)| format!("{} {word}", ranges(numbers)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Ascending numbers, rows of them shortened: `1-3+5`.
+fn ranges(numbers: &[usize]) -> String {
+    let rows = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
+        [one] => one.to_string(),
+        _ => format!("{}-{}", row[0], row[row.len() - 1]),
+    });
+    rows.collect::<Vec<_>>().join("+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture;
+
+    #[test]
+    fn equal_states_stand_together() {
+        assert_eq!(ranges(&[1, 2, 3, 5, 8, 9]), "1-3+5+8-9");
+        let stats = fixture::stats(1);
+        let words: Vec<_> = stats.signals().map(states).collect();
+        assert_eq!(words[2], "1-5 enabled, 6 fault");
+        assert_eq!(words[3], "1-5 open, 6 closed");
+    }
+
+    #[test]
+    fn a_time_has_the_digits_that_are_of_use() {
+        let shown = [1_234.0, 99_940.0, 123_456_789.0].map(|ns| micros(Some(ns)));
+        assert_eq!(shown, ["1.23", "99.9", "123457"]);
+        assert_eq!(micros(None), "-");
+    }
+}
