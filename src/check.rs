@@ -1,8 +1,8 @@
-//! `sinew check`: is the graph good? The spec is compiled, then every node is made once, so that the
-//! files it reads are checked too; nothing is run.
+//! `sinew check`: is the graph good? The spec is compiled, then every node is made once, so that
+//! the files it reads are checked too; nothing is run.
 
 use std::io::{Write, stderr, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &[NodeEntry]) -> ExitCode {
     if arguments.json {
         print(&format!("{:#}\n", answer(&loaded, &refusals)));
     } else if refusals.is_empty() {
-        print(&format!("{}is good\n", picture::summary(&loaded.plan)));
+        print(&format!("{}no errors\n", picture::summary(&loaded.plan)));
     }
     if refusals.is_empty() {
         return ExitCode::SUCCESS;

@@ -6,7 +6,9 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use sinew_spec::catalogue::{Direction, Kind, MessageType, Port, type_hash};
+use sinew_spec::catalogue::{
+    Direction, Kind, MessageType, Parameter, ParameterType, Port, type_hash,
+};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -17,11 +19,20 @@ const fn port(name: &'static str, direction: Direction) -> Port {
     Port { name, doc: "A word.", direction, message: &WORD, optional: true, safe: &[] }
 }
 
+const fn parameter(name: &'static str, ty: ParameterType, default: &'static str) -> Parameter {
+    Parameter { name, doc: "A parameter.", unit: "", ty, default: Some(default) }
+}
+
 static FILTER: Kind = Kind {
     name: "filter",
     doc: "Word to word.",
     ports: &[port("in", Direction::In), port("out", Direction::Out)],
-    parameters: &[],
+    parameters: &[
+        parameter("cutoff_hz", ParameterType::Number { min: 0.1, max: 1e4 }, "100"),
+        parameter("order", ParameterType::Integer { min: 1, max: 8 }, "2"),
+        parameter("offset", ParameterType::Numbers { count: 3, min: -1.0, max: 1.0 }, "[0, 0, 0]"),
+        parameter("label", ParameterType::Text, ""),
+    ],
     signals: &[],
 };
 
@@ -45,6 +56,7 @@ fn graph(count: usize) -> Result<String, std::fmt::Error> {
     text += "nodes:\n";
     for node in 0..share * DOMAINS {
         writeln!(text, "  - kind: filter\n    name: n{node}\n    domain: d{}", node / share)?;
+        writeln!(text, "    cutoff_hz: {}", 10 + node % 90)?;
         if node + 1 < share * DOMAINS {
             writeln!(text, "    ports:\n      out: [{{name: n{}, port: in}}]", node + 1)?;
         }

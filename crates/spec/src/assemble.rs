@@ -1,5 +1,7 @@
 //! The last step: a graph without errors becomes a plan. Here every link option is decided.
 
+use std::collections::HashMap;
+
 use crate::diagnostic::{Lines, Report};
 use crate::draft::{Draft, Link as DraftLink};
 use crate::join::Joined;
@@ -196,14 +198,27 @@ fn park_if_crowded(
         spins[home.domain][home.thread] |= waits;
     }
     let spinning = spins.iter().flatten().filter(|spins| **spins).count();
-    if spinning <= machine.cpus.len() {
+    let crowd = if spinning > machine.cpus.len() {
+        format!("{spinning} threads would spin on {} CPUs", machine.cpus.len())
+    } else if let Some(cpu) = shared_cpu(threads, &spins) {
+        format!("a thread would spin on CPU {cpu}, which 'cpu:' gives to another one too")
+    } else {
         return;
-    }
+    };
     for link in links.iter_mut().filter(|link| polls(link)) {
         link.wait = Wait::SpinThenPark;
     }
-    notes.push(format!(
-        "{spinning} threads would spin on {} CPUs: their links wait with spin_then_park instead",
-        machine.cpus.len()
-    ));
+    notes.push(format!("{crowd}: links wait with spin_then_park instead"));
+}
+
+/// A CPU on which a thread would spin away the time of another one.
+fn shared_cpu(threads: &[Vec<Thread>], spins: &[Vec<bool>]) -> Option<u32> {
+    let mut on_cpu: HashMap<u32, (usize, bool)> = HashMap::new();
+    for (thread, spins) in threads.iter().flatten().zip(spins.iter().flatten()) {
+        let Some(cpu) = thread.cpu else { continue };
+        let entry = on_cpu.entry(cpu).or_default();
+        *entry = (entry.0 + 1, entry.1 || *spins);
+    }
+    let shared = on_cpu.into_iter().filter(|(_, (count, spins))| *count > 1 && *spins);
+    shared.map(|(cpu, _)| cpu).min()
 }

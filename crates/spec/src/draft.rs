@@ -159,8 +159,8 @@ pub(crate) fn read<'a>(
     {
         report.error(fields.at("nodes"), "the graph has no nodes", "add '- kind: ...' to it");
     }
-    let kinds: HashMap<&str, &'static Kind> =
-        catalogue.iter().map(|kind| (kind.name, *kind)).collect();
+    let kinds: HashMap<&str, Known> =
+        catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect();
     let nodes = items.iter().filter_map(|item| node(item, catalogue, &kinds, report)).collect();
     Some(Draft { name, domains, refused, nodes })
 }
@@ -265,11 +265,12 @@ fn thread<'a>(item: &'a Item, report: &mut Report) -> Thread<'a> {
 fn node<'a>(
     item: &'a Item,
     catalogue: &[&'static Kind],
-    kinds: &HashMap<&str, &'static Kind>,
+    kinds: &HashMap<&str, Known>,
     report: &mut Report,
 ) -> Option<Node<'a>> {
     let named = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
-    let kind = named.and_then(|named| kinds.get(named.text).copied());
+    let known = named.and_then(|named| kinds.get(named.text));
+    let kind = known.map(|known| known.kind);
     let at = named.map_or(item.span, |named| named.span);
     let fields = match kind {
         Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
@@ -281,7 +282,9 @@ fn node<'a>(
                     let help = suggest(text, catalogue.iter().map(|kind| kind.name));
                     (format!("there is no kind of node '{text}'"), help)
                 }),
-                None => drop(Fields::new(item, &keys::NODE, &[], at, report)),
+                None => {
+                    let _ = Fields::new(item, &keys::NODE, &[], at, report).name("kind", report);
+                }
             }
             fields
         }
@@ -295,7 +298,7 @@ fn node<'a>(
         name,
         kind,
         domain: fields.reference("domain", report),
-        values: kind.map_or(Vec::new(), |kind| values(kind, &fields, name, report)),
+        values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
         actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
         links,
         links_complete,
@@ -303,17 +306,25 @@ fn node<'a>(
     })
 }
 
-fn values(
+/// A kind, with the defaults of its parameters read once for all its nodes.
+struct Known {
     kind: &'static Kind,
-    fields: &Fields<'_>,
-    name: Named<'_>,
-    report: &mut Report,
-) -> Vec<Value> {
-    let mut values = Vec::with_capacity(kind.parameters.len());
-    for row in kind.parameters {
-        let value = match (fields.get(row.name), row.default) {
+    defaults: Vec<Option<Value>>,
+}
+
+impl Known {
+    fn new(kind: &'static Kind) -> Known {
+        let default = |row: &Parameter| row.default.map(|text| default_value(kind, row, text));
+        Known { kind, defaults: kind.parameters.iter().map(default).collect() }
+    }
+}
+
+fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> Vec<Value> {
+    let mut values = Vec::with_capacity(known.defaults.len());
+    for (row, default) in known.kind.parameters.iter().zip(&known.defaults) {
+        let value = match (fields.get(row.name), default) {
             (Some(item), _) => parameter(row, item, report),
-            (None, Some(text)) => default_value(kind, row, text),
+            (None, Some(value)) => Some(value.clone()),
             (None, None) => {
                 let message = format!("node '{}' lacks '{}'", name.text, row.name);
                 report.error(name.span, message, format!("add '{}:'. {}", row.name, row.doc));
@@ -326,16 +337,15 @@ fn values(
 }
 
 /// A default of the catalogue, read as the spec would write it.
-fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Option<Value> {
-    let mut report = Report::default();
-    let item = parse(text, 0, &mut report).unwrap_or(Item {
+fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
+    let item = parse(text, 0, &mut Report::default()).unwrap_or(Item {
         // An empty default is an empty text.
         span: Span::default(),
         data: Data::Scalar { text: text.to_owned(), plain: false },
     });
-    let value = parameter(row, &item, &mut Report::default());
-    assert!(value.is_some(), "bad default '{text}' of '{}' in kind {}", row.name, kind.name);
-    value
+    parameter(row, &item, &mut Report::default()).unwrap_or_else(|| {
+        panic!("kind {} has a bad default '{text}' for '{}'", kind.name, row.name)
+    })
 }
 
 fn actuators(

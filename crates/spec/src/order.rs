@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 /// Most loops that are named; the rest is only cut.
 const LOOPS_MAX: usize = 20;
 
-/// Sorts `0..count` so that `a` comes before `b` for every pair `(a, b)`; among those that are free,
-/// the lowest comes first (Kahn's algorithm with a heap). A loop is cut before its lowest member and
-/// returned beside the order, lowest member first.
+/// Sorts `0..count` so that `a` comes before `b` for every pair `(a, b)`; among those that are
+/// free, the lowest comes first (Kahn's algorithm with a heap). A loop is cut before its lowest
+/// member and returned beside the order, lowest member first.
 pub(crate) fn sort(count: usize, pairs: &[(usize, usize)]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut readers = vec![Vec::new(); count];
     let mut writers = vec![Vec::new(); count];

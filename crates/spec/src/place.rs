@@ -162,8 +162,8 @@ pub(crate) fn thread_count(domain: &Domain<'_>) -> usize {
     domain.threads.as_ref().map_or(1, Vec::len)
 }
 
-/// For each thread the links that could release it: (reading node, link), from another thread of its
-/// domain and from other domains.
+/// For each thread the links that could release it, as (reading node, link): from another thread of
+/// its domain, and from other domains.
 struct Inputs {
     same: Vec<Vec<Vec<(usize, usize)>>>,
     cross: Vec<Vec<Vec<(usize, usize)>>>,
@@ -254,8 +254,8 @@ fn rings(
     }
 }
 
-/// Period and deadline of each domain, ns. An input-released domain takes them from the domain whose
-/// message releases it. A ring of such domains is reported.
+/// Period and deadline of each domain, ns. An input-released domain takes them from the domain
+/// whose message releases it. A ring of such domains is reported.
 pub(crate) fn periods(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],

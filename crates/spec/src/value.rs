@@ -46,7 +46,7 @@ pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &mut Report) -> Opt
     match &item.data {
         Data::Scalar { text, plain } if !(*plain && text.is_empty()) => Some(text),
         _ => {
-            let message = format!("{what} is missing its value: found {}", item.sort());
+            let message = format!("{what} takes a single value, found {}", item.sort());
             report.error(item.span, message, format!("write one value after '{what}:'"));
             None
         }
@@ -104,8 +104,8 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
         ParameterType::Choice(words) => {
             words.contains(&text.as_str()).then(|| Value::Text(text.clone()))
         }
-        ParameterType::Text => Some(Value::Text(text.clone())),
-        ParameterType::Path => (!text.is_empty()).then(|| Value::Text(text.clone())),
+        ParameterType::Text if !(*plain && text.is_empty()) => Some(Value::Text(text.clone())),
+        ParameterType::Path if !text.is_empty() => Some(Value::Text(text.clone())),
         _ => None,
     };
     match (value, parameter.ty) {

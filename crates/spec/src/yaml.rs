@@ -143,7 +143,7 @@ impl Builder {
             Event::Scalar(text, style, anchor, tag) => {
                 untagged(tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
-                // An empty plain scalar is a value that was left out; YAML also writes it '~' or 'null'.
+                // A value that was left out is an empty plain scalar; '~' and 'null' mean the same.
                 let empty = plain && matches!(&*text, "~" | "null");
                 let text = if empty { String::new() } else { text.into_owned() };
                 self.put(Item { span: at, data: Data::Scalar { text, plain } }, anchor, report)?;

@@ -94,3 +94,99 @@ fn with_one_cpu_nothing_spins() {
     assert_eq!(plan.notes.len(), 2);
     assert!(plan.notes[1].starts_with("2 threads would spin on 1 CPUs"), "{:?}", plan.notes);
 }
+
+#[test]
+fn two_threads_on_one_cpu_do_not_spin() {
+    let text = ARM
+        .replace(
+            "  plant: {",
+            "    threads: [{cpu: 1, nodes: [planner, ik, ethercat]}]\n  plant: {",
+        )
+        .replace("{trigger: input}}", "{trigger: input}, threads: [{cpu: 1, nodes: [drives]}]}");
+    let plan = plan(&text);
+    assert!(plan.links.iter().filter(|link| !link.fused).all(|l| l.wait == Wait::SpinThenPark));
+    assert!(plan.notes[0].starts_with("a thread would spin on CPU 1"), "{:?}", plan.notes);
+}
+
+/// Three threads: the first by the clock, the others by what it and its successor write.
+const THREADS: &str = "
+domains:
+  a:
+    realtime: {period: 2ms, deadline: 500us, overrun: {policy: count}}
+    threads: [{nodes: [x]}, {nodes: [y]}, {nodes: [z], trigger: timer}]
+  b: {realtime: {trigger: input, deadline: 400us}}
+nodes:
+  - {kind: filter, name: v, domain: b, ports: {out: [{name: x, port: in, delay: 1, transport: unix}]}}
+  - {kind: filter, name: x, domain: a, ports: {out: [{name: y, port: in, wait: park, capacity: 2}]}}
+  - kind: filter
+    name: y
+    domain: a
+    ports: {out: [{name: z, port: in, sync: mutex, full: drop}, {name: v, port: in}, {name: u, port: in}]}
+  - {kind: filter, name: z, domain: a}
+  - {kind: filter, name: u, domain: b}
+";
+
+#[test]
+fn threads_are_released_by_who_writes_to_them() {
+    let plan = plan(THREADS);
+    assert_eq!(plan.name, "graph");
+    let (a, b) = (&plan.domains[0], &plan.domains[1]);
+    assert_eq!((a.name.as_str(), b.name.as_str()), ("a", "b"));
+    assert_eq!((a.period_ns, a.deadline_ns, a.overrun), (2_000_000, 500_000, Overrun::Count));
+    assert_eq!((b.period_ns, b.deadline_ns), (2_000_000, 400_000));
+    let by = |thread: &sinew_spec::plan::Thread| match thread.release {
+        Release::Timer => "timer",
+        Release::Input(link) => plan.nodes[plan.links[link].to.node].name.as_str(),
+    };
+    let releases: Vec<&str> = a.threads.iter().chain(&b.threads).map(by).collect();
+    assert_eq!(releases, ["timer", "y", "timer", "v"]);
+    assert_eq!(plan.notes.len(), 1);
+    assert!(plan.notes[0].starts_with("2 links from other domains could release domain 'b'"));
+    assert_eq!(a.threads.iter().map(|t| t.cpu).collect::<Vec<_>>(), [Some(3), Some(2), Some(1)]);
+}
+
+#[test]
+fn options_of_links_stay_as_written() {
+    let plan = plan(THREADS);
+    let link = |name: &str| {
+        let to = |link: &&sinew_spec::plan::Link| plan.nodes[link.to.node].name == name;
+        plan.links.iter().find(to).unwrap()
+    };
+    assert_eq!((link("x").transport, link("x").delay), (Transport::Unix, true));
+    assert_eq!((link("y").transport, link("y").wait), (Transport::InProcess, Wait::Park));
+    assert_eq!((link("y").capacity, link("y").fused), (2, false));
+    assert_eq!(link("z").sync, Sync::Mutex);
+    assert_eq!(link("v").transport, Transport::SharedMemory);
+}
+
+#[test]
+fn nodes_of_a_thread_run_in_the_order_of_their_links() {
+    let text = "
+domains: {d: {realtime: {period: 1ms}}}
+nodes:
+  - {kind: filter, name: last, ports: {out: [{name: first, port: extra, delay: 1}]}}
+  - {kind: filter, name: alone}
+  - {kind: filter, name: middle, ports: {out: [{name: last, port: in, transport: tcp}]}}
+  - {kind: filter, name: first, ports: {out: [{name: middle, port: in}]}}
+";
+    let plan = plan(text);
+    assert_eq!(plan.domains[0].threads[0].nodes, [1, 3, 2, 0]);
+    assert_eq!(
+        plan.notes,
+        [
+            "link 'middle.out' -> 'last.in' stays inside one thread: a plain slot takes the place of \
+          tcp"
+        ]
+    );
+    assert!(plan.links.iter().all(|link| link.fused && link.transport == Transport::InProcess));
+}
+
+#[test]
+fn aliases_and_quotes_are_yaml_as_usual() {
+    let text = ARM
+        .replace("domain: control, path: square.csv", "domain: &c control, path: 'a b.csv'")
+        .replace("name: ik, domain: control", "name: \"ik\", domain: *c");
+    let plan = plan(&text);
+    assert_eq!(plan.nodes[0].values[0], Value::Text("a b.csv".to_owned()));
+    assert_eq!(plan.nodes[1].domain, 0);
+}
