@@ -1,10 +1,9 @@
 //! From a plan to executors: makes the nodes of a thread, lays out their slots, connects their links.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 
-use sinew_spec::catalogue::{Direction, MessageType, Scalar};
+use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{
     Delivery, End, Link, Node as PlanNode, Plan, Release as PlanRelease, Transport,
 };
@@ -12,9 +11,11 @@ use sinew_spec::plan::{
 use crate::board::FaultAt;
 use crate::clock::Clock;
 use crate::cyclic::Release;
-use crate::executor::{Executor, Finite, Guard, Input, Output, Step};
+use crate::executor::{Executor, Guard, Input, Numbers, Output, Step};
 use crate::fault::{Cause, Fault};
-use crate::node::{Node, NodeEntry, Parameters, Slots, signal_starts};
+use crate::finite::Finite;
+use crate::node::{Node, NodeEntry, Parameters, Wiring};
+use crate::slots::{Slot, Slots};
 use crate::trace::Record;
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
@@ -106,7 +107,7 @@ impl Assembly<'_> {
         for (at, &index) in planned.nodes.iter().enumerate() {
             let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
             let mut step = self.step(index, at, &ports, &mut signals).map_err(in_node)?;
-            for (link, input) in self.inputs(index, &step.ports, ends).map_err(in_node)? {
+            for (link, input) in self.inputs(index, &step.wiring.ports, ends).map_err(in_node)? {
                 if timer && self.plan.links[link].delay {
                     feedback.push(input);
                     continue;
@@ -117,7 +118,7 @@ impl Assembly<'_> {
                 }
                 step.inputs.push(input);
             }
-            step.outputs = self.outputs(index, &step.ports, ends).map_err(in_node)?;
+            step.outputs = self.outputs(index, &step.wiring.ports, ends).map_err(in_node)?;
             steps.push(step);
         }
         let record = Record::new(steps.len(), signals);
@@ -127,11 +128,11 @@ impl Assembly<'_> {
     }
 
     /// The slot of every port of every node: a fused link is one slot for both its ends.
-    fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> BTreeMap<usize, Vec<usize>> {
-        let mut ports: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> BTreeMap<usize, Vec<Slot>> {
+        let mut ports: BTreeMap<usize, Vec<Slot>> = BTreeMap::new();
         for &node in nodes {
             let kind = self.plan.nodes[node].kind;
-            let own = kind.ports.iter().map(|port| slots.add(port.message.size as usize));
+            let own = kind.ports.iter().map(|port| slots.add(port.message.size));
             ports.insert(node, own.collect());
         }
         for link in self.plan.links.iter().filter(|link| link.fused && !link.delay) {
@@ -146,44 +147,44 @@ impl Assembly<'_> {
         &self,
         index: usize,
         place: usize,
-        ports: &BTreeMap<usize, Vec<usize>>,
+        ports: &BTreeMap<usize, Vec<Slot>>,
         signals: &mut usize,
     ) -> Result<Step, Fault> {
         let node = &self.plan.nodes[index];
-        let ports = ports[&index].clone();
         let mut made = make_node(self.plan, index, self.table, self.base)?;
         made.start()?;
-        let starts = signal_starts(node.kind);
-        let values = *signals..*signals + starts[starts.len() - 1];
-        *signals = values.end;
-        let written = node.kind.ports.iter().zip(&ports);
+        let wiring = Wiring::new(node.kind, ports[&index].clone(), *signals);
+        *signals = wiring.signals_end();
+        let ports = &wiring.ports;
+        let written = node.kind.ports.iter().zip(ports);
         let written = written.filter(|(port, _)| port.direction == Direction::Out);
-        let finite = written.filter_map(|(port, &slot)| finite(port.name, port.message, slot));
+        let numbers = written.filter_map(|(port, &slot)| {
+            Some(Numbers { slot, port: port.name, finite: Finite::of(port.message)? })
+        });
         let guards = node.actuators.iter().map(|actuator| Guard {
             slot: ports[actuator.port],
             after: actuator.after,
             safe: self.safe_value(End { node: index, port: actuator.port }).unwrap_or_default(),
             missed: 0,
         });
+        let (guards, numbers) = (guards.collect(), numbers.collect());
         Ok(Step {
             node: made,
             name: node.name.clone(),
             index,
             place,
-            signals: starts,
-            values,
+            wiring,
             inputs: Vec::new(),
-            guards: guards.collect(),
+            guards,
             outputs: Vec::new(),
-            finite: finite.collect(),
-            ports,
+            numbers,
         })
     }
 
     fn inputs(
         &self,
         node: usize,
-        ports: &[usize],
+        ports: &[Slot],
         ends: &mut Ends,
     ) -> Result<Vec<(usize, Input)>, Fault> {
         let links = self.plan.links.iter().enumerate();
@@ -202,7 +203,7 @@ impl Assembly<'_> {
         links.map(input).collect()
     }
 
-    fn outputs(&self, node: usize, ports: &[usize], ends: &mut Ends) -> Result<Vec<Output>, Fault> {
+    fn outputs(&self, node: usize, ports: &[Slot], ends: &mut Ends) -> Result<Vec<Output>, Fault> {
         let links = self.plan.links.iter().enumerate();
         let links = links.filter(|(index, link)| {
             !link.fused && link.from.node == node && leader(self.plan, *index) == *index
@@ -220,7 +221,7 @@ impl Assembly<'_> {
         links.map(output).collect()
     }
 
-    fn delayed(&self, nodes: &[usize], ports: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
+    fn delayed(&self, nodes: &[usize], ports: &BTreeMap<usize, Vec<Slot>>) -> Vec<(Slot, Slot)> {
         let here = |link: &&Link| link.fused && link.delay && nodes.contains(&link.from.node);
         let slot = |end: End| ports[&end.node][end.port];
         self.plan.links.iter().filter(here).map(|link| (slot(link.from), slot(link.to))).collect()
@@ -251,15 +252,4 @@ impl Assembly<'_> {
 
 fn no_carrier(link: usize) -> Fault {
     Fault::new(Cause::System, format_args!("no carrier for link {link} reached this domain"))
-}
-
-fn finite(port: &'static str, message: &MessageType, slot: usize) -> Option<Finite> {
-    let ranges = |scalar: Scalar, size: u32| -> Vec<Range<usize>> {
-        let fields = message.fields.iter().filter(|field| field.scalar == scalar);
-        let range =
-            fields.map(|field| field.offset as usize..(field.offset + field.count * size) as usize);
-        range.collect()
-    };
-    let (doubles, floats) = (ranges(Scalar::F64, 8), ranges(Scalar::F32, 4));
-    (!doubles.is_empty() || !floats.is_empty()).then_some(Finite { slot, port, doubles, floats })
 }

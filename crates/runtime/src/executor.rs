@@ -3,13 +3,17 @@
 //! Everything that can be decided beforehand was decided when the executor was assembled: the order
 //! of the nodes, the slot of every port, which links to read before a node and to write after it.
 
-use std::ops::Range;
+use std::path::Path;
 
-use sinew_spec::plan::Full;
+use sinew_spec::plan::{Full, Plan};
 
+use crate::assemble::{Assembly, Ends};
+use crate::board::FaultAt;
 use crate::clock::{Clock, now_ns};
 use crate::fault::{Cause, Fault};
-use crate::node::{Cycle, Io, Node, Slots};
+use crate::finite::Finite;
+use crate::node::{Cycle, Io, Node, NodeEntry, Wiring};
+use crate::slots::{Slot, Slots};
 use crate::trace::Record;
 use crate::transport::{Received, Receiver, Sender, Sent};
 
@@ -20,7 +24,7 @@ pub struct Executor {
     /// The signals of all nodes.
     pub(crate) values: Vec<f64>,
     /// Delayed links within this thread: from slot, to slot.
-    pub(crate) delayed: Vec<(usize, usize)>,
+    pub(crate) delayed: Vec<(Slot, Slot)>,
     /// Delayed links from other threads, awaited at the end of the cycle.
     pub(crate) feedback: Vec<Input>,
     pub(crate) clock: Clock,
@@ -37,21 +41,16 @@ pub(crate) struct Step {
     pub(crate) index: usize,
     /// Place of the node in the thread's order, and so in the record.
     pub(crate) place: usize,
-    /// Slot of each port.
-    pub(crate) ports: Vec<usize>,
-    /// Start of each signal among the node's own, and the end of the last one.
-    pub(crate) signals: Vec<usize>,
-    /// Where the node's signals lie among those of all nodes.
-    pub(crate) values: Range<usize>,
+    pub(crate) wiring: Wiring,
     pub(crate) inputs: Vec<Input>,
     pub(crate) guards: Vec<Guard>,
     pub(crate) outputs: Vec<Output>,
-    pub(crate) finite: Vec<Finite>,
+    pub(crate) numbers: Vec<Numbers>,
 }
 
 /// A link from another thread.
 pub(crate) struct Input {
-    pub(crate) slot: usize,
+    pub(crate) slot: Slot,
     pub(crate) receiver: Box<dyn Receiver>,
     /// The writing node.
     pub(crate) from: String,
@@ -63,7 +62,7 @@ pub(crate) struct Input {
 
 /// A link to another thread.
 pub(crate) struct Output {
-    pub(crate) slot: usize,
+    pub(crate) slot: Slot,
     pub(crate) sender: Box<dyn Sender>,
     pub(crate) full: Full,
     /// The safe value of the actuator port at the other end.
@@ -75,7 +74,7 @@ pub(crate) struct Output {
 
 /// What keeps an actuator port from obeying a command that is too old.
 pub(crate) struct Guard {
-    pub(crate) slot: usize,
+    pub(crate) slot: Slot,
     pub(crate) after: u32,
     pub(crate) safe: Vec<u8>,
     /// Cycles since the last fresh command.
@@ -83,47 +82,72 @@ pub(crate) struct Guard {
 }
 
 /// An output slot whose numbers must be finite.
-pub(crate) struct Finite {
-    pub(crate) slot: usize,
+pub(crate) struct Numbers {
+    pub(crate) slot: Slot,
     pub(crate) port: &'static str,
-    /// Bytes of the slot that hold doubles, then bytes that hold floats.
-    pub(crate) doubles: Vec<Range<usize>>,
-    pub(crate) floats: Vec<Range<usize>>,
+    pub(crate) finite: Finite,
 }
 
 impl Executor {
+    /// The executor of a graph that is a single thread: to test a whole chain of nodes in a loop of
+    /// one's own, or to measure it.
+    ///
+    /// # Errors
+    /// What a node says to `make` or `start`.
+    ///
+    /// # Panics
+    /// If the plan has more than one domain or thread.
+    pub fn fused(plan: &Plan, table: &[NodeEntry], base: &Path) -> Result<Executor, FaultAt> {
+        let threads: usize = plan.domains.iter().map(|domain| domain.threads.len()).sum();
+        assert_eq!(threads, 1, "the graph is not a single thread");
+        let assembly = Assembly { plan, table, base, clock: Clock::calibrate() };
+        assembly.thread(0, 0, &mut Ends::default()).map(|(executor, _)| executor)
+    }
+
+    /// What the last cycle left behind, as far as it is not the thread's business.
+    pub fn record(&mut self) -> &Record {
+        self.record.signals_from(&self.values);
+        &self.record
+    }
+
     /// One cycle. The feedback is awaited until the monotonic clock shows `until_ns`.
     ///
     /// # Errors
     /// What a node says, and what its links say; [`Executor::node`] names the node.
     pub fn cycle(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
-        let start = self.clock.ticks();
-        let mut begin = start;
+        let clock = self.clock;
+        let start = clock.ticks();
+        // Every reading of the counter ends one thing and begins the next.
+        let mut now = start;
         self.receive_late(cycle)?;
         for (at, step) in self.steps.iter_mut().enumerate() {
             self.at = at;
-            if step.receive(&mut self.slots, cycle, &mut self.record)? {
-                begin = self.clock.ticks();
+            if step.is_fed() {
+                step.receive(&mut self.slots, cycle, &mut self.record)?;
+                now = clock.ticks();
             }
+            let begin = now;
             let mut io = Io {
+                wiring: &step.wiring,
                 slots: &mut self.slots,
-                ports: &step.ports,
-                signals: &step.signals,
-                values: &mut self.values[step.values.clone()],
+                values: &mut self.values,
                 cycle: cycle.number,
             };
             step.node.update(&mut io, cycle)?;
             step.check_finite(&self.slots, cycle)?;
-            let end = self.clock.ticks();
-            self.record.executed(step.place, begin - start, end - start);
-            begin = end;
-            if step.send(&self.slots, cycle, until_ns, &mut self.record)? {
-                begin = self.clock.ticks();
+            now = clock.ticks();
+            self.record.executed(step.place, begin, now);
+            if step.is_heard() {
+                step.send(&self.slots, cycle, until_ns, &mut self.record)?;
+                now = clock.ticks();
             }
         }
         self.carry_delayed(cycle);
-        self.await_feedback(cycle, until_ns)?;
-        self.record.ended(self.clock.ticks() - start);
+        if !self.feedback.is_empty() {
+            self.await_feedback(cycle, until_ns)?;
+            now = clock.ticks();
+        }
+        self.record.ended(now - start);
         Ok(())
     }
 
@@ -232,14 +256,25 @@ impl Executor {
 }
 
 impl Step {
-    /// Takes what came over links, then lets the guards judge. Whether there was anything to do.
+    /// Whether there is anything to do before the node's update.
     #[inline]
+    fn is_fed(&self) -> bool {
+        !self.inputs.is_empty() || !self.guards.is_empty()
+    }
+
+    /// Whether there is anything to do after the node's update.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// Takes what came over links, then lets the guards judge.
     fn receive(
         &mut self,
         slots: &mut Slots,
         cycle: &Cycle,
         record: &mut Record,
-    ) -> Result<bool, Fault> {
+    ) -> Result<(), Fault> {
         for input in &mut self.inputs {
             input.receive(slots, cycle.number, record)?;
         }
@@ -247,29 +282,30 @@ impl Step {
             let lost = self.inputs.iter().any(|input| input.closed && input.slot == guard.slot);
             guard.judge(slots, cycle, lost);
         }
-        Ok(!self.inputs.is_empty() || !self.guards.is_empty())
+        Ok(())
     }
 
     #[inline]
     fn check_finite(&self, slots: &Slots, cycle: &Cycle) -> Result<(), Fault> {
-        for check in &self.finite {
-            if slots.is_new(check.slot, cycle.number) && !check.holds(slots.bytes(check.slot)) {
-                let text = format_args!("a number on port '{}' is not finite", check.port);
+        for numbers in &self.numbers {
+            if slots.is_new(numbers.slot, cycle.number)
+                && !numbers.finite.holds(slots.words(numbers.slot))
+            {
+                let text = format_args!("a number on port '{}' is not finite", numbers.port);
                 return Err(Fault::new(Cause::NotFinite, text));
             }
         }
         Ok(())
     }
 
-    /// Sends what was written in this cycle. Whether there was anything to do.
-    #[inline]
+    /// Sends what was written in this cycle.
     fn send(
         &mut self,
         slots: &Slots,
         cycle: &Cycle,
         until_ns: u64,
         record: &mut Record,
-    ) -> Result<bool, Fault> {
+    ) -> Result<(), Fault> {
         for output in &mut self.outputs {
             if slots.is_new(output.slot, cycle.number) {
                 output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
@@ -277,7 +313,7 @@ impl Step {
                 output.sender.flush()?;
             }
         }
-        Ok(!self.outputs.is_empty())
+        Ok(())
     }
 }
 
@@ -353,35 +389,7 @@ impl Guard {
         }
         if cycle.stopping || lost || self.missed > u64::from(self.after) {
             slots.bytes_mut(self.slot).copy_from_slice(&self.safe);
-            slots.slots[self.slot].safe = true;
+            slots.mark_safe(self.slot);
         }
     }
-}
-
-impl Finite {
-    #[inline]
-    fn holds(&self, bytes: &[u8]) -> bool {
-        let doubles = self.doubles.iter().all(|range| doubles_are_finite(&bytes[range.clone()]));
-        doubles && self.floats.iter().all(|range| floats_are_finite(&bytes[range.clone()]))
-    }
-}
-
-/// Whether no exponent is all ones: then adding one to it does not reach the sign's place. Without a
-/// branch, so that it becomes vector code.
-#[inline]
-fn doubles_are_finite(bytes: &[u8]) -> bool {
-    let carry = bytes.chunks_exact(8).fold(0, |carry, bytes| {
-        let bits = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-        carry | ((bits & 0x7ff0_0000_0000_0000) + 0x0010_0000_0000_0000)
-    });
-    carry >> 63 == 0
-}
-
-#[inline]
-fn floats_are_finite(bytes: &[u8]) -> bool {
-    let carry = bytes.chunks_exact(4).fold(0, |carry, bytes| {
-        let bits = u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
-        carry | ((bits & 0x7f80_0000) + 0x0080_0000)
-    });
-    carry >> 31 == 0
 }

@@ -95,23 +95,6 @@ macro_rules! message {
     )* };
 }
 
-/// The first field of `ty` that holds a number that is not finite, looked for in `bytes`.
-pub fn not_finite(ty: &MessageType, bytes: &[u8]) -> Option<&'static str> {
-    let bad = |field: &&sinew_spec::catalogue::Field| {
-        let at = field.offset as usize;
-        match field.scalar {
-            Scalar::F64 => bytes[at..at + 8 * field.count as usize]
-                .chunks_exact(8)
-                .any(|b| !f64::from_ne_bytes(b.try_into().expect("eight bytes")).is_finite()),
-            Scalar::F32 => bytes[at..at + 4 * field.count as usize]
-                .chunks_exact(4)
-                .any(|b| !f32::from_ne_bytes(b.try_into().expect("four bytes")).is_finite()),
-            _ => false,
-        }
-    };
-    ty.fields.iter().find(bad).map(|field| field.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,16 +118,6 @@ mod tests {
             /// A count.
             pub count: u64,
         }
-    }
-
-    #[test]
-    fn finds_numbers_that_are_not_finite() {
-        let mut value = Mixed { count: u64::MAX, ..Mixed::default() };
-        assert_eq!(not_finite(Mixed::TYPE, value.as_bytes()), None);
-        value.floats[1] = f32::INFINITY;
-        assert_eq!(not_finite(Mixed::TYPE, value.as_bytes()), Some("floats"));
-        value.doubles[1] = f64::NAN;
-        assert_eq!(not_finite(Mixed::TYPE, value.as_bytes()), Some("doubles"));
     }
 
     #[test]

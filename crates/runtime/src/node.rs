@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use sinew_spec::catalogue::{Direction, Kind, Value};
-use zerocopy::IntoBytes;
 
 use crate::fault::Fault;
 use crate::message::Message;
+use crate::slots::{Slot, Slots};
 
 /// A cyclic node. After `start` it neither allocates, locks, logs nor calls the kernel.
 pub trait Node: Send {
@@ -91,71 +91,36 @@ pub enum Fresh {
     Safe,
 }
 
-/// A place for one message in the memory of a thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    pub(crate) offset: usize,
-    pub(crate) len: usize,
-    /// Number of the cycle in which it was written, plus one; 0 means never.
-    pub(crate) stamp: u64,
-    pub(crate) safe: bool,
+/// Where a node's ports and signals are.
+#[derive(Debug)]
+pub(crate) struct Wiring {
+    /// Slot of each port of the kind.
+    pub(crate) ports: Vec<Slot>,
+    /// Start of each signal among those of all nodes, and the end of the last one.
+    pub(crate) signals: Vec<usize>,
 }
 
-/// All slots of a thread, in one allocation that is made before the first cycle.
-#[derive(Debug, Default)]
-pub(crate) struct Slots {
-    words: Vec<u64>,
-    pub(crate) slots: Vec<Slot>,
-}
-
-impl Slots {
-    /// Adds a slot of `len` bytes, aligned to 8, zeroed.
-    pub(crate) fn add(&mut self, len: usize) -> usize {
-        let offset = self.words.len() * 8;
-        self.words.resize(self.words.len() + len.div_ceil(8), 0);
-        self.slots.push(Slot { offset, len, stamp: 0, safe: false });
-        self.slots.len() - 1
+impl Wiring {
+    /// The wiring of a node of this kind whose signals start at `first`.
+    pub(crate) fn new(kind: &Kind, ports: Vec<Slot>, first: usize) -> Wiring {
+        let mut signals = vec![first];
+        for signal in kind.signals {
+            signals.push(signals[signals.len() - 1] + signal.count);
+        }
+        Wiring { ports, signals }
     }
 
-    /// Says that the slot was written in cycle `cycle`.
-    #[inline]
-    pub(crate) fn mark_new(&mut self, slot: usize, cycle: u64) {
-        let slot = &mut self.slots[slot];
-        slot.stamp = cycle + 1;
-        slot.safe = false;
-    }
-
-    /// Whether the slot holds a message (not a safe value) that was written in cycle `cycle`.
-    #[inline]
-    pub(crate) fn is_new(&self, slot: usize, cycle: u64) -> bool {
-        let slot = &self.slots[slot];
-        slot.stamp == cycle + 1 && !slot.safe
-    }
-
-    pub(crate) fn copy(&mut self, from: usize, to: usize) {
-        let (from, to) = (self.slots[from], self.slots[to]);
-        let bytes = self.words.as_mut_bytes();
-        bytes.copy_within(from.offset..from.offset + from.len, to.offset);
-    }
-
-    pub(crate) fn bytes(&self, slot: usize) -> &[u8] {
-        let Slot { offset, len, .. } = self.slots[slot];
-        &self.words.as_bytes()[offset..offset + len]
-    }
-
-    pub(crate) fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
-        let Slot { offset, len, .. } = self.slots[slot];
-        &mut self.words.as_mut_bytes()[offset..offset + len]
+    /// The end of the last signal.
+    pub(crate) fn signals_end(&self) -> usize {
+        self.signals[self.signals.len() - 1]
     }
 }
 
 /// A node's ports and signals during one update.
 pub struct Io<'a> {
+    pub(crate) wiring: &'a Wiring,
     pub(crate) slots: &'a mut Slots,
-    /// Slot of each port of the kind.
-    pub(crate) ports: &'a [usize],
-    /// Start of each signal in `values`, and the end of the last one.
-    pub(crate) signals: &'a [usize],
+    /// The signals of all nodes.
     pub(crate) values: &'a mut [f64],
     pub(crate) cycle: u64,
 }
@@ -167,20 +132,14 @@ impl Io<'_> {
     /// If `T` is not the message type that the kind's table gives for this port.
     #[inline]
     pub fn read<T: Message>(&self, port: usize) -> &T {
-        let bytes = self.slots.bytes(self.ports[port]);
-        T::ref_from_bytes(bytes).expect("the port's table names another message type")
+        let value = self.slots.value(self.wiring.ports[port]);
+        value.expect("the port's table names another message type")
     }
 
     /// What is to be said of the value at port `port`.
     #[inline]
     pub fn fresh(&self, port: usize) -> Fresh {
-        let slot = &self.slots.slots[self.ports[port]];
-        match slot.stamp {
-            _ if slot.safe => Fresh::Safe,
-            0 => Fresh::None,
-            stamp if stamp == self.cycle + 1 => Fresh::New,
-            _ => Fresh::Old,
-        }
+        self.slots.fresh(self.wiring.ports[port], self.cycle)
     }
 
     /// The place to write this cycle's message for port `port`; what is not overwritten keeps the
@@ -190,16 +149,14 @@ impl Io<'_> {
     /// If `T` is not the message type that the kind's table gives for this port.
     #[inline]
     pub fn write<T: Message>(&mut self, port: usize) -> &mut T {
-        let slot = self.ports[port];
-        self.slots.mark_new(slot, self.cycle);
-        T::mut_from_bytes(self.slots.bytes_mut(slot))
-            .expect("the port's table names another message type")
+        let value = self.slots.write(self.wiring.ports[port], self.cycle);
+        value.expect("the port's table names another message type")
     }
 
     /// The numbers of signal `signal` (index into the kind's table).
     #[inline]
     pub fn signal(&mut self, signal: usize) -> &mut [f64] {
-        &mut self.values[self.signals[signal]..self.signals[signal + 1]]
+        &mut self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
     }
 }
 
@@ -267,22 +224,12 @@ impl Parameters<'_> {
     }
 }
 
-/// Start of each signal of a kind among its values, and the end of the last one.
-pub(crate) fn signal_starts(kind: &Kind) -> Vec<usize> {
-    let mut starts = vec![0];
-    for signal in kind.signals {
-        starts.push(starts[starts.len() - 1] + signal.count);
-    }
-    starts
-}
-
 /// One node with nothing around it, to test it: write its inputs, update, read its outputs.
 pub struct Fixture {
     node: Box<dyn Node>,
     kind: &'static Kind,
     slots: Slots,
-    ports: Vec<usize>,
-    signals: Vec<usize>,
+    wiring: Wiring,
     values: Vec<f64>,
     /// The cycle that comes next.
     pub cycle: Cycle,
@@ -298,11 +245,11 @@ impl Fixture {
         let mut node = (entry.make)(parameters)?;
         node.start()?;
         let mut slots = Slots::default();
-        let ports = kind.ports.iter().map(|port| slots.add(port.message.size as usize)).collect();
-        let signals = signal_starts(kind);
-        let values = vec![0.0; signals[signals.len() - 1]];
+        let ports = kind.ports.iter().map(|port| slots.add(port.message.size)).collect();
+        let wiring = Wiring::new(kind, ports, 0);
+        let values = vec![0.0; wiring.signals_end()];
         let cycle = Cycle::new(0, parameters.period_ns);
-        Ok(Fixture { node, kind, slots, ports, signals, values, cycle })
+        Ok(Fixture { node, kind, slots, wiring, values, cycle })
     }
 
     /// Puts a new message on input port `port`.
@@ -317,10 +264,12 @@ impl Fixture {
     }
 
     fn put_as<T: Message>(&mut self, port: usize, message: &T, safe: bool) {
-        let slot = self.ports[port];
+        let slot = self.wiring.ports[port];
         self.slots.bytes_mut(slot).copy_from_slice(message.as_bytes());
-        self.slots.slots[slot].stamp = self.cycle.number + 1;
-        self.slots.slots[slot].safe = safe;
+        self.slots.mark_new(slot, self.cycle.number);
+        if safe {
+            self.slots.mark_safe(slot);
+        }
     }
 
     /// Runs one cycle.
@@ -329,9 +278,8 @@ impl Fixture {
     /// What the node says.
     pub fn update(&mut self) -> Result<(), Fault> {
         let mut io = Io {
+            wiring: &self.wiring,
             slots: &mut self.slots,
-            ports: &self.ports,
-            signals: &self.signals,
             values: &mut self.values,
             cycle: self.cycle.number,
         };
@@ -342,15 +290,15 @@ impl Fixture {
 
     /// The message on output port `port`, if the last update wrote one.
     pub fn get<T: Message>(&self, port: usize) -> Option<T> {
-        let slot = self.ports[port];
-        (self.slots.slots[slot].stamp == self.cycle.number).then(|| {
-            T::read_from_bytes(self.slots.bytes(slot)).expect("the port has another message type")
-        })
+        let slot = self.wiring.ports[port];
+        // The last update was that of the cycle before the one to come.
+        let written = self.cycle.number > 0 && self.slots.is_new(slot, self.cycle.number - 1);
+        written.then(|| *self.slots.value(slot).expect("the port has another message type"))
     }
 
     /// The numbers of signal `signal`.
     pub fn signal(&self, signal: usize) -> &[f64] {
-        &self.values[self.signals[signal]..self.signals[signal + 1]]
+        &self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
     }
 
     /// Whether the node says that the machine behind it stands still.

@@ -24,7 +24,8 @@ const FLAG_OVERRUN: u64 = 2;
 const FLAG_STOPPING: u64 = 4;
 const FLAG_NO_INPUT: u64 = 8;
 
-/// The record of one cycle: eight words, then one for each node, then one for each signal.
+/// The record of one cycle: eight words, then two for each node (its begin and its end, in
+/// ticks of the counter), then one for each signal.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,
@@ -34,7 +35,7 @@ pub struct Record {
 impl Record {
     /// A record for a thread of so many nodes with so many signals in all.
     pub fn new(nodes: usize, signals: usize) -> Record {
-        Record { words: vec![0; NODES + nodes + signals], nodes }
+        Record { words: vec![0; NODES + 2 * nodes + signals], nodes }
     }
 
     /// Number of the cycle.
@@ -59,8 +60,8 @@ impl Record {
 
     /// Execution time of node `at`, in ticks.
     pub fn execution_ticks(&self, at: usize) -> u64 {
-        let word = self.words[NODES + at];
-        (word & u64::from(u32::MAX)).saturating_sub(word >> 32)
+        let words = &self.words[NODES + 2 * at..][..2];
+        words[1].saturating_sub(words[0])
     }
 
     /// Whole periods lost before this cycle.
@@ -100,14 +101,13 @@ impl Record {
 
     /// The signals of all nodes, in the order of the nodes.
     pub fn signals(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.words[NODES + self.nodes..].iter().map(|&bits| f64::from_bits(bits))
+        self.words[NODES + 2 * self.nodes..].iter().map(|&bits| f64::from_bits(bits))
     }
 
     #[inline]
-    pub(crate) fn executed(&mut self, at: usize, begin: u64, end: u64) {
-        // A cycle of more ticks than 32 bits hold (over a second) shows its nodes cut to that.
-        let cut = |ticks: u64| ticks.min(u64::from(u32::MAX));
-        self.words[NODES + at] = cut(begin) << 32 | cut(end);
+    pub(crate) fn executed(&mut self, at: usize, begin_ticks: u64, end_ticks: u64) {
+        let words = &mut self.words[NODES + 2 * at..][..2];
+        (words[0], words[1]) = (begin_ticks, end_ticks);
     }
 
     #[inline]
@@ -143,7 +143,12 @@ impl Record {
             (FLAG_NO_INPUT, head.no_input),
         ];
         self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
-        let signals = &mut self.words[NODES + self.nodes..];
+        self.signals_from(values);
+    }
+
+    #[inline]
+    pub(crate) fn signals_from(&mut self, values: &[f64]) {
+        let signals = &mut self.words[NODES + 2 * self.nodes..];
         for (word, value) in signals.iter_mut().zip(values) {
             *word = value.to_bits();
         }
