@@ -74,8 +74,8 @@ impl Machine {
     pub(crate) fn to_line(&self) -> String {
         let mut parts = vec![self.cpu.clone()];
         parts.push(match self.cpus_allowed.as_slice() {
-            [cpu] => format!("CPU {cpu} of {}", self.cpus_online),
-            cpus => format!("{} CPUs of {}", cpus.len(), self.cpus_online),
+            [cpu] => format!("CPU {cpu} (online {})", self.cpus_online),
+            cpus => format!("{} CPUs (online {})", cpus.len(), self.cpus_online),
         });
         parts.push(format!("Linux {} {}", self.kernel, self.preemption));
         parts.extend(self.governor.iter().map(|governor| format!("governor {governor}")));
@@ -151,7 +151,10 @@ mod tests {
             load: vec![0.5, 1.0, 2.0],
             ..Machine::default()
         };
-        assert_eq!(machine.to_line(), "Foo 9000, 2 CPUs of 0-1, Linux 6.18 PREEMPT_RT, load 0.50");
+        assert_eq!(
+            machine.to_line(),
+            "Foo 9000, 2 CPUs (online 0-1), Linux 6.18 PREEMPT_RT, load 0.50"
+        );
         assert_eq!(machine.to_json()["load_average"][2], 2.0);
         assert!(machine.to_json()["governor"].is_null());
     }

@@ -7,11 +7,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::canvas::{Canvas, Points};
+use ratatui::widgets::canvas::{Canvas, Context, Line as Stroke, Points};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
 
 use self::signals::signals;
-use super::track::Tracks;
+use super::track::{Tracks, Window, isometric};
 use crate::run::figures::Distribution;
 use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
@@ -33,6 +33,10 @@ pub(crate) struct Theme {
 impl Theme {
     fn ink(self, color: Color) -> Style {
         if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    fn or_none(self, color: Color) -> Color {
+        if self.color { color } else { Color::Reset }
     }
 
     fn strong(self) -> Style {
@@ -246,38 +250,46 @@ fn threads(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
     scene.privileges.iter().map(row).collect()
 }
 
-/// The ways of the tool, seen along the axis in which it moves least.
+/// The ways of the tool through space, with the axes in a corner.
 fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
     let (width, height) = (f64::from(area.width) * 2.0, f64::from(area.height) * 4.0 - 4.0);
     if width < 1.0 || height < 1.0 {
         return;
     }
-    let Some(plane) = tracks.plane(width, height) else { return };
-    let [right, up] = plane.axes;
-    let names = ["x", "y", "z"];
-    let across_mm = (plane.right[1] - plane.right[0]) * 1e3;
-    let title = format!("{} up over {}", names[up], names[right]);
-    let block = theme.block(&title, &format!("{across_mm:.0} mm across"));
-    let last = tracks.iter().filter_map(|track| track.last).last();
+    let Some(window) = tracks.window(width, height) else { return };
+    let across_mm = (window.right[1] - window.right[0]) * 1e3;
+    let block = theme.block("path", &format!("{across_mm:.0} mm across"));
+    let count = tracks.iter().count();
+    let last = tracks.iter().filter_map(|track| track.last).last().map(isometric);
     let canvas = Canvas::default().marker(Marker::Braille).block(block);
-    let canvas = canvas.x_bounds(plane.right).y_bounds(plane.up).paint(|context| {
+    let canvas = canvas.x_bounds(window.right).y_bounds(window.up).paint(|context| {
+        draw_axes(context, &window, theme);
         // The last track, what the machine did, lies over those of what it was told.
-        let count = tracks.iter().count();
         for (at, track) in tracks.iter().enumerate() {
-            let points: Vec<_> = track.points.iter().map(|p| (p[right], p[up])).collect();
-            let color = match (theme.color, at + 1 == count) {
-                (false, _) => Color::Reset,
-                (true, false) => Color::DarkGray,
-                (true, true) => Color::Cyan,
-            };
-            context.draw(&Points { coords: &points, color });
+            let points: Vec<_> = track.points.iter().copied().map(isometric).collect();
+            let color = if at + 1 == count { Color::Cyan } else { Color::DarkGray };
+            context.draw(&Points { coords: &points, color: theme.or_none(color) });
             context.layer();
         }
-        if let Some(place) = last {
-            context.print(place[right], place[up], Span::styled("◉", theme.caution()));
+        if let Some((right, up)) = last {
+            context.print(right, up, Span::styled("◉", theme.caution()));
         }
     });
     frame.render_widget(canvas, area);
+}
+
+fn draw_axes(context: &mut Context<'_>, window: &Window, theme: Theme) {
+    let length = (window.right[1] - window.right[0]).min(window.up[1] - window.up[0]) / 8.0;
+    let (right, up) = (window.right[0] + length * 1.5, window.up[0] + length);
+    let axes = [("x", [1.0, 0.0, 0.0]), ("y", [0.0, 1.0, 0.0]), ("z", [0.0, 0.0, 1.0])];
+    for (name, axis) in axes {
+        let (along, over) = isometric(axis);
+        let end = (right + along * length, up + over * length);
+        let color = theme.or_none(Color::DarkGray);
+        context.draw(&Stroke::new(right, up, end.0, end.1, color));
+        let tip = (right + along * length * 1.4, up + over * length * 1.4);
+        context.print(tip.0, tip.1, Span::styled(name, theme.dim()));
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Where the tool has been: every signal of three numbers in metres, drawn as a line in the plane in
-//! which it moved most.
+//! Where the tool has been: every signal of three numbers in metres, as a way through space.
 
 use sinew_runtime::run::ThreadId;
 
@@ -60,11 +59,16 @@ impl Track {
     }
 }
 
-/// A window onto two of the axes, with the same scale on both.
+/// A place as seen from above a corner, along the line on which all three axes look alike: x comes
+/// down to the left, y down to the right, z goes up.
+pub(crate) fn isometric([x, y, z]: Place) -> (f64, f64) {
+    const COS_30: f64 = 0.866_025_403_784_438_6;
+    ((y - x) * COS_30, z - (x + y) / 2.0)
+}
+
+/// What of the picture's plane is shown, m; both ways at the same scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Plane {
-    /// Index of the axis to the right and of the one upwards.
-    pub(crate) axes: [usize; 2],
+pub(crate) struct Window {
     pub(crate) right: [f64; 2],
     pub(crate) up: [f64; 2],
 }
@@ -99,35 +103,26 @@ impl Tracks {
         self.0.iter()
     }
 
-    /// The plane of the two axes along which most happened, for a picture of `width` x `height`
-    /// square dots; `None` if there is nothing to draw.
-    pub(crate) fn plane(&self, width: f64, height: f64) -> Option<Plane> {
-        let mut low = [f64::INFINITY; 3];
-        let mut high = [f64::NEG_INFINITY; 3];
-        for place in self.0.iter().flat_map(|track| track.points.iter().chain(&track.last)) {
-            for axis in 0..3 {
-                low[axis] = low[axis].min(place[axis]);
-                high[axis] = high[axis].max(place[axis]);
-            }
+    /// The window that holds everything, for a picture of `width` x `height` square dots; `None` if
+    /// there is nothing to draw.
+    pub(crate) fn window(&self, width: f64, height: f64) -> Option<Window> {
+        let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
+        for &place in self.0.iter().flat_map(|track| track.points.iter().chain(&track.last)) {
+            let (right, up) = isometric(place);
+            low = [low[0].min(right), low[1].min(up)];
+            high = [high[0].max(right), high[1].max(up)];
         }
         if low[0] > high[0] {
             return None;
         }
-        let spread = |axis: usize| high[axis] - low[axis];
-        let least = (0..3).min_by(|&a, &b| spread(a).total_cmp(&spread(b)).then(b.cmp(&a)))?;
-        let axes = match least {
-            0 => [1, 2],
-            1 => [0, 2],
-            _ => [0, 1],
-        };
-        let dot = (spread(axes[0]) / width).max(spread(axes[1]) / height);
+        let dot = ((high[0] - low[0]) / width).max((high[1] - low[1]) / height);
         // A little room around it.
         let dot = dot.max(SPAN_MIN_M / width) * 1.08;
-        let window = |axis: usize, dots: f64| {
-            let middle = (low[axis] + high[axis]) / 2.0;
+        let around = |at: usize, dots: f64| {
+            let middle = f64::midpoint(low[at], high[at]);
             [middle - dot * dots / 2.0, middle + dot * dots / 2.0]
         };
-        Some(Plane { axes, right: window(axes[0], width), up: window(axes[1], height) })
+        Some(Window { right: around(0, width), up: around(1, height) })
     }
 }
 
@@ -147,21 +142,32 @@ mod tests {
     }
 
     #[test]
-    fn the_plane_is_that_of_the_motion_at_one_scale() {
-        let tracks =
-            walked((0..100).map(|at| [0.4, f64::from(at) * 1e-3, 0.2 - f64::from(at) * 2e-3]));
-        let plane = tracks.plane(100.0, 50.0).expect("points");
-        assert_eq!(plane.axes, [1, 2]);
+    fn the_window_holds_the_motion_at_one_scale() {
+        let tracks = walked((0..100).map(|at| [0.4, f64::from(at) * 1e-3, 0.2]));
+        let window = tracks.window(100.0, 50.0).expect("points");
         let size = |range: [f64; 2]| range[1] - range[0];
-        assert!((size(plane.right) / size(plane.up) - 2.0).abs() < 1e-9);
-        assert!(plane.up[0] < 0.2 - 0.198 && plane.up[1] > 0.2);
+        assert!((size(window.right) / size(window.up) - 2.0).abs() < 1e-9);
+        for place in [[0.4, 0.0, 0.2], [0.4, 0.099, 0.2]] {
+            let (right, up) = isometric(place);
+            assert!(window.right[0] < right && right < window.right[1]);
+            assert!(window.up[0] < up && up < window.up[1]);
+        }
+    }
+
+    #[test]
+    fn all_axes_look_alike() {
+        for axis in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] {
+            let (right, up) = isometric(axis);
+            assert!((right.hypot(up) - 1.0).abs() < 1e-12);
+        }
+        assert_eq!(isometric([1.0, 1.0, 1.0]), (0.0, 0.0));
     }
 
     #[test]
     fn what_was_not_written_or_is_no_number_is_not_drawn() {
         let tracks = walked([[0.0; 3], [f64::NAN, 1.0, 1.0]]);
-        assert_eq!(tracks.plane(10.0, 10.0), None);
-        let still = walked([[0.1, 0.2, 0.3]]).plane(10.0, 10.0).expect("a point");
+        assert_eq!(tracks.window(10.0, 10.0), None);
+        let still = walked([[0.1, 0.2, 0.3]]).window(10.0, 10.0).expect("a point");
         assert!(still.right[1] - still.right[0] >= SPAN_MIN_M);
     }
 

@@ -4,7 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::Theme;
-use crate::run::stats::SignalStats;
+use crate::run::stats::{Extent, SignalStats};
 use crate::run::view::Scene;
 use crate::run::words::states;
 
@@ -56,7 +56,7 @@ fn state(signal: &SignalStats, theme: Theme) -> Line<'static> {
 }
 
 fn cell(signal: &SignalStats) -> [Span<'static>; 2] {
-    let value = number(signal.values[0].last, signal.signal.unit);
+    let value = number(&signal.values[0]);
     let rest = CELL - NAME - 1;
     [
         Span::raw(format!(" {:<NAME$}", name(signal))),
@@ -67,20 +67,23 @@ fn cell(signal: &SignalStats) -> [Span<'static>; 2] {
 fn row(signal: &SignalStats) -> Line<'static> {
     let mut line = Line::from(format!(" {:<NAME$}", name(signal)));
     for extent in &signal.values {
-        line.push_span(format!("{:>8} ", number(extent.last, signal.signal.unit)));
+        line.push_span(format!("{:>8} ", number(extent)));
     }
     line
 }
 
-/// Metres to a tenth of a millimetre, whole numbers without a point, the rest to four digits; what
-/// would not fit, or would read as zero, with an exponent.
-fn number(value: f64, unit: &str) -> String {
-    let size = value.abs();
+/// In eight columns: whole numbers without a point, others to four digits after it; what would not
+/// fit, or would read as zero, with an exponent.
+fn number(extent: &Extent) -> String {
+    let Extent { last, min, max } = *extent;
+    let size = last.abs();
     match () {
-        () if unit.is_empty() && value.fract() == 0.0 && size < 1e7 => format!("{value:.0}"),
-        () if value == 0.0 || (1e-3..100.0).contains(&size) => format!("{value:.4}"),
-        () if (100.0..1e4).contains(&size) => format!("{value:.2}"),
-        () => format!("{value:.1e}"),
+        () if [last, min, max].iter().all(|v| v.fract() == 0.0) && size < 1e7 => {
+            format!("{last:.0}")
+        }
+        () if last == 0.0 || (1e-3..100.0).contains(&size) => format!("{last:.4}"),
+        () if (100.0..1e4).contains(&size) => format!("{last:.2}"),
+        () => format!("{last:.1e}"),
     }
 }
 
@@ -88,14 +91,21 @@ fn number(value: f64, unit: &str) -> String {
 mod tests {
     use super::*;
 
+    fn shown(last: f64, max: f64) -> String {
+        number(&Extent { last, min: 0.0, max })
+    }
+
     #[test]
     fn a_number_takes_eight_columns() {
-        let shown = [0.0, 0.4, -0.001, -99.9999, 1234.5, -9_999.9, 1.2e-6, -1.5e12];
-        for value in shown {
-            let text = number(value, "m");
+        for last in [0.0, 0.4, -0.001, -99.9999, 1234.5, -9_999.9, 1.2e-6, -1.5e12, f64::NAN] {
+            let text = shown(last, 0.5);
             assert!(text.len() <= 8, "{text}");
         }
-        assert_eq!(number(18.0, ""), "18");
-        assert_eq!(number(18.0, "m"), "18.0000");
+    }
+
+    #[test]
+    fn only_what_was_always_whole_is_shown_so() {
+        assert_eq!(shown(18.0, 20.0), "18");
+        assert_eq!(shown(18.0, 20.5), "18.0000");
     }
 }

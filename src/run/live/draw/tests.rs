@@ -50,7 +50,7 @@ fn everything_that_matters_is_on_a_small_terminal() {
         "planner       ███████████",
         "control/0    FIFO 80",
         "OTHER, not FIFO 80",
-        "z up over y",
+        "mm across",
         "drives.state                1-5 enabled, 6 fault",
         "drives.brake                1-5 open, 6 closed",
     ];
