@@ -1,8 +1,8 @@
 //! From YAML to a checked graph to a plan. Pure: no IO, no threads, no clock.
 //!
-//! [`compile`] is the whole of it: text -> tree ([`yaml`]) -> what the user wrote ([`draft`]) ->
-//! joined links ([`join`]) -> homes and releases ([`place`]) -> [`plan::Plan`] ([`assemble`]).
-//! All steps report into one list, so that a user sees every error of a spec at once.
+//! [`compile`] is the whole of it: text -> tree (`yaml`) -> what the user wrote (`draft`) -> joined
+//! links (`join`) -> homes and releases (`place`) -> [`plan::Plan`] (`assemble`). All steps report
+//! into one list, so that a user sees every error of a spec at once.
 
 mod assemble;
 pub mod catalogue;

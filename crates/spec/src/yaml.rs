@@ -16,6 +16,9 @@ pub const ITEMS_MAX: usize = 4_000_000;
 /// Most items that anchors and aliases may copy, so that no short text grows without bound.
 pub const COPIES_MAX: usize = 100_000;
 
+/// Up to so many keys a search is cheaper than a set of them.
+const KEYS_FEW: usize = 16;
+
 /// A piece of YAML.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
@@ -112,7 +115,20 @@ struct Frame {
     anchor: usize,
     /// Key that waits for its value, and whether the same key stood before.
     key: Option<(String, Span, bool)>,
+    /// The keys so far, once they are many.
     seen: HashSet<String>,
+}
+
+/// Whether a mapping has this key already.
+fn stands_already(map: &Data, seen: &mut HashSet<String>, key: &str) -> bool {
+    let Data::Map(entries) = map else { return false };
+    if entries.len() < KEYS_FEW {
+        return entries.iter().any(|entry| entry.key == key);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|entry| entry.key.clone()));
+    }
+    !seen.insert(key.to_owned())
 }
 
 #[derive(Default)]
@@ -208,7 +224,7 @@ impl Builder {
                 let Data::Scalar { text, .. } = item.data else {
                     return refuse("a key must be a single word", "write 'key: value'");
                 };
-                let twice = !frame.seen.insert(text.clone());
+                let twice = stands_already(&frame.item.data, &mut frame.seen, &text);
                 if twice {
                     let message = format!("key '{text}' stands twice in this mapping");
                     report.error(item.span, message, "keep one of the two");

@@ -90,3 +90,14 @@ fn a_thousand_errors_are_counted_not_listed() {
     assert_eq!(errors.len(), 201);
     assert_eq!(errors[200].message, "800 more errors are not shown");
 }
+
+#[test]
+fn a_key_that_stands_twice_is_found_among_many() {
+    let mut text = "domains:\n".to_owned();
+    for i in (0..40).chain([3, 39, 39]) {
+        writeln!(text, "  d{i}: {{realtime: {{period: 1ms}}}}").unwrap();
+    }
+    let errors = compile_on(4, &text).unwrap_err();
+    let twice = errors.iter().filter(|error| error.message.contains("stands twice"));
+    assert_eq!(twice.map(|error| error.line).collect::<Vec<_>>(), [42, 43, 44]);
+}

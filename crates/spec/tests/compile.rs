@@ -116,12 +116,22 @@ domains:
     threads: [{nodes: [x]}, {nodes: [y]}, {nodes: [z], trigger: timer}]
   b: {realtime: {trigger: input, deadline: 400us}}
 nodes:
-  - {kind: filter, name: v, domain: b, ports: {out: [{name: x, port: in, delay: 1, transport: unix}]}}
-  - {kind: filter, name: x, domain: a, ports: {out: [{name: y, port: in, wait: park, capacity: 2}]}}
+  - kind: filter
+    name: v
+    domain: b
+    ports: {out: [{name: x, port: in, delay: 1, transport: unix}]}
+  - kind: filter
+    name: x
+    domain: a
+    ports: {out: [{name: y, port: in, wait: park, capacity: 2}]}
   - kind: filter
     name: y
     domain: a
-    ports: {out: [{name: z, port: in, sync: mutex, full: drop}, {name: v, port: in}, {name: u, port: in}]}
+    ports:
+      out:
+        - {name: z, port: in, sync: mutex, full: drop}
+        - {name: v, port: in}
+        - {name: u, port: in}
   - {kind: filter, name: z, domain: a}
   - {kind: filter, name: u, domain: b}
 ";
@@ -171,13 +181,9 @@ nodes:
 ";
     let plan = plan(text);
     assert_eq!(plan.domains[0].threads[0].nodes, [1, 3, 2, 0]);
-    assert_eq!(
-        plan.notes,
-        [
-            "link 'middle.out' -> 'last.in' stays inside one thread: a plain slot takes the place of \
-          tcp"
-        ]
-    );
+    let note = "link 'middle.out' -> 'last.in' stays inside one thread: a plain slot takes the \
+                place of tcp";
+    assert_eq!(plan.notes, [note]);
     assert!(plan.links.iter().all(|link| link.fused && link.transport == Transport::InProcess));
 }
 
