@@ -337,3 +337,17 @@ macro_rules! close_on_drop {
 }
 
 close_on_drop!(QueueSender, LatestSender, BroadcastSender);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_sent_just_before_the_close_is_received() {
+        // The writer sends and closes between the first look and the question whether it has.
+        let mut looks = [None, Some(0), None].into_iter();
+        let mut look = || receive(&mut looks, |looks| Ok(looks.next().flatten()), |_| true);
+        assert_eq!(look().expect("no fault"), Received::New { lost: 0 });
+        assert_eq!(look().expect("no fault"), Received::Closed);
+    }
+}

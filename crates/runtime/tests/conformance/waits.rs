@@ -55,6 +55,33 @@ fn a_message_and_a_close_wake_the_reader() {
 }
 
 #[test]
+fn parked_sides_wake_each_other() {
+    let _serial = serial();
+    // A side that looks again of its own accord, every now and then, does not come through so many
+    // round trips before the limit.
+    let count = 2000;
+    for case in cases(Delivery::Queue, Wait::Park, 64) {
+        let ((mut there, mut here), (mut back, mut home)) = (case.open(), case.open());
+        let until_ns = limit();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut message = case.buffer();
+                for number in 0..count {
+                    expect(&case, &mut *here, &mut message, number);
+                    send(&case, &mut *back, &mut message, number);
+                }
+            });
+            let mut message = case.buffer();
+            for number in 0..count {
+                assert!(now_ns() < until_ns, "{case}: nobody wakes the other side");
+                send(&case, &mut *there, &mut message, number);
+                expect(&case, &mut *home, &mut message, number);
+            }
+        });
+    }
+}
+
+#[test]
 fn what_was_sent_before_the_close_still_arrives() {
     let _serial = serial();
     for case in all_cases(4096) {
