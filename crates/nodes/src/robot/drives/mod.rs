@@ -76,7 +76,7 @@ pub const INFO: Kind = Kind {
             safe: &[
                 SafeValue {
                     name: "quick_stop",
-                    doc: "Control word 0002h: each axis slows along its ramp, then its brake closes.",
+                    doc: "Control word 0002h: down a ramp to standstill, then the brakes close.",
                 },
                 SafeValue {
                     name: "disable",
