@@ -40,6 +40,28 @@ fn large() -> String {
     text
 }
 
+/// One node alone.
+const ONE: &str = "
+domains: {d: {realtime: {period: 1ms}}}
+nodes: [{kind: filter}]
+";
+
+/// One node that writes to many, in its own and in other domains.
+fn star() -> String {
+    let mut text = "name: star\ndomains:\n  a: {realtime: {period: 1ms}}\n".to_owned();
+    text += "  b: {realtime: {trigger: input}}\n  c: {realtime: {trigger: input}}\n";
+    text += "nodes:\n  - kind: filter\n    name: hub\n    domain: a\n    ports:\n      out:\n";
+    for i in 0..36 {
+        let broadcast = if i % 3 > 0 { ", delivery: broadcast, capacity: 64" } else { "" };
+        writeln!(text, "        - {{name: n{i}, port: in{broadcast}}}").unwrap();
+    }
+    for i in 0..36 {
+        let domain = ["a", "b", "c"][i % 3];
+        writeln!(text, "  - {{kind: filter, name: n{i}, domain: {domain}}}").unwrap();
+    }
+    text
+}
+
 #[test]
 fn the_text_names_everything_and_keeps_its_width() {
     for (spec, width) in [(ARM.to_owned(), 80), (ARM.to_owned(), 60), (large(), 100)] {
@@ -76,14 +98,15 @@ fn the_json_names_everything() {
     assert_eq!(json["links"][2]["message"]["bytes"], 80);
 }
 
-/// Every label has its own place: rectangles of labels and nodes do not overlap.
+/// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES` set
+/// to a folder the pictures are left there, to be looked at.
 #[test]
 fn nothing_overlaps_in_the_svg() {
-    for spec in [ARM.to_owned(), large()] {
-        let svg = picture::svg(&compile_on(2, &spec).unwrap());
+    for (name, spec) in [("arm", ARM), ("one", ONE), ("large", &large()), ("star", &star())] {
+        let svg = picture::svg(&compile_on(2, spec).unwrap());
         if let Some(folder) = std::env::var_os("PICTURES") {
-            let name = if spec == ARM { "arm.svg" } else { "large.svg" };
-            std::fs::write(std::path::Path::new(&folder).join(name), &svg).unwrap();
+            let path = std::path::Path::new(&folder).join(name).with_extension("svg");
+            std::fs::write(path, &svg).unwrap();
         }
         let number = |line: &str, key: &str| -> f64 {
             let start = line.find(&format!(" {key}=\"")).unwrap() + key.len() + 3;
@@ -103,7 +126,7 @@ fn nothing_overlaps_in_the_svg() {
                 boxes.push([x - half, y - 9.0, x + half, y + 2.0]);
             }
         }
-        assert!(boxes.len() > 10);
+        assert!(!boxes.is_empty());
         for (i, a) in boxes.iter().enumerate() {
             for b in &boxes[..i] {
                 let apart = a[0] >= b[2] || b[0] >= a[2] || a[1] >= b[3] || b[1] >= a[3];
