@@ -142,8 +142,7 @@ impl Watch {
         let Some(thread) = self.stats.thread(id) else { return };
         self.observed.read(record, thread.nodes.len(), clock);
         self.stats.add(id, &self.observed);
-        let is_control = self.stats.control().id == id;
-        self.view.observe(id, is_control, &self.observed);
+        self.view.observe(id, &self.observed);
         if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
             self.notice(text);
         }
@@ -223,7 +222,8 @@ impl Session {
             privileges: run.privileges(),
             processes: memory.processes,
             records_lost: run.records_lost(),
-            start_to_first_cycle_ms: first_ns.map(|ns| ns.saturating_sub(begun_ns) as f64 * 1e-6),
+            start_to_first_cycle_ms: first_ns
+                .map(|ns| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3),
             duration_s,
             csv: watch.csv.as_ref().map(Csv::to_json),
             machine: &machine,
@@ -265,9 +265,9 @@ impl Session {
         }
     }
 
-    /// Since the first release.
+    /// Since the first release, to a millisecond.
     fn elapsed_s(&self) -> f64 {
-        now_ns().saturating_sub(self.run.started_ns()) as f64 * 1e-9
+        (now_ns().saturating_sub(self.run.started_ns()) / 1_000_000) as f64 / 1e3
     }
 
     fn refresh(&mut self, elapsed_s: f64) -> io::Result<()> {

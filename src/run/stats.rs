@@ -108,6 +108,11 @@ pub(crate) struct SignalStats {
 }
 
 impl SignalStats {
+    /// Whether its numbers stand for words, and there are any yet.
+    pub(crate) fn is_state(&self) -> bool {
+        !self.signal.labels.is_empty() && !self.values.is_empty()
+    }
+
     /// The word for the last value of number `at`, if the signal is a state.
     pub(crate) fn label(&self, at: usize) -> Option<&'static str> {
         let value = self.values.get(at)?.last;
@@ -276,5 +281,75 @@ impl Stats {
     pub(crate) fn tracking_error_m(&self) -> Option<Extent> {
         let signal = self.signals().find(|signal| signal.signal.name == TRACKING_ERROR)?;
         signal.values.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture::{self, CONTROL, PLANT};
+
+    #[test]
+    fn an_overrun_belongs_to_where_most_of_its_time_went() {
+        let mut stats = Stats::new(&fixture::plan());
+        let mut add = |late_ns, latency_ns, nodes_ns| {
+            let mut observed = fixture::observed(0);
+            observed.start_ns = observed.release_ns + late_ns;
+            (observed.latency_ns, observed.execution_ns) = (latency_ns, vec![nodes_ns]);
+            observed.is_overrun = true;
+            stats.add(CONTROL, &observed);
+        };
+        add(900_000, 200_000, 150_000);
+        add(1_000, 1_100_000, 40_000);
+        add(1_000, 1_100_000, 50_000);
+        add(1_000, 1_100_000, 1_000_000);
+        let expected = OverrunsBy { late_start: 1, feedback: 2, nodes: 1 };
+        assert_eq!((stats.control().overruns, stats.control().overruns_by), (4, expected));
+    }
+
+    #[test]
+    fn cycles_of_stopping_are_counted_apart() {
+        let mut stats = fixture::stats(10);
+        let mut stopping = fixture::observed(10);
+        (stopping.is_stopping, stopping.is_overrun, stopping.skipped) = (true, true, 3);
+        stopping.latency_ns = 5_000_000;
+        stopping.signals[0] = 1.0;
+        stats.add(CONTROL, &stopping);
+        let control = stats.control();
+        assert_eq!((control.cycles, control.stopping_cycles), (10, 1));
+        assert_eq!((control.overruns, control.skipped), (0, 0));
+        assert_eq!(control.latency.max(), Some(9_000));
+        let error = stats.tracking_error_m().expect("the planner has one");
+        assert_eq!((error.last, error.max), (1.0, 0.001));
+    }
+
+    #[test]
+    fn the_control_thread_is_the_first_that_the_clock_releases() {
+        let mut plan = fixture::plan();
+        assert_eq!(Stats::new(&plan).control().id, CONTROL);
+        plan.domains.reverse();
+        let stats = Stats::new(&plan);
+        assert_eq!((stats.control().id, &*stats.control().domain), (PLANT, "control"));
+    }
+
+    #[test]
+    fn every_signal_gets_its_own_numbers() {
+        let stats = fixture::stats(3);
+        let plant = stats.thread(PLANT).expect("a thread");
+        assert_eq!(plant.signals[0].label(5), Some("fault"));
+        assert_eq!(plant.signals[0].label(6), None);
+        assert_eq!(plant.signals[2].values[4].last, 1.25);
+        assert_eq!(plant.jitter.n(), 0, "an input-released thread starts when it is released");
+        assert_eq!(stats.thread(ThreadId { domain: 7, thread: 0 }).map(|t| t.cycles), None);
+    }
+
+    #[test]
+    fn a_state_that_is_no_word_has_no_label() {
+        let mut stats = Stats::new(&fixture::plan());
+        let mut observed = fixture::observed_plant(0);
+        observed.signals[..4].copy_from_slice(&[-1.0, 0.5, f64::NAN, 1e300]);
+        stats.add(PLANT, &observed);
+        let signal = &stats.thread(PLANT).expect("a thread").signals[0];
+        assert!((0..4).all(|at| signal.label(at).is_none()));
     }
 }

@@ -58,11 +58,9 @@ impl View {
     }
 
     /// Takes notice of a cycle.
-    pub(crate) fn observe(&mut self, thread: ThreadId, is_control: bool, observed: &Observed) {
-        match self {
-            View::Live(live) => live.observe(thread, observed),
-            View::Plain(plain) if is_control => plain.observe(observed),
-            View::Plain(_) | View::None => {}
+    pub(crate) fn observe(&mut self, thread: ThreadId, observed: &Observed) {
+        if let View::Live(live) = self {
+            live.observe(thread, observed);
         }
     }
 

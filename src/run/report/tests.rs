@@ -115,3 +115,13 @@ fn the_text_fits_a_narrow_terminal_and_says_what_is_missing() {
     }
     assert!(text.contains(" - "), "a percentile without samples is a dash: {text}");
 }
+
+#[test]
+fn a_run_without_a_cycle_says_so() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(0), Machine::default());
+    let mut report = report(&plan, &stats, &machine);
+    (report.start_to_first_cycle_ms, report.processes) = (None, vec![]);
+    let text = report.to_text();
+    assert!(text.contains("no cycle ran") && !text.contains("states"), "{text}");
+    assert!(report.to_json()["tracking_error_m_max"].is_null());
+}

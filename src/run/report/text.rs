@@ -67,24 +67,24 @@ impl Report<'_> {
             let _ = writeln!(text, "tracking error: {max_mm:.4} mm at most");
         }
         if let Some(ms) = self.start_to_first_cycle_ms {
-            let _ = write!(text, "first cycle {ms:.1} ms after the start");
+            let _ = writeln!(text, "first cycle: {ms:.1} ms after the start");
         }
         let memory =
             self.plan.domains.iter().zip(&self.processes).filter_map(|(domain, process)| {
                 let mib = process.resident_kib_max? as f64 / 1024.0;
-                Some(format!("; {} {mib:.1} MiB resident at most", domain.name))
+                Some(format!("{} {mib:.1} MiB", domain.name))
             });
-        text.extend(memory);
-        text.push('\n');
-        let mut wrapped = String::new();
-        text.lines().for_each(|line| wrap(&mut wrapped, "", line));
-        wrapped
+        let memory: Vec<_> = memory.collect();
+        if !memory.is_empty() {
+            wrap(&mut text, "resident at most: ", &memory.join(", "));
+        }
+        text
     }
 
     /// The states in which the graph ended.
     fn signals_text(&self) -> String {
         let mut text = String::new();
-        for signal in self.stats.signals().filter(|signal| !signal.signal.labels.is_empty()) {
+        for signal in self.stats.signals().filter(|signal| signal.is_state()) {
             let name = format!("  {:<21} ", format!("{}.{}", signal.node, signal.signal.name));
             wrap(&mut text, &name, &states(signal));
         }
@@ -93,7 +93,7 @@ impl Report<'_> {
 
     fn privileges_text(&self) -> String {
         let mut text = "\nprivileges\n".to_string();
-        for (id, asked, obtained) in &self.privileges {
+        for (id, _, obtained) in &self.privileges {
             let name = format!("{}, thread {}", self.plan.domains[id.domain].name, id.thread);
             let cpu = match obtained.cpu {
                 Some(cpu) => format!("CPU {cpu}"),
@@ -103,10 +103,14 @@ impl Report<'_> {
             let locked_mib = f64::from(obtained.locked_kib) / 1024.0;
             let got = format!("{policy} {priority}, {cpu}, {locked_mib:.1} MiB locked");
             wrap(&mut text, &format!("  {name:<21} "), &got);
-            for missing in obtained.missing(asked) {
-                wrap(&mut text, "      missing: ", &missing);
-            }
         }
+        // What one thread lacks, the others mostly lack too; to say it once is enough.
+        let rows = self.privileges.iter();
+        let mut missing: Vec<_> =
+            rows.flat_map(|(_, asked, obtained)| obtained.missing(asked)).collect();
+        missing.sort();
+        missing.dedup();
+        missing.iter().for_each(|missing| wrap(&mut text, "  missing: ", missing));
         text
     }
 }
@@ -118,6 +122,9 @@ fn thread_text(thread: &ThreadStats) -> String {
         thread.id.thread,
         thread.period_ns / 1000
     );
+    if thread.cycles == 0 {
+        return format!("\n{title}\n  no cycle ran\n");
+    }
     let mut text = format!(
         "\n{title}\n  {:<18}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
         "", "n", "mean", "p50", "p99", "p99.9", "max"
@@ -130,9 +137,10 @@ fn thread_text(thread: &ThreadStats) -> String {
     for node in &thread.nodes {
         row(&mut text, &node.name, &node.execution);
     }
-    if let Some(max) = thread.latency.max() {
-        let least_us = (thread.period_ns as f64 - max as f64) / 1e3;
-        let _ = writeln!(text, "  slack: {least_us:.1} us at least");
+    let left_us = |ns: f64| (thread.period_ns as f64 - ns) / 1e3;
+    if let (Some(max), Some(mean)) = (thread.latency.max(), thread.latency.mean()) {
+        let (least_us, mean_us) = (left_us(max as f64), left_us(mean));
+        let _ = writeln!(text, "  slack: least {least_us:.1} us, mean {mean_us:.1} us");
     }
     text += &losses(thread);
     text

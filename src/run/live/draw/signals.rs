@@ -23,9 +23,9 @@ const RESTING: [&str; 4] = ["closed", "disabled", "stop", "not ready"];
 /// A line for each row.
 pub(crate) fn signals(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let all = || scene.stats.signals().filter(|signal| !signal.values.is_empty());
-    let is_state = |signal: &&SignalStats| !signal.signal.labels.is_empty();
-    let mut lines: Vec<_> = all().filter(is_state).map(|signal| state(signal, theme)).collect();
-    let numbers = || all().filter(|signal| signal.signal.labels.is_empty());
+    let mut lines: Vec<_> =
+        all().filter(|signal| signal.is_state()).map(|signal| state(signal, theme)).collect();
+    let numbers = || all().filter(|signal| !signal.is_state());
     let single: Vec<_> = numbers().filter(|signal| signal.values.len() == 1).collect();
     let columns = (usize::from(width) / CELL).max(1);
     for cells in single.chunks(columns) {
