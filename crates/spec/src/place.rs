@@ -8,6 +8,7 @@ use crate::fields::Named;
 use crate::join::Joined;
 use crate::keys::Trigger;
 use crate::nearest::suggest;
+use crate::order::sort;
 use crate::plan::{Machine, Release};
 
 /// Where a node lives: indices of the draft's domain and of its thread.
@@ -263,55 +264,46 @@ pub(crate) fn periods(
     releases: &[Vec<Release>],
     report: &mut Report,
 ) -> Vec<(u64, u64)> {
-    let parent = |at: usize| {
-        releases[at].iter().find_map(|release| match release {
-            Release::Input(link) => {
-                Some(homes[joined[*link].from.node].domain).filter(|&domain| domain != at)
-            }
-            Release::Timer => None,
-        })
+    let other = |at: usize, release: &Release| match release {
+        Release::Input(link) => Some(homes[joined[*link].from.node].domain).filter(|&to| to != at),
+        Release::Timer => None,
     };
-    let mut known: Vec<Option<(u64, u64)>> = vec![None; draft.domains.len()];
-    let mut visited_from = vec![usize::MAX; draft.domains.len()];
-    for start in 0..draft.domains.len() {
-        let mut path = Vec::new();
-        let mut at = start;
-        let (mut period_ns, mut deadline_ns) = loop {
-            let domain = &draft.domains[at];
-            if let Some(known) = known[at] {
-                break known;
-            }
-            if domain.trigger == Trigger::Timer {
-                let period_ns = domain.period_ns.unwrap_or(0);
-                known[at] = Some((period_ns, domain.deadline_ns.unwrap_or(period_ns)));
+    let follows = |at: usize| {
+        let input = draft.domains[at].trigger == Trigger::Input;
+        releases[at].iter().filter(|_| input).find_map(|release| other(at, release))
+    };
+    let count = draft.domains.len();
+    let pairs: Vec<(usize, usize)> = (0..count).filter_map(|at| Some((follows(at)?, at))).collect();
+    let (order, rings) = sort(count, &pairs);
+    for ring in rings {
+        unreleased(&draft.domains[ring[0]], report);
+    }
+    let mut periods = vec![(0, 0); count];
+    for at in order {
+        let domain = &draft.domains[at];
+        let (period_ns, deadline_ns) = match (domain.period_ns, follows(at)) {
+            (Some(period_ns), _) => (period_ns, period_ns),
+            (None, Some(released_by)) => periods[released_by],
+            (None, None) => {
+                unreleased(domain, report);
                 continue;
             }
-            path.push(at);
-            visited_from[at] = start;
-            match parent(at) {
-                Some(next) if visited_from[next] != start => at = next,
-                _ => {
-                    let message = format!(
-                        "domain '{}' has trigger: input, but no domain with a period releases it",
-                        domain.name.text
-                    );
-                    let help = "link a domain with a period to it, or give it 'period:'";
-                    report.error(domain.name.span, message, help);
-                    break (0, 0);
-                }
-            }
         };
-        for at in path.into_iter().rev() {
-            let domain = &draft.domains[at];
-            deadline_ns = domain.deadline_ns.unwrap_or(deadline_ns);
-            if period_ns > 0 && deadline_ns > period_ns {
-                late(domain.deadline_at, deadline_ns, period_ns, report);
-                period_ns = 0;
-            }
-            known[at] = Some((period_ns, deadline_ns));
+        let deadline_ns = domain.deadline_ns.unwrap_or(deadline_ns);
+        if deadline_ns > period_ns && period_ns > 0 {
+            late(domain.deadline_at, deadline_ns, period_ns, report);
         }
+        periods[at] = (period_ns, deadline_ns);
     }
-    known.into_iter().map(Option::unwrap_or_default).collect()
+    periods
+}
+
+fn unreleased(domain: &Domain<'_>, report: &mut Report) {
+    let name = domain.name.text;
+    let message =
+        format!("domain '{name}' has trigger: input, but no domain with a period releases it");
+    let help = "link a node of a domain with a period to it, or give it 'period:' instead";
+    report.error(domain.name.span, message, help);
 }
 
 /// Reports CPUs that the machine does not have.

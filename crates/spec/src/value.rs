@@ -12,13 +12,13 @@ const UNITS: &[(&str, u64)] =
 /// A duration such as `1ms` or `2.5us`, in ns. The error is what to write instead.
 pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
     let form = "write a number and ns, us, ms or s, such as 1ms or 500us";
-    if text.parse::<f64>().is_ok() {
-        return Err(format!("a bare number has no unit: write {text}ms, {text}us or {text}s"));
-    }
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
     if let Some(positive) = text.strip_prefix('-') {
         return Err(format!("a duration is positive: write {positive}"));
+    }
+    if unit.is_empty() && !number.is_empty() {
+        return Err(format!("a bare number has no unit: write {text}ms, {text}us or {text}s"));
     }
     let Some(&(_, unit_ns)) = UNITS.iter().find(|(word, _)| *word == unit.trim_start()) else {
         return Err(form.to_owned());
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(duration_ns("10 s"), Ok(10_000_000_000));
         assert!(duration_ns("100").unwrap_err().contains("write 100ms"));
         assert!(duration_ns("-1ms").unwrap_err().contains("positive"));
-        for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1h", "99999999999999999999s", "µ"] {
+        for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1h", "99999999999999999999s", "µ", "nan"] {
             assert!(duration_ns(bad).is_err(), "{bad}");
         }
     }

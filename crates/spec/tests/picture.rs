@@ -98,8 +98,8 @@ fn the_json_names_everything() {
     assert_eq!(json["links"][2]["message"]["bytes"], 80);
 }
 
-/// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES` set
-/// to a folder the pictures are left there, to be looked at.
+/// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES`
+/// set to a folder the pictures are left there, to be looked at.
 #[test]
 fn nothing_overlaps_in_the_svg() {
     for (name, spec) in [("arm", ARM), ("one", ONE), ("large", &large()), ("star", &star())] {

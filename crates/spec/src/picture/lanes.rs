@@ -1,69 +1,75 @@
 //! Lanes: where links run that do not end in the next column.
 
-use crate::picture::layout::{Layout, Rect};
+use std::collections::HashSet;
+
+use crate::picture::layout::{Layout, Rect, Turns};
 use crate::plan::{Link, Plan};
 
 /// From lane to lane, px.
 const LANE: f64 = 16.0;
 
 /// Where lanes lie: below a thread, below all threads of a domain, below all domains.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Level {
     Thread(usize, usize),
     Domain(usize),
     Picture,
 }
 
-/// The lanes of the links that need one.
+impl Level {
+    /// The innermost box that both ends of a link stand in.
+    pub(super) fn of(plan: &Plan, link: &Link) -> Level {
+        let (from, to) = (&plan.nodes[link.from.node], &plan.nodes[link.to.node]);
+        match (from.domain == to.domain, from.thread == to.thread) {
+            (true, true) => Level::Thread(from.domain, from.thread),
+            (true, false) => Level::Domain(from.domain),
+            (false, _) => Level::Picture,
+        }
+    }
+}
+
+/// The part of a lane that a net takes.
+#[derive(Clone, Copy)]
+struct Span {
+    net: usize,
+    level: Level,
+    left: f64,
+    right: f64,
+}
+
+/// The lanes of the nets that need one.
 pub(super) struct Lanes {
-    /// Level and place of each link that has a lane.
-    of_link: Vec<Option<(Level, usize)>>,
+    /// Level and place of each net that has a lane.
+    of_net: Vec<Option<(Level, usize)>>,
 }
 
 impl Lanes {
     /// Shorter ways lie higher; two that do not meet may share a lane.
-    pub(super) fn new(
-        plan: &Plan,
-        exits: &[f64],
-        entries: &[f64],
-        direct: impl Fn(&Link) -> bool,
-    ) -> Lanes {
-        let span = |at: usize| (exits[at].min(entries[at]), exits[at].max(entries[at]));
-        let mut all: Vec<usize> =
-            (0..plan.links.len()).filter(|&at| !direct(&plan.links[at])).collect();
-        all.sort_by(|&a, &b| (span(a).1 - span(a).0).total_cmp(&(span(b).1 - span(b).0)));
-        let mut of_link: Vec<Option<(Level, usize)>> = vec![None; plan.links.len()];
-        for (done, &at) in all.iter().enumerate() {
-            let (a, b) =
-                (&plan.nodes[plan.links[at].from.node], &plan.nodes[plan.links[at].to.node]);
-            let level = match (a.domain == b.domain, a.thread == b.thread) {
-                (true, true) => Level::Thread(a.domain, a.thread),
-                (true, false) => Level::Domain(a.domain),
-                (false, _) => Level::Picture,
+    pub(super) fn new(plan: &Plan, nets: &[usize], turns: &[Turns]) -> Lanes {
+        let mut of_net: Vec<Option<(Level, usize)>> = vec![None; nets.len()];
+        let mut placed: Vec<(Span, usize)> = Vec::new();
+        for span in spans(plan, nets, turns) {
+            let meets = |other: &Span| {
+                other.level == span.level && other.left < span.right && span.left < other.right
             };
-            let meets = |other: usize| span(other).0 < span(at).1 && span(at).0 < span(other).1;
-            let taken: Vec<usize> = all[..done]
-                .iter()
-                .filter(|&&other| meets(other))
-                .filter_map(|&other| of_link[other])
-                .filter(|(other, _)| *other == level)
-                .map(|(_, place)| place)
-                .collect();
-            let free = (0..).find(|place| !taken.contains(place)).unwrap_or(0);
-            of_link[at] = Some((level, free));
+            let taken = placed.iter().filter(|(other, _)| meets(other)).map(|(_, place)| *place);
+            let taken: HashSet<usize> = taken.collect();
+            let place = (0..=taken.len()).find(|place| !taken.contains(place)).unwrap_or(0);
+            of_net[span.net] = Some((span.level, place));
+            placed.push((span, place));
         }
-        Lanes { of_link }
+        Lanes { of_net }
     }
 
     /// Height of the lanes of a level.
     pub(super) fn height(&self, level: Level) -> f64 {
-        let here = self.of_link.iter().flatten().filter(|(other, _)| *other == level);
+        let here = self.of_net.iter().flatten().filter(|(other, _)| *other == level);
         here.map(|(_, place)| *place + 1).max().map_or(0.0, |count| LANE * (count as f64 + 0.5))
     }
 
-    /// The y of a link's lane.
-    pub(super) fn y(&self, link: usize, layout: &Layout) -> f64 {
-        let Some((level, place)) = self.of_link[link] else { return 0.0 };
+    /// The y of a net's lane; 0 if it has none.
+    pub(super) fn y(&self, net: usize, layout: &Layout) -> f64 {
+        let Some((level, place)) = self.of_net[net] else { return 0.0 };
         let (bottom, pad) = match level {
             Level::Thread(domain, thread) => (layout.threads[domain][thread].bottom(), 4.0),
             Level::Domain(domain) => (layout.domains[domain].bottom(), 4.0),
@@ -74,4 +80,20 @@ impl Lanes {
         };
         bottom - pad - self.height(level) + LANE * (place as f64 + 0.75)
     }
+}
+
+/// What the nets take of their lanes, the shortest first.
+fn spans(plan: &Plan, nets: &[usize], turns: &[Turns]) -> Vec<Span> {
+    let mut spans: Vec<Option<Span>> = vec![None; nets.len()];
+    for (at, link) in plan.links.iter().enumerate() {
+        let Some(entry_x) = turns[at].entry_x else { continue };
+        let (net, exit_x) = (nets[at], turns[at].exit_x);
+        let level = Level::of(plan, link);
+        let span = spans[net].get_or_insert(Span { net, level, left: exit_x, right: exit_x });
+        span.left = span.left.min(entry_x);
+        span.right = span.right.max(entry_x);
+    }
+    let mut spans: Vec<Span> = spans.into_iter().flatten().collect();
+    spans.sort_by(|a, b| (a.right - a.left).total_cmp(&(b.right - b.left)));
+    spans
 }

@@ -13,11 +13,12 @@
 //! other one goes down to a lane below the thread, the domain or the picture, and up again.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use crate::order::sort;
 use crate::picture::lanes::{Lanes, Level};
 use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, thread_head};
-use crate::plan::{Domain, Link, Plan};
+use crate::plan::{Domain, End, Link, Plan};
 
 /// Nodes in a row before it wraps.
 const COLUMNS_MAX: usize = 6;
@@ -28,7 +29,7 @@ pub(super) const TITLE_Y: f64 = 38.0;
 /// Height of the legend and of each note below it.
 pub(super) const LEGEND_HEIGHT: f64 = 22.0;
 /// The legend fits into this width.
-const WIDTH_MIN: f64 = 600.0;
+const WIDTH_MIN: f64 = 640.0;
 const DOMAIN_GAP: f64 = 36.0;
 const DOMAIN_PAD: f64 = 14.0;
 const DOMAIN_HEADER: f64 = 58.0;
@@ -91,7 +92,9 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 struct Column {
     domain: usize,
     nodes: Vec<usize>,
+    /// Links that come in by a lane, later their nets; one track each.
     entries: Vec<usize>,
+    /// Links that go out, later their nets.
     exits: Vec<usize>,
     label_width: f64,
     node_width: f64,
@@ -119,21 +122,17 @@ pub(super) fn layout(plan: &Plan) -> Layout {
             target.entries.push(at);
         }
     }
+    let nets = nets(plan);
     // Upper ports turn outside of lower ones, so that ways to a lane do not cross each other.
-    let height_key = |node: usize, port: usize| {
-        let place = columns_place(plan, &bands, node);
-        (place, row(plan, node, port))
-    };
-    // Ways that go down turn before those into the next column, whose last piece may pass a port.
+    let height = |end: End| (columns_place(plan, &bands, end.node), row(plan, end.node, end.port));
     for column in &mut columns {
-        column.entries.sort_by_key(|&at| {
-            let to = plan.links[at].to;
-            height_key(to.node, to.port)
-        });
-        column.exits.sort_by_key(|&at| {
-            let from = plan.links[at].from;
-            (direct(&plan.links[at]), Reverse(height_key(from.node, from.port)))
-        });
+        column.entries.sort_by_key(|&at| height(plan.links[at].to));
+        // Ways that go down turn before those into the next column, whose last piece may pass a
+        // port.
+        let turn = |&at: &usize| (direct(&plan.links[at]), Reverse(height(plan.links[at].from)));
+        column.exits.sort_by_key(turn);
+        column.entries = tracks(&column.entries, &nets);
+        column.exits = tracks(&column.exits, &nets);
     }
     let mut layout = Layout {
         nodes: vec![Rect::default(); plan.nodes.len()],
@@ -141,25 +140,51 @@ pub(super) fn layout(plan: &Plan) -> Layout {
         ..Layout::default()
     };
     place_columns(plan, &mut columns, &mut layout);
-    let exits = track_positions(plan, &columns, |column| (&column.exits, column.exit_x()));
-    let entries = track_positions(plan, &columns, |column| (&column.entries, column.entry_x));
-    let lanes = Lanes::new(plan, &exits, &entries, direct);
+    let turn = |(at, link): (usize, &Link)| {
+        let (writer, reader) =
+            (&columns[column_of[link.from.node]], &columns[column_of[link.to.node]]);
+        let exit_x = writer.exit_x() + track(&writer.exits, nets[at]);
+        let entry_x = reader.entry_x + track(&reader.entries, nets[at]);
+        Turns { exit_x, entry_x: (!direct(link)).then_some(entry_x) }
+    };
+    let turns: Vec<Turns> = plan.links.iter().enumerate().map(turn).collect();
+    let lanes = Lanes::new(plan, &nets, &turns);
     place_rows(plan, &columns, &bands, &lanes, &mut layout);
     let way = |(at, link): (usize, &Link)| {
-        let lane_y = (!direct(link)).then(|| lanes.y(at, &layout));
-        let turns = Turns { exit_x: exits[at], entry_x: entries[at], lane_y };
-        way(plan, link, &layout, turns, columns[column_of[link.to.node]].label_width)
+        let label_width = columns[column_of[link.to.node]].label_width;
+        way(plan, link, &layout, &turns[at], lanes.y(nets[at], &layout), label_width)
     };
     layout.ways = plan.links.iter().enumerate().map(way).collect();
     layout
 }
 
 /// Where a link turns.
-struct Turns {
-    exit_x: f64,
-    entry_x: f64,
-    /// `None`: it needs no lane.
-    lane_y: Option<f64>,
+pub(super) struct Turns {
+    pub(super) exit_x: f64,
+    /// `None`: it ends in the next column and needs no lane.
+    pub(super) entry_x: Option<f64>,
+}
+
+/// For each link the first of those that share its tracks and lane: links of one port that look
+/// alike are drawn as a tree.
+fn nets(plan: &Plan) -> Vec<usize> {
+    let mut first = HashMap::new();
+    let net = |(at, link): (usize, &Link)| {
+        let key = (link.from.node, link.from.port, link.delay, Level::of(plan, link));
+        *first.entry(key).or_insert(at)
+    };
+    plan.links.iter().enumerate().map(net).collect()
+}
+
+/// The nets of some links, each once.
+fn tracks(links: &[usize], nets: &[usize]) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    links.iter().map(|&at| nets[at]).filter(|&net| seen.insert(net)).collect()
+}
+
+/// How far from the first track that of a net lies.
+fn track(tracks: &[usize], net: usize) -> f64 {
+    TRACK * tracks.iter().position(|&other| other == net).unwrap_or(0) as f64
 }
 
 impl Column {
@@ -313,22 +338,6 @@ impl Rect {
     }
 }
 
-/// The x of the track of each link, where it has one.
-fn track_positions<'c>(
-    plan: &Plan,
-    columns: &'c [Column],
-    tracks: impl Fn(&'c Column) -> (&'c Vec<usize>, f64),
-) -> Vec<f64> {
-    let mut positions = vec![0.0; plan.links.len()];
-    for column in columns {
-        let (links, x) = tracks(column);
-        for (place, &link) in links.iter().enumerate() {
-            positions[link] = x + TRACK * place as f64;
-        }
-    }
-    positions
-}
-
 /// Gives threads and nodes their place from top to bottom.
 fn place_rows(
     plan: &Plan,
@@ -389,14 +398,21 @@ pub(super) fn port_y(layout: &Layout, plan: &Plan, node: usize, port: usize) -> 
     layout.nodes[node].y + NODE_HEADER + FIRST_PORT + row_height * row(plan, node, port) as f64
 }
 
-fn way(plan: &Plan, link: &Link, layout: &Layout, turns: Turns, label_width: f64) -> Way {
+fn way(
+    plan: &Plan,
+    link: &Link,
+    layout: &Layout,
+    turns: &Turns,
+    lane_y: f64,
+    label_width: f64,
+) -> Way {
     let Link { from, to, .. } = link;
     let start = (layout.nodes[from.node].right(), port_y(layout, plan, from.node, from.port));
     let end = (layout.nodes[to.node].x, port_y(layout, plan, to.node, to.port));
-    let Turns { exit_x, entry_x, lane_y } = turns;
+    let exit_x = turns.exit_x;
     let mut points = vec![start, (exit_x, start.1)];
-    match lane_y {
-        Some(y) => points.extend([(exit_x, y), (entry_x, y), (entry_x, end.1)]),
+    match turns.entry_x {
+        Some(entry_x) => points.extend([(exit_x, lane_y), (entry_x, lane_y), (entry_x, end.1)]),
         None => points.push((exit_x, end.1)),
     }
     points.push(end);
