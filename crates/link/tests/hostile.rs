@@ -1,0 +1,153 @@
+//! A peer that overwrites every header, index and sequence word at any time, with random and
+//! extreme values: this side never panics, never hangs, never leaves the region (its pages are
+//! guarded on both sides). Bounded by counts.
+#![cfg(unix)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use sinew_link::broadcast::{self, Start};
+use sinew_link::{Layout, Os, Shape, Wait, counter, create, latest, queue};
+
+mod support;
+use support::{Guarded, Linux, Random};
+
+/// Looks that this side takes at each link while the peer rages.
+const LOOKS: u32 = 30_000;
+const EXTREMES: [u32; 8] =
+    [0, 1, 2, u32::MAX, u32::MAX - 1, i32::MAX as u32, i32::MAX as u32 + 1, 64];
+
+/// Runs `look` while another thread overwrites words of the region.
+fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random(0x9e37_79b9);
+            while !over.load(Ordering::Relaxed) {
+                for _ in 0..64 {
+                    let at = random.next() as usize % memory.words();
+                    let value = match random.next() % 4 {
+                        0 => random.next(),
+                        1 => EXTREMES[random.next() as usize % EXTREMES.len()],
+                        // Near what stands there: the positions that almost make sense.
+                        _ => {
+                            memory.word(at).load(Ordering::Relaxed).wrapping_add(random.next() % 5)
+                        }
+                    };
+                    memory.word(at).store(value, Ordering::Relaxed);
+                }
+                thread::yield_now();
+            }
+        });
+        for i in 0..LOOKS {
+            look(i);
+            if i % 64 == 0 {
+                thread::yield_now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+fn soon() -> Option<u64> {
+    Some(Linux.now_ns() + 20_000)
+}
+
+#[test]
+fn a_queue_survives() {
+    for layout in [Layout::Index, Layout::Sequence] {
+        for (size, capacity) in [(1, 1), (21, 4), (300, 2)] {
+            let shape = Shape { layout, ..Shape::queue(size, 0, capacity) }.parking();
+            let memory = Guarded::made(&shape);
+            let mut writer = queue::Writer::attach(memory.clone(), &shape).expect("made");
+            let mut reader = queue::Reader::attach(memory.clone(), &shape).expect("made");
+            let mut message = vec![0; size as usize];
+            under_attack(&memory, |i| {
+                // Whatever they answer, they answer.
+                let _ = writer.try_send(&message);
+                let _ = reader.try_receive(&mut message);
+                let _ =
+                    (writer.fill(), reader.fill(), reader.peer_epoch(), writer.is_peer_closed());
+                if i % 256 == 0 {
+                    writer.wake(&Linux);
+                    reader.wake(&Linux);
+                    reader.wait(Wait::Park, soon(), &Linux);
+                    writer.wait_room(Wait::SpinThenPark, soon(), &Linux);
+                    drop(queue::Reader::attach(memory.clone(), &shape));
+                    drop(queue::Writer::attach(memory.clone(), &shape));
+                }
+            });
+            assert!(writer.fill() <= capacity && reader.fill() <= capacity);
+        }
+    }
+}
+
+#[test]
+fn latest_survives() {
+    for size in [1, 21, 300] {
+        let shape = Shape::latest(size, 0).parking();
+        let memory = Guarded::made(&shape);
+        let mut writer = latest::Writer::attach(memory.clone(), &shape).expect("made");
+        let mut reader = latest::Reader::attach(memory.clone(), &shape).expect("made");
+        let mut message = vec![0; size as usize];
+        under_attack(&memory, |i| {
+            writer.send(&message);
+            let _ = (reader.has_new(), reader.read(&mut message));
+            if i % 256 == 0 {
+                writer.wake(&Linux);
+                reader.wait(Wait::Park, soon(), &Linux);
+                drop(latest::Reader::attach(memory.clone(), &shape));
+                drop(latest::Writer::attach(memory.clone(), &shape));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_broadcast_survives() {
+    for (size, capacity) in [(1, 1), (21, 4), (300, 2)] {
+        let shape = Shape::broadcast(size, 0, capacity).parking();
+        let memory = Guarded::made(&shape);
+        let mut writer = broadcast::Writer::attach(memory.clone(), &shape).expect("made");
+        let attach = |start| broadcast::Reader::attach(memory.clone(), &shape, start);
+        let mut reader = attach(Start::Oldest).expect("made");
+        let mut message = vec![0; size as usize];
+        under_attack(&memory, |i| {
+            writer.send(&message);
+            let _ = reader.receive(&mut message);
+            if i % 256 == 0 {
+                writer.wake(&Linux);
+                reader.wait(Wait::Park, soon(), &Linux);
+                drop(attach(Start::Oldest));
+                drop(attach(Start::Newest));
+                drop(broadcast::Writer::attach(memory.clone(), &shape));
+            }
+        });
+    }
+}
+
+#[test]
+fn counters_survive() {
+    let shape = counter::shape(4, 0);
+    let memory = Guarded::of(&shape);
+    let mut writer = counter::Writer::create(memory.clone(), &["a", "b", "c"], 0).expect("long");
+    let reader = counter::Reader::attach(memory.clone(), &shape).expect("made");
+    under_attack(&memory, |i| {
+        writer.add(i % 4, u64::from(i));
+        let _ = (reader.read(i % 6), reader.name(i % 6, &mut [0; 64]), reader.find("c"));
+    });
+}
+
+#[test]
+fn a_region_of_noise_is_refused() {
+    let shape = Shape::queue(21, 0, 4);
+    let memory = Guarded::of(&shape);
+    let mut random = Random(1);
+    for _ in 0..1000 {
+        (0..memory.words()).for_each(|i| memory.word(i).store(random.next(), Ordering::Relaxed));
+        assert!(queue::Reader::attach(memory.clone(), &shape).is_err());
+        assert!(queue::Writer::attach(memory.clone(), &shape).is_err());
+    }
+    create(&memory, &shape).expect("made anew");
+    assert!(queue::Reader::attach(memory, &shape).is_ok());
+}
