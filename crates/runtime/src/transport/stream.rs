@@ -50,12 +50,16 @@ pub(super) fn frame_len(shape: &Shape) -> usize {
     NUMBER_LEN + shape.message_size as usize
 }
 
-/// Bytes that the kernel must hold for the capacity of the link, if each frame costs it
-/// `overhead` bytes more.
-pub(super) fn buffer_len(shape: &Shape, overhead: usize) -> usize {
-    // What the kernel cannot give is cut to what it can.
-    let frame_len = frame_len(shape).saturating_add(overhead);
-    frame_len.saturating_mul(shape.capacity as usize).saturating_add(GREETING_LEN).min(1 << 30)
+/// What Linux charges for a message in a socket's buffer beside its bytes: `struct sk_buff` and its
+/// shared info, rounded up.
+const CHARGE: usize = 1024;
+
+/// Bytes of a socket's buffer that holds the capacity of the link. What a message takes is rounded up
+/// to a power of two by the kernel's allocator.
+pub(super) fn buffer_len(shape: &Shape) -> usize {
+    let charge = frame_len(shape).saturating_add(CHARGE).next_power_of_two();
+    // The kernel takes an i32, and cuts what it cannot give.
+    charge.saturating_mul(shape.capacity as usize).min(1 << 30)
 }
 
 fn greeting(shape: &Shape) -> [u8; GREETING_LEN] {

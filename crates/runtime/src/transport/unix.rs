@@ -8,17 +8,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::stream::buffer_len;
 use super::{Carrier, Shape};
 
-/// What the kernel charges for a message beside its bytes: `struct sk_buff` and its shared info, and
-/// the rounding of the allocator. Unix sockets charge the sender alone.
-const OVERHEAD: usize = 1024;
-
 /// Opens a socket pair.
 pub(super) fn open(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (writer, reader) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let size = buffer_len(shape, OVERHEAD);
+    let size = buffer_len(shape);
+    // All that is under way is charged to the sender.
     if size > socket_send_buffer_size(&writer)? {
-        // The kernel cuts it to net.core.wmem_max.
+        // The kernel cuts it to net.core.wmem_max, and doubles it.
         set_socket_send_buffer_size(&writer, size)?;
     }
     Ok((Carrier::Stream(writer), Carrier::Stream(reader)))
