@@ -80,7 +80,7 @@ pub(crate) fn plan(
 ) -> Option<Plan> {
     let Graph { draft, joined, homes, order } = graph;
     let mut notes = Vec::new();
-    let releases = releases(draft, joined, homes, &mut notes, report);
+    let releases = releases(draft, joined, homes, order, &mut notes, report);
     let good = report.is_empty();
     let periods = if good { periods(draft, joined, homes, &releases, report) } else { Vec::new() };
     if !report.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::catalogue::{Direction, Kind, Parameter, Value};
 use crate::diagnostic::{Report, Span};
-use crate::fields::{Fields, Named, check_name, list};
+use crate::fields::{Fields, Named, check_name, how_to_add, list};
 use crate::keys::{self, NODES_MAX, Policy, Trigger};
 use crate::nearest::suggest;
 use crate::plan::{Actuator, Delivery, Full, Overrun, Sync, Transport, Wait};
@@ -327,7 +327,7 @@ fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Repo
             (None, Some(value)) => Some(value.clone()),
             (None, None) => {
                 let message = format!("node '{}' lacks '{}'", name.text, row.name);
-                report.error(name.span, message, format!("add '{}:'. {}", row.name, row.doc));
+                report.error(name.span, message, how_to_add(row.name, row.doc));
                 None
             }
         };

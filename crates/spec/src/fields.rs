@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         for key in table.keys.iter().filter(|key| is_map && key.required) {
             if fields.get(key.name).is_none() {
                 let message = format!("{} lacks '{}'", table.what, key.name);
-                report.error(at, message, format!("add '{}:'. {}", key.name, key.doc));
+                report.error(at, message, how_to_add(key.name, key.doc));
             }
         }
         fields
@@ -202,6 +202,14 @@ impl<'a> Fields<'a> {
     pub(crate) fn list(&self, name: &str, report: &mut Report) -> &'a [Item] {
         self.get(name).map_or(&[], |item| list(item, name, report))
     }
+}
+
+/// What to do about a missing key: its name, and the first sentence of what is said of it.
+pub(crate) fn how_to_add(key: &str, doc: &str) -> String {
+    let sentence = doc.split(". ").next().unwrap_or_default().trim_end_matches('.');
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+    format!("add '{key}: ...' ({first}{})", rest.as_str())
 }
 
 /// Reports a text that may not be a name.

@@ -136,17 +136,22 @@ fn stranger(
 }
 
 /// What starts each thread's cycles, with `Release::Input` counting in `joined`; for each domain in
-/// the order of the draft. `homes` are complete.
+/// the order of the draft. `homes` are complete; `order` is that of all nodes, writers first.
 pub(crate) fn releases(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],
     homes: &[Home],
+    order: &[usize],
     notes: &mut Vec<String>,
     report: &mut Report,
 ) -> Vec<Vec<Release>> {
+    let mut rank = vec![0; order.len()];
+    for (place, &node) in order.iter().enumerate() {
+        rank[node] = place;
+    }
     let mut inputs = Inputs::new(draft);
     for (at, link) in joined.iter().enumerate().filter(|(_, joined)| !joined.link.delay) {
-        inputs.add(at, homes[link.from.node], homes[link.to.node], link.to.node);
+        inputs.add(at, homes[link.from.node], homes[link.to.node], rank[link.to.node]);
     }
     let mut releases = Vec::new();
     for (at, domain) in draft.domains.iter().enumerate() {
@@ -163,8 +168,8 @@ pub(crate) fn thread_count(domain: &Domain<'_>) -> usize {
     domain.threads.as_ref().map_or(1, Vec::len)
 }
 
-/// For each thread the links that could release it, as (reading node, link): from another thread of
-/// its domain, and from other domains.
+/// For each thread the links that could release it, as (rank of the reader, link): from another
+/// thread of its domain, and from other domains.
 struct Inputs {
     same: Vec<Vec<Vec<(usize, usize)>>>,
     cross: Vec<Vec<Vec<(usize, usize)>>>,
@@ -177,12 +182,12 @@ impl Inputs {
         Inputs { same: all.clone(), cross: all }
     }
 
-    fn add(&mut self, link: usize, from: Home, to: Home, reader: usize) {
+    fn add(&mut self, link: usize, from: Home, to: Home, rank: usize) {
         if from == to {
             return;
         }
         let side = if from.domain == to.domain { &mut self.same } else { &mut self.cross };
-        side[to.domain][to.thread].push((reader, link));
+        side[to.domain][to.thread].push((rank, link));
     }
 
     fn release(

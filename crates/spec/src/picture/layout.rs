@@ -392,7 +392,7 @@ fn node_height(plan: &Plan, node: usize, row: f64) -> f64 {
     NODE_HEADER + FIRST_PORT + rows as f64 * row - ROW / 2.0 + 3.0
 }
 
-/// Where a port stands on its node's edge.
+/// Where a port stands on its node's side.
 pub(super) fn port_y(layout: &Layout, plan: &Plan, node: usize, port: usize) -> f64 {
     let row_height = layout.rows[node];
     layout.nodes[node].y + NODE_HEADER + FIRST_PORT + row_height * row(plan, node, port) as f64

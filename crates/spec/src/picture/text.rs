@@ -89,7 +89,7 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
     lines
 }
 
-/// A box with a title in its upper edge; facts that do not fit there stand below it.
+/// A box with a title in its upper line; facts that do not fit there stand below it.
 fn boxed(title: &str, facts: &[String], body: Vec<String>, width: usize) -> Vec<String> {
     let inner = width - 4;
     let mut head = format!("╭─ {title} ─");
