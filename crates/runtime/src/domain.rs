@@ -16,7 +16,7 @@ use sinew_spec::{Source, compile};
 
 use crate::assemble::{Assembly, Ends, crosses_domains, leader};
 use crate::board::{Board, FaultAt, Order, State};
-use crate::clock::Clock;
+use crate::clock::{Clock, now_ns};
 use crate::cyclic::{Cyclic, Halt, Pace};
 use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
@@ -78,6 +78,8 @@ fn run(
         made.push(Cyclic::new(executor, release, pace, trace, Arc::clone(halt)));
     }
     lock_memory();
+    // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
+    now_ns();
     for (at, cyclic) in made.into_iter().enumerate() {
         let asked = Asked { priority: domain.priority, cpu: domain.threads[at].cpu };
         let start = Start { asked, at, strict: launch.strict, board: board.clone() };

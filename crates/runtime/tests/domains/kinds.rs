@@ -52,7 +52,9 @@ static SOURCE: Kind = Kind {
             name: "failure",
             doc: "",
             unit: "",
-            ty: ParameterType::Choice(&["error", "panic", "nan", "slow", "abort", "hang"]),
+            ty: ParameterType::Choice(&[
+                "error", "panic", "nan", "slow", "abort", "hang", "yield", "allocate",
+            ]),
             default: Some("error"),
         },
     ],
@@ -84,6 +86,8 @@ impl Node for Source {
                 "panic" => panic!("told to panic"),
                 "nan" => velocity = f64::NAN,
                 "abort" => std::process::abort(),
+                "yield" => std::thread::yield_now(),
+                "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
                 "hang" => std::thread::sleep(Duration::from_secs(3600)),
                 _ => std::thread::sleep(Duration::from_nanos(2 * cycle.period_ns)),
             }

@@ -1,0 +1,107 @@
+//! A cycle allocates nothing and makes no system call; each proof is shown to be able to fail.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+use allocation_counter::measure;
+use sinew_runtime::Cycle;
+use sinew_runtime::executor::Executor;
+use sinew_runtime::privileges;
+use sinew_runtime::run::Outcome;
+
+use crate::{kinds, request, run_with, two_domains};
+
+/// Set for a second start of this program, below strace: how the source is to fail.
+pub(crate) const TRACED: &str = "SINEW_TEST_TRACED";
+
+const FUSED: &str = "name: test
+domains: {control: {realtime: {period: 1ms}}}
+nodes:
+  - kind: source
+    fail_at: FAIL_AT
+    failure: allocate
+    ports: {out: [{name: relay, port: in}]}
+  - {kind: relay, ports: {out: [{name: motor, port: in}]}}
+  - kind: motor
+    safe: {in: {value: halt, after: 10}}
+    ports: {out: [{name: source, port: feedback, delay: 1}]}
+";
+
+pub(crate) fn a_cycle_allocates_nothing() {
+    assert_eq!(allocations(0), 0);
+    assert_eq!(allocations(1), 999, "the proof does not notice an allocation");
+}
+
+/// Allocations in 1000 cycles whose source allocates from cycle `fail_at` on, if that is not 0.
+fn allocations(fail_at: u32) -> u64 {
+    let text = FUSED.replace("FAIL_AT", &fail_at.to_string());
+    let plan = request(&text, &[0]).plan;
+    let executor = Executor::fused(&plan, kinds::NODES, Path::new("."));
+    let mut executor = executor.expect("the nodes are good");
+    let mut cycle = Cycle::new(0, 1_000_000);
+    let counted = measure(|| {
+        while cycle.number < 1000 {
+            executor.cycle(&cycle, u64::MAX).expect("nothing fails");
+            cycle.number += 1;
+        }
+    });
+    counted.count_total
+}
+
+pub(crate) fn a_cycle_makes_no_system_call() {
+    let cpus = privileges::cpus().expect("affinity").len();
+    let strace = Command::new("strace").arg("--version").output();
+    if cpus < 2 || strace.is_err() {
+        let missing = if cpus < 2 { "two CPUs" } else { "strace (package 'strace')" };
+        assert!(env::var("CI").is_err(), "CI must have {missing}");
+        println!("skipped: it needs {missing}");
+        return;
+    }
+    for (thread, calls) in traced_calls("none") {
+        assert!(calls.is_empty(), "thread {thread} calls the kernel in its cycles: {calls:?}");
+    }
+    let noticed = traced_calls("yield");
+    let yields = noticed.values().flatten().filter(|call| call.contains("sched_yield"));
+    assert!(yields.count() > 100, "the proof does not notice a system call: {noticed:?}");
+}
+
+/// The graph that is traced: links that poll, a policy that bears strace's slowness.
+pub(crate) fn run_to_be_traced(failure: &str) {
+    let fail =
+        if failure == "none" { String::new() } else { format!("fail_at: 1, failure: {failure},") };
+    let source = format!("finish_at: 300, {fail}");
+    let text = two_domains(&source, "delivery: latest, wait: spin");
+    let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
+    let seen = run_with(&text, &privileges::cpus().expect("affinity"), |_, _| ());
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+}
+
+/// What each realtime thread called between its first and its last sleep, the sleeps apart.
+fn traced_calls(failure: &str) -> BTreeMap<String, Vec<String>> {
+    let log = env::temp_dir().join(format!("sinew-strace-{}", std::process::id()));
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o"]).arg(&log).arg(env::current_exe().expect("this program"));
+    let status = strace.env(TRACED, failure).status().expect("strace starts");
+    assert!(status.success(), "the traced run fails: {status}");
+    let text = fs::read_to_string(&log).expect("strace wrote its log");
+    fs::remove_file(&log).expect("the log can go");
+    let mut threads: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in text.lines() {
+        let (thread, call) = line.split_once(' ').unwrap_or((line, ""));
+        threads.entry(thread.into()).or_default().push(call.trim().into());
+    }
+    let is_sleep = |call: &String| call.contains("clock_nanosleep");
+    threads.retain(|_, calls| {
+        let realtime = calls.iter().any(|call| call.starts_with("sched_setscheduler"));
+        realtime && calls.iter().filter(|call| is_sleep(call)).count() > 100
+    });
+    assert_eq!(threads.len(), 2, "two realtime threads sleep between cycles");
+    for calls in threads.values_mut() {
+        let first = calls.iter().position(is_sleep).unwrap_or(0);
+        let last = calls.iter().rposition(is_sleep).unwrap_or(0);
+        *calls = calls[first..last].iter().filter(|call| !is_sleep(call)).cloned().collect();
+    }
+    threads
+}
