@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
-//!   CARGO_TARGET_DIR=target/tsan \
+//!   CARGO_TARGET_DIR=target/tsan TSAN_OPTIONS="suppressions=$PWD/crates/link/tests/tsan.supp" \
 //!   cargo test -p sinew-link --target x86_64-unknown-linux-gnu --test stress
 //! ```
 //!
