@@ -213,17 +213,22 @@ impl Session {
         let duration_s = self.elapsed_s();
         self.watch.close_view();
         let Session { run, watch, machine, memory, json, closed, .. } = self;
+        let plan = run.plan().clone();
+        let (faults, privileges) = (run.faults(), run.privileges());
+        let records_lost = run.records_lost();
+        // What was not stopped is killed here, before a report that somebody may be slow to read.
+        drop(run);
         let first_ns = watch.stats.control().first_start_ns;
+        let since_begun_ms = |ns: u64| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3;
         let report = Report {
-            plan: run.plan(),
+            plan: &plan,
             stats: &watch.stats,
             ending,
-            faults: run.faults(),
-            privileges: run.privileges(),
+            faults,
+            privileges,
             processes: memory.processes,
-            records_lost: run.records_lost(),
-            start_to_first_cycle_ms: first_ns
-                .map(|ns| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3),
+            records_lost,
+            start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,
             csv: watch.csv.as_ref().map(Csv::to_json),
             machine: &machine,

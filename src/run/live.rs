@@ -9,6 +9,7 @@ mod track;
 use std::env;
 use std::io::{self, Stdout, Write, stdout};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -42,6 +43,8 @@ impl Live {
         restore_on_panic();
         let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         execute!(stdout(), EnterAlternateScreen)?;
+        // Relaxed: see restore.
+        TAKEN.store(true, Ordering::Relaxed);
         terminal.clear()?;
         // https://no-color.org: set and not empty.
         let color = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -74,7 +77,16 @@ impl Drop for Live {
     }
 }
 
+/// Whether the terminal shows our screen. To give it back twice would move the cursor over what was
+/// printed since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn restore() {
+    // Relaxed: only the thread that draws takes the terminal or gives it back; a panic elsewhere
+    // races for nothing but this flag.
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     // A terminal that is gone needs no restoring.
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = stdout().flush();

@@ -81,14 +81,14 @@ impl Report<'_> {
         text
     }
 
-    /// The states in which the graph ended.
+    /// The last states that were seen: of a domain that died, those before its death.
     fn signals_text(&self) -> String {
         let mut text = String::new();
         for signal in self.stats.signals().filter(|signal| signal.is_state()) {
             let name = format!("  {:<21} ", format!("{}.{}", signal.node, signal.signal.name));
             wrap(&mut text, &name, &states(signal));
         }
-        if text.is_empty() { text } else { format!("\nstates at the end\n{text}") }
+        if text.is_empty() { text } else { format!("\nstates as last seen\n{text}") }
     }
 
     fn privileges_text(&self) -> String {
