@@ -8,22 +8,26 @@ use support::{Arm, entry};
 /// Far more cycles than any path here needs.
 const CYCLES_MAX: u64 = 60_000;
 
-fn signal(fixture: &Fixture, kind: &str, name: &str) -> f64 {
+fn signal<'a>(fixture: &'a Fixture, kind: &str, name: &str) -> &'a [f64] {
     let at = entry(kind).kind.signals.iter().position(|signal| signal.name == name);
-    fixture.signal(at.expect("the signal"))[0]
+    fixture.signal(at.expect("the signal"))
 }
 
 struct Trip {
     cycles: u64,
+    /// Where the flange was, by the encoders.
+    trace_m: Vec<[f64; 3]>,
     tracking_error_m_max: f64,
 }
 
 fn run(arm: &mut Arm) -> Trip {
-    let mut trip = Trip { cycles: 0, tracking_error_m_max: 0.0 };
+    let mut trip = Trip { cycles: 0, trace_m: Vec::new(), tracking_error_m_max: 0.0 };
     while !arm.is_finished() {
         arm.cycle().unwrap_or_else(|fault| panic!("cycle {}: {fault}", trip.cycles));
-        let error_m = signal(&arm.planner, "path_planner", "tracking_error_m");
+        let error_m = signal(&arm.planner, "path_planner", "tracking_error_m")[0];
         trip.tracking_error_m_max = trip.tracking_error_m_max.max(error_m);
+        let actual = signal(&arm.planner, "path_planner", "actual_m");
+        trip.trace_m.push(actual.try_into().expect("three numbers"));
         trip.cycles += 1;
         assert!(trip.cycles < CYCLES_MAX, "does not finish");
     }
@@ -35,6 +39,26 @@ fn the_arm_follows_the_square_and_finishes() {
     let mut arm = Arm::new(&[("path", "square.csv"), ("laps", "2")], &[]).expect("makes");
     let trip = run(&mut arm);
     assert!(trip.tracking_error_m_max < 0.1e-3, "{} m", trip.tracking_error_m_max);
+    for corner in [[275.0, -75.0], [425.0, -75.0], [425.0, 75.0], [275.0, 75.0]] {
+        let away = |at: &[f64; 3]| (at[0] * 1e3 - corner[0]).hypot(at[1] * 1e3 - corner[1]);
+        let nearest_mm = trip.trace_m.iter().map(away).fold(f64::MAX, f64::min);
+        assert!(nearest_mm < 0.1, "{corner:?} is passed at {nearest_mm} mm");
+    }
+}
+
+#[test]
+fn the_arm_bears_a_machine_that_falls_silent_for_a_while() {
+    let mut arm = Arm::new(&[("path", "square.csv"), ("laps", "0")], &[]).expect("makes");
+    let mut worst_m: f64 = 0.0;
+    let mut silent = 0;
+    for number in 0..6_000 {
+        // Every 500 cycles the drives do nothing for a while: 1 to 40 cycles.
+        arm.drives_run = number % 500 >= [1, 2, 3, 5, 8, 40, 3, 2, 1, 20, 3, 5][number / 500];
+        silent += u32::from(!arm.drives_run);
+        arm.cycle().unwrap_or_else(|fault| panic!("cycle {number}: {fault}"));
+        worst_m = worst_m.max(signal(&arm.planner, "path_planner", "tracking_error_m")[0]);
+    }
+    assert!(silent > 30 && worst_m < 1.5e-3, "{worst_m} m");
 }
 
 #[test]

@@ -32,6 +32,13 @@ const HISTORY: usize = 256;
 /// in wider steps, so that checking a graph stays quick; `ik` still looks at every target.
 const TRIED_MAX: f64 = 20_000.0;
 
+/// Periods in a row without feedback that do not matter: a frame may be late. After more the path
+/// waits, so that the target does not run away from an arm that does not hear it.
+const SILENT_MAX: u64 = 2;
+
+/// Time in which a path that had to wait comes back to its speed.
+const RESUME_S: f64 = 0.05;
+
 /// Joints slower than this stand still: well above the noise of a drive that holds its place.
 const STILL_RAD_PER_S: f64 = 0.005;
 
@@ -54,9 +61,10 @@ pub const INFO: Kind = Kind {
     name: "path_planner",
     doc: "Moves the tool along a path from a file, limited in speed, acceleration and jerk. Waits \
           at home until the drives are enabled, goes straight to the first waypoint, then around. \
-          Stops at corners; passes where direction, curvature and rate of turn agree. Stops the \
-          graph when the arm is further from its target than allowed, and when all laps are done. \
-          The whole path is tried on the arm before the first cycle.",
+          Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
+          make no jump; while there is no feedback the path waits. Stops the graph when the arm is \
+          further from its target than allowed, and when all laps are done. The whole path is \
+          tried on the arm before the first cycle.",
     ports: &[
         Port {
             name: "feedback",
@@ -124,7 +132,12 @@ pub const INFO: Kind = Kind {
         ),
     ],
     signals: &[
-        signal("tracking_error_m", "From the flange to where it had been told to be.", "m", 1),
+        signal(
+            "tracking_error_m",
+            "From the flange to the target before the frame that came back; lost frames show here.",
+            "m",
+            1,
+        ),
         signal("path_position_m", "Way since the start of the lap.", "m", 1),
         signal("path_speed_m_per_s", "Speed along the path.", "m/s", 1),
         signal("lap", "The lap under way; 0 before the first.", "", 1),
@@ -155,6 +168,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         phase: Phase::Waiting,
         following_m: parameters.number("following_mm") * 1e-3,
         following_rad: parameters.number("following_deg").to_radians(),
+        silent: 0,
+        pace: 1.0,
         sequence: 0,
         history: [Pose::IDENTITY; HISTORY],
     };
@@ -213,6 +228,10 @@ struct Planner {
     phase: Phase,
     following_m: f64,
     following_rad: f64,
+    /// Cycles in a row without feedback.
+    silent: u64,
+    /// Share of its speed that the path has, 0 to 1.
+    pace: f64,
     /// Of the last target.
     sequence: u64,
     /// Poses of the last targets, by sequence; that of sequence 0 is home.
@@ -281,7 +300,11 @@ impl Planner {
                 }
             }
             Phase::Moving => {
-                self.motion.advance(cycle.period_s());
+                self.silent = if heard { 0 } else { self.silent + 1 };
+                let waits = self.silent.max(cycle.skipped) > SILENT_MAX;
+                let more = cycle.period_s() / RESUME_S;
+                self.pace = if waits { 0.0 } else { (self.pace + more).min(1.0) };
+                self.motion.advance(cycle.period_s() * self.pace);
                 if self.motion.is_done() {
                     self.phase = Phase::Settling;
                 }
@@ -299,13 +322,14 @@ impl Planner {
         let place = self.motion.place();
         self.sequence += 1;
         self.history[self.sequence as usize % HISTORY] = place.pose;
+        let speed_m_per_s = place.speed_m_per_s * self.pace;
         let target = io.write::<CartesianTarget>(OUT);
         target.set_pose(&place.pose);
-        target.path_speed_m_per_s = place.speed_m_per_s;
+        target.path_speed_m_per_s = speed_m_per_s;
         target.sequence = self.sequence;
         target.flags = if self.phase == Phase::Moving { TARGET_MOVING } else { 0 };
         io.signal(PATH_POSITION)[0] = place.position_m;
-        io.signal(PATH_SPEED)[0] = place.speed_m_per_s;
+        io.signal(PATH_SPEED)[0] = speed_m_per_s;
         io.signal(LAP)[0] = self.motion.lap() as f64;
         io.signal(TARGET).copy_from_slice(&place.pose.translation.to_array());
     }
