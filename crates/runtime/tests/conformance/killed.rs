@@ -135,7 +135,7 @@ fn a_killed_writer_leaves_whole_messages_only() {
         let mut receiver = case.receiver(reader);
         let mut message = case.buffer();
         let mut next = 0;
-        for _ in 0..=random.below(100) {
+        for _ in 0..=random.below(40) {
             let found = receive(&case, &mut *receiver, &mut message);
             let Received::New { lost } = found else { panic!("{case}: {found:?}") };
             next = 1 + number(&message, next + lost).expect("a whole message");
