@@ -7,7 +7,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::canvas::{Canvas, Context, Line as Stroke, Points};
+use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
 
 use self::signals::signals;
@@ -22,6 +22,9 @@ const LEFT: u16 = 47;
 
 /// Cells of a node's bar.
 const BAR: usize = 11;
+
+/// Radius of the ring around the tool.
+const RING_DOTS: f64 = 3.0;
 
 /// How things look.
 #[derive(Clone, Copy, Debug)]
@@ -271,8 +274,10 @@ fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
             context.draw(&Points { coords: &points, color: theme.or_none(color) });
             context.layer();
         }
-        if let Some((right, up)) = last {
-            context.print(right, up, Span::styled("◉", theme.caution()));
+        if let Some((x, y)) = last {
+            // A ring of dots: text would stand up to a whole cell beside the place.
+            let radius = RING_DOTS * (window.right[1] - window.right[0]) / width;
+            context.draw(&Circle { x, y, radius, color: theme.or_none(Color::Yellow) });
         }
     });
     frame.render_widget(canvas, area);
