@@ -62,7 +62,7 @@ impl Observed {
 pub(crate) struct OverrunsBy {
     /// From the release to the start: the kernel or the host woke the thread late.
     pub(crate) late_start: u64,
-    /// Links, above all waiting for feedback.
+    /// Outside the nodes: waiting for feedback above all, links, preemption in between.
     pub(crate) feedback: u64,
     /// Executing nodes.
     pub(crate) nodes: u64,

@@ -125,3 +125,16 @@ fn a_run_without_a_cycle_says_so() {
     assert!(text.contains("no cycle ran") && !text.contains("states"), "{text}");
     assert!(report.to_json()["tracking_error_m_max"].is_null());
 }
+
+#[test]
+fn what_went_wrong_is_told_with_its_share() {
+    let (plan, mut stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
+    let mut late = fixture::observed(10);
+    (late.start_ns, late.is_overrun, late.skipped) = (late.release_ns + 2_000_000, true, 1);
+    stats.add(fixture::CONTROL, &late);
+    let text = report(&plan, &stats, &machine).to_text();
+    assert!(
+        text.contains("1 overrun: 1 late start (kernel or host); 1 period skipped\n"),
+        "{text}"
+    );
+}

@@ -162,7 +162,7 @@ fn losses(thread: &ThreadStats) -> String {
     let by = thread.overruns_by;
     let overruns = [
         (by.late_start, "late start (kernel or host)"),
-        (by.feedback, "waiting for feedback"),
+        (by.feedback, "outside the nodes (feedback, links, preemption)"),
         (by.nodes, "executing nodes"),
     ];
     let why = overruns.iter().filter(|row| row.0 > 0).map(|(n, why)| format!("{n} {why}"));
@@ -171,14 +171,14 @@ fn losses(thread: &ThreadStats) -> String {
         parts.push(format!("{}: {}", counted(thread.overruns, "overrun"), why.join(", ")));
     }
     let counts = [
-        (thread.skipped, "periods skipped"),
-        (thread.without_input, "cycles without input"),
-        (thread.feedback_missing, "cycles without feedback"),
-        (thread.messages_lost, "messages lost"),
-        (thread.messages_dropped, "messages dropped"),
+        (thread.skipped, "period", "skipped"),
+        (thread.without_input, "cycle", "without input"),
+        (thread.feedback_missing, "cycle", "without feedback"),
+        (thread.messages_lost, "message", "lost"),
+        (thread.messages_dropped, "message", "dropped"),
     ];
-    let counts = counts.iter().filter(|row| row.0 > 0);
-    parts.extend(counts.map(|(n, what)| format!("{n} {what}")));
+    let counts = counts.into_iter().filter(|row| row.0 > 0);
+    parts.extend(counts.map(|(n, what, how)| format!("{} {how}", counted(n, what))));
     let mut text = String::new();
     if !parts.is_empty() {
         wrap(&mut text, "  ", &parts.join("; "));
