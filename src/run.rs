@@ -40,8 +40,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
 ///
-/// Ctrl-C stops in order, actuators first; a second one kills. The run also ends when a node says that
-/// the job is done, after --duration, and on any fault.
+/// Ctrl-C stops in order, actuators first; a second one kills. The run also ends when a node says
+/// that the job is done, after --duration, and on any fault.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -56,8 +56,8 @@ pub(crate) struct RunArgs {
     /// Make it a fault when the kernel refuses SCHED_FIFO, mlockall or a CPU
     #[arg(long)]
     strict: bool,
-    /// Write a row for every cycle of the first timer-released thread; the other threads' go to files
-    /// beside it with the domain's name before the extension. Times in ns, signals as in the report
+    /// Write a row for every cycle of the first timer-released thread; those of other threads go to
+    /// files beside it with the domain's name before the extension. Times in ns
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Give a parameter another value than the spec does; may be repeated

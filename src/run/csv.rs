@@ -1,8 +1,9 @@
 //! `--csv FILE`: a row for every cycle, written by the parent, outside the core.
 //!
-//! The control thread's rows go to FILE; those of every other thread to a file beside it that has the
-//! domain's name before its extension (`run.csv`, `run.plant.csv`), followed by the thread's number
-//! in a domain of several. A device or a pipe has no file beside it: it gets the control thread only.
+//! The control thread's rows go to FILE; those of every other thread to a file beside it that has
+//! the domain's name before its extension (`run.csv`, `run.plant.csv`), followed by the thread's
+//! number in a domain of several. A device or a pipe has no file beside it: it gets the control
+//! thread only.
 //!
 //! A disk that is full does not stop the machine: writing ends, the report says how far it came.
 

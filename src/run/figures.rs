@@ -87,8 +87,8 @@ impl Distribution {
         Value::Object(object)
     }
 
-    /// What is left of `period_ns`: negative where it was not enough. Its low percentiles mirror the
-    /// high ones of the time itself.
+    /// What is left of `period_ns`: negative where it was not enough. Its low percentiles mirror
+    /// the high ones of the time itself.
     pub(crate) fn slack_json(&self, period_ns: u64) -> Value {
         let left = |ns: u64| i128::from(period_ns) - i128::from(ns);
         let left = |ns: Option<u64>| json!(ns.map(|ns| left(ns) as i64));

@@ -1,5 +1,5 @@
-//! The memory of the domains' processes, read from time to time: once a process has ended, the kernel
-//! does not say any more.
+//! The memory of the domains' processes, read from time to time: once a process has ended, the
+//! kernel does not say any more.
 
 use std::fs;
 
