@@ -289,8 +289,8 @@ impl SharedMutex {
         assert!(region.size() >= SHARED_MUTEX_LEN);
         let words: *mut MutexWords = region.0.base.as_ptr().cast();
         let mut mutex = MaybeUninit::uninit();
-        // SAFETY: the attributes are initialised before use and destroyed after it; the words lie in
-        // the region (asserted), aligned to a page, and no other user exists yet.
+        // SAFETY: the attributes are initialised before use and destroyed after it; the words lie
+        // in the region (asserted), aligned to a page, and no other user exists yet.
         unsafe {
             check(libc::pthread_mutexattr_init(mutex.as_mut_ptr()))?;
             check(libc::pthread_mutexattr_setpshared(mutex.as_mut_ptr(), 1))?;
@@ -317,13 +317,13 @@ impl SharedMutex {
         unsafe { &raw mut (*words).mutex }
     }
 
-    /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and `OwnerDied`
-    /// the caller must [`SharedMutex::unlock`] or one of its siblings.
+    /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and
+    /// `OwnerDied` the caller must [`SharedMutex::unlock`] or one of its siblings.
     pub fn lock(&self, until_ns: u64) -> Locked {
         let until = timespec(until_ns);
-        // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it can
-        // make the call fail or time out; `sync: mutex` trusts its peer not to forge glibc's robust
-        // list, and the docs of the option say so.
+        // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it
+        // can make the call fail or time out; `sync: mutex` trusts its peer not to forge glibc's
+        // robust list, and `transport/mutex.rs` says so.
         let code = unsafe {
             pthread_mutex_clocklock(self.mutex(), libc::CLOCK_MONOTONIC, &raw const until)
         };
@@ -345,7 +345,8 @@ impl SharedMutex {
         unsafe { libc::pthread_mutex_unlock(self.mutex()) };
     }
 
-    /// Unlocks and sleeps until notified or until `until_ns`; may come back early, without the lock.
+    /// Unlocks and sleeps until notified or until `until_ns`; may come back early, without the
+    /// lock.
     pub fn unlock_and_wait(&self, until_ns: u64) {
         let words = self.region.words();
         words[WAITING].store(1, Ordering::Relaxed);

@@ -74,8 +74,8 @@ pub enum Sent {
 }
 
 /// The writing end. No call blocks but [`Sender::wait_room`], except that a byte stream waits a
-/// bounded time in `close` if the rest of a message has yet to go out, and that `sync: mutex` waits a
-/// bounded time for its lock.
+/// bounded time in `close` if the rest of a message has yet to go out, and that `sync: mutex` waits
+/// a bounded time for its lock.
 pub trait Sender: Send {
     /// Sends one message of the link's size and wakes a reader that sleeps.
     ///
@@ -92,13 +92,13 @@ pub trait Sender: Send {
         Ok(())
     }
 
-    /// Waits, as the link's wait strategy says, until there may be room or the monotonic clock shows
-    /// `until_ns`. Whether there may be room.
+    /// Waits, as the link's wait strategy says, until there may be room or the monotonic clock
+    /// shows `until_ns`. Whether there may be room.
     fn wait_room(&mut self, until_ns: u64) -> bool;
 
     /// Says to the reader that nothing more will come. Dropping does the same. (A writer that was
-    /// killed cannot say it in a region: to attach another sender and to drop it says it for the dead
-    /// one.)
+    /// killed cannot say it in a region: to attach another sender and to drop it says it for the
+    /// dead one.)
     fn close(&mut self);
 }
 
@@ -116,11 +116,12 @@ pub enum Received {
     Closed,
 }
 
-/// The reading end. No call blocks but [`Receiver::wait`], except that `sync: mutex` waits a bounded
-/// time for its lock.
+/// The reading end. No call blocks but [`Receiver::wait`], except that `sync: mutex` waits a
+/// bounded time for its lock.
 pub trait Receiver: Send {
-    /// Takes a message (the next one, or with `latest` the newest) into `into`, which has the link's
-    /// message size. Without a new one `into` may be overwritten with the old one, nothing else.
+    /// Takes a message (the next one, or with `latest` the newest) into `into`, which has the
+    /// link's message size. Without a new one `into` may be overwritten with the old one, nothing
+    /// else.
     ///
     /// # Errors
     /// [`Cause::BadPeer`](crate::Cause::BadPeer) if the writer wrote what no writer may write,

@@ -7,10 +7,14 @@
 //! 384  slot 0, slot 1, ... each the message, padded to 8
 //! ```
 //!
-//! `tail` counts the messages written, `head` those that the reader of a queue has taken; both wrap.
-//! They move last, so a side that dies with the lock leaves whole messages only, and the next owner
-//! has nothing to repair. That `latest` and `broadcast` keep their messages while the next one is
-//! written, they have twice the slots that readers may look at.
+//! `tail` counts the messages written, `head` those that the reader of a queue has taken; both
+//! wrap. They move last, so a side that dies with the lock leaves whole messages only, and the next
+//! owner has nothing to repair. That `latest` and `broadcast` keep their messages while the next
+//! one is written, they have twice the slots that readers may look at.
+//!
+//! Positions are checked, for the peer may write anything; but the mutex itself is glibc's, and a
+//! peer that forges its robust list can crash this side. Do not share one with a peer that is not
+//! trusted.
 //!
 //! Polling waits look at the positions without the lock: what they see is a hint, which `send` and
 //! `receive` check with the lock. `park` sleeps on the condition variable.
@@ -27,8 +31,8 @@ use crate::fault::{Cause, Fault};
 use crate::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex};
 
 /// How long a side waits for the lock; past it the peer is lost. Whoever holds the lock copies one
-/// message and is off, but a pthread mutex is not fair: a peer that takes it again and again can keep
-/// a side out for many time slices of a busy machine (100 ms were seen to be too few).
+/// message and is off, but a pthread mutex is not fair: a peer that takes it again and again can
+/// keep a side out for many time slices of a busy machine (100 ms were seen to be too few).
 const LOCK_NS_MAX: u64 = 1_000_000_000;
 
 /// What a region of this layout begins with after the mutex.
@@ -81,8 +85,8 @@ pub(super) fn create(region: &Region, shape: &Shape) -> io::Result<()> {
     let Shape { message_size, capacity, .. } = *shape;
     if message_size == 0 || !capacity.is_power_of_two() {
         return Err(io::Error::other(format!(
-            "a link of {capacity} messages of {message_size} bytes: capacity must be a power of two, \
-             and a message at least one byte"
+            "a link of {capacity} messages of {message_size} bytes: capacity must be a power of \
+             two, and a message at least one byte"
         )));
     }
     SharedMutex::create(region)?;
@@ -102,7 +106,8 @@ pub(super) fn sender(region: Region, shape: &Shape) -> Result<Box<dyn Sender>, F
     Ok(Box::new(MutexSender { link, tail, closed: false }))
 }
 
-/// Makes a reading end. Of `latest` and `broadcast` it starts with the oldest message that is there.
+/// Makes a reading end. Of `latest` and `broadcast` it starts with the oldest message that is
+/// there.
 pub(super) fn receiver(region: Region, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
     let link = Link::attach(region, shape)?;
     let guard = link.lock()?;
@@ -131,7 +136,8 @@ impl Link {
             return Err(Fault::new(
                 Cause::BadPeer,
                 format_args!(
-                    "the region has {found} bytes, expected {expected}; give both ends the same plan"
+                    "the region has {found} bytes, expected {expected}; give both ends the same \
+                     plan"
                 ),
             ));
         }
@@ -158,7 +164,7 @@ impl Link {
             Locked::TimedOut => Err(Fault::new(
                 Cause::LostPeer,
                 format_args!(
-                    "the link's mutex was not to be had within {} ms; was the peer stopped with it?",
+                    "the link's mutex was not to be had in {} ms; was the peer stopped with it?",
                     LOCK_NS_MAX / 1_000_000
                 ),
             )),
@@ -236,8 +242,8 @@ fn bad_position(name: &str, found: u32, own: u32, capacity: u32) -> Fault {
     Fault::new(
         Cause::BadPeer,
         format_args!(
-            "the peer's {name} is {found}, ours is {own}, and they may be {capacity} apart; the peer \
-             wrote past its messages"
+            "the peer's {name} is {found}, ours is {own}, and they may be {capacity} apart; the \
+             peer wrote past its messages"
         ),
     )
 }

@@ -1,5 +1,5 @@
-//! `transport: in_process` and `shared_memory`: both sides map the same bytes. What stands in them is
-//! `sinew_link`'s (`sync: lock_free`) or [`mutex`](super::mutex)'s.
+//! `transport: in_process` and `shared_memory`: both sides map the same bytes. What stands in them
+//! is `sinew_link`'s (`sync: lock_free`) or [`mutex`](super::mutex)'s.
 
 use std::io;
 use std::sync::atomic::AtomicU32;

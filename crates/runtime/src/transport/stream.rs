@@ -8,8 +8,8 @@
 //! - `latest`: a message that has not begun to go out is overwritten by the next one.
 //! - `broadcast`: a message that finds no room is dropped; the numbers tell the reader.
 //!
-//! A write to a pipe whose reader is gone raises SIGPIPE, which a Rust program ignores unless it was
-//! told otherwise.
+//! A write to a pipe whose reader is gone raises SIGPIPE, which a Rust program ignores unless it
+//! was told otherwise.
 
 use std::mem::swap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,8 +33,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"Sin1");
 /// Bytes of the greeting: magic, message size, type hash, delivery.
 const GREETING_LEN: usize = 16;
 
-/// Bytes that a reader takes from the kernel at once beyond one frame: the default size of a pipe, so
-/// one read empties it.
+/// Bytes that a reader takes from the kernel at once beyond one frame: the default size of a pipe,
+/// so one read empties it.
 const READ_AHEAD: usize = 64 * 1024;
 
 /// Reads of one `receive` with `latest`: far more than kernel buffers hold, so that it finds the
@@ -54,8 +54,8 @@ pub(super) fn frame_len(shape: &Shape) -> usize {
 /// shared info, rounded up.
 const CHARGE: usize = 1024;
 
-/// Bytes of a socket's buffer that holds the capacity of the link. What a message takes is rounded up
-/// to a power of two by the kernel's allocator.
+/// Bytes of a socket's buffer that holds the capacity of the link. What a message takes is rounded
+/// up to a power of two by the kernel's allocator.
 pub(super) fn buffer_len(shape: &Shape) -> usize {
     let charge = frame_len(shape).saturating_add(CHARGE).next_power_of_two();
     // The kernel takes an i32, and cuts what it cannot give.

@@ -22,8 +22,8 @@ pub(super) fn open(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
 }
 
 /// Makes the writer's buffer as large as wanted, or as the kernel allows. The kernel cuts what is
-/// asked for to `net.core.wmem_max`, doubles it, and ends its own tuning, which may already have gone
-/// further: then it is left alone.
+/// asked for to `net.core.wmem_max`, doubles it, and ends its own tuning, which may already have
+/// gone further: then it is left alone.
 fn grow(writer: &TcpStream, size: usize) -> io::Result<()> {
     let max = fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap_or_default();
     let reached = 2 * size.min(max.trim().parse().unwrap_or(0));

@@ -7,8 +7,8 @@ use sinew_spec::plan::Wait;
 
 use crate::clock::now_ns;
 
-/// How long `spin_then_park` polls before it sleeps: about what going to sleep and being woken cost,
-/// so that it never costs more than twice the better of the two.
+/// How long `spin_then_park` polls before it sleeps: about what going to sleep and being woken
+/// cost, so that it never costs more than twice the better of the two.
 const SPIN_NS: u64 = 20_000;
 
 /// What can be waited for.

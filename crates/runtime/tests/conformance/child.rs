@@ -1,5 +1,5 @@
-//! The other side of a link, in a process of its own: this test binary again, told by an environment
-//! variable to play a part instead of testing.
+//! The other side of a link, in a process of its own: this test binary again, told by an
+//! environment variable to play a part instead of testing.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -26,8 +26,8 @@ pub(super) enum Part {
     Write(u32),
     /// Receives to the end of the link.
     Read,
-    /// Sends [`HELD_AFTER`] messages, takes the lock of a mutex region, writes rubbish where the next
-    /// message would go, and stops itself.
+    /// Sends [`HELD_AFTER`] messages, takes the lock of a mutex region, writes rubbish where the
+    /// next message would go, and stops itself.
     Hold,
 }
 

@@ -1,5 +1,5 @@
-//! Peers of another shape, streams that are cut, regions that lie: a fault with a text or the end of
-//! the link, and no message that was not sent.
+//! Peers of another shape, streams that are cut, regions that lie: a fault with a text or the end
+//! of the link, and no message that was not sent.
 
 use std::sync::atomic::Ordering;
 
@@ -60,7 +60,8 @@ fn ends_refuse_carriers_of_another_transport() {
     }
 }
 
-/// A stream whose writer sent message 0; then, past the writer, came `bytes`, and with `cut` the end.
+/// A stream whose writer sent message 0; then, past the writer, came `bytes`, and with `cut` the
+/// end.
 fn written(case: &Case, bytes: &[u8], cut: bool) -> Box<dyn Receiver> {
     let (writer, reader) = case.carriers();
     let Carrier::Stream(stream) = &writer else { panic!("{case}: no stream") };
