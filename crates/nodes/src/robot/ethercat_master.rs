@@ -7,7 +7,9 @@ use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameter
 
 use super::ethercat::DRIVES;
 use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, State, control};
-use super::ethercat::frame::{self, Command, FRAME_BYTES, Report, View, WORKING_COUNTER_EXPECTED};
+use super::ethercat::frame::{
+    self, BadFrame, Command, FRAME_BYTES, Report, View, WORKING_COUNTER_EXPECTED,
+};
 use super::messages::{AxisFeedback, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, Frame, JointTargets};
 
 const IN: usize = 0;
@@ -135,6 +137,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         sequences: [0; 256],
         lost: 0,
         lost_total: 0,
+        bad: None,
         reports: [Report::default(); DRIVES],
         states: [State::NotReadyToSwitchOn; DRIVES],
         controls: [control::DISABLE_VOLTAGE; DRIVES],
@@ -157,6 +160,8 @@ struct Master {
     /// Cycles in a row without a frame.
     lost: u64,
     lost_total: u64,
+    /// What was wrong with the last frame that came, if it was none of ours.
+    bad: Option<BadFrame>,
     reports: [Report; DRIVES],
     states: [State; DRIVES],
     controls: [u16; DRIVES],
@@ -186,17 +191,23 @@ impl Master {
     /// Takes the frame that came back; true if there is one that answers one of ours.
     fn receive(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<bool, Fault> {
         let mut frame = *io.read::<Frame>(FRAME);
-        let view = (io.fresh(FRAME) == Fresh::New).then(|| View::new(&mut frame));
+        let checked = (io.fresh(FRAME) == Fresh::New).then(|| View::new(&mut frame));
         let answers = |view: &View<'_>| {
             // Indices run around at 256: what is older than half of that answers nothing.
             let age = self.index.wrapping_sub(view.index());
             Some(view.index()) != self.answered && (1..128).contains(&age)
         };
-        let Some(Ok(view)) = view.filter(|view| view.as_ref().is_ok_and(answers)) else {
-            self.lost += 1;
-            self.lost_total += u64::from(self.answered.is_some());
-            io.signal(LOST)[0] = self.lost_total as f64;
-            return Ok(false);
+        let view = match checked {
+            Some(Ok(view)) if answers(&view) => view,
+            missing => {
+                if let Some(Err(bad)) = missing {
+                    self.bad = Some(bad);
+                }
+                self.lost += 1;
+                self.lost_total += u64::from(self.answered.is_some());
+                io.signal(LOST)[0] = self.lost_total as f64;
+                return Ok(false);
+            }
         };
         let counter = view.working_counter();
         io.signal(COUNTER)[0] = f64::from(counter);
@@ -221,6 +232,7 @@ impl Master {
             self.reports[drive] = report;
         }
         self.answered = Some(view.index());
+        self.bad = None;
         self.lost = 0;
         Ok(true)
     }
@@ -249,12 +261,17 @@ impl Master {
             };
         }
         if self.lost > self.lost_max {
-            return Err(fault!(
-                "cycle {number}: {} cycles without a frame from the drives, lost_frames_max is {}; \
-                 raise it or look at the drives' process",
-                self.lost,
-                self.lost_max
-            ));
+            let (lost, max) = (self.lost, self.lost_max);
+            return Err(match self.bad {
+                Some(bad) => fault!(
+                    "cycle {number}: {lost} cycles without a good frame from the drives, \
+                     lost_frames_max is {max}; the last bad one had {bad}"
+                ),
+                None => fault!(
+                    "cycle {number}: {lost} cycles without a frame from the drives, \
+                     lost_frames_max is {max}; raise it or look at the drives' process"
+                ),
+            });
         }
         match self.states.iter().position(|&state| state != State::OperationEnabled) {
             None => Ok(()),

@@ -42,7 +42,7 @@ sinew_runtime::message! {
     /// An Ethernet frame without its check sequence.
     pub struct Frame {
         /// The bytes; only the first `length` mean something.
-        pub bytes: [u8; 184],
+        pub bytes: [u8; FRAME_BYTES_MAX],
         /// How many.
         pub length: u32,
         /// Zero.

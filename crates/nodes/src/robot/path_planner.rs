@@ -32,6 +32,12 @@ const HISTORY: usize = 256;
 /// in wider steps, so that checking a graph stays quick; `ik` still looks at every target.
 const TRIED_MAX: f64 = 20_000.0;
 
+/// Widest of these steps: in this time no joint turns so far that another branch becomes nearer.
+const TRIED_STEP_S_MAX: f64 = 0.1;
+
+/// Longest way from home and once around. A path that takes longer is a mistake of units.
+const DURATION_S_MAX: f64 = 24.0 * 3600.0;
+
 /// Periods in a row without feedback that do not matter: a frame may be late. After more the path
 /// waits, so that the target does not run away from an arm that does not hear it.
 const SILENT_MAX: u64 = 2;
@@ -114,8 +120,14 @@ pub const INFO: Kind = Kind {
         number("acceleration_mm_per_s2", "Greatest acceleration.", "mm/s2", (1.0, 1e5), "2000"),
         number("jerk_mm_per_s3", "Greatest jerk.", "mm/s3", (10.0, 1e7), "20000"),
         number("turn_speed_deg_per_s", "Greatest speed of turn.", "deg/s", (0.1, 1000.0), "90"),
-        number("turn_acceleration_deg_per_s2", "Likewise.", "deg/s2", (1.0, 1e5), "500"),
-        number("turn_jerk_deg_per_s3", "Likewise.", "deg/s3", (10.0, 1e7), "5000"),
+        number(
+            "turn_acceleration_deg_per_s2",
+            "Greatest acceleration of turn.",
+            "deg/s2",
+            (1.0, 1e5),
+            "500",
+        ),
+        number("turn_jerk_deg_per_s3", "Greatest jerk of turn.", "deg/s3", (10.0, 1e7), "5000"),
         number(
             "following_mm",
             "Stop when the flange is further than this from its target.",
@@ -197,8 +209,13 @@ fn try_out(
     home: &Joints,
     period_s: f64,
 ) -> Result<(), Fault> {
-    let stride = (motion.duration_s() / period_s / TRIED_MAX).ceil().max(1.0);
-    let step_s = stride * period_s;
+    let duration_s = motion.duration_s();
+    if duration_s > DURATION_S_MAX {
+        let line = motion.place().line;
+        let hours = duration_s / 3600.0;
+        return Err(fault!("{line}: the path takes {hours:.0} h; at most 24; raise its speeds"));
+    }
+    let step_s = (duration_s / TRIED_MAX).min(TRIED_STEP_S_MAX).max(period_s);
     let mut joints = *home;
     // The first lap is enough: the others pass the same places.
     while !motion.is_done() && motion.lap() < 2 {

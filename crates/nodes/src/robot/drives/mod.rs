@@ -188,7 +188,7 @@ fn safe(_port: usize, safe: usize, message: &mut [u8]) {
     message.copy_from_slice(frame.as_bytes());
 }
 
-/// The sync manager's watchdog (ETG.1000.4, clause 6.8): runs from the first frame.
+/// The sync manager's watchdog (ETG.1000.4): runs from the first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watchdog {
     Waiting,

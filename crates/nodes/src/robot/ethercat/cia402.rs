@@ -1,4 +1,4 @@
-//! The power drive system state machine of CiA 402-2 (IEC 61800-7-201), clause 5.
+//! The power drive system state machine of CiA 402-2 (IEC 61800-7-201).
 
 /// Mode of operation 8: cyclic synchronous position.
 pub const CYCLIC_SYNCHRONOUS_POSITION: i8 = 8;

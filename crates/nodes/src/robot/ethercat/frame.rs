@@ -1,6 +1,6 @@
 //! The EtherCAT frame: one datagram that reads and writes the process image of all drives.
 //!
-//! After ETG.1000.4 (IEC 61158-4-12) clause 5: all numbers little-endian but the EtherType.
+//! After ETG.1000.4 (IEC 61158-4-12): all numbers little-endian but the EtherType.
 //!
 //! ```text
 //! offset  bytes  field

@@ -170,6 +170,22 @@ fn frames_that_stay_away_are_borne_and_then_a_fault() {
 }
 
 #[test]
+fn frames_that_are_not_ours_are_a_fault_in_the_end_that_says_why() {
+    let mut bus = Bus::operational();
+    let fault = (0..10).find_map(|_| {
+        if let Some(frame) = &mut bus.returned {
+            frame.bytes[12] = 0x08;
+        }
+        bus.cycle().err()
+    });
+    assert_eq!(
+        fault.expect("must fault").text(),
+        "cycle 15: 6 cycles without a good frame from the drives, lost_frames_max is 5; the last \
+         bad one had EtherType 08a4, expected 88a4"
+    );
+}
+
+#[test]
 fn a_frame_with_a_strange_index_counts_as_lost() {
     let mut bus = Bus::operational();
     let lost = bus.master.signal(LOST)[0];

@@ -70,6 +70,12 @@ fn a_path_faster_than_a_joint_is_refused() {
 }
 
 #[test]
+fn a_path_that_takes_for_ever_is_refused() {
+    let text = refused("ages", "302,0,500,180,0,180,100\n302,20,500,180,0,180,0.0001\n", &[]);
+    assert_eq!(text, "path.csv:2: the path takes 56 h; at most 24; raise its speeds");
+}
+
+#[test]
 fn a_joint_beyond_its_limit_is_refused() {
     let rows = "302,0,500,180,0,180,100\n302,0,500,180,0,60,100\n302,0,500,180,0,-60,100\n\
                 302,0,500,180,0,180,100\n302,0,500,180,0,60,100\n302,0,500,180,0,-60,100\n";
