@@ -1,7 +1,8 @@
 //! What the two slot layouts of the queue cost: round trip and throughput on two pinned threads,
-//! beside a *token*, one word that goes to and fro, the least that any link can cost here.
+//! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
+//! *pair*, a word on a line of its own for each way, the least that two queues can cost.
 //!
-//! `cargo bench -p sinew-link --bench layouts`; half a minute. All contenders run in every round, one
+//! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round, one
 //! after the other, because the machine under them may change; ratios are to the token of the same
 //! round. Needs two CPUs: both sides spin.
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
@@ -28,19 +29,14 @@ fn main() {
         println!("skipped: both sides spin, so this bench needs two CPUs, and there is one");
         return;
     }
-    println!("CPUs {} and {}, {ROUNDS} rounds, capacity {CAPACITY}", cpus[0], cpus[1]);
+    println!("CPUs {} and {}, capacity {CAPACITY}, {ROUNDS} rounds", cpus[0], cpus[1]);
+    println!("least/median over rounds, ns; x: median ratio to the token of the same round");
+    println!("      round trip, {TRIPS} per round {:>38} per message", "");
     println!(
-        "round trip: {TRIPS} per round, ns each; throughput: {MESSAGES} per round, ns per message"
+        "{:>5} {:>9} {:>15} {:>15} {:>15} {:>9} {:>9}",
+        "bytes", "token", "pair", "index", "sequence", "index", "sequence"
     );
     let ends = [cpus[0], cpus[1]];
-    println!(
-        "{:>6}  {:>17}  {:>28}  {:>28}  {:>21}",
-        "bytes",
-        "token min/median",
-        "index min/median (x token)",
-        "sequence min/median (x token)",
-        "through index/seq"
-    );
     macro_rules! sizes {
         ($($size:literal)*) => { $( row::<$size>(ends); )* };
     }
@@ -48,58 +44,69 @@ fn main() {
 }
 
 fn row<const N: usize>(ends: [usize; 2]) {
-    let (mut tokens, mut trips, mut flows) = (vec![], [vec![], vec![]], [vec![], vec![]]);
+    let (mut tokens, mut pairs) = (vec![], vec![]);
+    let (mut trips, mut flows) = ([vec![], vec![]], [vec![], vec![]]);
     let layouts = [Layout::Index, Layout::Sequence];
     for _ in 0..ROUNDS {
-        tokens.push(token(ends));
+        tokens.push(token(ends, 0));
+        pairs.push(token(ends, 1));
         for (i, layout) in layouts.into_iter().enumerate() {
             trips[i].push(round_trip::<N>(layout, ends));
             flows[i].push(throughput::<N>(layout, ends));
         }
     }
-    let ratio = |figures: &[f64]| {
-        median(figures.iter().zip(&tokens).map(|(figure, token)| figure / token).collect())
-    };
-    let ratios = [ratio(&trips[0]), ratio(&trips[1])];
-    let pair = |figures: &[f64]| {
+    let figures = |figures: &[f64]| {
         let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
         format!("{least:.0}/{:.0}", median(figures.to_vec()))
     };
+    let with_ratio = |round: &[f64]| {
+        let ratios = round.iter().zip(&tokens).map(|(trip, token)| trip / token).collect();
+        format!("{} {:.2}x", figures(round), median(ratios))
+    };
     println!(
-        "{N:>6}  {:>17}  {:>20} ({:>4.2}x)  {:>20} ({:>4.2}x)  {:>10} {:>10}",
-        pair(&tokens),
-        pair(&trips[0]),
-        ratios[0],
-        pair(&trips[1]),
-        ratios[1],
-        pair(&flows[0]),
-        pair(&flows[1]),
+        "{N:>5} {:>9} {:>15} {:>15} {:>15} {:>9} {:>9}",
+        figures(&tokens),
+        with_ratio(&pairs),
+        with_ratio(&trips[0]),
+        with_ratio(&trips[1]),
+        figures(&flows[0]),
+        figures(&flows[1]),
     );
 }
 
-/// One word to and fro; ns per round trip.
-fn token(ends: [usize; 2]) -> f64 {
+/// A word to and fro, the way back `back` lines further; ns per round trip.
+fn token(ends: [usize; 2], back: usize) -> f64 {
     #[repr(align(128))]
-    struct Word(AtomicU32);
-    let word = Word(AtomicU32::new(0));
-    let turn = |number: u32| {
+    struct Line(AtomicU32);
+    let words = [Line(AtomicU32::new(0)), Line(AtomicU32::new(0))];
+    let wait = |word: &Line, number| {
         while word.0.load(Ordering::Acquire) != number {
             spin_loop();
         }
-        word.0.store(number + 1, Ordering::Release);
     };
-    timed(ends, TRIPS, |trip| turn(trip * 2), || (0..TRIPS).for_each(|trip| turn(trip * 2 + 1)))
+    let send = |word: &Line, number| word.0.store(number, Ordering::Release);
+    let near = |trip| {
+        send(&words[0], trip * 2 + 1);
+        wait(&words[back], trip * 2 + 2);
+    };
+    let far = || {
+        for trip in 0..TRIPS {
+            wait(&words[0], trip * 2 + 1);
+            send(&words[back], trip * 2 + 2);
+        }
+    };
+    timed(ends, TRIPS, near, far)
 }
 
 fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
     let (mut there_w, mut there_r) = queue::<N>(layout);
     let (mut back_w, mut back_r) = queue::<N>(layout);
-    let near = |_| {
+    let near = move |_| {
         let mut message = [1; N];
         send(&mut there_w, &message);
         receive(&mut back_r, &mut message);
     };
-    let far = || {
+    let far = move || {
         let mut message = [0; N];
         for _ in 0..TRIPS {
             receive(&mut there_r, &mut message);
@@ -111,8 +118,8 @@ fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
 
 fn throughput<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
     let (mut writer, mut reader) = queue::<N>(layout);
-    let near = |_| send(&mut writer, &[1; N]);
-    let far = || (0..MESSAGES).for_each(|_| receive(&mut reader, &mut [0; N]));
+    let near = move |_| send(&mut writer, &[1; N]);
+    let far = move || (0..MESSAGES).for_each(|_| receive(&mut reader, &mut [0; N]));
     timed(ends, MESSAGES, near, far)
 }
 

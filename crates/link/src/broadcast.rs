@@ -28,6 +28,8 @@ const fn complete(position: u32) -> u32 {
 }
 
 /// The end that writes.
+// Lines of its own: both ends may stand side by side, and each is written at every message.
+#[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
     tail: u32,
@@ -103,6 +105,7 @@ pub struct Received {
 }
 
 /// An end that reads.
+#[repr(align(128))]
 pub struct Reader<M: Memory> {
     end: End<M>,
     head: u32,

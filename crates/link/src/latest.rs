@@ -32,6 +32,8 @@ pub enum Fresh {
 }
 
 /// The end that writes.
+// Lines of its own: both ends may stand side by side, and each is written at every message.
+#[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
     /// Sequence of the last message, 31 bits; never 0, which stands for none.
@@ -96,6 +98,7 @@ fn following(sequence: u32) -> u32 {
 }
 
 /// The end that reads.
+#[repr(align(128))]
 pub struct Reader<M: Memory> {
     end: End<M>,
     /// The writer's `NEWEST` when last taken.

@@ -37,6 +37,8 @@ impl fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 /// The end that writes.
+// Lines of its own: both ends may stand side by side, and each is written at every message.
+#[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
     sequenced: bool,
@@ -187,6 +189,7 @@ impl<M: Memory> Claim<'_, M> {
 }
 
 /// The end that reads.
+#[repr(align(128))]
 pub struct Reader<M: Memory> {
     end: End<M>,
     sequenced: bool,

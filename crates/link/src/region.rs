@@ -85,7 +85,10 @@ pub enum Layout {
 pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
 /// Largest capacity; past it the header is refused. So positions never meet themselves.
 pub const CAPACITY_MAX: u32 = 1 << 24;
-/// Up to this size a queue puts the sequence beside the payload; see `benches/layouts.rs`.
+/// Up to this size a queue puts the sequence beside the payload, in its cache line. Measured on two
+/// cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare words
+/// that go to and fro, 0.65 of the index layout's. Past it both cost the same, and the index layout
+/// has twice the throughput.
 pub const SEQUENCE_SIZE_MAX: u32 = 60;
 
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
