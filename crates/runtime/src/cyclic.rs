@@ -193,10 +193,15 @@ impl Cyclic {
         let executor = &mut self.executor;
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
+        let failed = !matches!(result, Ok(Ok(())));
+        if failed {
+            // What stands in the record is of the cycle before, or half of this one.
+            self.executor.record.clear();
+        }
         let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
-        self.leave_record(released, overrun, missing);
+        self.leave_record(released, overrun, missing, stopping || failed);
         match result {
             Ok(Ok(())) if overrun && !stopping => self.judge_overrun(released, end_ns),
             Ok(Ok(())) => self.overruns = 0,
@@ -212,7 +217,13 @@ impl Cyclic {
         self.cycle.number += 1;
     }
 
-    fn leave_record(&mut self, released: &Released, overrun: bool, feedback_missing: bool) {
+    fn leave_record(
+        &mut self,
+        released: &Released,
+        overrun: bool,
+        feedback_missing: bool,
+        stopping: bool,
+    ) {
         let head = Head {
             number: self.cycle.number,
             release_ns: released.planned_ns,
@@ -220,7 +231,7 @@ impl Cyclic {
             skipped: self.cycle.skipped,
             feedback_missing,
             overrun,
-            stopping: self.cycle.stopping,
+            stopping,
             no_input: released.no_input,
         };
         self.executor.record.head(&head, &self.executor.values);

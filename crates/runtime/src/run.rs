@@ -103,7 +103,18 @@ struct Domain {
     board: Board,
     traces: Vec<trace::Reader>,
     ended: Option<ExitStatus>,
-    killed: bool,
+    /// What the parent holds against it, if it says nothing itself.
+    charge: Option<Charge>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    /// It was not ready in time.
+    Unready,
+    /// It ended before anybody told it to.
+    Deserted,
+    /// It had to be killed.
+    Killed,
 }
 
 impl Run {
@@ -143,9 +154,12 @@ impl Run {
         while !self.domains.iter().all(|domain| domain.board.state() == State::Ready) {
             // A descriptor tells of a death at once; readiness is looked for every millisecond.
             self.reap(Duration::from_millis(1));
-            if now_ns() > until_ns || self.domains.iter().any(Domain::has_ended) {
-                self.stopping = Some((0, now_ns()));
-                self.domains[0].board.order_stop();
+            let late = now_ns() > until_ns;
+            if late || self.domains.iter().any(Domain::has_ended) {
+                for domain in self.domains.iter_mut().filter(|_| late) {
+                    let ready = domain.board.state() == State::Ready;
+                    domain.charge = (!ready).then_some(Charge::Unready);
+                }
                 return;
             }
         }
@@ -193,8 +207,14 @@ impl Run {
     /// Domains stop one after the other: who commands before who obeys.
     fn go_on_stopping(&mut self) {
         let wanted = self.stop_asked || self.finished;
-        let broken = |domain: &Domain| domain.has_ended() || domain.board.state() == State::Faulted;
+        let broken = |domain: &Domain| {
+            domain.has_ended() || domain.charge.is_some() || domain.board.state() == State::Faulted
+        };
         if self.stopping.is_none() && (wanted || self.domains.iter().any(broken)) {
+            let deserted = !wanted && self.faults().is_empty();
+            for domain in self.domains.iter_mut().filter(|d| deserted && d.has_ended()) {
+                domain.charge = Some(Charge::Deserted);
+            }
             self.stopping = Some((0, now_ns()));
         }
         let Some((mut at, mut since_ns)) = self.stopping else { return };
@@ -204,8 +224,8 @@ impl Run {
         self.stopping = Some((at, since_ns));
         let Some(domain) = self.domains.get_mut(at) else { return };
         domain.board.order_stop();
-        if now_ns() - since_ns > STOP_NS_MAX && !domain.killed {
-            domain.killed = true;
+        if now_ns() - since_ns > STOP_NS_MAX && domain.charge != Some(Charge::Killed) {
+            domain.charge = Some(Charge::Killed);
             // It may end by itself meanwhile; then there is nothing to kill.
             let _ = domain.child.kill();
         }
@@ -316,7 +336,7 @@ impl Domain {
         let child = spawn(&sealed, open)?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Domain { child, pidfd, board, traces, ended: None, killed: false })
+        Ok(Domain { child, pidfd, board, traces, ended: None, charge: None })
     }
 
     fn has_ended(&self) -> bool {
@@ -331,13 +351,17 @@ impl Domain {
         if let Some(fault) = self.board.fault() {
             return Some(fault);
         }
-        match self.ended?.signal() {
-            Some(_) if self.killed => {
+        match (self.charge, self.ended.and_then(|ended| ended.signal())) {
+            (Some(Charge::Unready), _) => {
+                died(format_args!("was not ready within {} ms", START_NS_MAX / 1_000_000))
+            }
+            (Some(Charge::Killed), _) => {
                 let limit_ms = STOP_NS_MAX / 1_000_000;
                 died(format_args!("did not stop within {limit_ms} ms and was killed"))
             }
-            Some(signal) => died(format_args!("its process was ended by signal {signal}")),
-            None => match self.ended?.code() {
+            (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),
+            (None, Some(signal)) => died(format_args!("its process was ended by signal {signal}")),
+            (None, None) => match self.ended?.code() {
                 Some(0) | None => None,
                 Some(code) => died(format_args!("its process ended with status {code}")),
             },

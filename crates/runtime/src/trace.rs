@@ -89,7 +89,8 @@ impl Record {
         self.words[FLAGS] & FLAG_FEEDBACK_MISSING != 0
     }
 
-    /// Whether the graph was stopping: such cycles run with safe values.
+    /// Whether the cycle failed, or the graph was stopping and ran with safe values: it is no cycle of
+    /// the control loop.
     pub fn is_stopping(&self) -> bool {
         self.words[FLAGS] & FLAG_STOPPING != 0
     }
@@ -125,9 +126,10 @@ impl Record {
         self.words[DROPPED] += 1;
     }
 
-    /// Forgets the nodes and signals, for what comes after a fault.
+    /// Forgets the times, for a cycle that failed and for what comes after.
     pub(crate) fn clear(&mut self) {
-        self.words[NODES..].fill(0);
+        self.words[TICKS] = 0;
+        self.words[NODES..NODES + 2 * self.nodes].fill(0);
     }
 
     #[inline]

@@ -37,6 +37,7 @@ const TESTS: &[(&str, fn())] = &[
         a_killed_controller_leaves_a_motor_that_stops,
     ),
     ("a_killed_plant_stops_the_controller", a_killed_plant_stops_the_controller),
+    ("a_domain_that_ends_by_itself_is_a_fault", a_domain_that_ends_by_itself_is_a_fault),
     ("a_node_that_hangs_is_killed_in_the_end", a_node_that_hangs_is_killed_in_the_end),
     (
         "every_transport_carries_commands_and_feedback",
@@ -273,6 +274,19 @@ fn a_killed_plant_stops_the_controller() {
         let words = "its process was ended by signal 9";
         assert!(seen.faults.iter().any(|(domain, at)| *domain == 1 && at.fault.text() == words));
     }
+}
+
+fn a_domain_that_ends_by_itself_is_a_fault() {
+    let cpus = privileges::cpus().expect("affinity");
+    let mut told = false;
+    let seen = run_with(&two_domains("", "delivery: latest"), &cpus, |run, cycles| {
+        if cycles > 50 && !told {
+            told = true;
+            signal("TERM", run.processes()[0]);
+        }
+    });
+    assert_eq!(seen.fault().fault.text(), "ended before it was told to");
+    assert_stopped(&seen.motor(1));
 }
 
 fn a_node_that_hangs_is_killed_in_the_end() {
