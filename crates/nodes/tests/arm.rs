@@ -62,6 +62,18 @@ fn the_arm_bears_a_machine_that_falls_silent_for_a_while() {
 }
 
 #[test]
+fn the_arm_waits_for_a_machine_that_comes_late() {
+    let mut arm = Arm::new(&[("path", "square.csv")], &[]).expect("makes");
+    arm.drives_run = false;
+    for number in 0..1_000 {
+        arm.cycle().unwrap_or_else(|fault| panic!("cycle {number}: {fault}"));
+    }
+    arm.drives_run = true;
+    let trip = run(&mut arm);
+    assert!(trip.tracking_error_m_max < 0.1e-3, "{} m", trip.tracking_error_m_max);
+}
+
+#[test]
 fn the_arm_follows_g_code_and_finishes() {
     let given = [("path", "plate.gcode"), ("work_origin_mm", "[290, -40, 340]")];
     let mut arm = Arm::new(&given, &[]).expect("makes");

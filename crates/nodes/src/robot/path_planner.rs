@@ -174,7 +174,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     try_out(&mut motion, &solver, &joints, parameters.period_ns as f64 * 1e-9)
         .map_err(|error| fault!("{name}:{error}"))?;
     motion.rewind();
-    let mut planner = Planner {
+    Ok(Box::new(Planner {
         solver,
         motion,
         phase: Phase::Waiting,
@@ -183,10 +183,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         silent: 0,
         pace: 1.0,
         sequence: 0,
-        history: [Pose::IDENTITY; HISTORY],
-    };
-    planner.history[0] = home;
-    Ok(Box::new(planner))
+        history: [home; HISTORY],
+    }))
 }
 
 fn bounds(parameters: &Parameters<'_>) -> Bounds {
@@ -251,7 +249,7 @@ struct Planner {
     pace: f64,
     /// Of the last target.
     sequence: u64,
-    /// Poses of the last targets, by sequence; that of sequence 0 is home.
+    /// Poses of the last targets, by sequence.
     history: [Pose; HISTORY],
 }
 
@@ -275,8 +273,8 @@ impl Planner {
     fn watch(&self, io: &mut Io<'_>, feedback: &AxisFeedback, cycle: &Cycle) -> Result<(), Fault> {
         let actual = self.solver.forward(&feedback.position_rad);
         io.signal(ACTUAL).copy_from_slice(&actual.translation.to_array());
-        if feedback.flags & FEEDBACK_OPERATIONAL == 0 {
-            return Ok(());
+        if feedback.flags & FEEDBACK_OPERATIONAL == 0 || feedback.sequence == 0 {
+            return Ok(()); // the drives had no target yet
         }
         let number = cycle.number;
         let behind = self.sequence.saturating_sub(feedback.sequence);
