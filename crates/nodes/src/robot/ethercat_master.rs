@@ -175,7 +175,7 @@ impl Node for Master {
         let heard = self.receive(io, cycle)?;
         if !cycle.stopping {
             self.supervise(cycle)?;
-            self.take_targets(io, cycle, heard)?;
+            self.take_targets(io, heard)?;
         }
         self.report(io, heard);
         self.send(io, cycle);
@@ -214,17 +214,15 @@ impl Master {
         io.signal(ROUND_TRIP)[0] = f64::from(self.index.wrapping_sub(view.index()));
         if counter != WORKING_COUNTER_EXPECTED && !cycle.stopping {
             return Err(fault!(
-                "cycle {}: working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per \
-                 drive): a drive did not take part; check bus and drives",
-                cycle.number
+                "working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per \
+                 drive): a drive did not take part; check bus and drives"
             ));
         }
         for drive in 0..DRIVES {
             let report = view.report(drive);
             self.states[drive] = State::from_status(report.status).ok_or_else(|| {
                 fault!(
-                    "cycle {}: drive {}: status word {:#06x} is no state of CiA 402",
-                    cycle.number,
+                    "drive {}: status word {:#06x} is no state of CiA 402",
                     drive + 1,
                     report.status
                 )
@@ -239,36 +237,33 @@ impl Master {
 
     /// Faults on what must not be while the machine runs.
     fn supervise(&self, cycle: &Cycle) -> Result<(), Fault> {
-        let number = cycle.number;
         if !self.operational {
-            let late = number >= self.startup_cycles;
+            let late = cycle.number >= self.startup_cycles;
             let drive = self.states.iter().position(|&state| state != State::OperationEnabled);
             return match drive {
                 _ if !late => Ok(()),
                 _ if self.answered.is_none() => Err(fault!(
-                    "cycle {number}: no frame came back from the drives within startup_ms; link \
+                    "no frame came back from the drives within startup_ms; link \
                      the drives' frame to port 'frame' or raise startup_ms"
                 )),
                 Some(drive) => Err(fault!(
-                    "cycle {number}: drive {} is in '{}' after startup_ms, expected 'operation \
+                    "drive {} is in '{}' after startup_ms, expected 'operation \
                      enabled'; raise startup_ms or look at the drive",
                     drive + 1,
                     self.states[drive].label()
                 )),
-                None => Err(fault!(
-                    "cycle {number}: no joint targets within startup_ms; link port 'in'"
-                )),
+                None => Err(fault!("no joint targets within startup_ms; link port 'in'")),
             };
         }
         if self.lost > self.lost_max {
             let (lost, max) = (self.lost, self.lost_max);
             return Err(match self.bad {
                 Some(bad) => fault!(
-                    "cycle {number}: {lost} cycles without a good frame from the drives, \
+                    "{lost} cycles without a good frame from the drives, \
                      lost_frames_max is {max}; the last bad one had {bad}"
                 ),
                 None => fault!(
-                    "cycle {number}: {lost} cycles without a frame from the drives, \
+                    "{lost} cycles without a frame from the drives, \
                      lost_frames_max is {max}; raise it or look at the drives' process"
                 ),
             });
@@ -276,7 +271,7 @@ impl Master {
         match self.states.iter().position(|&state| state != State::OperationEnabled) {
             None => Ok(()),
             Some(drive) => Err(fault!(
-                "cycle {number}: drive {} left 'operation enabled' for '{}' (status word {:#06x}, \
+                "drive {} left 'operation enabled' for '{}' (status word {:#06x}, \
                  control word {:#06x})",
                 drive + 1,
                 self.states[drive].label(),
@@ -287,7 +282,7 @@ impl Master {
     }
 
     /// What the drives shall follow: the targets once all are enabled, where they are before that.
-    fn take_targets(&mut self, io: &Io<'_>, cycle: &Cycle, heard: bool) -> Result<(), Fault> {
+    fn take_targets(&mut self, io: &Io<'_>, heard: bool) -> Result<(), Fault> {
         let targets = io.read::<JointTargets>(IN);
         let enabled = self.states.iter().all(|&state| state == State::OperationEnabled);
         let begins = !self.operational && heard && enabled && io.fresh(IN) == Fresh::New;
@@ -296,9 +291,8 @@ impl Master {
                 let actual_rad = self.position_rad(drive);
                 if (target_rad - actual_rad).abs() > self.handover_rad {
                     return Err(fault!(
-                        "cycle {}: joint {} stands at {:.3} deg, its first target is {:.3} deg, \
+                        "joint {} stands at {:.3} deg, its first target is {:.3} deg, \
                          handover_deg is {:.3}; set home_deg to where the arm stands",
-                        cycle.number,
                         drive + 1,
                         actual_rad.to_degrees(),
                         target_rad.to_degrees(),

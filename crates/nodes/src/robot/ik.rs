@@ -65,7 +65,7 @@ impl Ik {
     fn solve(&self, pose: &Pose, cycle: &Cycle) -> Result<Joints, Fault> {
         self.solver
             .follow(pose, &self.previous, cycle.period_s())
-            .map_err(|trouble| fault!("cycle {}: {trouble}", cycle.number))
+            .map_err(|trouble| fault!("{trouble}"))
     }
 }
 

@@ -258,7 +258,7 @@ impl Node for Planner {
         let feedback = *io.read::<AxisFeedback>(FEEDBACK);
         let heard = io.fresh(FEEDBACK) == Fresh::New && feedback.flags & FEEDBACK_VALID != 0;
         if heard && !cycle.stopping {
-            self.watch(io, &feedback, cycle)?;
+            self.watch(io, &feedback)?;
         }
         if !cycle.stopping {
             self.proceed(&feedback, heard, cycle);
@@ -270,17 +270,16 @@ impl Node for Planner {
 
 impl Planner {
     /// Compares the arm with the target that it had been told to reach by then.
-    fn watch(&self, io: &mut Io<'_>, feedback: &AxisFeedback, cycle: &Cycle) -> Result<(), Fault> {
+    fn watch(&self, io: &mut Io<'_>, feedback: &AxisFeedback) -> Result<(), Fault> {
         let actual = self.solver.forward(&feedback.position_rad);
         io.signal(ACTUAL).copy_from_slice(&actual.translation.to_array());
         if feedback.flags & FEEDBACK_OPERATIONAL == 0 || feedback.sequence == 0 {
             return Ok(()); // the drives had no target yet
         }
-        let number = cycle.number;
         let behind = self.sequence.saturating_sub(feedback.sequence);
         if behind >= HISTORY as u64 {
             return Err(fault!(
-                "cycle {number}: the feedback answers a target of {behind} cycles ago, at most \
+                "the feedback answers a target of {behind} cycles ago, at most \
                  {HISTORY} are kept; look at the links to and from the drives"
             ));
         }
@@ -290,7 +289,7 @@ impl Planner {
         io.signal(TRACKING_ERROR)[0] = error_m;
         if error_m > self.following_m {
             return Err(fault!(
-                "cycle {number}: following error {:.3} mm exceeds following_mm {:.3}; lower the \
+                "following error {:.3} mm exceeds following_mm {:.3}; lower the \
                  path speed or raise following_mm",
                 error_m * 1e3,
                 self.following_m * 1e3
@@ -298,7 +297,7 @@ impl Planner {
         }
         if error_rad > self.following_rad {
             return Err(fault!(
-                "cycle {number}: following error {:.3} deg exceeds following_deg {:.3}; lower the \
+                "following error {:.3} deg exceeds following_deg {:.3}; lower the \
                  turn speed or raise following_deg",
                 error_rad.to_degrees(),
                 self.following_rad.to_degrees()

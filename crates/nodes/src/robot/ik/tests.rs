@@ -47,7 +47,7 @@ fn a_step_faster_than_a_joint_is_a_fault_and_nothing_is_sent() {
     let fault = ik.update().expect_err("2 deg in 1 ms");
     assert_eq!(
         fault.text(),
-        "cycle 0: joint 1 would turn at 2000.0 deg/s, its limit is 250.0 deg/s; lower the path \
+        "joint 1 would turn at 2000.0 deg/s, its limit is 250.0 deg/s; lower the path \
          speed"
     );
     assert_eq!(ik.get::<JointTargets>(OUT), None);

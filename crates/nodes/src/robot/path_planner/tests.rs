@@ -138,7 +138,7 @@ fn an_arm_too_far_from_its_target_is_a_fault_that_names_the_knob() {
     let fault = planner.update().expect_err("3 mm away");
     assert_eq!(
         fault.text(),
-        "cycle 1: following error 3.020 mm exceeds following_mm 2.000; lower the path speed or \
+        "following error 3.020 mm exceeds following_mm 2.000; lower the path speed or \
          raise following_mm"
     );
 }
