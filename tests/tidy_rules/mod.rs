@@ -1,0 +1,436 @@
+//! The rules that `tests/tidy.rs` applies. They read text, not syntax: rustfmt gives it a shape
+//! that is regular enough.
+
+/// Most lines of code in a file, without comments, blank lines and inline tests.
+const FILE_LINES_MAX: usize = 500;
+/// Most lines of inline tests; longer ones move to `foo/tests.rs`.
+const TESTS_LINES_MAX: usize = 200;
+/// Most lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Most characters of a line of Rust.
+const COLUMNS_MAX: usize = 100;
+/// Most lines of the pages that everybody reads.
+const PAGES: [(&str, usize); 2] = [("ARCHITECTURE.md", 300), ("STYLE.md", 150)];
+/// From the graph to the bytes: what a newcomer reads first.
+pub(crate) const WALK: [&str; 5] = [
+    "graphs/arm/arm.yaml",
+    "src/run.rs",
+    "crates/runtime/src/cyclic.rs",
+    "crates/link/src/latest.rs",
+    "crates/nodes/src/robot/ik.rs",
+];
+/// Most lines of code of the walk.
+pub(crate) const WALK_LINES_MAX: usize = 800;
+/// Where unsafe code may stand; the fuzz target makes the memory that a link stands on.
+const UNSAFE: [&str; 3] = ["crates/link/", "crates/runtime/src/sys", "fuzz/fuzz_targets/region.rs"];
+/// These name what they forbid.
+const SELF: &str = "tests/tidy";
+
+/// A word that we do not use, because another one stands for the thing.
+pub(crate) struct Word {
+    /// In the singular, lower case.
+    pub(crate) word: &'static str,
+    /// What we say.
+    instead: &'static str,
+    /// Where it stands for something else, and for what.
+    pub(crate) exceptions: &'static [(&'static str, &'static str)],
+}
+
+const fn word(word: &'static str, instead: &'static str) -> Word {
+    Word { word, instead, exceptions: &[] }
+}
+
+/// The synonyms of ARCHITECTURE.md that have no second honest meaning here.
+pub(crate) const WORDS: &[Word] = &[
+    Word {
+        word: "tick",
+        instead: "cycle",
+        exceptions: &[("crates/runtime/src/clock.rs", "of the time stamp counter")],
+    },
+    Word {
+        word: "task",
+        instead: "node",
+        exceptions: &[("crates/runtime/tests/domains/main.rs", "/proc/self/task")],
+    },
+    word("operator", "node"),
+    word("component", "node"),
+    Word {
+        word: "pin",
+        instead: "port",
+        exceptions: &[("crates/link/benches/layouts.rs", "the verb: a thread to a CPU")],
+    },
+    Word {
+        word: "channel",
+        instead: "link",
+        exceptions: &[("crates/runtime/src/domain.rs", "std::sync::mpsc, outside the cycle")],
+    },
+    Word {
+        word: "edge",
+        instead: "link",
+        exceptions: &[
+            ("crates/nodes/src/robot/ethercat/cia402.rs", "of a bit, in the standard"),
+            ("crates/nodes/src/robot/ethercat/cia402/tests.rs", "of a bit, in the standard"),
+        ],
+    },
+    word("sample", "message"),
+    word("topology", "graph"),
+    word("daemon", "supervisor"),
+    word("metric", "counter"),
+    word("backoff", "wait strategy"),
+    word("keepalive", "heartbeat"),
+    word("wcet", "execution time (observed)"),
+    word("util", "the thing's own name"),
+    word("utils", "the thing's own name"),
+    word("helper", "the thing's own name"),
+    word("misc", "the thing's own name"),
+    word("common", "the thing's own name"),
+    Word {
+        word: "manager",
+        instead: "the thing's own name",
+        exceptions: &[("crates/nodes/src/robot/drives/mod.rs", "EtherCAT's sync manager")],
+    },
+];
+
+/// Words that tell of tools or machines of ours, not of Sinew.
+const FOREIGN: [&str; 9] =
+    ["claude", "anthropic", "openai", "chatgpt", "copilot", "llm", "gpt", "/work/", "/root/"];
+/// Work that is not done.
+const UNDONE: [&str; 6] = ["TODO", "FIXME", "XXX", "dbg!", "todo!", "unimplemented!"];
+
+/// A file of the repository.
+pub(crate) struct File {
+    /// From the root, with slashes.
+    pub(crate) path: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+impl File {
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    fn names_what_it_forbids(&self) -> bool {
+        self.path.starts_with(SELF)
+    }
+
+    fn wrong(&self, line: usize, what: impl std::fmt::Display) -> String {
+        format!("{}:{line}: {what}", self.path)
+    }
+
+    /// Whether the word stands anywhere in it, its name included.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        words(&self.path).chain(words(&self.text)).any(|found| found == word)
+    }
+}
+
+/// A rule.
+pub(crate) struct Rule {
+    /// What must hold.
+    pub(crate) name: &'static str,
+    /// What is wrong with a file.
+    pub(crate) check: fn(&File) -> Vec<String>,
+    /// Files that must fail: path and text.
+    pub(crate) violations: &'static [(&'static str, &'static str)],
+    /// Makes the text of a violation as large as it must be.
+    pub(crate) grow: fn(&str) -> String,
+}
+
+fn same(text: &str) -> String {
+    text.into()
+}
+
+/// All of them.
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "a file says what it is for",
+        check: header,
+        violations: &[("src/a.rs", "fn f() {}\n"), ("src/a.rs", "")],
+        grow: same,
+    },
+    Rule {
+        name: "a file has 500 lines of code at most",
+        check: file_lines,
+        violations: &[("src/a.rs", "const A: u8 = 0;\n")],
+        grow: |text| text.repeat(FILE_LINES_MAX + 1),
+    },
+    Rule {
+        name: "tests over 200 lines have a file of their own",
+        check: tests_lines,
+        violations: &[("src/a.rs", "    fn f() {}\n")],
+        grow: |text| format!("#[cfg(test)]\nmod tests {{\n{}}}\n", text.repeat(TESTS_LINES_MAX)),
+    },
+    Rule {
+        name: "a function has 70 lines at most",
+        check: function_lines,
+        violations: &[("src/a.rs", "        f();\n")],
+        grow: |text| {
+            format!("    pub fn f(\n    ) {{\n{}    }}\n", text.repeat(FUNCTION_LINES_MAX))
+        },
+    },
+    Rule {
+        name: "a line has 100 columns at most",
+        check: columns,
+        violations: &[("src/a.rs", "µ")],
+        grow: |text| text.repeat(COLUMNS_MAX + 1),
+    },
+    Rule {
+        name: "one word for one thing",
+        check: synonyms,
+        violations: &[
+            ("src/a.rs", "//! The tick."),
+            ("src/a.rs", "let on_tick = 0;"),
+            ("src/a.rs", "struct TickCount;"),
+            ("src/utils.rs", ""),
+            ("crates/helper/src/lib.rs", ""),
+        ],
+        grow: same,
+    },
+    Rule {
+        name: "unsafe code stands where it is looked for",
+        check: unsafe_code,
+        violations: &[
+            ("src/a.rs", "    unsafe { f() }\n"),
+            ("crates/runtime/src/a.rs", "unsafe impl Send for A {}\n"),
+        ],
+        grow: same,
+    },
+    Rule {
+        name: "nothing is left undone",
+        check: undone,
+        violations: &[("src/a.rs", "// TODO: later\n"), ("README.md", "FIXME\n")],
+        grow: same,
+    },
+    Rule {
+        name: "the text is about Sinew",
+        check: foreign,
+        violations: &[("README.md", "as Claude said\n"), ("src/a.rs", "// see /work/notes\n")],
+        grow: same,
+    },
+    Rule {
+        name: "a dependency has a reason beside it",
+        check: reasons,
+        violations: &[
+            ("Cargo.toml", "# Why.\n[package]\n\n[dependencies]\nclap = \"4\"\n"),
+            ("crates/a/Cargo.toml", "[target.'cfg(unix)'.dev-dependencies]\nlibc = \"0.2\"\n"),
+            ("Cargo.toml", "[workspace.dependencies]\n# Why.\na = \"1\"\nb = \"1\"\n"),
+            ("Cargo.toml", "[dependencies.clap]\nversion = \"4\"\n"),
+        ],
+        grow: same,
+    },
+    Rule {
+        name: "the pages that everybody reads stay short",
+        check: pages,
+        violations: &[("ARCHITECTURE.md", "a\n"), ("STYLE.md", "a\n")],
+        grow: |text| text.repeat(301),
+    },
+];
+
+fn header(file: &File) -> Vec<String> {
+    let missing = file.is_rust() && !file.text.starts_with("//!");
+    missing
+        .then(|| file.wrong(1, "expected a first line of //! that says what the file is for"))
+        .into_iter()
+        .collect()
+}
+
+fn file_lines(file: &File) -> Vec<String> {
+    let lines = if file.is_rust() { code_lines(&file.text).len() } else { 0 };
+    let what = || format!("{lines} lines of code, at most {FILE_LINES_MAX}; split the file");
+    (lines > FILE_LINES_MAX).then(|| file.wrong(1, what())).into_iter().collect()
+}
+
+fn tests_lines(file: &File) -> Vec<String> {
+    let (start, lines) = inline_tests(&file.text);
+    let what = || format!("{lines} lines of tests, at most {TESTS_LINES_MAX}; move to tests.rs");
+    (file.is_rust() && lines > TESTS_LINES_MAX)
+        .then(|| file.wrong(start + 1, what()))
+        .into_iter()
+        .collect()
+}
+
+fn function_lines(file: &File) -> Vec<String> {
+    if !file.is_rust() {
+        return vec![];
+    }
+    let lines: Vec<_> = file.text.lines().collect();
+    let mut wrong = vec![];
+    for start in (0..lines.len()).filter(|&i| is_function(lines[i])) {
+        let indent = &lines[start][..lines[start].len() - lines[start].trim_start().len()];
+        let opening = lines[start..].iter().position(|line| line.ends_with(['{', ';', '}']));
+        let Some(opening) = opening.filter(|&i| lines[start + i].ends_with('{')) else { continue };
+        let closing = lines[start + opening + 1..]
+            .iter()
+            .position(|line| line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}')));
+        let length = opening + 2 + closing.unwrap_or_default();
+        if length > FUNCTION_LINES_MAX {
+            let what = format!("a function of {length} lines, at most {FUNCTION_LINES_MAX}");
+            wrong.push(file.wrong(start + 1, what));
+        }
+    }
+    wrong
+}
+
+fn columns(file: &File) -> Vec<String> {
+    let long = |(i, line): (usize, &str)| {
+        let columns = line.chars().count();
+        let what = || format!("{columns} columns, at most {COLUMNS_MAX}");
+        (columns > COLUMNS_MAX).then(|| file.wrong(i + 1, what()))
+    };
+    let lines = file.text.lines().enumerate();
+    if file.is_rust() { lines.filter_map(long).collect() } else { vec![] }
+}
+
+fn synonyms(file: &File) -> Vec<String> {
+    if !file.is_rust() || file.names_what_it_forbids() {
+        return vec![];
+    }
+    let mut wrong = vec![];
+    let lines = std::iter::once(file.path.as_str()).chain(file.text.lines());
+    for (i, line) in lines.enumerate() {
+        for found in words(line) {
+            let banned = WORDS.iter().find(|word| word.word == found);
+            let banned = banned.filter(|word| word.exceptions.iter().all(|row| row.0 != file.path));
+            if let Some(Word { word, instead, .. }) = banned {
+                wrong.push(file.wrong(i, format!("'{word}'; we say {instead}")));
+            }
+        }
+    }
+    wrong
+}
+
+fn unsafe_code(file: &File) -> Vec<String> {
+    if !file.is_rust() || UNSAFE.iter().any(|place| file.path.starts_with(place)) {
+        return vec![];
+    }
+    let has = |line: &str| {
+        let code = without_text(line);
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+    };
+    let lines = file.text.lines().enumerate().filter(|(_, line)| has(line));
+    lines.map(|(i, _)| file.wrong(i + 1, format!("unsafe outside {UNSAFE:?}"))).collect()
+}
+
+fn undone(file: &File) -> Vec<String> {
+    find(file, &UNDONE, |line| line.into(), "do it, or open an issue")
+}
+
+fn foreign(file: &File) -> Vec<String> {
+    find(file, &FOREIGN, str::to_lowercase, "not a word of ours")
+}
+
+/// Lines that hold one of the texts, as a word if it is one.
+fn find(file: &File, texts: &[&str], read: fn(&str) -> String, why: &str) -> Vec<String> {
+    if file.names_what_it_forbids() {
+        return vec![];
+    }
+    let mut wrong = vec![];
+    for (i, line) in file.text.lines().enumerate() {
+        let line = read(line);
+        let has = |text: &str| match text.chars().all(char::is_alphabetic) {
+            true => line.split(|c: char| !c.is_alphanumeric()).any(|word| word == text),
+            false => line.contains(text),
+        };
+        let found = texts.iter().filter(|text| has(text));
+        wrong.extend(found.map(|text| file.wrong(i + 1, format!("'{text}': {why}"))));
+    }
+    wrong
+}
+
+/// A comment above a dependency, or above the section if that one holds only it. What the workspace
+/// names has its reason there; our own crates need none.
+fn reasons(file: &File) -> Vec<String> {
+    if !file.path.ends_with("Cargo.toml") {
+        return vec![];
+    }
+    let mut wrong = vec![];
+    let (mut depends, mut reason) = (false, false);
+    for (i, line) in file.text.lines().enumerate() {
+        if line.starts_with('#') {
+            reason = true;
+            continue;
+        }
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            depends = section.ends_with("dependencies");
+            if section.contains("dependencies.") {
+                wrong.push(file.wrong(i + 1, "write the dependency as one line below its reason"));
+            }
+            continue;
+        }
+        let ours = line.starts_with("sinew") && line.contains("path = ");
+        let elsewhere = line.contains(".workspace = true");
+        if depends && line.contains('=') && !reason && !ours && !elsewhere {
+            wrong.push(file.wrong(i + 1, "expected the reason for it in a comment above"));
+        }
+        reason = false;
+    }
+    wrong
+}
+
+fn pages(file: &File) -> Vec<String> {
+    let lines = file.text.lines().count();
+    let long = PAGES.iter().find(|(path, max)| file.path == *path && lines > *max);
+    long.map(|(_, max)| file.wrong(1, format!("{lines} lines, at most {max}")))
+        .into_iter()
+        .collect()
+}
+
+/// The lines that are neither blank nor comment nor inline test.
+pub(crate) fn code_lines(text: &str) -> Vec<&str> {
+    let (start, tests) = inline_tests(text);
+    let outside = text.lines().enumerate().filter(|(i, _)| !(start..start + tests).contains(i));
+    let is_code = |line: &&str| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with("//") && !line.starts_with("# ")
+    };
+    outside.map(|(_, line)| line).filter(is_code).collect()
+}
+
+/// First line (from 0) and number of lines of `#[cfg(test)] mod tests { ... }`.
+fn inline_tests(text: &str) -> (usize, usize) {
+    let lines: Vec<_> = text.lines().collect();
+    let is_start = |pair: &[&str]| {
+        pair[0].starts_with("#[cfg(") && pair[0].contains("test") && pair[1] == "mod tests {"
+    };
+    let Some(start) = lines.windows(2).position(is_start) else { return (0, 0) };
+    let length = lines[start..].iter().position(|line| *line == "}").map_or(0, |i| i + 1);
+    (start, length)
+}
+
+fn is_function(line: &str) -> bool {
+    let before = line.trim_start().split("fn ").next().unwrap_or_default();
+    let modifier = |word: &str| {
+        word.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\""].contains(&word)
+    };
+    line.contains("fn ") && before.split_whitespace().all(modifier)
+}
+
+/// The code of a line: no strings, no comment.
+fn without_text(line: &str) -> String {
+    let mut code = String::new();
+    let (mut in_text, mut previous) = (false, ' ');
+    for (i, c) in line.char_indices() {
+        if c == '"' && previous != '\\' && previous != '\'' {
+            in_text = !in_text;
+        } else if !in_text && line[i..].starts_with("//") {
+            break;
+        } else if !in_text {
+            code.push(c);
+        }
+        previous = c;
+    }
+    code
+}
+
+/// The words of a text in lower case; names are taken apart: `on_tick` and `OnTick` are two words.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).flat_map(|name| {
+        let chars: Vec<_> = name.chars().collect();
+        let begins = |i: usize| i == 0 || (chars[i].is_uppercase() && chars[i - 1].is_lowercase());
+        let starts: Vec<_> = (0..chars.len()).filter(|&i| begins(i)).chain([chars.len()]).collect();
+        let word =
+            |pair: &[usize]| chars[pair[0]..pair[1]].iter().collect::<String>().to_lowercase();
+        starts.windows(2).map(word).collect::<Vec<_>>()
+    })
+}
