@@ -60,8 +60,21 @@
 //!
 //! # Proofs
 //!
-//! The algorithms run unchanged over loom's atomics: `RUSTFLAGS="--cfg loom"
-//! CARGO_TARGET_DIR=target/loom cargo test -p sinew-link --release --lib proofs`.
+//! `cargo test -p sinew-link` runs the unit tests, kills either side at every step (`tests/kill.rs`),
+//! lets the peer lie (`tests/hostile.rs`), runs every link on two threads (`tests/stress.rs`) and
+//! looks for what bare metal lacks (`tests/bare_metal.rs`). Beside it:
+//!
+//! ```text
+//! # the algorithms under loom, each with an ordering weakened that must be noticed (proofs.rs)
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+//!   cargo test -p sinew-link --release --lib proofs
+//! # the same links under ThreadSanitizer; once more with `-- --ignored`, which must fail
+//! RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
+//!   CARGO_TARGET_DIR=target/tsan TSAN_OPTIONS="suppressions=$PWD/crates/link/tests/tsan.supp" \
+//!   cargo test -p sinew-link --target x86_64-unknown-linux-gnu --test stress
+//! # a kill at every machine instruction
+//! cargo test -p sinew-link --release --test kill
+//! ```
 #![no_std]
 
 #[cfg(test)]
