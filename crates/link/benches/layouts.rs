@@ -2,9 +2,9 @@
 //! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
 //! *pair*, a word on a line of its own for each way, the least that two queues can cost.
 //!
-//! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round, one
-//! after the other, because the machine under them may change; ratios are to the token of the same
-//! round. Needs two CPUs: both sides spin.
+//! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round,
+//! one after the other, because the machine under them may change; ratios are to the token of the
+//! same round. Needs two CPUs: both sides spin.
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::alloc::{Layout as Bytes, alloc_zeroed};
@@ -160,10 +160,10 @@ fn timed(
 ) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| {
-            pin(ends[1]);
+            stay_on(ends[1]);
             far();
         });
-        pin(ends[0]);
+        stay_on(ends[0]);
         let batch = |batch| {
             let start = Instant::now();
             (batch * BATCH..(batch + 1) * BATCH).for_each(&mut near);
@@ -188,7 +188,7 @@ fn cpus() -> Vec<usize> {
     }
 }
 
-fn pin(cpu: usize) {
+fn stay_on(cpu: usize) {
     // SAFETY: `cpu` came from `cpus`, so it is below the size of the set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

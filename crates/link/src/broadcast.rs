@@ -63,7 +63,7 @@ impl<M: Memory> Writer<M> {
         let region = &self.end.region;
         let sequence = region.word(region.sequence(self.tail));
         sequence.store(writing(self.tail), Ordering::Relaxed);
-        // Who sees a word of this message sees, after its own fence, that the slot is being written.
+        // Who sees a word of this message sees, after its own fence, that it is being written.
         fenced(Site::BroadcastFence, Ordering::Release);
         region.put_words(region.slot(self.tail), message);
         // Release: who sees the message complete sees all its words.

@@ -60,9 +60,9 @@
 //!
 //! # Proofs
 //!
-//! `cargo test -p sinew-link` runs the unit tests, kills either side at every step (`tests/kill.rs`),
-//! lets the peer lie (`tests/hostile.rs`), runs every link on two threads (`tests/stress.rs`) and
-//! looks for what bare metal lacks (`tests/bare_metal.rs`). Beside it:
+//! `cargo test -p sinew-link` runs the unit tests, kills either side at every step
+//! (`tests/kill.rs`), lets the peer lie (`tests/hostile.rs`), runs every link on two threads
+//! (`tests/stress.rs`) and looks for what bare metal lacks (`tests/bare_metal.rs`). Beside it:
 //!
 //! ```text
 //! # the algorithms under loom, each with an ordering weakened that must be noticed (proofs.rs)

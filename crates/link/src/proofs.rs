@@ -3,7 +3,8 @@
 //! looks at nothing is noticed.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p sinew-link --release --lib proofs
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+//!   cargo test -p sinew-link --release --lib proofs
 //! ```
 
 use core::cell::Cell;

@@ -3,7 +3,7 @@
 //! guarded on both sides). Bounded by counts.
 #![cfg(unix)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use sinew_link::broadcast::{self, Start};
@@ -13,13 +13,24 @@ mod support;
 use support::{Guarded, Linux, Random};
 
 /// Looks that this side takes at each link while the peer rages.
-const LOOKS: u32 = 30_000;
+const LOOKS: u32 = 200_000;
+/// Bursts of overwritten words that must fall within them.
+const BURSTS: u32 = 10_000;
 const EXTREMES: [u32; 8] =
     [0, 1, 2, u32::MAX, u32::MAX - 1, i32::MAX as u32, i32::MAX as u32 + 1, 64];
 
+/// Ends the attack also when this side panics, so that the proof fails instead of hanging.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs `look` while another thread overwrites words of the region.
 fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
-    let over = AtomicBool::new(false);
+    let (over, bursts) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut random = Random(0x9e37_79b9);
@@ -36,16 +47,19 @@ fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
                     };
                     memory.word(at).store(value, Ordering::Relaxed);
                 }
+                bursts.fetch_add(1, Ordering::Relaxed);
                 thread::yield_now();
             }
         });
-        for i in 0..LOOKS {
+        let _end = End(&over);
+        let mut i = 0_u32;
+        while i < LOOKS || bursts.load(Ordering::Relaxed) < BURSTS {
             look(i);
+            i = i.wrapping_add(1);
             if i % 64 == 0 {
                 thread::yield_now();
             }
         }
-        over.store(true, Ordering::Relaxed);
     });
 }
 
