@@ -56,7 +56,7 @@ fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
         while i < LOOKS || bursts.load(Ordering::Relaxed) < BURSTS {
             look(i);
             i = i.wrapping_add(1);
-            if i % 64 == 0 {
+            if i.is_multiple_of(64) {
                 thread::yield_now();
             }
         }
