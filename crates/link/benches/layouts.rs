@@ -160,10 +160,10 @@ fn timed(
 ) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| {
-            stay_on(ends[1]);
+            pin(ends[1]);
             far();
         });
-        stay_on(ends[0]);
+        pin(ends[0]);
         let batch = |batch| {
             let start = Instant::now();
             (batch * BATCH..(batch + 1) * BATCH).for_each(&mut near);
@@ -188,7 +188,7 @@ fn cpus() -> Vec<usize> {
     }
 }
 
-fn stay_on(cpu: usize) {
+fn pin(cpu: usize) {
     // SAFETY: `cpu` came from `cpus`, so it is below the size of the set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

@@ -1,3 +1,5 @@
+//! Broadcast: every size, losses, where readers begin, writers cut short.
+
 use std::vec;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Counters: names, 64 bits from words, words that lie.
+
 use std::string::String;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Latest: every size, new and old, fresh ends, words that lie.
+
 use std::vec;
 
 use super::*;

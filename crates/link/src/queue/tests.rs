@@ -1,3 +1,5 @@
+//! Queue, both layouts: every size, full and empty, the wrap, fresh ends, words that lie.
+
 use std::vec;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Regions: what is refused, and what each side sees of the other.
+
 use std::string::ToString;
 
 use super::*;
