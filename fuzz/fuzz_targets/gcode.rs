@@ -1,0 +1,19 @@
+//! Any text as a G-code program; what is accepted can also be laid out in space.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sinew_nodes::robot::messages::CartesianTarget;
+use sinew_nodes::robot::path::gcode;
+use sinew_nodes::robot::path::geometry::Segment;
+
+fuzz_target!(|text: &str| {
+    let mut place = CartesianTarget::default().pose();
+    let Ok(moves) = gcode::parse(text, &place, place.translation) else { return };
+    for step in &moves {
+        if let Some(segment) = Segment::new(place, step) {
+            let end = segment.pose(segment.span);
+            assert!(end.translation.is_finite(), "line {} ends nowhere", step.line);
+        }
+        place = step.to;
+    }
+});
