@@ -50,7 +50,10 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         word: "task",
         instead: "node",
-        exceptions: &[("crates/runtime/tests/domains/main.rs", "/proc/self/task")],
+        exceptions: &[
+            ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
+            ("tests/cli/program.rs", "/proc/PID/task"),
+        ],
     },
     word("operator", "node"),
     word("component", "node"),
