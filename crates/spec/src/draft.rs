@@ -80,6 +80,10 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut 
     for (at, (path, text)) in overrides.iter().enumerate() {
         let source = at as u32 + 1;
         let span = Span { source, start: 0, len: 1 };
+        if text.trim().is_empty() {
+            report.error(span, format!("'{path}' gets no value"), "write it after the '='");
+            continue;
+        }
         let Some(value) = parse(text, source, report) else { continue };
         let Some((node, key)) = path.split_once('.') else {
             report.error(

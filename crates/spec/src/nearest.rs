@@ -2,6 +2,8 @@
 
 /// Names longer than this are not compared; the cost is quadratic.
 const NAME_LEN_MAX: usize = 64;
+/// So many letters may be the beginning of a known name, to be completed; fewer say too little.
+const BEGUN_LEN_MIN: usize = 3;
 /// Most names that are listed when none is near.
 const LISTED_MAX: usize = 12;
 
@@ -20,10 +22,17 @@ pub(crate) fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     }
 }
 
-/// The nearest known name, if a slip of the hand explains the difference.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that begins so, if there is one; else the nearest, if a slip of the hand explains
+/// the difference.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;
+    }
+    let mut begun = known.clone().filter(|candidate| candidate.starts_with(name));
+    if name.len() >= BEGUN_LEN_MIN
+        && let (Some(only), None) = (begun.next(), begun.next())
+    {
+        return Some(only);
     }
     let bound = 1 + name.chars().count() / 4;
     known
@@ -66,6 +75,7 @@ mod tests {
         let known = ["period", "deadline", "priority", "overrun"];
         assert_eq!(suggest("peroid", known.into_iter()), "did you mean 'period'?");
         assert_eq!(suggest("Deadlin", known.into_iter()), "did you mean 'deadline'?");
+        assert_eq!(suggest("prio", known.into_iter()), "did you mean 'priority'?");
         assert!(suggest("colour", known.into_iter()).starts_with("known are: period, "));
         assert_eq!(suggest("x", [].into_iter()), "there is none yet");
     }
