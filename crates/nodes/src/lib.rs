@@ -1,5 +1,6 @@
 //! The node kinds that come with Sinew, in one table.
 
+mod file;
 pub mod robot;
 
 use sinew_runtime::NodeEntry;

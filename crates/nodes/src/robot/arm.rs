@@ -15,6 +15,7 @@ use sinew_runtime::{Fault, Parameters, fault};
 use urdf_rs::{JointType, Robot};
 
 use super::kinematics::{Joints, Limits, Margins, Solver};
+use crate::file;
 
 /// Largest URDF file that is read, bytes: far above any arm without meshes, far below a mistake.
 pub const URDF_BYTES_MAX: u64 = 1 << 20;
@@ -92,13 +93,9 @@ pub fn joints_rad(angles_deg: &[f64]) -> Joints {
 /// If the file cannot be read or describes no arm that fits.
 pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
     let shown = path.display();
-    let length = std::fs::metadata(path)
-        .map_err(|error| fault!("{shown}: {error}; give the path of a URDF file"))?
-        .len();
-    if length > URDF_BYTES_MAX {
-        return Err(fault!("{shown}: {length} bytes, a URDF may have at most {URDF_BYTES_MAX}"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| fault!("{shown}: {error}"))?;
+    let bytes = file::read(path, URDF_BYTES_MAX)
+        .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm'"))?;
+    let text = String::from_utf8(bytes).map_err(|_| fault!("{shown}: is no text (UTF-8)"))?;
     parse(&text, margins).map_err(|error| fault!("{shown}: {error}"))
 }
 

@@ -104,6 +104,10 @@ fn words(line: usize, text: &str) -> Result<Vec<Word>, BadText> {
                     at += 1;
                 }
                 let digits: String = chars[start..at].iter().collect();
+                if digits.is_empty() {
+                    let text = format!("nothing after '{c}'; expected a number, as in {c}1");
+                    return Err(BadText::new(line, column, text));
+                }
                 let value = number(&digits).map_err(|text| BadText::new(line, start + 1, text))?;
                 if c != 'G' && words.iter().any(|word| word.letter == c) {
                     return Err(BadText::new(line, column, format!("a second {c} in this line")));

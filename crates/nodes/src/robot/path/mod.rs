@@ -14,7 +14,9 @@ use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
 use sinew_runtime::{Fault, fault};
 
-/// Largest path file, bytes. Past it the file is refused before it is read.
+use crate::file::read as read_file;
+
+/// Largest path file, bytes. Of one that is larger no more is read.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Most moves in a path: each keeps its profile in memory, about 1 KB.
@@ -80,13 +82,8 @@ pub fn read(
     home: &Pose,
     work_origin_m: DVec3,
 ) -> Result<Vec<Move>, Fault> {
-    let length = std::fs::metadata(file)
-        .map_err(|error| fault!("{name}: {error}; give a .csv or .gcode file in 'path'"))?
-        .len();
-    if length > FILE_BYTES_MAX {
-        return Err(fault!("{name}: {length} bytes; a path may have at most {FILE_BYTES_MAX}"));
-    }
-    let bytes = std::fs::read(file).map_err(|error| fault!("{name}: {error}"))?;
+    let bytes = read_file(file, FILE_BYTES_MAX)
+        .map_err(|error| fault!("{name}: {error}; give a .csv or .gcode file in 'path'"))?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
         fault!("{name}:{line}:1: is no text (UTF-8)")

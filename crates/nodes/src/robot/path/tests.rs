@@ -162,7 +162,7 @@ fn bad_g_code_is_refused_with_line_and_column() {
         ("G1 X1 G90.1", "3:7: G90.1 is not understood; expected G0-G3, G17-G21, G90 or G91"),
         ("M3 S100", "3:1: M3 is not understood; see G0 to G3, F"),
         ("G1 X1 E5", "3:7: E5 is not understood; see G0 to G3, F"),
-        ("G1 X", "3:5: nothing here; expected a number"),
+        ("G1 X", "3:4: nothing after 'X'; expected a number, as in X1"),
         ("G1 X1.2.3", "3:5: '1.2.3' is no number; expected one like 12.5"),
         ("G1 X1 X2", "3:7: a second X in this line"),
         ("G1 G2 X1", "3:4: a second motion in this line"),
@@ -226,7 +226,11 @@ fn files_are_refused_before_they_are_read() {
         read(&file, name, &home(), DVec3::ZERO).expect_err(name).text().to_owned()
     };
     let huge = vec![b'\n'; FILE_BYTES_MAX as usize + 1];
-    assert_eq!(refused("a.csv", &huge), "a.csv: 4194305 bytes; a path may have at most 4194304");
+    assert_eq!(
+        refused("a.csv", &huge),
+        "a.csv: more than 4194304 bytes, the limit for such a file; give a .csv or .gcode file in \
+         'path'"
+    );
     assert_eq!(refused("b.csv", b"x\ny\xFFz"), "b.csv:2:1: is no text (UTF-8)");
     assert!(refused("c.txt", b"").ends_with("ends in .csv, .gcode, .nc or .ngc"));
     assert!(refused("d.nc", b"").starts_with("d.nc:1:1: 0 moves in all"));
