@@ -1,5 +1,6 @@
 //! The command line: its commands, and the exit status that they share.
 
+use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -15,14 +16,19 @@ pub(crate) const BAD_REQUEST: u8 = 2;
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]
-#[command(name = "sinew", version, about, after_help = EXIT_STATUS)]
+#[command(name = "sinew", version, about, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXIT_STATUS: &str =
-    "Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
+const EXAMPLES: &str = "\
+Examples:
+  sinew check graphs/arm/arm.yaml
+  sinew graph graphs/arm/arm.yaml
+  sinew run graphs/arm/arm.yaml
+
+Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -49,5 +55,29 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
+    }
+}
+
+/// Standard error; if it is closed, nobody wants to know.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Writes to standard output; the exit status is `status` if that went well.
+pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if is_quiet(written) { status } else { ExitCode::from(FAULTED) }
+}
+
+/// Whether the output went well. Output that was closed (`| head`) is the reader's own decision.
+pub(crate) fn is_quiet(written: io::Result<()>) -> bool {
+    match written {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => true,
+        Err(error) => {
+            say(&format!("error: cannot write to standard output: {error}"));
+            false
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `sinew graph`: the plan as a picture; what will run where, and how each link crosses.
 
 use std::fs;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,11 +9,10 @@ use clap::Args;
 use sinew_runtime::NodeEntry;
 use sinew_spec::picture;
 
-use crate::check::print;
-use crate::cli::BAD_REQUEST;
+use crate::cli::{BAD_REQUEST, print, say};
 use crate::load::load;
 
-/// Shows the plan of a graph: domains, threads, nodes in order, and every link with its options.
+/// Show the plan of a graph: domains, threads, nodes in order, and every link with its options.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GraphArgs {
@@ -46,26 +45,26 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
         Ok(loaded) => loaded.plan,
         Err(error) => {
             if arguments.json {
-                print(&format!("{:#}\n", error.to_json()));
-                return ExitCode::from(BAD_REQUEST);
+                let text = format!("{:#}\n", error.to_json());
+                return print(&text, ExitCode::from(BAD_REQUEST));
             }
             return error.report();
         }
     };
     match &arguments.svg {
-        Some(path) if path == Path::new("-") => print(&picture::svg(&plan)),
-        Some(path) => {
-            if let Err(error) = fs::write(path, picture::svg(&plan)) {
-                let text = format!("error: cannot write {}: {error}\n", path.display());
-                // If standard error is closed, nobody wants to know; the exit status still tells.
-                let _ = stderr().write_all(text.as_bytes());
-                return ExitCode::from(BAD_REQUEST);
+        Some(path) if path != Path::new("-") => match fs::write(path, picture::svg(&plan)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                say(&format!("error: cannot write {}: {error}", path.display()));
+                ExitCode::from(BAD_REQUEST)
             }
+        },
+        Some(_) => print(&picture::svg(&plan), ExitCode::SUCCESS),
+        None if arguments.json => {
+            print(&format!("{:#}\n", picture::json(&plan)), ExitCode::SUCCESS)
         }
-        None if arguments.json => print(&format!("{:#}\n", picture::json(&plan))),
-        None => print(&picture::text(&plan, width())),
+        None => print(&picture::text(&plan, width()), ExitCode::SUCCESS),
     }
-    ExitCode::SUCCESS
 }
 
 /// Columns of the terminal that standard output is.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sinew_runtime::{NodeEntry, privileges};
+use sinew_runtime::{NodeEntry, make_node, privileges};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, render};
 
@@ -31,6 +31,17 @@ pub(crate) enum LoadError {
     Request(String),
     /// The spec's text, and all that is wrong with it.
     Spec(String, Vec<Diagnostic>),
+    /// Nodes that cannot be made of what the spec and their files say.
+    Nodes(Vec<Refusal>),
+}
+
+/// A node that cannot be made.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    file: String,
+    line: u32,
+    node: String,
+    text: String,
 }
 
 /// Reads and compiles the spec in `path`, with `overrides` of the form `node.parameter=value`.
@@ -55,6 +66,23 @@ pub(crate) fn load(
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics)),
     }
+}
+
+/// [`load`]s the spec, then makes every node, as a domain would at its start, and drops it again:
+/// so the files that nodes read are checked too.
+pub(crate) fn load_and_make(
+    path: &Path,
+    overrides: &[String],
+    nodes: &[NodeEntry],
+) -> Result<Loaded, LoadError> {
+    let loaded = load(path, overrides, nodes)?;
+    let plan = &loaded.plan;
+    let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
+        let text = make_node(plan, index, nodes, &loaded.base).err()?.text().to_owned();
+        Some(Refusal { file: loaded.file.clone(), line: node.line, node: node.name.clone(), text })
+    });
+    let refusals: Vec<_> = refusals.collect();
+    if refusals.is_empty() { Ok(loaded) } else { Err(LoadError::Nodes(refusals)) }
 }
 
 /// The text of the file, of which no more than the limit is ever read.
@@ -91,6 +119,10 @@ impl LoadError {
                 let errors: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
                 json!({ "errors": errors })
             }
+            LoadError::Nodes(refusals) => {
+                let errors: Vec<_> = refusals.iter().map(Refusal::to_json).collect();
+                json!({ "errors": errors })
+            }
         }
     }
 
@@ -98,12 +130,36 @@ impl LoadError {
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self {
             LoadError::Request(text) => format!("error: {text}\n"),
-            LoadError::Spec(text, diagnostics) => {
-                render(diagnostics, text, stderr().is_terminal())
-            }
+            LoadError::Spec(text, diagnostics) => render(diagnostics, text, stderr().is_terminal()),
+            LoadError::Nodes(refusals) => refusals.iter().map(Refusal::to_line).collect(),
         };
         // If standard error is closed, nobody wants to know; the exit status still tells.
         let _ = stderr().write_all(text.as_bytes());
         ExitCode::from(BAD_REQUEST)
+    }
+}
+
+impl Refusal {
+    fn to_json(&self) -> Value {
+        let Refusal { file, line, node, text } = self;
+        json!({ "file": file, "line": line, "node": node, "message": text })
+    }
+
+    fn to_line(&self) -> String {
+        let Refusal { file, line, node, text } = self;
+        format!("{file}:{line}: error: node '{node}': {text}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_where_the_node_begins() {
+        let text = "no such file; write its name".into();
+        let refusal = Refusal { file: "arm.yaml".into(), line: 8, node: "ik".into(), text };
+        let expected = "arm.yaml:8: error: node 'ik': no such file; write its name\n";
+        assert_eq!(refusal.to_line(), expected);
     }
 }

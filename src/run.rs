@@ -12,7 +12,7 @@ mod stats;
 mod view;
 mod words;
 
-use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::io::{self, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::run::{Request, Run, ThreadId};
 use sinew_runtime::trace::Record;
-use sinew_runtime::{NodeEntry, make_node};
 
 use self::csv::Csv;
 use self::memory::Memory;
 use self::report::{Ending, Report};
 use self::stats::{Observed, Stats};
 use self::view::{Scene, View};
-use crate::cli::{BAD_REQUEST, FAULTED};
-use crate::load::{LoadError, Loaded, load};
+use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
+use crate::load::{LoadError, Loaded, load_and_make};
 use crate::machine::Machine;
 
 /// How long the loop sleeps at most: so often the view could change and the duration is looked at.
@@ -91,16 +91,8 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
 
 /// All that can be wrong with the request, before a process is started.
 fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadError> {
-    let loaded = load(&args.file, &args.overrides, nodes)?;
+    let loaded = load_and_make(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
-    let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
-        let fault = make_node(plan, index, nodes, &loaded.base).err()?;
-        Some(format!("node '{}': {fault}", node.name))
-    });
-    let refusals: Vec<_> = refusals.collect();
-    if !refusals.is_empty() {
-        return Err(LoadError::Request(refusals.join("\nerror: ")));
-    }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
     let watch = Watch {
@@ -120,11 +112,6 @@ fn refuse(error: &LoadError, json: bool) -> ExitCode {
     // Nobody reads it: then only the exit status tells.
     let _ = writeln!(stdout(), "{}", error.to_json());
     ExitCode::from(BAD_REQUEST)
-}
-
-/// Standard error; if it is closed, nobody wants to know.
-fn say(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
 }
 
 /// What happens to the records of a run.
@@ -305,18 +292,6 @@ fn write_report(report: &Report<'_>, json: bool) -> io::Result<()> {
         false => out.write_all(report.to_text().as_bytes())?,
     }
     out.flush()
-}
-
-/// Whether the output went well. Output that was closed (`| head`) is the reader's own decision.
-fn is_quiet(written: io::Result<()>) -> bool {
-    match written {
-        Ok(()) => true,
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => true,
-        Err(error) => {
-            say(&format!("error: cannot write to standard output: {error}"));
-            false
-        }
-    }
 }
 
 /// A number with a unit.
