@@ -1,0 +1,15 @@
+//! The command line as a new user meets it, and a hostile one: the real program, the real arm.
+//!
+//! Every run here has a graph that bears a busy machine (`cli/calm.yaml`), and every wait a limit
+//! so generous that only a hang reaches it. No test knows how long anything takes.
+
+#[path = "cli/program.rs"]
+mod program;
+#[path = "cli/requests.rs"]
+mod requests;
+#[path = "cli/runs.rs"]
+mod runs;
+#[path = "cli/specs.rs"]
+mod specs;
+#[path = "cli/stops.rs"]
+mod stops;

@@ -1,0 +1,199 @@
+//! Requests that are bad, files that are no specs, and what is printed without running anything.
+
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use xml::reader::{EventReader, XmlEvent};
+
+use crate::program::{Running, SINEW, arm, calm, folder, ours, sinew};
+
+#[test]
+fn every_command_shows_examples_and_what_its_status_means() {
+    for command in ["", "run", "check", "graph"] {
+        let help = sinew(command.split_whitespace().chain(["--help"])).ended_with(0).out;
+        let example = format!("  sinew {}", command);
+        assert!(help.contains("Usage: sinew") && help.contains("Examples:\n"), "{help}");
+        assert!(help.contains(&example) && help.contains("Exit status: 0 "), "{help}");
+    }
+    assert!(sinew(["--version"]).ended_with(0).out.starts_with("sinew "));
+}
+
+#[test]
+fn a_bad_request_is_status_2_and_says_what_is_expected() {
+    let arm = arm();
+    let said = |arguments: &[&str], expected: &str| {
+        let answer = sinew(arguments).ended_with(2);
+        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+        assert_eq!(answer.out, "", "{arguments:?}");
+    };
+    said(&[], "Usage: sinew <COMMAND>");
+    said(&["rum"], "'run'");
+    said(&["run"], "<FILE>");
+    said(&["run", &arm, "--durations", "1s"], "'--duration'");
+    said(&["check", &arm, "--bogus"], "unexpected argument '--bogus'");
+    for bad in ["0", "0s", "-1s", "5", "s", "1e300h", "1 day", ""] {
+        said(&["run", &arm, &format!("--duration={bad}")], "expected");
+    }
+    let expected = "expected NODE.PARAMETER=VALUE";
+    for bad in ["planner", "planner.laps", "=1", "planner=1"] {
+        for command in ["run", "check", "graph"] {
+            said(&[command, &arm, "--set", bad], expected);
+        }
+    }
+    said(&["run", &arm, "--set", "planer.laps=1"], "did you mean 'planner'?");
+    said(&["run", &arm, "--set", "planner.lap=1"], "did you mean 'laps'?");
+    said(&["run", &arm, "--set", "planner.laps=many"], "a whole number from 0 to");
+    said(&["run", &arm, "--set", "planner.laps="], "'planner.laps' gets no value");
+    said(&["run", &arm, "--set", "planner.laps=[1"], "in --set planner.laps=[1");
+    said(&["run", &arm, "--csv", "/no/such/folder/run.csv"], "cannot write '/no/such/folder/");
+    said(&["graph", &arm, "--svg", "/no/such/folder/arm.svg"], "cannot write /no/such/folder/");
+    said(&["__domain", "3"], "");
+    said(&["__domain", "three"], "");
+}
+
+#[test]
+fn what_is_no_spec_is_refused_by_every_command() {
+    let folder = folder("no_spec");
+    let odd = folder.join("odd.yaml").display().to_string();
+    fs::write(&odd, b"name: arm\nnodes: \xff\n").expect("a file");
+    let missing = folder.join("missing.yaml").display().to_string();
+    let here = folder.display().to_string();
+    for command in ["run", "check", "graph"] {
+        for (file, expected) in [
+            (missing.as_str(), "cannot read the spec: No such file"),
+            (&here, "cannot read the spec: Is a directory"),
+            (&odd, "line 2 is not UTF-8; save the spec as UTF-8"),
+            ("/dev/null", "the file holds no graph"),
+        ] {
+            let answer = sinew([command, file]).ended_with(2);
+            assert!(answer.err.contains(file), "{}", answer.err);
+            assert!(answer.err.contains(expected), "{}", answer.err);
+        }
+    }
+}
+
+#[test]
+fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
+    let large = folder("too_large").join("large.yaml");
+    let file = File::create(&large).expect("a file");
+    let large = large.display().to_string();
+    // Only the second of these sizes, and a device without end, could show that all of it is read.
+    for size in [100 << 20, 1 << 40] {
+        if file.set_len(size).is_err() {
+            continue; // A file system with a lower limit.
+        }
+        let answer = sinew(["check", &large]).ended_with(2);
+        assert!(answer.err.contains("larger than 16 MiB, the limit"), "{}", answer.err);
+    }
+    let answer = sinew(["run", "/dev/zero"]).ended_with(2);
+    assert!(answer.err.contains("larger than 16 MiB, the limit"), "{}", answer.err);
+}
+
+#[test]
+fn a_spec_may_come_through_a_pipe() {
+    let pipe = folder("through_a_pipe").join("spec");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
+    let mut command = Command::new(SINEW);
+    command.arg("graph").arg(&pipe);
+    let running = Running::start(command);
+    fs::write(&pipe, fs::read(arm()).expect("the arm's spec")).expect("somebody reads it");
+    assert!(running.answer().ended_with(0).out.contains("planner  (path_planner)"));
+}
+
+#[test]
+fn check_shows_the_plan_and_its_json_says_the_same() {
+    let arm = arm();
+    let answer = sinew(["check", &arm]).ended_with(0);
+    assert!(answer.out.starts_with("arm: 2 domains, 2 threads, 4 nodes, 5 links\n"));
+    assert!(answer.out.ends_with("\nno errors\n"), "{}", answer.out);
+    let json = sinew(["check", "--json", &arm]).ended_with(0).json();
+    assert_eq!(json["errors"].as_array().map(Vec::len), Some(0));
+    let plan = sinew(["graph", "--json", &arm]).ended_with(0).json();
+    assert_eq!(json["plan"], plan);
+    assert_eq!(plan["links"].as_array().map(Vec::len), Some(5));
+    let schema = sinew(["check", "--schema"]).ended_with(0).json();
+    assert!(schema["$schema"].is_string(), "{schema}");
+}
+
+#[test]
+fn graph_draws_the_plan_as_text_and_as_well_formed_xml() {
+    let arm = arm();
+    let text = sinew(["graph", &arm]).ended_with(0).out;
+    let svg = sinew(["graph", "--svg", "-", &arm]).ended_with(0).out;
+    let file = folder("graph").join("arm.svg");
+    let path = file.display().to_string();
+    assert_eq!(sinew(["graph", "--svg", &path, &arm]).ended_with(0).out, "");
+    assert_eq!(fs::read_to_string(file).expect("the picture"), svg);
+    let mut words = String::new();
+    for event in EventReader::from_str(&svg) {
+        if let XmlEvent::Characters(part) = event.expect("well-formed XML") {
+            words += &part;
+        }
+    }
+    for word in ["control", "plant", "planner", "ethercat", "drives", "shared_memory", "Frame"] {
+        assert!(text.contains(word), "no '{word}' in:\n{text}");
+        assert!(words.contains(word), "no '{word}' in:\n{words}");
+    }
+}
+
+#[test]
+fn a_name_cannot_break_the_picture() {
+    let graph = folder("name").join("arm.yaml");
+    let text = fs::read_to_string(calm()).expect("a spec");
+    let nodes = ours("graphs/arm").display().to_string();
+    let text = text.replace("../../graphs/arm", &nodes);
+    let text = text.replace("name: calm", "name: \"</svg><script>&amp;\\\"'\"");
+    fs::write(&graph, text).expect("a place for it");
+    let answer = sinew(["graph", "--svg", "-", &graph.display().to_string()]);
+    match answer.status {
+        Some(2) => assert!(answer.err.contains("name"), "{}", answer.err),
+        _ => EventReader::from_str(&answer.ended_with(0).out)
+            .into_iter()
+            .for_each(|event| drop(event.expect("well-formed XML"))),
+    }
+}
+
+#[test]
+fn output_that_is_closed_ends_a_command_in_order() {
+    let arm = arm();
+    for arguments in [
+        vec!["--help"],
+        vec!["run", "--help"],
+        vec!["check", &arm],
+        vec!["check", "--json", &arm],
+        vec!["check", "--schema"],
+        vec!["graph", &arm],
+        vec!["graph", "--svg", "-", &arm],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(SINEW);
+        command.args(&arguments);
+        Running::start_into(command, Some(writer.into())).answer().ended_with(0);
+    }
+}
+
+#[test]
+fn output_that_is_full_is_not_taken_for_good() {
+    let arm = arm();
+    for arguments in [["check", &arm], ["graph", &arm]] {
+        let full = File::options().write(true).open("/dev/full").expect("the full device");
+        let mut command = Command::new(SINEW);
+        command.args(arguments);
+        let answer = Running::start_into(command, Some(full.into())).answer().ended_with(1);
+        assert!(answer.err.contains("cannot write to standard output: No space"), "{}", answer.err);
+    }
+}
+
+#[test]
+fn errors_that_nobody_reads_still_end_with_their_status() {
+    let mut child = Command::new(SINEW)
+        .args(["check", "/no/such/spec.yaml"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stderr.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+}
