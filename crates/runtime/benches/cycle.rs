@@ -1,8 +1,9 @@
-//! What the executor adds: a cycle of four fused nodes that pass messages of 256 bytes in place and do
-//! no work, against the same four calls by hand, interleaved. `cargo bench -p sinew-runtime --bench cycle`
+//! What the executor adds: a cycle of four fused nodes that pass messages of 256 bytes in place and
+//! do no work, against the same four calls by hand, interleaved. `cargo bench -p sinew-runtime
+//! --bench cycle`
 //!
-//! The figure to hold: at the median at most 60 ns above the calls by hand, with the execution time of
-//! every node taken.
+//! The figure to hold: at the median at most 60 ns above the calls by hand, with the execution time
+//! of every node taken.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

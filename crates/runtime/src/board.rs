@@ -1,5 +1,5 @@
-//! The board: a page that a domain's process and the parent share. Orders go down, state, faults and
-//! privileges go up; each word has one writer.
+//! The board: a page that a domain's process and the parent share. Orders go down, state, faults
+//! and privileges go up; each word has one writer.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

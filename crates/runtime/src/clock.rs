@@ -1,8 +1,8 @@
 //! Time: the monotonic clock for when, the time stamp counter for how long.
 //!
-//! A cycle reads the monotonic clock once and the counter at every node: on x86-64 the counter costs
-//! a few nanoseconds, `clock_gettime` several times that. The counter is used only where the kernel
-//! says that it runs at a constant rate.
+//! A cycle reads the monotonic clock once and the counter at every node: on x86-64 the counter
+//! costs a few nanoseconds, `clock_gettime` several times that. The counter is used only where the
+//! kernel says that it runs at a constant rate.
 
 use std::fs;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::sys;
 
-/// How long [`Clock::calibrate`] takes. Both clocks are read to about 50 ns, so the rate is right to
-/// about 10 ppm: 10 ns in a cycle of 1 ms.
+/// How long [`Clock::calibrate`] takes. Both clocks are read to about 50 ns, so the rate is right
+/// to about 10 ppm: 10 ns in a cycle of 1 ms.
 pub const CALIBRATION: Duration = Duration::from_millis(5);
 
 /// The monotonic clock, ns.

@@ -69,6 +69,7 @@ fn floats_hold(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "`message!` declares public types")]
 mod tests {
     use super::*;
     use crate::message;
@@ -125,6 +126,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "ranges are what is compared")]
     fn neighbours_are_one_range() {
         let finite = Finite::of(Mixed::TYPE).expect("it has numbers");
         assert_eq!(finite.doubles, [1..23]);

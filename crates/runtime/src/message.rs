@@ -96,6 +96,7 @@ macro_rules! message {
 }
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "`message!` declares public types")]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
-//! The memory of a thread: one place for each message, all in one allocation that is made before the
-//! first cycle. In front of each message stands a stamp that says when it was written, so that a port
-//! needs one look at one place.
+//! The memory of a thread: one place for each message, all in one allocation that is made before
+//! the first cycle. In front of each message stands a stamp that says when it was written, so that
+//! a port needs one look at one place.
 
 use std::ops::Range;
 
