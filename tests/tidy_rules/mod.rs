@@ -52,6 +52,7 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "node",
         exceptions: &[
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
+            ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("tests/cli/program.rs", "/proc/PID/task"),
         ],
     },
@@ -390,13 +391,10 @@ pub(crate) fn code_lines(text: &str) -> Vec<&str> {
     outside.map(|(_, line)| line).filter(is_code).collect()
 }
 
-/// First line (from 0) and number of lines of `#[cfg(test)] mod tests { ... }`.
+/// First line (from 0) and number of lines of `mod tests { ... }`.
 fn inline_tests(text: &str) -> (usize, usize) {
     let lines: Vec<_> = text.lines().collect();
-    let is_start = |pair: &[&str]| {
-        pair[0].starts_with("#[cfg(") && pair[0].contains("test") && pair[1] == "mod tests {"
-    };
-    let Some(start) = lines.windows(2).position(is_start) else { return (0, 0) };
+    let Some(start) = lines.iter().position(|line| *line == "mod tests {") else { return (0, 0) };
     let length = lines[start..].iter().position(|line| *line == "}").map_or(0, |i| i + 1);
     (start, length)
 }
