@@ -8,7 +8,7 @@ mod tidy_rules;
 use tidy_rules::{File, RULES, WALK, WALK_LINES_MAX, WORDS, code_lines};
 
 /// Folders that hold nothing of ours.
-const SKIPPED: [&str; 5] = [".git", "target", "corpus", "artifacts", "node_modules"];
+const SKIPPED: [&str; 4] = [".git", "target", "corpus", "artifacts"];
 /// What is looked at; all else is data.
 const ENDINGS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "css"];
 
@@ -16,24 +16,26 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+fn is_looked_at(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    path.ends_with(".ci/run") || ENDINGS.iter().any(|looked_at| ending == *looked_at)
+}
+
 /// Every file of ours below `folder`.
 fn files(folder: &Path, found: &mut Vec<File>) {
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .expect("a folder")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     for path in paths {
-        let name = path.file_name().expect("a name").to_string_lossy();
         if path.is_dir() {
-            if !SKIPPED.contains(&&*name) {
+            if !SKIPPED.iter().any(|skipped| path.ends_with(skipped)) {
                 files(&path, found);
             }
-        } else if name == "run" || path.extension().is_some_and(|e| ENDINGS.iter().any(|x| e == *x))
-        {
-            let text = fs::read_to_string(&path).expect("UTF-8");
+        } else if is_looked_at(&path) {
+            // A graph that tests bad input need not be UTF-8.
+            let text = String::from_utf8_lossy(&fs::read(&path).expect("a file")).into_owned();
             let path = path.strip_prefix(root()).expect("below the root");
-            found.push(File { path: path.to_string_lossy().replace('\\', "/"), text });
+            found.push(File { path: path.display().to_string(), text });
         }
     }
 }
