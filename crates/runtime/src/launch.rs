@@ -1,11 +1,12 @@
-//! What the parent tells a domain's process: the spec's text (the file may change meanwhile), what it
-//! was compiled with, and the numbers of the descriptors left open. It travels in a sealed memfd.
+//! What the parent tells a domain's process: the spec's text (the file may change meanwhile), what
+//! it was compiled with, and the numbers of the descriptors left open. It travels in a sealed
+//! memfd.
 
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::{Value, json};
 
 /// The description of one domain's start.
@@ -47,10 +48,12 @@ impl Launch {
             "writers": self.writers,
             "readers": self.readers,
         });
-        let file = memfd_create("sinew-launch", MemfdFlags::CLOEXEC)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("sinew-launch", flags)?;
         let mut file = std::fs::File::from(file);
         file.write_all(text.to_string().as_bytes())?;
         file.rewind()?;
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK)?;
         Ok(file.into())
     }
 
@@ -112,6 +115,8 @@ mod tests {
             readers: vec![(1, 9), (2, 10)],
         };
         let sealed = launch.seal().expect("memfd");
+        let error = rustix::io::write(&sealed, b"{}").expect_err("it is sealed");
+        assert_eq!(error, rustix::io::Errno::PERM);
         assert_eq!(Launch::open(sealed), Some(launch));
     }
 }

@@ -216,8 +216,11 @@ pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
 /// # Errors
 /// If nothing is open under this number.
 pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the borrowed descriptor lives for this call only; a number that names nothing gives
-    // EBADF. The copy is owned by nobody else.
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is not -1, by the lines above; the borrowed descriptor lives for this call only; a
+    // number that names nothing gives EBADF. The copy is owned by nobody else.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let copy = rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?;
     // SAFETY: close on a number that we were told is ours; the copy stays.

@@ -89,8 +89,8 @@ impl Record {
         self.words[FLAGS] & FLAG_FEEDBACK_MISSING != 0
     }
 
-    /// Whether the cycle failed, or the graph was stopping and ran with safe values: it is no cycle of
-    /// the control loop.
+    /// Whether the cycle failed, or the graph was stopping and ran with safe values: it is no cycle
+    /// of the control loop.
     pub fn is_stopping(&self) -> bool {
         self.words[FLAGS] & FLAG_STOPPING != 0
     }
@@ -170,8 +170,8 @@ pub(crate) struct Head {
     pub(crate) no_input: bool,
 }
 
-/// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less often
-/// loses cycles, and learns how many.
+/// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less
+/// often loses cycles, and learns how many.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
@@ -236,5 +236,49 @@ impl Reader {
     /// Records that were overwritten before this reader came to them.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    const PERIOD_NS: u64 = 10_000_000;
+
+    #[test]
+    fn a_reader_that_comes_late_learns_how_much_it_lost() {
+        let mut record = Record::new(2, 3);
+        let (region, mut reader) = open(&record, PERIOD_NS).expect("memfd");
+        let mut writer = Writer::attach(region, &record, PERIOD_NS).expect("the same shape");
+        for number in 0..1000 {
+            record.head(&Head { number, ..Head::default() }, &[number as f64; 3]);
+            writer.write(&record);
+        }
+        let (mut numbers, mut seen) = (Vec::new(), 0);
+        while let Some(record) = reader.read() {
+            assert!(record.signals().all(|signal| signal == record.number() as f64));
+            numbers.push(record.number());
+            seen += 1;
+        }
+        assert_eq!((seen, reader.lost()), (RECORDS_MIN, 1000 - RECORDS_MIN));
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1) && numbers.ends_with(&[999]));
+    }
+
+    #[test]
+    fn a_trace_full_of_garbage_is_only_garbage() {
+        for value in [1, 2, u32::MAX / 2, u32::MAX] {
+            let record = Record::new(1, 1);
+            let (region, mut reader) = open(&record, PERIOD_NS).expect("memfd");
+            for word in region.words() {
+                word.store(value, Ordering::Relaxed);
+            }
+            for _ in 0..10_000 {
+                if let Some(record) = reader.read() {
+                    let _ = (record.execution_ticks(0), record.signals().count());
+                }
+            }
+        }
     }
 }
