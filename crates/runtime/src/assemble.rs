@@ -1,4 +1,5 @@
-//! From a plan to executors: makes the nodes of a thread, lays out their slots, connects their links.
+//! From a plan to executors: makes the nodes of a thread, lays out their slots, connects their
+//! links.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -124,10 +125,11 @@ impl Assembly<'_> {
         let record = Record::new(steps.len(), signals);
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
-        Ok((Executor { steps, slots, values, delayed, feedback, clock, record, at: 0 }, release))
+        Ok((Executor { steps, slots, values, delayed, feedback, clock, record, at: None }, release))
     }
 
-    /// The slot of every port of every node: a fused link is one slot for both its ends.
+    /// The slot of every port of every node: a fused link is one slot for both its ends, unless it
+    /// commands an actuator.
     fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> BTreeMap<usize, Vec<Slot>> {
         let mut ports: BTreeMap<usize, Vec<Slot>> = BTreeMap::new();
         for &node in nodes {
@@ -135,12 +137,28 @@ impl Assembly<'_> {
             let own = kind.ports.iter().map(|port| slots.add(port.message.size));
             ports.insert(node, own.collect());
         }
-        for link in self.plan.links.iter().filter(|link| link.fused && !link.delay) {
+        for link in self.plan.links.iter().filter(|link| self.is_shared(link)) {
             if let Some(slot) = ports.get(&link.from.node).map(|from| from[link.from.port]) {
                 ports.entry(link.to.node).and_modify(|to| to[link.to.port] = slot);
             }
         }
         ports
+    }
+
+    /// Whether both ends of a link are one slot.
+    fn is_shared(&self, link: &Link) -> bool {
+        link.fused && !link.delay && !self.is_actuator(link.to)
+    }
+
+    fn is_actuator(&self, end: End) -> bool {
+        self.plan.nodes[end.node].actuators.iter().any(|actuator| actuator.port == end.port)
+    }
+
+    /// The slot that an actuator port takes its command from, if that is one of this thread.
+    fn command(&self, end: End, ports: &BTreeMap<usize, Vec<Slot>>) -> Option<Slot> {
+        let from = |link: &&Link| link.fused && !link.delay && link.to == end;
+        let link = self.plan.links.iter().find(from)?;
+        Some(ports.get(&link.from.node)?[link.from.port])
     }
 
     fn step(
@@ -155,14 +173,14 @@ impl Assembly<'_> {
         made.start()?;
         let wiring = Wiring::new(node.kind, ports[&index].clone(), *signals);
         *signals = wiring.signals_end();
-        let ports = &wiring.ports;
-        let written = node.kind.ports.iter().zip(ports);
+        let written = node.kind.ports.iter().zip(&wiring.ports);
         let written = written.filter(|(port, _)| port.direction == Direction::Out);
         let numbers = written.filter_map(|(port, &slot)| {
             Some(Numbers { slot, port: port.name, finite: Finite::of(port.message)? })
         });
         let guards = node.actuators.iter().map(|actuator| Guard {
-            slot: ports[actuator.port],
+            slot: wiring.ports[actuator.port],
+            from: self.command(End { node: index, port: actuator.port }, ports),
             after: actuator.after,
             safe: self.safe_value(End { node: index, port: actuator.port }).unwrap_or_default(),
             missed: 0,
@@ -213,7 +231,7 @@ impl Assembly<'_> {
                 slot: ports[link.from.port],
                 sender: self.sender(index, ends)?,
                 full: link.full,
-                safe: self.safe_value(link.to),
+                safe: self.safe_message(index),
                 to: self.plan.nodes[link.to.node].name.clone(),
                 closed: false,
             })
@@ -237,6 +255,16 @@ impl Assembly<'_> {
         let carrier = ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
         let link = &self.plan.links[link];
         (row(link.transport).receiver)(carrier, &Shape::of(link))
+    }
+
+    /// What goes over a link after a fault: the safe value of the actuators at its other end. If
+    /// those of a broadcast differ in it, each takes its own when it sees the link closed.
+    fn safe_message(&self, link: usize) -> Option<Vec<u8>> {
+        let links = self.plan.links.iter().enumerate().filter(|(_, link)| !link.fused);
+        let served = links.filter(|(index, _)| leader(self.plan, *index) == link);
+        let mut safes = served.filter_map(|(_, served)| self.safe_value(served.to));
+        let first = safes.next()?;
+        safes.all(|other| other == first).then_some(first)
     }
 
     /// The safe value of an actuator port, as its node's spec chooses it.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sinew_spec::plan::{Overrun, Wait};
@@ -19,8 +19,8 @@ use crate::trace::{self, Head};
 /// How long a stopping domain waits for its actuators to come to rest.
 const REST_NS_MAX: u64 = 2_000_000_000;
 
-/// An input-released thread that polls naps until this long before its next input is due, so that it
-/// leaves its CPU to others. Below this period it polls all the time.
+/// An input-released thread that polls naps until this long before its next input is due, so that
+/// it leaves its CPU to others. Below this period it polls all the time.
 const NAP_PERIOD_NS_MIN: u64 = 500_000;
 const NAP_GUARD_NS_MIN: u64 = 150_000;
 const NAP_GUARD_NS_MAX: u64 = 2_000_000;
@@ -31,7 +31,9 @@ pub(crate) struct Halt {
     board: Board,
     /// [`Halt::STOP`] once the domain is to stop. A signal handler may set it.
     flag: Arc<AtomicUsize>,
-    fault: Mutex<Option<FaultAt>>,
+    faulted: AtomicBool,
+    /// Held by who writes to the board, so that a fault there stays.
+    writing: Mutex<()>,
 }
 
 impl Halt {
@@ -39,7 +41,8 @@ impl Halt {
     pub(crate) const STOP: usize = 1;
 
     pub(crate) fn new(board: Board) -> Halt {
-        Halt { board, flag: Arc::new(AtomicUsize::new(0)), fault: Mutex::new(None) }
+        let (flag, faulted) = (Arc::new(AtomicUsize::new(0)), AtomicBool::new(false));
+        Halt { board, flag, faulted, writing: Mutex::new(()) }
     }
 
     pub(crate) fn flag(&self) -> Arc<AtomicUsize> {
@@ -61,8 +64,8 @@ impl Halt {
 
     /// Reports that the domain is in `state`, unless it already faulted or is further.
     pub(crate) fn reached(&self, state: State) {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if fault.is_none() && (self.board.state() as u32) < state as u32 {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_faulted() && (self.board.state() as u32) < state as u32 {
             self.board.set_state(state);
         }
     }
@@ -75,16 +78,18 @@ impl Halt {
     /// Reports a fault; the first one counts.
     pub(crate) fn fault(&self, at: FaultAt) {
         self.stop();
-        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if fault.is_none() {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed: writers are kept apart by the lock; for others it carries nothing but itself.
+        if !self.faulted.swap(true, Ordering::Relaxed) {
             self.board.report(&at);
-            *fault = Some(at);
         }
     }
 
     /// Whether any thread faulted.
+    #[inline]
     pub(crate) fn is_faulted(&self) -> bool {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        // Relaxed: as above.
+        self.faulted.load(Ordering::Relaxed)
     }
 }
 
@@ -119,6 +124,8 @@ pub(crate) struct Cyclic {
     overruns: u32,
     /// Since when the domain stops.
     stopping_since_ns: Option<u64>,
+    /// Only actuators are left: this thread or another one of the domain faulted.
+    fallen_back: bool,
 }
 
 /// When a cycle was released, when it began, and by what.
@@ -149,35 +156,46 @@ impl Cyclic {
             next_ns,
             overruns,
             stopping_since_ns,
+            fallen_back: false,
         }
     }
 
     /// Runs from the first release, at `start_ns`, until the domain has stopped.
-    pub(crate) fn run(mut self, start_ns: u64) {
+    pub(crate) fn run(&mut self, start_ns: u64) {
         self.next_ns = start_ns;
         while !self.is_over() {
             let released = self.await_release();
             self.pass(&released);
         }
         self.executor.safe_outputs();
-        self.executor.stop();
+        self.stop();
+    }
+
+    /// Stops the nodes: after the last cycle, or without any.
+    pub(crate) fn stop(&mut self) {
+        if let Err(fault) = self.executor.stop() {
+            self.report(fault);
+        }
     }
 
     /// Whether this thread may end: it stops, has done so for a cycle, and nothing moves any more.
     fn is_over(&mut self) -> bool {
+        if self.halt.is_faulted() && !self.fallen_back {
+            // Another thread faulted: what this one commands elsewhere goes to its safe value too.
+            self.executor.safe_outputs();
+            self.fall_back();
+        }
         let Some(since_ns) = self.stopping_since_ns else {
             if self.halt.is_stopping() {
                 self.stopping_since_ns = Some(now_ns());
             }
             return false;
         };
-        if self.executor.at_rest() {
-            return true;
-        }
+        let Some(node) = self.executor.restless_node() else { return true };
         let late = now_ns() - since_ns > REST_NS_MAX;
         if late {
             let text = format_args!(
-                "the actuators did not come to rest within {} ms of the stop",
+                "node '{node}' did not come to rest within {} ms of the stop",
                 REST_NS_MAX / 1_000_000
             );
             self.report(Fault::new(Cause::Error, text));
@@ -239,7 +257,7 @@ impl Cyclic {
     }
 
     fn judge_overrun(&mut self, released: &Released, end_ns: u64) {
-        self.overruns += 1;
+        self.overruns = self.overruns.saturating_add(1);
         let Overrun::Stop { consecutive_max } = self.pace.overrun else { return };
         if self.overruns > consecutive_max {
             let fault = self.overrun_fault(released, end_ns);
@@ -263,8 +281,8 @@ impl Cyclic {
                  kernel or the host started the thread {late_us} us late; see 'consecutive_max'"
             )),
             None => fault(format_args!(
-                "deadline {deadline_us} us exceeded by {over_us} us, {row} cycles in a row, longest \
-                 in node '{slowest}'; raise period or move the node"
+                "deadline {deadline_us} us exceeded by {over_us} us, {row} cycles in a row, \
+                 longest in node '{slowest}'; raise period or move the node"
             )),
         }
     }
@@ -274,17 +292,22 @@ impl Cyclic {
         self.executor.safe_outputs();
         self.halt.stop();
         self.report(fault);
-        self.executor.keep_actuators();
+        self.fall_back();
+    }
+
+    /// Leaves only the actuators, with safe values and by the clock, until they are at rest.
+    fn fall_back(&mut self) {
+        if let Err(fault) = self.executor.keep_actuators() {
+            self.report(fault);
+        }
+        self.fallen_back = true;
         self.release = Release::Timer;
         self.next_ns = now_ns() + self.pace.period_ns;
     }
 
     fn report(&self, fault: Fault) {
-        let node = match fault.cause {
-            Cause::Overrun => None,
-            _ => self.executor.node(),
-        };
-        self.halt.fault(FaultAt { fault, node, cycle: Some(self.cycle.number) });
+        let (node, cycle) = (self.executor.node(), Some(self.cycle.number));
+        self.halt.fault(FaultAt { fault, node, cycle });
     }
 
     fn await_release(&mut self) -> Released {

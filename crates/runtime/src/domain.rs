@@ -1,13 +1,17 @@
 //! The process of a realtime domain: makes its nodes and links, takes its privileges, runs its
 //! threads until it is told to stop or something fails.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::os::fd::RawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,6 +37,10 @@ const STACK_BYTES: usize = 512 * 1024;
 /// How long a thread sleeps before it looks again whether its parent still lives.
 const ORDER_WAIT_NS: u64 = 100_000_000;
 
+/// How long threads that hang outlive a stop. It is longer than the parent's patience, for it is
+/// there for a domain whose parent is gone.
+const HANG_NS_MAX: u64 = 5_000_000_000;
+
 /// Runs the domain that the launch description behind `descriptor` names. The parent starts this
 /// program again with a hidden command for it.
 pub fn main(descriptor: RawFd, table: &[NodeEntry]) -> ExitCode {
@@ -42,7 +50,8 @@ pub fn main(descriptor: RawFd, table: &[NodeEntry]) -> ExitCode {
     let board = adopt(launch.board).and_then(Region::map).ok().and_then(Board::attach);
     let Some(board) = board else { return ExitCode::from(2) };
     let halt = Arc::new(Halt::new(board.clone()));
-    if let Err(fault) = run(&launch, table, &board, &halt) {
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&launch, table, &board, &halt)));
+    if let Err(fault) = ran.unwrap_or_else(|_| Err(at_start(panics::take()))) {
         halt.fault(fault);
     }
     if halt.is_faulted() { ExitCode::from(1) } else { ExitCode::SUCCESS }
@@ -54,11 +63,10 @@ fn run(
     board: &Board,
     halt: &Arc<Halt>,
 ) -> Result<(), FaultAt> {
-    follow_parent(launch, halt).map_err(system("cannot follow the parent"))?;
+    follow_parent(launch).map_err(system("cannot follow the parent"))?;
     let plan = plan(launch, table)?;
     let mut ends = ends(launch, &plan).map_err(system("cannot open the links"))?;
     let (ready, all_ready) = channel();
-    let mut threads = Vec::new();
     let mut made = Vec::new();
     let clock = Clock::from_rate(f64::from_bits(launch.rate));
     let assembly = Assembly { plan: &plan, table, base: &launch.base, clock };
@@ -77,31 +85,46 @@ fn run(
         };
         made.push(Cyclic::new(executor, release, pace, trace, Arc::clone(halt)));
     }
+    // Until here SIGTERM ends the process, even out of a node that hangs as it is made.
+    let heeds = signal_hook::flag::register_usize(SIGTERM, halt.flag(), Halt::STOP);
+    heeds.map_err(system("cannot heed SIGTERM"))?;
     lock_memory();
     // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
     now_ns();
+    let threads = made.len();
     for (at, cyclic) in made.into_iter().enumerate() {
         let asked = Asked { priority: domain.priority, cpu: domain.threads[at].cpu };
         let start = Start { asked, at, strict: launch.strict, board: board.clone() };
-        let thread = spawn(start, cyclic, Arc::clone(halt), ready.clone());
-        threads.push(thread.map_err(system("cannot start a thread"))?);
+        let spawned = spawn(start, cyclic, Arc::clone(halt), ready.clone());
+        spawned.map_err(system("cannot start a thread"))?;
     }
     drop(ready);
     // Each thread says once that it is ready; the channel closes early if one of them failed.
-    if all_ready.iter().take(threads.len()).count() == threads.len() && !halt.is_faulted() {
+    if all_ready.iter().take(threads).count() == threads && !halt.is_faulted() {
         halt.reached(State::Ready);
     }
-    for thread in threads {
-        if thread.join().is_err() {
-            return Err(at_start(panics::take()));
+    await_end(&all_ready, halt)
+}
+
+/// Waits until all threads have ended, or do not within the time after a stop.
+fn await_end(threads: &Receiver<()>, halt: &Halt) -> Result<(), FaultAt> {
+    let mut until_ns = None;
+    // Each thread holds its end of the channel until its own.
+    while threads.recv_timeout(Duration::from_nanos(ORDER_WAIT_NS))
+        != Err(RecvTimeoutError::Disconnected)
+    {
+        if halt.is_stopping() && now_ns() > *until_ns.get_or_insert(now_ns() + HANG_NS_MAX) {
+            let limit_ms = HANG_NS_MAX / 1_000_000;
+            let text =
+                format_args!("a thread hangs: it did not end within {limit_ms} ms of the stop");
+            return Err(at_start(Fault::new(Cause::Died, text)));
         }
     }
     Ok(())
 }
 
-/// The parent's death and its SIGTERM mean stop; what the terminal sends is the parent's business.
-fn follow_parent(launch: &Launch, halt: &Arc<Halt>) -> io::Result<()> {
-    signal_hook::flag::register_usize(SIGTERM, halt.flag(), Halt::STOP)?;
+/// The parent's death means SIGTERM; what the terminal sends is the parent's business.
+fn follow_parent(launch: &Launch) -> io::Result<()> {
     let ignored = Arc::new(AtomicUsize::new(0));
     signal_hook::flag::register_usize(SIGINT, Arc::clone(&ignored), 0)?;
     signal_hook::flag::register_usize(SIGHUP, ignored, 0)?;
@@ -124,12 +147,16 @@ fn plan(launch: &Launch, table: &[NodeEntry]) -> Result<Plan, FaultAt> {
 /// The carriers that the parent left open, and new ones for links within this domain.
 fn ends(launch: &Launch, plan: &Plan) -> io::Result<Ends> {
     let mut ends = Ends::default();
-    let carrier = |link: usize, descriptor: RawFd| {
-        let file = adopt(descriptor)?;
-        match plan.links[link].transport {
-            Transport::SharedMemory => Region::map(file).map(Carrier::Region),
-            _ => Ok(Carrier::Stream(file)),
+    // Ends of one broadcast that are in this domain share a region, and so a descriptor.
+    let mut regions: BTreeMap<RawFd, Region> = BTreeMap::new();
+    let mut carrier = |link: usize, descriptor: RawFd| -> io::Result<Carrier> {
+        if plan.links[link].transport != Transport::SharedMemory {
+            return adopt(descriptor).map(Carrier::Stream);
         }
+        Ok(Carrier::Region(match regions.entry(descriptor) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(Region::map(adopt(descriptor)?)?).clone(),
+        }))
     };
     for &(link, descriptor) in &launch.writers {
         ends.writers.insert(link, carrier(link, descriptor)?);
@@ -162,12 +189,7 @@ struct Start {
     board: Board,
 }
 
-fn spawn(
-    start: Start,
-    cyclic: Cyclic,
-    halt: Arc<Halt>,
-    ready: Sender<()>,
-) -> io::Result<JoinHandle<()>> {
+fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io::Result<()> {
     let name = format!("cyclic {}", start.at);
     let body = move || {
         let obtained = obtain(&start.asked);
@@ -179,13 +201,23 @@ fn spawn(
         }
         // The main thread waits for this; that it is gone cannot be.
         let _ = ready.send(());
-        drop(ready);
-        if let Some(start_ns) = await_order(&start.board, &halt) {
-            halt.reached(State::Running);
-            cyclic.run(start_ns);
+        let live = || {
+            let mut cyclic = cyclic;
+            match await_order(&start.board, &halt) {
+                Some(start_ns) => {
+                    halt.reached(State::Running);
+                    cyclic.run(start_ns);
+                }
+                None => cyclic.stop(),
+            }
+        };
+        if catch_unwind(AssertUnwindSafe(live)).is_err() {
+            halt.fault(at_start(panics::take()));
         }
+        // Last of all: it says that this thread has ended.
+        drop(ready);
     };
-    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body)
+    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body).map(drop)
 }
 
 /// Time of the first release; `None` if the domain is to stop before.

@@ -3,6 +3,7 @@
 //! Everything that can be decided beforehand was decided when the executor was assembled: the order
 //! of the nodes, the slot of every port, which links to read before a node and to write after it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use sinew_spec::plan::{Full, Plan};
@@ -13,6 +14,7 @@ use crate::clock::{Clock, now_ns};
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
 use crate::node::{Cycle, Io, Node, NodeEntry, Wiring};
+use crate::panics;
 use crate::slots::{Slot, Slots};
 use crate::trace::Record;
 use crate::transport::{Received, Receiver, Sender, Sent};
@@ -29,8 +31,8 @@ pub struct Executor {
     pub(crate) feedback: Vec<Input>,
     pub(crate) clock: Clock,
     pub(crate) record: Record,
-    /// Step that is being carried out.
-    pub(crate) at: usize,
+    /// Step that is being carried out; after a cycle, the one in which it failed.
+    pub(crate) at: Option<usize>,
 }
 
 /// A node with all that surrounds it in a cycle.
@@ -75,6 +77,9 @@ pub(crate) struct Output {
 /// What keeps an actuator port from obeying a command that is too old.
 pub(crate) struct Guard {
     pub(crate) slot: Slot,
+    /// Where the command comes from, if this thread writes it. The port has a place of its own, so
+    /// that a safe value in it is seen by nobody else.
+    pub(crate) from: Option<Slot>,
     pub(crate) after: u32,
     pub(crate) safe: Vec<u8>,
     /// Cycles since the last fresh command.
@@ -119,9 +124,10 @@ impl Executor {
         let start = clock.ticks();
         // Every reading of the counter ends one thing and begins the next.
         let mut now = start;
+        self.at = None;
         self.receive_late(cycle)?;
         for (at, step) in self.steps.iter_mut().enumerate() {
-            self.at = at;
+            self.at = Some(at);
             if step.is_fed() {
                 step.receive(&mut self.slots, cycle, &mut self.record)?;
                 now = clock.ticks();
@@ -142,18 +148,20 @@ impl Executor {
                 now = clock.ticks();
             }
         }
+        self.at = None;
         self.carry_delayed(cycle);
         if !self.feedback.is_empty() {
             self.await_feedback(cycle, until_ns)?;
             now = clock.ticks();
         }
-        self.record.ended(now - start);
+        self.record.ended(now.saturating_sub(start));
         Ok(())
     }
 
-    /// Index in the plan of the node that was being updated last.
+    /// Index in the plan of the node in which the last cycle failed. `None` if it did not fail, or
+    /// at its feedback.
     pub fn node(&self) -> Option<usize> {
-        self.steps.get(self.at).map(|step| step.index)
+        self.steps.get(self.at?).map(|step| step.index)
     }
 
     /// The node that took the longest in the last cycle.
@@ -180,7 +188,7 @@ impl Executor {
     /// Feedback that came after the last cycle had given up.
     fn receive_late(&mut self, cycle: &Cycle) -> Result<(), Fault> {
         for input in self.feedback.iter_mut().filter(|input| input.late) {
-            input.receive(&mut self.slots, cycle.number, &mut self.record)?;
+            input.receive_feedback(&mut self.slots, cycle.number, &mut self.record)?;
         }
         Ok(())
     }
@@ -200,7 +208,9 @@ impl Executor {
             input.missing = false;
             // What arrives now is new in the next cycle.
             let next = cycle.number + 1;
-            while !input.closed && !input.receive(&mut self.slots, next, &mut self.record)? {
+            while !input.closed
+                && !input.receive_feedback(&mut self.slots, next, &mut self.record)?
+            {
                 let in_time = now_ns() < until_ns;
                 if !in_time || !input.receiver.wait(until_ns) {
                     input.late = true;
@@ -213,7 +223,8 @@ impl Executor {
     }
 
     /// Writes the safe value to every actuator at the other end of a link. This is the first thing
-    /// that happens after a fault, so nothing here can fail or wait.
+    /// that happens after a fault, so nothing here can fail, and nothing waits (but for the lock of
+    /// a link with `sync: mutex`).
     pub(crate) fn safe_outputs(&mut self) {
         for output in self.steps.iter_mut().flat_map(|step| &mut step.outputs) {
             if let Some(safe) = &output.safe {
@@ -225,33 +236,45 @@ impl Executor {
 
     /// Keeps only the nodes that hold actuators, so that they can come to rest after a fault;
     /// a node that faulted itself goes too.
-    pub(crate) fn keep_actuators(&mut self) {
-        let faulted = self.at;
+    ///
+    /// # Errors
+    /// As for [`Executor::stop`].
+    pub(crate) fn keep_actuators(&mut self) -> Result<(), Fault> {
+        let faulted = self.at.take();
+        let mut stopped = Ok(());
         let mut at = 0;
         self.steps.retain_mut(|step| {
-            let keep = !step.guards.is_empty() && at != faulted;
+            let keep = !step.guards.is_empty() && Some(at) != faulted;
             at += 1;
             if !keep {
-                step.node.stop();
+                stopped = stopped.clone().and(step.stop());
             }
             keep
         });
         self.record.clear();
         self.delayed.clear();
         self.feedback.clear();
+        stopped
     }
 
-    pub(crate) fn at_rest(&self) -> bool {
-        self.steps.iter().all(|step| step.node.at_rest())
+    /// The node whose machine still moves, if there is one.
+    pub(crate) fn restless_node(&self) -> Option<&str> {
+        self.steps.iter().find(|step| !step.node.at_rest()).map(|step| step.name.as_str())
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// Stops every node, and closes the links to other threads.
+    ///
+    /// # Errors
+    /// The first panic of a node; the others are stopped all the same.
+    pub(crate) fn stop(&mut self) -> Result<(), Fault> {
+        let mut stopped = Ok(());
         for step in &mut self.steps {
-            step.node.stop();
+            stopped = stopped.and(step.stop());
             for output in &mut step.outputs {
                 output.sender.close();
             }
         }
+        stopped
     }
 }
 
@@ -266,6 +289,14 @@ impl Step {
     #[inline]
     fn is_heard(&self) -> bool {
         !self.outputs.is_empty()
+    }
+
+    /// Stops the node. Its panic must not keep other nodes from coming to rest.
+    fn stop(&mut self) -> Result<(), Fault> {
+        catch_unwind(AssertUnwindSafe(|| self.node.stop())).map_err(|_| {
+            let fault = panics::take();
+            Fault::new(fault.cause, format_args!("node '{}' as it stopped: {fault}", self.name))
+        })
     }
 
     /// Takes what came over links, then lets the guards judge.
@@ -339,6 +370,18 @@ impl Input {
             }
         }
     }
+
+    /// As [`Input::receive`], outside of any node's step: so the fault says where.
+    fn receive_feedback(
+        &mut self,
+        slots: &mut Slots,
+        cycle: u64,
+        record: &mut Record,
+    ) -> Result<bool, Fault> {
+        self.receive(slots, cycle, record).map_err(|fault| {
+            Fault::new(fault.cause, format_args!("feedback from node '{}': {fault}", self.from))
+        })
+    }
 }
 
 impl Output {
@@ -382,6 +425,12 @@ impl Guard {
     /// Puts the safe value in place of a command that is too old.
     #[inline]
     fn judge(&mut self, slots: &mut Slots, cycle: &Cycle, lost: bool) {
+        if let Some(from) = self.from
+            && slots.is_new(from, cycle.number)
+        {
+            slots.copy(from, self.slot);
+            slots.mark_new(self.slot, cycle.number);
+        }
         if slots.is_new(self.slot, cycle.number) {
             self.missed = 0;
         } else {

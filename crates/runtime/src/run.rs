@@ -33,6 +33,9 @@ pub const DOMAIN_COMMAND: &str = "__domain";
 const START_NS_MAX: u64 = 10_000_000_000;
 /// From the order to run to the first release: so long may a waiting thread take to wake up.
 const FIRST_RELEASE_NS: u64 = 3_000_000;
+/// Records that one poll takes from one running thread: a thread that writes them faster than they
+/// are handled must not keep the parent from watching. What is overwritten meanwhile is counted.
+const RECORDS_PER_POLL_MAX: usize = 4096;
 /// How long a domain may take to stop before it is killed; more than it gives its own actuators.
 const STOP_NS_MAX: u64 = 3_000_000_000;
 
@@ -118,7 +121,8 @@ enum Charge {
 }
 
 impl Run {
-    /// Starts all domains and gives the order to run once all are ready.
+    /// Starts all domains and gives the order to run once all are ready. The kernel ties the
+    /// domains to the calling thread: they stop when it ends.
     ///
     /// # Errors
     /// What the kernel says. A domain that does not get ready is no error here: the run then ends
@@ -175,8 +179,13 @@ impl Run {
         self.reap(timeout);
         for (domain, running) in self.domains.iter_mut().enumerate() {
             for (thread, trace) in running.traces.iter_mut().enumerate() {
-                while let Some(record) = trace.read() {
+                let running = running.ended.is_none();
+                let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
+                while left > 0
+                    && let Some(record) = trace.read()
+                {
                     each(ThreadId { domain, thread }, record);
+                    left -= 1;
                 }
             }
         }
@@ -224,8 +233,8 @@ impl Run {
         self.stopping = Some((at, since_ns));
         let Some(domain) = self.domains.get_mut(at) else { return };
         domain.board.order_stop();
-        if now_ns() - since_ns > STOP_NS_MAX && domain.charge != Some(Charge::Killed) {
-            domain.charge = Some(Charge::Killed);
+        if now_ns() - since_ns > STOP_NS_MAX {
+            domain.charge.get_or_insert(Charge::Killed);
             // It may end by itself meanwhile; then there is nothing to kill.
             let _ = domain.child.kill();
         }
@@ -279,22 +288,32 @@ impl Run {
         }
     }
 
-    /// What went wrong, by domain; the domain that reported first is not known, the order is that of
-    /// stopping.
+    /// What went wrong, by domain; the domain that reported first is not known, the order is that
+    /// of stopping.
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
-        let fault = |(index, domain): (usize, &Domain)| Some((index, domain.fault()?));
+        let fault = |(index, domain): (usize, &Domain)| {
+            let mut at = domain.fault()?;
+            // What a domain writes may be anything.
+            at.node = at.node.filter(|&node| node < self.plan.nodes.len());
+            Some((index, at))
+        };
         self.domains.iter().enumerate().filter_map(fault).collect()
     }
 }
 
-impl Drop for Run {
+impl Drop for Domain {
     fn drop(&mut self) {
-        for domain in self.domains.iter_mut().filter(|domain| domain.ended.is_none()) {
-            // Either may fail only because the child has ended.
-            let _ = domain.child.kill();
-            let _ = domain.child.wait();
+        if self.ended.is_none() {
+            end(&mut self.child);
         }
     }
+}
+
+/// Kills a child and waits for its end.
+fn end(child: &mut Child) {
+    // Either may fail only because the child has ended.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 impl Domain {
@@ -333,9 +352,9 @@ impl Domain {
         let mut open = vec![sealed.as_raw_fd(), launch.board];
         open.extend(&launch.traces);
         open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
-        let child = spawn(&sealed, open)?;
-        let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let mut child = spawn(&sealed, open)?;
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
         Ok(Domain { child, pidfd, board, traces, ended: None, charge: None })
     }
 
@@ -373,7 +392,8 @@ impl Domain {
 fn spawn(launch: &OwnedFd, open: Vec<RawFd>) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command.arg(DOMAIN_COMMAND).arg(launch.as_raw_fd().to_string());
-    // A group of its own: what the terminal sends to the parent is passed on by the parent, in order.
+    // A group of its own: what the terminal sends to the parent is passed on by the parent, in
+    // order.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
     keep_open(&mut command, open);
     command.spawn()
@@ -389,8 +409,8 @@ fn record(plan: &Plan, nodes: &[usize]) -> Record {
     Record::new(nodes.len(), nodes.iter().flat_map(signals).sum())
 }
 
-/// The carriers of all links between domains, until their processes have started: who keeps the other
-/// end of a stream open would never let its peer see the end.
+/// The carriers of all links between domains, until their processes have started: who keeps the
+/// other end of a stream open would never let its peer see the end.
 struct Carriers {
     writers: BTreeMap<usize, Carrier>,
     readers: BTreeMap<usize, Carrier>,

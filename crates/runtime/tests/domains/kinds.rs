@@ -53,7 +53,20 @@ static SOURCE: Kind = Kind {
             doc: "",
             unit: "",
             ty: ParameterType::Choice(&[
-                "error", "panic", "nan", "slow", "abort", "hang", "yield", "allocate",
+                "error",
+                "panic",
+                "nan",
+                "slow",
+                "abort",
+                "hang",
+                "yield",
+                "allocate",
+                "silent",
+                "panic_in_make",
+                "hang_in_make",
+                "error_in_start",
+                "panic_in_start",
+                "panic_in_stop",
             ]),
             default: Some("error"),
         },
@@ -69,6 +82,11 @@ struct Source {
 
 impl Source {
     fn new(parameters: &Parameters<'_>) -> Source {
+        match parameters.text("failure") {
+            "panic_in_make" => panic!("told to panic in make"),
+            "hang_in_make" => std::thread::sleep(Duration::from_secs(3600)),
+            _ => {}
+        }
         Source {
             finish_at: parameters.integer("finish_at") as u64,
             fail_at: parameters.integer("fail_at") as u64,
@@ -78,6 +96,14 @@ impl Source {
 }
 
 impl Node for Source {
+    fn start(&mut self) -> Result<(), Fault> {
+        match self.failure.as_str() {
+            "error_in_start" => Err(fault!("told to fail in start")),
+            "panic_in_start" => panic!("told to panic in start"),
+            _ => Ok(()),
+        }
+    }
+
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let mut velocity = 1.0;
         if self.fail_at > 0 && cycle.number >= self.fail_at {
@@ -85,6 +111,7 @@ impl Node for Source {
                 "error" => return Err(fault!("told to fail in cycle {}", cycle.number)),
                 "panic" => panic!("told to panic"),
                 "nan" => velocity = f64::NAN,
+                "silent" => return Ok(()),
                 "abort" => std::process::abort(),
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
@@ -98,6 +125,10 @@ impl Node for Source {
         io.signal(0)[0] = io.read::<Command>(1).number as f64;
         *io.write::<Command>(0) = Command { velocity, number: cycle.number };
         Ok(())
+    }
+
+    fn stop(&mut self) {
+        assert!(self.failure != "panic_in_stop", "told to panic in stop");
     }
 }
 
@@ -125,7 +156,13 @@ static MOTOR: Kind = Kind {
     doc: "Runs at the commanded velocity; needs some cycles to come to rest.",
     ports: &[
         Port {
-            safe: &[SafeValue { name: "halt", doc: "Velocity 0." }],
+            safe: &[
+                SafeValue { name: "halt", doc: "Velocity 0." },
+                SafeValue {
+                    name: "hold",
+                    doc: "Velocity -0: as still as 'halt', but not the same.",
+                },
+            ],
             ..port("in", Direction::In, false)
         },
         port("out", Direction::Out, true),
@@ -163,7 +200,7 @@ impl Node for Motor {
     }
 }
 
-fn safe(_: usize, _: usize, message: &mut [u8]) {
+fn safe(_: usize, safe: usize, message: &mut [u8]) {
     let command = Command::mut_from_bytes(message).expect("the port's message type");
-    command.velocity = 0.0;
+    command.velocity = [0.0, -0.0][safe];
 }

@@ -1,9 +1,12 @@
-//! Whole graphs in processes of their own: they finish, they fail in every way, they are killed; each
-//! time the motor stops, the reason is known, and nothing is left behind.
+//! Whole graphs in processes of their own: they finish, they fail in every way, they are killed;
+//! each time the motor stops, the reason is known, and nothing is left behind.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+mod faults;
 mod kinds;
+mod links;
+mod orphans;
 mod quiet;
 
 use std::collections::BTreeMap;
@@ -46,6 +49,19 @@ const TESTS: &[(&str, fn())] = &[
     ("threads_of_one_domain_form_a_pipeline", threads_of_one_domain_form_a_pipeline),
     ("a_broadcast_reaches_two_domains", a_broadcast_reaches_two_domains),
     ("one_cpu_is_enough", one_cpu_is_enough),
+    ("an_overrun_stops_a_fused_motor", faults::an_overrun_stops_a_fused_motor),
+    ("a_failure_outside_of_a_cycle_is_reported", faults::a_failure_outside_of_a_cycle_is_reported),
+    ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
+    ("a_start_that_fails_leaves_no_process", faults::a_start_that_fails_leaves_no_process),
+    ("each_fused_motor_has_its_own_safe_value", links::each_fused_motor_has_its_own_safe_value),
+    (
+        "each_motor_of_a_broadcast_has_its_own_safe_value",
+        links::each_motor_of_a_broadcast_has_its_own_safe_value,
+    ),
+    ("readers_of_a_broadcast_may_share_domains", links::readers_of_a_broadcast_may_share_domains),
+    ("a_fused_delay_is_one_cycle", links::a_fused_delay_is_one_cycle),
+    ("a_full_queue_does_what_its_link_says", links::a_full_queue_does_what_its_link_says),
+    ("no_domain_outlives_its_parent", orphans::no_domain_outlives_its_parent),
     ("a_cycle_allocates_nothing", quiet::a_cycle_allocates_nothing),
     ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
 ];
@@ -59,6 +75,10 @@ fn main() -> ExitCode {
     }
     if let Ok(failure) = env::var(quiet::TRACED) {
         quiet::run_to_be_traced(&failure);
+        return ExitCode::SUCCESS;
+    }
+    if let Ok(text) = env::var(orphans::PARENT) {
+        orphans::run_to_be_orphaned(&text);
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));

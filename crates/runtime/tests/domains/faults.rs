@@ -1,0 +1,104 @@
+//! Faults beside, before and after the cycles of a node.
+
+use std::path::PathBuf;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sinew_runtime::Cause;
+use sinew_runtime::privileges::cpus;
+use sinew_runtime::run::{Outcome, Run};
+
+use crate::{assert_stopped, request, run, two_domains};
+
+pub(crate) fn an_overrun_stops_a_fused_motor() {
+    let text = "name: test
+domains: {control: {realtime: {period: 2ms, overrun: {policy: stop, consecutive_max: 3}}}}
+nodes:
+  - {kind: source, fail_at: 50, failure: slow, ports: {out: [{name: motor, port: in}]}}
+  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    assert_eq!(seen.fault().fault.cause, Cause::Overrun, "{:?}", seen.faults);
+    // The thread has the source's one signal before the motor's three.
+    let motor: Vec<(f64, f64)> = seen
+        .of(0, 0)
+        .iter()
+        .map(|record| {
+            let signals: Vec<f64> = record.signals().collect();
+            (signals[1], signals[2])
+        })
+        .collect();
+    let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
+    assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
+    assert_eq!(motor.last(), Some(&(0.0, 1.0)));
+}
+
+pub(crate) fn a_failure_outside_of_a_cycle_is_reported() {
+    let rows = [
+        ("panic_in_make", Cause::Panic, "told to panic in make"),
+        ("error_in_start", Cause::Error, "told to fail in start"),
+        ("panic_in_start", Cause::Panic, "told to panic in start"),
+        ("panic_in_stop", Cause::Panic, "node 'source' as it stopped: panicked at"),
+    ];
+    for (failure, cause, words) in rows {
+        let source = format!("finish_at: 50, failure: {failure},");
+        let seen = run(&two_domains(&source, "delivery: latest"));
+        assert_eq!(seen.outcome, Outcome::Faulted, "{failure}");
+        // The domain that waited for the order to run ends without a fault of its own.
+        assert_eq!(seen.faults.len(), 1, "{failure}: {:?}", seen.faults);
+        let fault = &seen.fault().fault;
+        assert_eq!(fault.cause, cause, "{failure}: {fault}");
+        assert!(fault.text().contains(words), "{failure}: {fault}");
+        if failure == "panic_in_stop" {
+            assert_stopped(&seen.motor(1));
+        }
+    }
+}
+
+pub(crate) fn a_fault_stops_what_other_threads_command() {
+    let text = "name: test
+domains:
+  control:
+    realtime: {period: 2ms, overrun: {policy: stop, consecutive_max: 200}}
+    threads: [{nodes: [bad, idle]}, {nodes: [good, coasting]}]
+  plant: {realtime: {trigger: input}}
+nodes:
+  - {kind: source, name: bad, domain: control, fail_at: 50, ports: {out: [{name: idle, port: in}]}}
+  - {kind: motor, name: idle, domain: control, safe: {in: {value: halt, after: 10}}}
+  - kind: source
+    name: good
+    domain: control
+    ports:
+      out: [{name: coasting, port: in}, {name: remote, port: in, delivery: latest}]
+  - kind: motor
+    name: coasting
+    domain: control
+    coast_cycles: 500
+    safe: {in: {value: halt, after: 10}}
+  - {kind: motor, name: remote, domain: plant, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    assert_eq!(seen.fault().fault.text(), "told to fail in cycle 50", "{:?}", seen.faults);
+    let remote = seen.motor(1);
+    assert_stopped(&remote);
+    let moving = remote.iter().filter(|row| row.0 == 1.0).map(|row| row.2).max();
+    assert!(moving < Some(250), "the other thread commanded on until {moving:?}");
+    assert!(seen.of(0, 1).len() > 500, "it did not go on for its own motor");
+}
+
+pub(crate) fn a_start_that_fails_leaves_no_process() {
+    let before = getrlimit(Resource::Nofile);
+    let mut request = request(&two_domains("", "delivery: latest"), &cpus().expect("affinity"));
+    request.base = PathBuf::from(".");
+    let mut refused = 0;
+    // Descriptors run out at every step of the start. What is left is looked for by the caller.
+    for limit in 4..64 {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..before }).expect("limit");
+        let started = Run::start(request.clone());
+        setrlimit(Resource::Nofile, before).expect("the limit as it was");
+        match started {
+            Err(_) => refused += 1,
+            Ok(_) => break,
+        }
+    }
+    assert!(refused > 10, "a start was refused {refused} times only");
+}
