@@ -104,7 +104,9 @@ pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
 /// # Errors
 /// If it describes no arm that fits.
 pub fn parse(text: &str, margins: Margins) -> Result<Solver, Fault> {
-    let robot = urdf_rs::read_from_string(text).map_err(|error| fault!("is no URDF: {error}"))?;
+    let robot = urdf_rs::read_from_string(text).map_err(|error| {
+        fault!("is no URDF ({error}); expected '<robot>' with links and joints, and its end")
+    })?;
     let chain = Chain::of(&robot)?;
     let solver = Solver::new(chain.geometry()?, chain.limits, margins);
     chain.compare(&solver)?;
