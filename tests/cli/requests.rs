@@ -64,6 +64,7 @@ fn what_is_no_spec_is_refused_by_every_command() {
             (missing.as_str(), "cannot read the spec: No such file"),
             (&here, "cannot read the spec: Is a directory"),
             (&odd, "line 2 is not UTF-8; save the spec as UTF-8"),
+            ("/proc/self/mem", "cannot read the spec: Input/output error"),
             ("/dev/null", "the file holds no graph"),
         ] {
             let answer = sinew([command, file]).ended_with(2);

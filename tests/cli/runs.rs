@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 
 use rustix::process::geteuid;
@@ -96,7 +95,7 @@ fn a_full_disk_ends_the_rows_but_not_the_run() {
 
 fn says_full(answer: &Answer, expected: &str) {
     let report = answer.json();
-    assert_eq!(report["outcome"], "stopped");
+    assert_eq!(report["outcome"], "stopped", "{}", answer.err);
     assert!(report["cycles"].as_u64() > Some(0));
     has_stopped(&report);
     let error = report["csv"]["error"].as_str().expect("what went wrong");
@@ -201,19 +200,19 @@ fn unprivileged(name: &str, more: &[&str]) -> Option<Answer> {
     // Neither the repository nor its build need be readable for others.
     let place = std::env::temp_dir().join(format!("sinew-{name}-{}", std::process::id()));
     fs::create_dir_all(&place).expect("a folder");
-    let copy = |from: &Path, to: &str| {
-        let to = place.join(to);
-        fs::copy(from, &to).expect("a copy");
-        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("readable");
-        to
-    };
-    let program = copy(Path::new(SINEW), "sinew");
-    let data = ["square.csv", "irb120.urdf"].map(|file| ours("graphs/arm").join(file));
-    data.iter().for_each(|file| drop(copy(file, &file.file_name().expect("").to_string_lossy())));
+    // By a process of its own: a program that we had open for writing while another test starts one
+    // would be busy.
+    let mut copy = Command::new("cp");
+    copy.args([SINEW.into(), ours("graphs/arm/square.csv"), ours("graphs/arm/irb120.urdf")]);
+    assert!(copy.arg(&place).status().expect("'cp' starts").success());
+    let program = place.join("sinew");
     let graph = place.join("calm.yaml");
     let text = fs::read_to_string(calm()).expect("a spec").replace("../../graphs/arm/", "");
     fs::write(&graph, text).expect("a place for it");
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("readable");
+    let files = fs::read_dir(&place).expect("our own folder").flatten().map(|file| file.path());
+    for path in files.chain([place.clone()]) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("readable");
+    }
     let mut command = Command::new(program);
     command.args(["run", "--json", "--duration", "1s"]).args(more).arg(graph).current_dir("/");
     if geteuid().is_root() {

@@ -25,7 +25,10 @@ impl Moving {
         let running = Running::arm(&["--csv", &csv.display().to_string()]);
         let domains = running.domains(2);
         let rows = csv.with_extension("plant.csv");
-        wait_until("the brakes are open", || brakes(&rows).is_some_and(|closed| closed == 0));
+        wait_until("the brakes are open", || {
+            assert!(is_alive(domains[0]), "the run ended before the arm moved");
+            brakes(&rows) == Some(0)
+        });
         Moving { running, control: domains[0], plant: domains[1], rows }
     }
 
