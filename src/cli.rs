@@ -42,13 +42,14 @@ enum Command {
 /// The parent of a run starts this same program again for each domain; that second start ends up
 /// here too, so a program with a `main` of its own must call this before anything else.
 pub fn main(nodes: &[NodeEntry]) -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
+    // As the system has them: a file's name need not be UTF-8.
+    let arguments: Vec<_> = std::env::args_os().collect();
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return match descriptor.parse() {
-            Ok(descriptor) => domain::main(descriptor, nodes),
-            Err(_) => ExitCode::from(BAD_REQUEST),
+        return match descriptor.to_str().and_then(|number| number.parse().ok()) {
+            Some(descriptor) => domain::main(descriptor, nodes),
+            None => ExitCode::from(BAD_REQUEST),
         };
     }
     match Arguments::parse().command {

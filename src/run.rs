@@ -93,6 +93,12 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
 fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadError> {
     let loaded = load_and_make(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
+    if let Some(csv) = &args.csv
+        && csv.canonicalize().is_ok_and(|csv| args.file.canonicalize().is_ok_and(|it| it == csv))
+    {
+        let csv = csv.display();
+        return Err(LoadError::Request(format!("--csv: '{csv}' is the spec; name another file")));
+    }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
     let watch = Watch {

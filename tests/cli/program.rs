@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,9 @@ pub(crate) fn sinew<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> 
     Running::start(command).answer()
 }
 
+/// How many programs were started; it names the files of their output.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
 /// A program that runs, with its output in files, so that nobody has to read it.
 pub(crate) struct Running {
     child: Child,
@@ -97,17 +101,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a command. Output that it has a place for already is not redirected by the caller but
-    /// with [`Running::start_into`].
+    /// Starts a command.
     pub(crate) fn start(command: Command) -> Running {
         Running::start_into(command, None)
     }
 
     /// The same, with standard output into `out`.
     pub(crate) fn start_into(mut command: Command, out: Option<Stdio>) -> Running {
-        let name = format!("output-{:?}", std::thread::current().id());
-        let count = STARTED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{count}"));
+        // A number that no other test gets; nothing is ordered by it.
+        let name = format!("{}-{}", std::process::id(), STARTED.fetch_add(1, Relaxed));
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let (out_path, err) = (place.with_extension("out"), place.with_extension("err"));
         let file = File::create(&out_path).expect("a file for the output");
         command.stdin(Stdio::null()).stdout(out.unwrap_or_else(|| file.into()));
@@ -160,8 +163,6 @@ impl Running {
         status.expect("just looked at")
     }
 }
-
-static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 impl Drop for Running {
     fn drop(&mut self) {

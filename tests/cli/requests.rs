@@ -1,6 +1,8 @@
 //! Requests that are bad, files that are no specs, and what is printed without running anything.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -89,6 +91,26 @@ fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
     }
     let answer = sinew(["run", "/dev/zero"]).ended_with(2);
     assert!(answer.err.contains("larger than 16 MiB, the limit"), "{}", answer.err);
+}
+
+#[test]
+fn a_file_may_have_any_name() {
+    let folder = folder("any_name");
+    for name in [OsStr::from_bytes(b"odd\xff.yaml"), OsStr::new("--json"), OsStr::new("a b\n")] {
+        let graph = folder.join(name);
+        fs::copy(arm(), &graph).expect("a copy");
+        let answer = sinew([OsStr::new("graph"), graph.as_os_str()]).ended_with(0);
+        assert!(answer.out.starts_with("arm (2 domains"), "{}", answer.out);
+    }
+}
+
+#[test]
+fn rows_do_not_take_the_place_of_the_spec() {
+    let graph = calm();
+    let text = fs::read(&graph).expect("a spec");
+    let answer = sinew(["run", &graph, "--csv", &graph]).ended_with(2);
+    assert!(answer.err.contains("is the spec; name another file"), "{}", answer.err);
+    assert_eq!(fs::read(&graph).expect("still a spec"), text);
 }
 
 #[test]
