@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity};
 
 use crate::sys;
 
@@ -75,7 +76,16 @@ impl Obtained {
 }
 
 /// Locks the memory of this process, present and future. Whether it worked shows in [`obtain`].
+///
+/// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads
+/// cannot start and the heap cannot grow.
 pub fn lock_memory() {
+    let unlimited = getrlimit(Resource::Memlock).current.is_none();
+    let held =
+        capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::IPC_LOCK));
+    if !unlimited && !held {
+        return;
+    }
     // A refusal is seen when the locked size is read back.
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
 }

@@ -85,6 +85,18 @@ nodes:
     assert!(seen.of(0, 1).len() > 500, "it did not go on for its own motor");
 }
 
+/// Shows it only to users who may not lock as much as they like.
+pub(crate) fn a_limit_of_locked_memory_is_no_fault() {
+    let before = getrlimit(Resource::Memlock);
+    for limit in (1..=16).map(|mib| mib << 20) {
+        let current = Some(before.maximum.map_or(limit, |maximum| limit.min(maximum)));
+        setrlimit(Resource::Memlock, Rlimit { current, ..before }).expect("limit");
+        let seen = run(&two_domains("finish_at: 10,", "delivery: latest"));
+        setrlimit(Resource::Memlock, before).expect("the limit as it was");
+        assert_eq!(seen.outcome, Outcome::Finished, "{limit} bytes: {:?}", seen.faults);
+    }
+}
+
 pub(crate) fn a_start_that_fails_leaves_no_process() {
     let before = getrlimit(Resource::Nofile);
     let mut request = request(&two_domains("", "delivery: latest"), &cpus().expect("affinity"));
