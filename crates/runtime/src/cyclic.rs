@@ -17,7 +17,11 @@ use crate::panics;
 use crate::trace::{self, Head};
 
 /// How long a stopping domain waits for its actuators to come to rest.
-const REST_NS_MAX: u64 = 2_000_000_000;
+pub(crate) const REST_NS_MAX: u64 = 2_000_000_000;
+
+/// A stop is noticed at a release; then comes a last cycle with safe values, and one more release
+/// may be under way: so many periods a stop takes beside the rest.
+pub(crate) const STOP_PERIODS_MAX: u64 = 3;
 
 /// An input-released thread that polls naps until this long before its next input is due, so that
 /// it leaves its CPU to others. Below this period it polls all the time.

@@ -21,7 +21,7 @@ use sinew_spec::{Source, compile};
 use crate::assemble::{Assembly, Ends, crosses_domains, leader};
 use crate::board::{Board, FaultAt, Order, State};
 use crate::clock::{Clock, now_ns};
-use crate::cyclic::{Cyclic, Halt, Pace};
+use crate::cyclic::{Cyclic, Halt, Pace, STOP_PERIODS_MAX};
 use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
 use crate::node::NodeEntry;
@@ -37,8 +37,8 @@ const STACK_BYTES: usize = 512 * 1024;
 /// How long a thread sleeps before it looks again whether its parent still lives.
 const ORDER_WAIT_NS: u64 = 100_000_000;
 
-/// How long threads that hang outlive a stop. It is longer than the parent's patience, for it is
-/// there for a domain whose parent is gone.
+/// How long threads that hang outlive a stop, beside some periods. It is longer than the parent's
+/// patience, for it is there for a domain whose parent is gone.
 const HANG_NS_MAX: u64 = 5_000_000_000;
 
 /// Runs the domain that the launch description behind `descriptor` names. The parent starts this
@@ -103,18 +103,18 @@ fn run(
     if all_ready.iter().take(threads).count() == threads && !halt.is_faulted() {
         halt.reached(State::Ready);
     }
-    await_end(&all_ready, halt)
+    await_end(&all_ready, halt, HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns)
 }
 
 /// Waits until all threads have ended, or do not within the time after a stop.
-fn await_end(threads: &Receiver<()>, halt: &Halt) -> Result<(), FaultAt> {
+fn await_end(threads: &Receiver<()>, halt: &Halt, hang_ns_max: u64) -> Result<(), FaultAt> {
     let mut until_ns = None;
     // Each thread holds its end of the channel until its own.
     while threads.recv_timeout(Duration::from_nanos(ORDER_WAIT_NS))
         != Err(RecvTimeoutError::Disconnected)
     {
-        if halt.is_stopping() && now_ns() > *until_ns.get_or_insert(now_ns() + HANG_NS_MAX) {
-            let limit_ms = HANG_NS_MAX / 1_000_000;
+        if halt.is_stopping() && now_ns() > *until_ns.get_or_insert(now_ns() + hang_ns_max) {
+            let limit_ms = hang_ns_max / 1_000_000;
             let text =
                 format_args!("a thread hangs: it did not end within {limit_ms} ms of the stop");
             return Err(at_start(Fault::new(Cause::Died, text)));

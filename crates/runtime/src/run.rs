@@ -18,6 +18,7 @@ use sinew_spec::plan::Plan;
 use crate::assemble::{crosses_domains, leader};
 use crate::board::{Board, FaultAt, State, THREADS_MAX};
 use crate::clock::{Clock, now_ns, timespec};
+use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
 use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
 use crate::privileges::{Asked, Obtained};
@@ -38,6 +39,11 @@ const FIRST_RELEASE_NS: u64 = 3_000_000;
 const RECORDS_PER_POLL_MAX: usize = 4096;
 /// How long a domain may take to stop before it is killed; more than it gives its own actuators.
 const STOP_NS_MAX: u64 = 3_000_000_000;
+
+/// The same for a domain of this period.
+fn stop_ns_max(period_ns: u64) -> u64 {
+    STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * period_ns)
+}
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -116,8 +122,8 @@ enum Charge {
     Unready,
     /// It ended before anybody told it to.
     Deserted,
-    /// It had to be killed.
-    Killed,
+    /// It had to be killed, so long after it was told to stop.
+    Killed { limit_ms: u64 },
 }
 
 impl Run {
@@ -233,8 +239,9 @@ impl Run {
         self.stopping = Some((at, since_ns));
         let Some(domain) = self.domains.get_mut(at) else { return };
         domain.board.order_stop();
-        if now_ns() - since_ns > STOP_NS_MAX {
-            domain.charge.get_or_insert(Charge::Killed);
+        let limit_ns = stop_ns_max(self.plan.domains[at].period_ns);
+        if now_ns() - since_ns > limit_ns {
+            domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
             // It may end by itself meanwhile; then there is nothing to kill.
             let _ = domain.child.kill();
         }
@@ -374,8 +381,7 @@ impl Domain {
             (Some(Charge::Unready), _) => {
                 died(format_args!("was not ready within {} ms", START_NS_MAX / 1_000_000))
             }
-            (Some(Charge::Killed), _) => {
-                let limit_ms = STOP_NS_MAX / 1_000_000;
+            (Some(Charge::Killed { limit_ms }), _) => {
                 died(format_args!("did not stop within {limit_ms} ms and was killed"))
             }
             (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),

@@ -7,7 +7,7 @@ use sinew_runtime::Cause;
 use sinew_runtime::privileges::cpus;
 use sinew_runtime::run::{Outcome, Run};
 
-use crate::{assert_stopped, request, run, two_domains};
+use crate::{assert_stopped, request, run, run_with, two_domains};
 
 pub(crate) fn an_overrun_stops_a_fused_motor() {
     let text = "name: test
@@ -83,6 +83,22 @@ nodes:
     let moving = remote.iter().filter(|row| row.0 == 1.0).map(|row| row.2).max();
     assert!(moving < Some(250), "the other thread commanded on until {moving:?}");
     assert!(seen.of(0, 1).len() > 500, "it did not go on for its own motor");
+}
+
+pub(crate) fn a_slow_domain_has_time_to_stop() {
+    let text = "name: test
+domains: {control: {realtime: {period: 2s, overrun: {policy: count}}}}
+nodes:
+  - {kind: source, ports: {out: [{name: motor, port: in}]}}
+  - {kind: motor, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run_with(text, &cpus().expect("affinity"), |run, cycles| {
+        if cycles > 0 {
+            run.stop();
+        }
+    });
+    assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
+    assert!(seen.of(0, 0).last().expect("records").is_stopping());
 }
 
 /// Shows it only to users who may not lock as much as they like.

@@ -52,6 +52,7 @@ const TESTS: &[(&str, fn())] = &[
     ("an_overrun_stops_a_fused_motor", faults::an_overrun_stops_a_fused_motor),
     ("a_failure_outside_of_a_cycle_is_reported", faults::a_failure_outside_of_a_cycle_is_reported),
     ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
+    ("a_slow_domain_has_time_to_stop", faults::a_slow_domain_has_time_to_stop),
     ("a_limit_of_locked_memory_is_no_fault", faults::a_limit_of_locked_memory_is_no_fault),
     ("a_start_that_fails_leaves_no_process", faults::a_start_that_fails_leaves_no_process),
     ("each_fused_motor_has_its_own_safe_value", links::each_fused_motor_has_its_own_safe_value),
