@@ -6,7 +6,7 @@ use crate::diagnostic::{Lines, Report};
 use crate::draft::{Draft, Link as DraftLink};
 use crate::join::Joined;
 use crate::order::sort;
-use crate::place::{Home, cpus, periods, releases};
+use crate::place::{Home, cpus, cpus_text, periods, releases};
 use crate::plan::{
     Delivery, Domain, End, Link, Machine, Node, Plan, Release, Sync, Thread, Transport, Wait,
 };
@@ -199,7 +199,7 @@ fn park_if_crowded(
     }
     let spinning = spins.iter().flatten().filter(|spins| **spins).count();
     let crowd = if spinning > machine.cpus.len() {
-        format!("{spinning} threads would spin on {} CPUs", machine.cpus.len())
+        format!("{spinning} threads would spin on {}", cpus_text(machine))
     } else if let Some(cpu) = shared_cpu(threads, &spins) {
         format!("a thread would spin on CPU {cpu}, which 'cpu:' gives to another one too")
     } else {

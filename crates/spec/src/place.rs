@@ -324,6 +324,14 @@ pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine, report: &mut Repo
     }
 }
 
+/// How many CPUs there are, in words.
+pub(crate) fn cpus_text(machine: &Machine) -> String {
+    match machine.cpus.len() {
+        1 => "1 CPU".to_owned(),
+        cpus => format!("{cpus} CPUs"),
+    }
+}
+
 /// CPUs of all threads, in the order of the draft.
 pub(crate) fn cpus(
     draft: &Draft<'_>,
@@ -344,8 +352,8 @@ pub(crate) fn cpus(
     if threads > machine.cpus.len() {
         if given.iter().flatten().any(Option::is_none) {
             notes.push(format!(
-                "{threads} realtime threads on {} CPUs: the kernel places those without 'cpu:'",
-                machine.cpus.len()
+                "{threads} realtime threads on {}: the kernel places those without 'cpu:'",
+                cpus_text(machine)
             ));
         }
         return given;

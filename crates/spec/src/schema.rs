@@ -60,10 +60,7 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
         Shape::Names => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
         Shape::Fields(inner) => Json::Object(table(inner)),
         Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {
-            let kinds = catalogue.iter();
-            let refs: Vec<Json> =
-                kinds.map(|kind| json!({"$ref": format!("#/$defs/{}", kind.name)})).collect();
-            json!({"type": "array", "minItems": 1, "items": {"oneOf": refs}})
+            json!({"type": "array", "minItems": 1, "items": nodes(catalogue)})
         }
         Shape::ListOf(inner) => json!({"type": "array", "items": table(inner)}),
         Shape::MapOf(inner) => json!({"type": "object", "additionalProperties": table(inner)}),
@@ -73,6 +70,19 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
         }
     };
     if let Json::Object(object) = json { object } else { Map::new() }
+}
+
+/// Any node. The kind decides by itself which definition holds, so that an editor shows the errors of
+/// that one and not that none fits.
+fn nodes(catalogue: &[&'static Kind]) -> Json {
+    let names: Vec<&str> = catalogue.iter().map(|kind| kind.name).collect();
+    let rule = |name: &&str| {
+        let is_kind = json!({"properties": {"kind": {"const": name}}, "required": ["kind"]});
+        json!({"if": is_kind, "then": {"$ref": format!("#/$defs/{name}")}})
+    };
+    let rules: Vec<Json> = names.iter().map(rule).collect();
+    let properties = json!({"kind": {"enum": names}});
+    json!({"type": "object", "required": ["kind"], "properties": properties, "allOf": rules})
 }
 
 fn name_pattern() -> String {

@@ -92,7 +92,7 @@ fn with_one_cpu_nothing_spins() {
     assert!(plan.links.iter().filter(|link| !link.fused).all(|l| l.wait == Wait::SpinThenPark));
     assert_eq!(plan.domains[0].threads[0].cpu, None);
     assert_eq!(plan.notes.len(), 2);
-    assert!(plan.notes[1].starts_with("2 threads would spin on 1 CPUs"), "{:?}", plan.notes);
+    assert!(plan.notes[1].starts_with("2 threads would spin on 1 CPU"), "{:?}", plan.notes);
 }
 
 #[test]

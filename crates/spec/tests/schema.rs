@@ -26,10 +26,10 @@ fn the_schema_knows_every_kind_with_its_parameters() {
 #[test]
 fn references_of_the_schema_lead_somewhere() {
     let schema = schema(KINDS);
-    let refs = &schema["properties"]["nodes"]["items"]["oneOf"];
-    assert_eq!(refs.as_array().unwrap().len(), KINDS.len());
-    for reference in refs.as_array().unwrap() {
-        let path = reference["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+    let rules = &schema["properties"]["nodes"]["items"]["allOf"];
+    assert_eq!(rules.as_array().unwrap().len(), KINDS.len());
+    for rule in rules.as_array().unwrap() {
+        let path = rule["then"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
         assert!(schema.pointer(path).is_some(), "{path}");
     }
 }
