@@ -15,7 +15,7 @@ const PAGES: [(&str, usize); 2] = [("ARCHITECTURE.md", 300), ("STYLE.md", 150)];
 pub(crate) const WALK: [&str; 5] = [
     "graphs/arm/arm.yaml",
     "src/run.rs",
-    "crates/runtime/src/cyclic.rs",
+    "crates/runtime/src/executor.rs",
     "crates/link/src/latest.rs",
     "crates/nodes/src/robot/ik.rs",
 ];

@@ -12,11 +12,12 @@ use sinew_spec::plan::{
 use crate::board::FaultAt;
 use crate::clock::Clock;
 use crate::cyclic::Release;
-use crate::executor::{Executor, Guard, Input, Numbers, Output, Step};
+use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
 use crate::node::{Node, NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
+use crate::step::{Guard, Input, Numbers, Output, Step};
 use crate::trace::Record;
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
@@ -212,7 +213,6 @@ impl Assembly<'_> {
                 slot: ports[link.to.port],
                 receiver: self.receiver(index, ends)?,
                 from: self.plan.nodes[link.from.node].name.clone(),
-                late: false,
                 missing: false,
                 closed: false,
             };

@@ -51,16 +51,22 @@ impl Clock {
         self.ns_per_tick
     }
 
+    /// Whether the rate is not 0; by its bits, for a cycle asks often.
+    #[inline(always)]
+    fn has_counter(self) -> bool {
+        self.ns_per_tick.to_bits() != 0
+    }
+
     /// Ticks now; of use only as a difference.
     #[inline(always)]
     pub fn ticks(self) -> u64 {
-        if self.ns_per_tick > 0.0 { sys::ticks() } else { now_ns() }
+        if self.has_counter() { sys::ticks() } else { now_ns() }
     }
 
     /// A difference of ticks in nanoseconds.
     #[inline]
     pub fn ns(self, ticks: u64) -> u64 {
-        if self.ns_per_tick > 0.0 { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
+        if self.has_counter() { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
     }
 }
 

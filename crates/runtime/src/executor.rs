@@ -3,21 +3,22 @@
 //! Everything that can be decided beforehand was decided when the executor was assembled: the order
 //! of the nodes, the slot of every port, which links to read before a node and to write after it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use sinew_spec::plan::{Full, Plan};
+use sinew_spec::plan::Plan;
 
 use crate::assemble::{Assembly, Ends};
 use crate::board::FaultAt;
 use crate::clock::{Clock, now_ns};
-use crate::fault::{Cause, Fault};
-use crate::finite::Finite;
-use crate::node::{Cycle, Io, Node, NodeEntry, Wiring};
-use crate::panics;
+use crate::fault::Fault;
+use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
+use crate::step::{Input, Step};
 use crate::trace::Record;
-use crate::transport::{Received, Receiver, Sender, Sent};
+
+/// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
+/// hold the cycle up.
+const DRAINED_MAX: usize = 16;
 
 /// The nodes of one thread, wired up.
 pub struct Executor {
@@ -33,64 +34,6 @@ pub struct Executor {
     pub(crate) record: Record,
     /// Step that is being carried out; after a cycle, the one in which it failed.
     pub(crate) at: Option<usize>,
-}
-
-/// A node with all that surrounds it in a cycle.
-pub(crate) struct Step {
-    pub(crate) node: Box<dyn Node>,
-    pub(crate) name: String,
-    /// Index of the node in the plan.
-    pub(crate) index: usize,
-    /// Place of the node in the thread's order, and so in the record.
-    pub(crate) place: usize,
-    pub(crate) wiring: Wiring,
-    pub(crate) inputs: Vec<Input>,
-    pub(crate) guards: Vec<Guard>,
-    pub(crate) outputs: Vec<Output>,
-    pub(crate) numbers: Vec<Numbers>,
-}
-
-/// A link from another thread.
-pub(crate) struct Input {
-    pub(crate) slot: Slot,
-    pub(crate) receiver: Box<dyn Receiver>,
-    /// The writing node.
-    pub(crate) from: String,
-    /// Feedback only: whether the last cycle ended without it, and whether it had time to wait.
-    pub(crate) late: bool,
-    pub(crate) missing: bool,
-    pub(crate) closed: bool,
-}
-
-/// A link to another thread.
-pub(crate) struct Output {
-    pub(crate) slot: Slot,
-    pub(crate) sender: Box<dyn Sender>,
-    pub(crate) full: Full,
-    /// The safe value of the actuator port at the other end.
-    pub(crate) safe: Option<Vec<u8>>,
-    /// The reading node.
-    pub(crate) to: String,
-    pub(crate) closed: bool,
-}
-
-/// What keeps an actuator port from obeying a command that is too old.
-pub(crate) struct Guard {
-    pub(crate) slot: Slot,
-    /// Where the command comes from, if this thread writes it. The port has a place of its own, so
-    /// that a safe value in it is seen by nobody else.
-    pub(crate) from: Option<Slot>,
-    pub(crate) after: u32,
-    pub(crate) safe: Vec<u8>,
-    /// Cycles since the last fresh command.
-    pub(crate) missed: u64,
-}
-
-/// An output slot whose numbers must be finite.
-pub(crate) struct Numbers {
-    pub(crate) slot: Slot,
-    pub(crate) port: &'static str,
-    pub(crate) finite: Finite,
 }
 
 impl Executor {
@@ -125,7 +68,10 @@ impl Executor {
         // Every reading of the counter ends one thing and begins the next.
         let mut now = start;
         self.at = None;
-        self.receive_late(cycle)?;
+        if !self.feedback.is_empty() {
+            self.drain_feedback(cycle)?;
+            now = clock.ticks();
+        }
         for (at, step) in self.steps.iter_mut().enumerate() {
             self.at = Some(at);
             if step.is_fed() {
@@ -164,10 +110,11 @@ impl Executor {
         self.steps.get(self.at?).map(|step| step.index)
     }
 
-    /// The node that took the longest in the last cycle.
-    pub fn slowest_node(&self) -> &str {
-        let slowest = self.steps.iter().max_by_key(|step| self.record.execution_ticks(step.place));
-        slowest.map_or("", |step| &step.name)
+    /// The node that took the longest in the last cycle, and how long in ticks.
+    pub fn slowest_node(&self) -> (&str, u64) {
+        let steps = self.steps.iter();
+        let times = steps.map(|step| (&*step.name, self.record.execution_ticks(step.place)));
+        times.max_by_key(|&(_, ticks)| ticks).unwrap_or(("", 0))
     }
 
     /// A node whose feedback the last cycle awaited in vain.
@@ -185,10 +132,16 @@ impl Executor {
         self.steps.iter().any(closed) || self.feedback.iter().any(|input| input.closed)
     }
 
-    /// Feedback that came after the last cycle had given up.
-    fn receive_late(&mut self, cycle: &Cycle) -> Result<(), Fault> {
-        for input in self.feedback.iter_mut().filter(|input| input.late) {
-            input.receive_feedback(&mut self.slots, cycle.number, &mut self.record)?;
+    /// Feedback that came after the last cycle had given up, so that what is awaited at the end of
+    /// this one is its own.
+    fn drain_feedback(&mut self, cycle: &Cycle) -> Result<(), Fault> {
+        for input in &mut self.feedback {
+            let mut left = DRAINED_MAX;
+            while left > 0
+                && input.receive_feedback(&mut self.slots, cycle.number, &mut self.record)?
+            {
+                left -= 1;
+            }
         }
         Ok(())
     }
@@ -204,7 +157,6 @@ impl Executor {
 
     fn await_feedback(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
         for input in &mut self.feedback {
-            input.late = false;
             input.missing = false;
             // What arrives now is new in the next cycle.
             let next = cycle.number + 1;
@@ -213,8 +165,7 @@ impl Executor {
             {
                 let in_time = now_ns() < until_ns;
                 if !in_time || !input.receiver.wait(until_ns) {
-                    input.late = true;
-                    input.missing |= in_time;
+                    input.missing = in_time;
                     break;
                 }
             }
@@ -275,170 +226,5 @@ impl Executor {
             }
         }
         stopped
-    }
-}
-
-impl Step {
-    /// Whether there is anything to do before the node's update.
-    #[inline]
-    fn is_fed(&self) -> bool {
-        !self.inputs.is_empty() || !self.guards.is_empty()
-    }
-
-    /// Whether there is anything to do after the node's update.
-    #[inline]
-    fn is_heard(&self) -> bool {
-        !self.outputs.is_empty()
-    }
-
-    /// Stops the node. Its panic must not keep other nodes from coming to rest.
-    fn stop(&mut self) -> Result<(), Fault> {
-        catch_unwind(AssertUnwindSafe(|| self.node.stop())).map_err(|_| {
-            let fault = panics::take();
-            Fault::new(fault.cause, format_args!("node '{}' as it stopped: {fault}", self.name))
-        })
-    }
-
-    /// Takes what came over links, then lets the guards judge.
-    fn receive(
-        &mut self,
-        slots: &mut Slots,
-        cycle: &Cycle,
-        record: &mut Record,
-    ) -> Result<(), Fault> {
-        for input in &mut self.inputs {
-            input.receive(slots, cycle.number, record)?;
-        }
-        for guard in &mut self.guards {
-            let lost = self.inputs.iter().any(|input| input.closed && input.slot == guard.slot);
-            guard.judge(slots, cycle, lost);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn check_finite(&self, slots: &Slots, cycle: &Cycle) -> Result<(), Fault> {
-        for numbers in &self.numbers {
-            if slots.is_new(numbers.slot, cycle.number)
-                && !numbers.finite.holds(slots.words(numbers.slot))
-            {
-                let text = format_args!("a number on port '{}' is not finite", numbers.port);
-                return Err(Fault::new(Cause::NotFinite, text));
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends what was written in this cycle.
-    fn send(
-        &mut self,
-        slots: &Slots,
-        cycle: &Cycle,
-        until_ns: u64,
-        record: &mut Record,
-    ) -> Result<(), Fault> {
-        for output in &mut self.outputs {
-            if slots.is_new(output.slot, cycle.number) {
-                output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
-            } else {
-                output.sender.flush()?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Input {
-    /// Takes a message and marks it as new in cycle `cycle`. Whether there was one.
-    #[inline]
-    fn receive(
-        &mut self,
-        slots: &mut Slots,
-        cycle: u64,
-        record: &mut Record,
-    ) -> Result<bool, Fault> {
-        match self.receiver.receive(slots.bytes_mut(self.slot))? {
-            Received::New { lost } => {
-                slots.mark_new(self.slot, cycle);
-                record.lost(lost);
-                Ok(true)
-            }
-            Received::None => Ok(false),
-            Received::Closed => {
-                self.closed = true;
-                Ok(false)
-            }
-        }
-    }
-
-    /// As [`Input::receive`], outside of any node's step: so the fault says where.
-    fn receive_feedback(
-        &mut self,
-        slots: &mut Slots,
-        cycle: u64,
-        record: &mut Record,
-    ) -> Result<bool, Fault> {
-        self.receive(slots, cycle, record).map_err(|fault| {
-            Fault::new(fault.cause, format_args!("feedback from node '{}': {fault}", self.from))
-        })
-    }
-}
-
-impl Output {
-    fn send(
-        &mut self,
-        message: &[u8],
-        until_ns: u64,
-        stopping: bool,
-        record: &mut Record,
-    ) -> Result<(), Fault> {
-        let mut sent = self.sender.send(message)?;
-        if sent == Sent::Full && self.full == Full::Wait {
-            while sent == Sent::Full && self.sender.wait_room(until_ns) {
-                sent = self.sender.send(message)?;
-            }
-        }
-        match sent {
-            Sent::Done => Ok(()),
-            Sent::Full if self.full == Full::Drop => {
-                record.dropped();
-                Ok(())
-            }
-            Sent::Closed => {
-                self.closed = true;
-                Ok(())
-            }
-            Sent::Full if stopping => Ok(()),
-            Sent::Full => Err(Fault::new(
-                Cause::Full,
-                format_args!(
-                    "the queue to node '{}' is full: it does not keep up; raise its capacity, or \
-                     set 'delivery: latest' or 'full: drop'",
-                    self.to
-                ),
-            )),
-        }
-    }
-}
-
-impl Guard {
-    /// Puts the safe value in place of a command that is too old.
-    #[inline]
-    fn judge(&mut self, slots: &mut Slots, cycle: &Cycle, lost: bool) {
-        if let Some(from) = self.from
-            && slots.is_new(from, cycle.number)
-        {
-            slots.copy(from, self.slot);
-            slots.mark_new(self.slot, cycle.number);
-        }
-        if slots.is_new(self.slot, cycle.number) {
-            self.missed = 0;
-        } else {
-            self.missed += 1 + cycle.skipped;
-        }
-        if cycle.stopping || lost || self.missed > u64::from(self.after) {
-            slots.bytes_mut(self.slot).copy_from_slice(&self.safe);
-            slots.mark_safe(self.slot);
-        }
     }
 }

@@ -21,6 +21,7 @@ mod panics;
 pub mod privileges;
 pub mod run;
 mod slots;
+mod step;
 pub mod sys;
 pub mod trace;
 pub mod transport;

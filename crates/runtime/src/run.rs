@@ -30,6 +30,9 @@ use crate::transport::{Carrier, Shape, row};
 /// descriptor; see [`domain::main`](crate::domain::main).
 pub const DOMAIN_COMMAND: &str = "__domain";
 
+/// A thread that leaves no record for so long, or for so many periods, hangs.
+const SILENT_NS_MAX: u64 = 2_000_000_000;
+const SILENT_PERIODS_MAX: u64 = 5;
 /// How long a domain may take to make its nodes and links.
 const START_NS_MAX: u64 = 10_000_000_000;
 /// From the order to run to the first release: so long may a waiting thread take to wake up.
@@ -110,10 +113,16 @@ struct Domain {
     child: Child,
     pidfd: OwnedFd,
     board: Board,
-    traces: Vec<trace::Reader>,
+    traces: Vec<Trace>,
     ended: Option<ExitStatus>,
     /// What the parent holds against it, if it says nothing itself.
     charge: Option<Charge>,
+}
+
+/// The trace of a thread, and when it last showed a sign of life.
+struct Trace {
+    reader: trace::Reader,
+    heard_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +131,8 @@ enum Charge {
     Unready,
     /// It ended before anybody told it to.
     Deserted,
+    /// One of its threads left no record for so long.
+    Silent { limit_ms: u64 },
     /// It had to be killed, so long after it was told to stop.
     Killed { limit_ms: u64 },
 }
@@ -174,7 +185,8 @@ impl Run {
             }
         }
         self.started_ns = now_ns() + FIRST_RELEASE_NS;
-        for domain in &self.domains {
+        for domain in &mut self.domains {
+            domain.traces.iter_mut().for_each(|trace| trace.heard_ns = self.started_ns);
             domain.board.order_run(self.started_ns);
         }
     }
@@ -183,17 +195,9 @@ impl Run {
     /// Whether the graph still runs.
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
         self.reap(timeout);
-        for (domain, running) in self.domains.iter_mut().enumerate() {
-            for (thread, trace) in running.traces.iter_mut().enumerate() {
-                let running = running.ended.is_none();
-                let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
-                while left > 0
-                    && let Some(record) = trace.read()
-                {
-                    each(ThreadId { domain, thread }, record);
-                    left -= 1;
-                }
-            }
+        for (index, domain) in self.domains.iter_mut().enumerate() {
+            domain.read_traces(|thread, record| each(ThreadId { domain: index, thread }, record));
+            domain.listen(self.plan.domains[index].period_ns);
         }
         self.finished |= self.domains.iter().any(|d| d.board.state() == State::Finished);
         self.go_on_stopping();
@@ -283,7 +287,8 @@ impl Run {
 
     /// Records that came too fast for [`Run::poll`], in all.
     pub fn records_lost(&self) -> u64 {
-        self.domains.iter().flat_map(|domain| &domain.traces).map(trace::Reader::lost).sum()
+        let traces = self.domains.iter().flat_map(|domain| &domain.traces);
+        traces.map(|trace| trace.reader.lost()).sum()
     }
 
     /// How the run ended, or would if it ended now.
@@ -337,7 +342,7 @@ impl Domain {
         for thread in &planned.threads {
             let record = record(&request.plan, &thread.nodes);
             let (region, reader) = trace::open(&record, planned.period_ns)?;
-            traces.push(reader);
+            traces.push(Trace { reader, heard_ns: u64::MAX });
             regions.push(region);
         }
         let launch = Launch {
@@ -359,10 +364,36 @@ impl Domain {
         let mut open = vec![sealed.as_raw_fd(), launch.board];
         open.extend(&launch.traces);
         open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
-        let mut child = spawn(&sealed, open)?;
+        let mut child = spawn(&planned.name, &sealed, open)?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
         Ok(Domain { child, pidfd, board, traces, ended: None, charge: None })
+    }
+
+    /// Hands every new record to `each`, with the thread it is of.
+    fn read_traces(&mut self, mut each: impl FnMut(usize, &Record)) {
+        let running = self.ended.is_none();
+        for (thread, trace) in self.traces.iter_mut().enumerate() {
+            let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
+            while left > 0
+                && let Some(record) = trace.reader.read()
+            {
+                each(thread, record);
+                trace.heard_ns = now_ns();
+                left -= 1;
+            }
+        }
+    }
+
+    /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
+    fn listen(&mut self, period_ns: u64) {
+        let limit_ns = SILENT_NS_MAX.max(SILENT_PERIODS_MAX * period_ns);
+        let since_ns = self.traces.iter().map(|trace| trace.heard_ns).min();
+        let is_silent =
+            since_ns.is_some_and(|since_ns| now_ns().saturating_sub(since_ns) > limit_ns);
+        if is_silent && self.ended.is_none() && self.board.state() == State::Running {
+            self.charge.get_or_insert(Charge::Silent { limit_ms: limit_ns / 1_000_000 });
+        }
     }
 
     fn has_ended(&self) -> bool {
@@ -384,6 +415,9 @@ impl Domain {
             (Some(Charge::Killed { limit_ms }), _) => {
                 died(format_args!("did not stop within {limit_ms} ms and was killed"))
             }
+            (Some(Charge::Silent { limit_ms }), _) => died(format_args!(
+                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
+            )),
             (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),
             (None, Some(signal)) => died(format_args!("its process was ended by signal {signal}")),
             (None, None) => match self.ended?.code() {
@@ -395,8 +429,10 @@ impl Domain {
 }
 
 /// This program again, with `open` and nothing else left open for it.
-fn spawn(launch: &OwnedFd, open: Vec<RawFd>) -> io::Result<Child> {
+fn spawn(name: &str, launch: &OwnedFd, open: Vec<RawFd>) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
+    // So that `ps` tells one domain from another.
+    command.arg0(format!("sinew: {name}"));
     command.arg(DOMAIN_COMMAND).arg(launch.as_raw_fd().to_string());
     // A group of its own: what the terminal sends to the parent is passed on by the parent, in
     // order.

@@ -72,8 +72,8 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
     if let Json::Object(object) = json { object } else { Map::new() }
 }
 
-/// Any node. The kind decides by itself which definition holds, so that an editor shows the errors of
-/// that one and not that none fits.
+/// Any node. The kind decides by itself which definition holds, so that an editor shows the errors
+/// of that one and not that none fits.
 fn nodes(catalogue: &[&'static Kind]) -> Json {
     let names: Vec<&str> = catalogue.iter().map(|kind| kind.name).collect();
     let rule = |name: &&str| {

@@ -57,6 +57,7 @@ static SOURCE: Kind = Kind {
                 "panic",
                 "nan",
                 "slow",
+                "stall",
                 "abort",
                 "hang",
                 "yield",
@@ -116,6 +117,10 @@ impl Node for Source {
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
                 "hang" => std::thread::sleep(Duration::from_secs(3600)),
+                "stall" if cycle.number == self.fail_at => {
+                    std::thread::sleep(Duration::from_nanos(50 * cycle.period_ns));
+                }
+                "stall" => {}
                 _ => std::thread::sleep(Duration::from_nanos(2 * cycle.period_ns)),
             }
         }

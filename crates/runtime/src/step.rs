@@ -1,0 +1,236 @@
+//! A step of the cycle: a node with all that surrounds it. Inputs bring what crossed from other
+//! threads, guards keep commands that are too old from an actuator, outputs send what was written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sinew_spec::plan::Full;
+
+use crate::fault::{Cause, Fault};
+use crate::finite::Finite;
+use crate::node::{Cycle, Node, Wiring};
+use crate::panics;
+use crate::slots::{Slot, Slots};
+use crate::trace::Record;
+use crate::transport::{Received, Receiver, Sender, Sent};
+
+/// A node with all that surrounds it in a cycle.
+pub(crate) struct Step {
+    pub(crate) node: Box<dyn Node>,
+    pub(crate) name: String,
+    /// Index of the node in the plan.
+    pub(crate) index: usize,
+    /// Place of the node in the thread's order, and so in the record.
+    pub(crate) place: usize,
+    pub(crate) wiring: Wiring,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) guards: Vec<Guard>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) numbers: Vec<Numbers>,
+}
+
+/// A link from another thread.
+pub(crate) struct Input {
+    pub(crate) slot: Slot,
+    pub(crate) receiver: Box<dyn Receiver>,
+    /// The writing node.
+    pub(crate) from: String,
+    /// Feedback only: whether the last cycle waited for it in vain.
+    pub(crate) missing: bool,
+    pub(crate) closed: bool,
+}
+
+/// A link to another thread.
+pub(crate) struct Output {
+    pub(crate) slot: Slot,
+    pub(crate) sender: Box<dyn Sender>,
+    pub(crate) full: Full,
+    /// The safe value of the actuator port at the other end.
+    pub(crate) safe: Option<Vec<u8>>,
+    /// The reading node.
+    pub(crate) to: String,
+    pub(crate) closed: bool,
+}
+
+/// What keeps an actuator port from obeying a command that is too old.
+pub(crate) struct Guard {
+    pub(crate) slot: Slot,
+    /// Where the command comes from, if this thread writes it. The port has a place of its own, so
+    /// that a safe value in it is seen by nobody else.
+    pub(crate) from: Option<Slot>,
+    pub(crate) after: u32,
+    pub(crate) safe: Vec<u8>,
+    /// Cycles since the last fresh command.
+    pub(crate) missed: u64,
+}
+
+/// An output slot whose numbers must be finite.
+pub(crate) struct Numbers {
+    pub(crate) slot: Slot,
+    pub(crate) port: &'static str,
+    pub(crate) finite: Finite,
+}
+
+impl Step {
+    /// Whether there is anything to do before the node's update.
+    #[inline]
+    pub(crate) fn is_fed(&self) -> bool {
+        !self.inputs.is_empty() || !self.guards.is_empty()
+    }
+
+    /// Whether there is anything to do after the node's update.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// Stops the node. Its panic must not keep other nodes from coming to rest.
+    pub(crate) fn stop(&mut self) -> Result<(), Fault> {
+        catch_unwind(AssertUnwindSafe(|| self.node.stop())).map_err(|_| {
+            let fault = panics::take();
+            Fault::new(fault.cause, format_args!("node '{}' as it stopped: {fault}", self.name))
+        })
+    }
+
+    /// Takes what came over links, then lets the guards judge.
+    pub(crate) fn receive(
+        &mut self,
+        slots: &mut Slots,
+        cycle: &Cycle,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        for input in &mut self.inputs {
+            input.receive(slots, cycle.number, record)?;
+        }
+        for guard in &mut self.guards {
+            let lost = self.inputs.iter().any(|input| input.closed && input.slot == guard.slot);
+            guard.judge(slots, cycle, lost);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn check_finite(&self, slots: &Slots, cycle: &Cycle) -> Result<(), Fault> {
+        for numbers in &self.numbers {
+            if slots.is_new(numbers.slot, cycle.number)
+                && !numbers.finite.holds(slots.words(numbers.slot))
+            {
+                let text = format_args!("a number on port '{}' is not finite", numbers.port);
+                return Err(Fault::new(Cause::NotFinite, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what was written in this cycle.
+    pub(crate) fn send(
+        &mut self,
+        slots: &Slots,
+        cycle: &Cycle,
+        until_ns: u64,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        for output in &mut self.outputs {
+            if slots.is_new(output.slot, cycle.number) {
+                output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
+            } else {
+                output.sender.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Input {
+    /// Takes a message and marks it as new in cycle `cycle`. Whether there was one.
+    #[inline]
+    fn receive(
+        &mut self,
+        slots: &mut Slots,
+        cycle: u64,
+        record: &mut Record,
+    ) -> Result<bool, Fault> {
+        match self.receiver.receive(slots.bytes_mut(self.slot))? {
+            Received::New { lost } => {
+                slots.mark_new(self.slot, cycle);
+                record.lost(lost);
+                Ok(true)
+            }
+            Received::None => Ok(false),
+            Received::Closed => {
+                self.closed = true;
+                Ok(false)
+            }
+        }
+    }
+
+    /// As [`Input::receive`], outside of any node's step: so the fault says where.
+    pub(crate) fn receive_feedback(
+        &mut self,
+        slots: &mut Slots,
+        cycle: u64,
+        record: &mut Record,
+    ) -> Result<bool, Fault> {
+        self.receive(slots, cycle, record).map_err(|fault| {
+            Fault::new(fault.cause, format_args!("feedback from node '{}': {fault}", self.from))
+        })
+    }
+}
+
+impl Output {
+    fn send(
+        &mut self,
+        message: &[u8],
+        until_ns: u64,
+        stopping: bool,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        let mut sent = self.sender.send(message)?;
+        if sent == Sent::Full && self.full == Full::Wait {
+            while sent == Sent::Full && self.sender.wait_room(until_ns) {
+                sent = self.sender.send(message)?;
+            }
+        }
+        match sent {
+            Sent::Done => Ok(()),
+            Sent::Full if self.full == Full::Drop => {
+                record.dropped();
+                Ok(())
+            }
+            Sent::Closed => {
+                self.closed = true;
+                Ok(())
+            }
+            Sent::Full if stopping => Ok(()),
+            Sent::Full => Err(Fault::new(
+                Cause::Full,
+                format_args!(
+                    "the queue to node '{}' is full: it does not keep up; raise its capacity, or \
+                     set 'delivery: latest' or 'full: drop'",
+                    self.to
+                ),
+            )),
+        }
+    }
+}
+
+impl Guard {
+    /// Puts the safe value in place of a command that is too old.
+    #[inline]
+    fn judge(&mut self, slots: &mut Slots, cycle: &Cycle, lost: bool) {
+        if let Some(from) = self.from
+            && slots.is_new(from, cycle.number)
+        {
+            slots.copy(from, self.slot);
+            slots.mark_new(self.slot, cycle.number);
+        }
+        if slots.is_new(self.slot, cycle.number) {
+            self.missed = 0;
+        } else {
+            self.missed += 1 + cycle.skipped;
+        }
+        if cycle.stopping || lost || self.missed > u64::from(self.after) {
+            slots.bytes_mut(self.slot).copy_from_slice(&self.safe);
+            slots.mark_safe(self.slot);
+        }
+    }
+}
