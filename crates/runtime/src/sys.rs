@@ -228,12 +228,6 @@ pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Lets the kernel's default action for SIGPIPE end this process: for a reader that went away.
-pub fn die_of_broken_pipe() {
-    // SAFETY: SIG_DFL is a valid disposition and no handler of ours is replaced.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
 unsafe extern "C" {
     // glibc 2.30 and musl 1.2 have it; the libc crate does not declare it for every target.
     fn pthread_mutex_clocklock(
