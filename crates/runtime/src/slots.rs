@@ -14,13 +14,17 @@ use crate::node::Fresh;
 pub(crate) struct Slot {
     /// Index of the stamp; the message follows.
     at: u32,
-    /// Words of the message.
-    words: u32,
     /// Bytes of the message.
     len: u32,
 }
 
 impl Slot {
+    /// Words of the message.
+    #[inline]
+    fn words(self) -> usize {
+        self.len.div_ceil(8) as usize
+    }
+
     /// The message's bytes among those of all slots.
     #[inline]
     fn range(self) -> Range<usize> {
@@ -46,13 +50,13 @@ impl Slots {
     pub(crate) fn add(&mut self, len: u32) -> Slot {
         let (at, words) = (self.words.len(), len.div_ceil(8));
         self.words.resize(at + 1 + words as usize, 0);
-        Slot { at: u32::try_from(at).expect("the slots of a thread fit in memory"), words, len }
+        Slot { at: u32::try_from(at).expect("the slots of a thread fit in memory"), len }
     }
 
     /// The message as words; what is past its length in the last one is zero.
     #[inline]
     pub(crate) fn words(&self, slot: Slot) -> &[u64] {
-        &self.words[slot.at as usize + 1..][..slot.words as usize]
+        &self.words[slot.at as usize + 1..][..slot.words()]
     }
 
     #[inline]
@@ -111,6 +115,6 @@ impl Slots {
     #[inline]
     pub(crate) fn copy(&mut self, from: Slot, to: Slot) {
         let start = from.at as usize + 1;
-        self.words.copy_within(start..start + from.words as usize, to.at as usize + 1);
+        self.words.copy_within(start..start + from.words(), to.at as usize + 1);
     }
 }

@@ -171,18 +171,22 @@ pub(crate) struct Head {
 }
 
 /// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less
-/// often loses cycles, and learns how many.
+/// often loses cycles, and learns how many. The memory is locked, so many nodes mean fewer records.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
+const BYTES_MAX: u64 = 4 << 20;
 
 /// Tells a trace from other regions.
 const TYPE_HASH: u32 = u32::from_le_bytes(*b"trac");
 
 fn shape(record: &Record, period_ns: u64) -> Shape {
-    let records = (HELD_NS / period_ns.max(1)).clamp(RECORDS_MIN, RECORDS_MAX);
-    let size = (record.words.len() * 8) as u32;
-    Shape::broadcast(size, TYPE_HASH, records.next_power_of_two() as u32)
+    let size = record.words.len() as u64 * 8;
+    let fitting = (BYTES_MAX / size).clamp(RECORDS_MIN, RECORDS_MAX);
+    let records = (HELD_NS / period_ns.max(1)).clamp(RECORDS_MIN, fitting);
+    // The power of two below what fits, so that it does fit.
+    let records = 1 << records.ilog2();
+    Shape::broadcast(size as u32, TYPE_HASH, records)
 }
 
 /// Makes the region of a trace and reads it from its beginning.
