@@ -134,6 +134,8 @@ impl Executor {
 
     /// Feedback that came after the last cycle had given up, so that what is awaited at the end of
     /// this one is its own.
+    // Kept out of the cycle's code, which is faster small.
+    #[inline(never)]
     fn drain_feedback(&mut self, cycle: &Cycle) -> Result<(), Fault> {
         for input in &mut self.feedback {
             let mut left = DRAINED_MAX;
@@ -155,6 +157,8 @@ impl Executor {
         }
     }
 
+    // As above.
+    #[inline(never)]
     fn await_feedback(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
         for input in &mut self.feedback {
             input.missing = false;

@@ -31,7 +31,8 @@ impl Finite {
     }
 
     /// Whether they are.
-    #[inline]
+    // Kept out of the cycle's code, which is faster small.
+    #[inline(never)]
     pub(crate) fn holds(&self, words: &[u64]) -> bool {
         let doubles = self.doubles.iter().all(|range| doubles_hold(&words[range.clone()]));
         let bytes = words.as_bytes();

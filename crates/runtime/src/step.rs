@@ -114,8 +114,7 @@ impl Step {
             if slots.is_new(numbers.slot, cycle.number)
                 && !numbers.finite.holds(slots.words(numbers.slot))
             {
-                let text = format_args!("a number on port '{}' is not finite", numbers.port);
-                return Err(Fault::new(Cause::NotFinite, text));
+                return Err(not_finite(numbers.port));
             }
         }
         Ok(())
@@ -138,6 +137,13 @@ impl Step {
         }
         Ok(())
     }
+}
+
+/// Apart, so that the cycle stays small.
+#[cold]
+#[inline(never)]
+fn not_finite(port: &str) -> Fault {
+    Fault::new(Cause::NotFinite, format_args!("a number on port '{port}' is not finite"))
 }
 
 impl Input {
