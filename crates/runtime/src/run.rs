@@ -102,6 +102,8 @@ pub struct Run {
     plan: Plan,
     clock: Clock,
     domains: Vec<Domain>,
+    /// Until when the domains may make ready; none once they run, or never will.
+    ready_until_ns: Option<u64>,
     started_ns: u64,
     stop_asked: bool,
     /// Domain that is stopping now, and since when.
@@ -138,12 +140,12 @@ enum Charge {
 }
 
 impl Run {
-    /// Starts all domains and gives the order to run once all are ready. The kernel ties the
-    /// domains to the calling thread: they stop when it ends.
+    /// Starts all domains; [`Run::poll`] gives the order to run once all are ready, or ends the run
+    /// with a fault if one is not. The kernel ties the domains to the calling thread: they stop
+    /// when it ends.
     ///
     /// # Errors
-    /// What the kernel says. A domain that does not get ready is no error here: the run then ends
-    /// with a fault.
+    /// What the kernel says.
     pub fn start(request: Request) -> io::Result<Run> {
         if let Some(domain) = request.plan.domains.iter().find(|d| d.threads.len() > THREADS_MAX) {
             let (name, threads) = (&domain.name, domain.threads.len());
@@ -156,45 +158,25 @@ impl Run {
         for index in 0..request.plan.domains.len() {
             domains.push(Domain::start(index, &request, clock, &carriers)?);
         }
-        let (plan, started_ns) = (request.plan, now_ns());
-        let mut run = Run {
-            plan,
+        Ok(Run {
+            plan: request.plan,
             clock,
             domains,
-            started_ns,
+            ready_until_ns: Some(now_ns() + START_NS_MAX),
+            started_ns: u64::MAX,
             stop_asked: false,
             stopping: None,
             finished: false,
-        };
-        run.await_ready();
-        Ok(run)
-    }
-
-    fn await_ready(&mut self) {
-        let until_ns = now_ns() + START_NS_MAX;
-        while !self.domains.iter().all(|domain| domain.board.state() == State::Ready) {
-            // A descriptor tells of a death at once; readiness is looked for every millisecond.
-            self.reap(Duration::from_millis(1));
-            let late = now_ns() > until_ns;
-            if late || self.domains.iter().any(Domain::has_ended) {
-                for domain in self.domains.iter_mut().filter(|_| late) {
-                    let ready = domain.board.state() == State::Ready;
-                    domain.charge = (!ready).then_some(Charge::Unready);
-                }
-                return;
-            }
-        }
-        self.started_ns = now_ns() + FIRST_RELEASE_NS;
-        for domain in &mut self.domains {
-            domain.traces.iter_mut().for_each(|trace| trace.heard_ns = self.started_ns);
-            domain.board.order_run(self.started_ns);
-        }
+        })
     }
 
     /// Waits for something to happen, `timeout` at most, then hands every new record to `each`.
     /// Whether the graph still runs.
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
-        self.reap(timeout);
+        // A descriptor tells of a death at once; readiness is looked for every millisecond.
+        let starting = self.ready_until_ns.is_some();
+        self.reap(if starting { timeout.min(Duration::from_millis(1)) } else { timeout });
+        self.go_on_starting();
         for (index, domain) in self.domains.iter_mut().enumerate() {
             domain.read_traces(|thread, record| each(ThreadId { domain: index, thread }, record));
             domain.listen(self.plan.domains[index].period_ns);
@@ -220,6 +202,27 @@ impl Run {
         for domain in self.domains.iter_mut().filter(|domain| domain.ended.is_none()) {
             // An error means that the child is not ours any more: then it has ended.
             domain.ended = domain.child.try_wait().unwrap_or(Some(ExitStatus::from_raw(0)));
+        }
+    }
+
+    /// Gives the order to run when all are ready.
+    fn go_on_starting(&mut self) {
+        let Some(until_ns) = self.ready_until_ns else { return };
+        let is_ready = |domain: &Domain| domain.board.state() == State::Ready;
+        if self.stopping.is_some() {
+            self.ready_until_ns = None;
+        } else if self.domains.iter().all(is_ready) {
+            self.ready_until_ns = None;
+            self.started_ns = now_ns() + FIRST_RELEASE_NS;
+            for domain in &mut self.domains {
+                domain.traces.iter_mut().for_each(|trace| trace.heard_ns = self.started_ns);
+                domain.board.order_run(self.started_ns);
+            }
+        } else if now_ns() > until_ns {
+            self.ready_until_ns = None;
+            for domain in self.domains.iter_mut().filter(|domain| !is_ready(domain)) {
+                domain.charge = Some(Charge::Unready);
+            }
         }
     }
 
@@ -261,7 +264,7 @@ impl Run {
         self.clock
     }
 
-    /// Time of the first release, monotonic ns.
+    /// Time of the first release, monotonic ns; `u64::MAX` as long as there is none.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }

@@ -60,7 +60,7 @@ domains:
   control:
     realtime: {period: 2ms, overrun: {policy: stop, consecutive_max: 200}}
     threads: [{nodes: [bad, idle]}, {nodes: [good, coasting]}]
-  plant: {realtime: {trigger: input}}
+  plant: {realtime: {trigger: input, overrun: {policy: count}}}
 nodes:
   - {kind: source, name: bad, domain: control, fail_at: 50, ports: {out: [{name: idle, port: in}]}}
   - {kind: motor, name: idle, domain: control, safe: {in: {value: halt, after: 10}}}
@@ -129,4 +129,12 @@ pub(crate) fn a_start_that_fails_leaves_no_process() {
         }
     }
     assert!(refused > 10, "a start was refused {refused} times only");
+}
+
+pub(crate) fn a_start_that_takes_long_can_be_stopped() {
+    let text = two_domains("failure: hang_in_make,", "delivery: latest");
+    let seen = run_with(&text, &cpus().expect("affinity"), |run, _| run.stop());
+    // The domain that hangs does not hear of it, so it has to be killed; nothing ever moved.
+    assert_eq!(seen.fault().fault.text(), "did not stop within 3000 ms and was killed");
+    assert!(seen.of(0, 0).is_empty() && seen.of(1, 0).is_empty());
 }

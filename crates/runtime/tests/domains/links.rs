@@ -43,8 +43,8 @@ pub(crate) fn each_motor_of_a_broadcast_has_its_own_safe_value() {
     let text = "name: test
 domains:
   control: {realtime: {period: 2ms, overrun: {policy: count}}}
-  left: {realtime: {trigger: input}}
-  right: {realtime: {trigger: input}}
+  left: {realtime: {trigger: input, overrun: {policy: count}}}
+  right: {realtime: {trigger: input, overrun: {policy: count}}}
 nodes:
   - kind: source
     domain: control
@@ -76,7 +76,7 @@ domains:
   control:
     realtime: {{period: 2ms, overrun: {{policy: count}}}}
     threads: [{{nodes: [source]}}, {{nodes: [near]}}]
-  plant: {{realtime: {{trigger: input}}}}
+  plant: {{realtime: {{trigger: input, overrun: {{policy: count}}}}}}
 nodes:
   - kind: source
     domain: control

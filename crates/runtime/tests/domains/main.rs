@@ -54,6 +54,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
     ("a_slow_domain_has_time_to_stop", faults::a_slow_domain_has_time_to_stop),
     ("a_limit_of_locked_memory_is_no_fault", faults::a_limit_of_locked_memory_is_no_fault),
+    ("a_start_that_takes_long_can_be_stopped", faults::a_start_that_takes_long_can_be_stopped),
     ("a_start_that_fails_leaves_no_process", faults::a_start_that_fails_leaves_no_process),
     ("each_fused_motor_has_its_own_safe_value", links::each_fused_motor_has_its_own_safe_value),
     (
@@ -178,7 +179,7 @@ fn two_domains(source: &str, link: &str) -> String {
         "name: test
 domains:
   control: {{realtime: {{period: 2ms, overrun: {{policy: stop, consecutive_max: 200}}}}}}
-  plant: {{realtime: {{trigger: input}}}}
+  plant: {{realtime: {{trigger: input, overrun: {{policy: count}}}}}}
 nodes:
   - {{kind: source, domain: control, {source} ports: {{out: [{{name: motor, port: in, {link}}}]}}}}
   - kind: motor
@@ -231,7 +232,10 @@ fn every_failure_stops_the_motor_and_is_reported() {
     ];
     for (failure, cause, words) in rows {
         let source = format!("fail_at: 50, failure: {failure},");
-        let text = two_domains(&source, "delivery: latest").replace("200", "3");
+        let mut text = two_domains(&source, "delivery: latest");
+        if cause == Cause::Overrun {
+            text = text.replace("200", "3");
+        }
         let seen = run(&text);
         assert_eq!(seen.outcome, Outcome::Faulted, "{failure}");
         let (fault, text) = (seen.fault(), seen.fault().fault.text());
@@ -248,7 +252,7 @@ fn every_failure_stops_the_motor_and_is_reported() {
 
 fn a_fused_motor_stops_after_a_fault_beside_it() {
     let text = "name: test
-domains: {control: {realtime: {period: 2ms}}}
+domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
 nodes:
   - {kind: source, fail_at: 50, ports: {out: [{name: motor, port: in}]}}
   - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
@@ -264,7 +268,9 @@ nodes:
 }
 
 fn a_killed_controller_leaves_a_motor_that_stops() {
-    for link in ["delivery: latest", "delivery: queue", "delivery: latest, sync: mutex"] {
+    for link in
+        ["delivery: latest", "delivery: queue, capacity: 256", "delivery: latest, sync: mutex"]
+    {
         let text = two_domains("", link);
         let cpus = privileges::cpus().expect("affinity");
         let mut killed = false;
@@ -328,8 +334,8 @@ fn signal(name: &str, process: u32) {
 fn every_transport_carries_commands_and_feedback() {
     let rows = [
         "transport: shared_memory, delivery: latest",
-        "transport: shared_memory, delivery: queue, wait: park",
-        "transport: shared_memory, sync: mutex, wait: park",
+        "transport: shared_memory, delivery: queue, wait: park, capacity: 256",
+        "transport: shared_memory, sync: mutex, wait: park, capacity: 256",
         "transport: pipe, wait: park",
         "transport: unix, wait: spin_then_park",
         "transport: tcp, delivery: latest, wait: yield",
@@ -344,7 +350,9 @@ fn every_transport_carries_commands_and_feedback() {
 }
 
 fn threads_of_one_domain_form_a_pipeline() {
-    for link in ["sync: lock_free, wait: park", "sync: mutex, wait: park"] {
+    for link in
+        ["sync: lock_free, wait: park, capacity: 256", "sync: mutex, wait: park, capacity: 256"]
+    {
         let text = format!(
             "name: test
 domains:
@@ -371,9 +379,9 @@ nodes:
 fn a_broadcast_reaches_two_domains() {
     let text = "name: test
 domains:
-  control: {realtime: {period: 2ms}}
-  left: {realtime: {trigger: input}}
-  right: {realtime: {trigger: input}}
+  control: {realtime: {period: 2ms, overrun: {policy: count}}}
+  left: {realtime: {trigger: input, overrun: {policy: count}}}
+  right: {realtime: {trigger: input, overrun: {policy: count}}}
 nodes:
   - kind: source
     domain: control
