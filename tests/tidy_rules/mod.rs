@@ -95,9 +95,6 @@ pub(crate) const WORDS: &[Word] = &[
     },
 ];
 
-/// Words that tell of tools or machines of ours, not of Sinew.
-const FOREIGN: [&str; 9] =
-    ["claude", "anthropic", "openai", "chatgpt", "copilot", "llm", "gpt", "/work/", "/root/"];
 /// Work that is not done.
 const UNDONE: [&str; 6] = ["TODO", "FIXME", "XXX", "dbg!", "todo!", "unimplemented!"];
 
@@ -206,12 +203,6 @@ pub(crate) const RULES: &[Rule] = &[
         grow: same,
     },
     Rule {
-        name: "the text is about Sinew",
-        check: foreign,
-        violations: &[("README.md", "as Claude said\n"), ("src/a.rs", "// see /work/notes\n")],
-        grow: same,
-    },
-    Rule {
         name: "a dependency has a reason beside it",
         check: reasons,
         violations: &[
@@ -316,27 +307,19 @@ fn unsafe_code(file: &File) -> Vec<String> {
 }
 
 fn undone(file: &File) -> Vec<String> {
-    find(file, &UNDONE, |line| line.into(), "do it, or open an issue")
-}
-
-fn foreign(file: &File) -> Vec<String> {
-    find(file, &FOREIGN, str::to_lowercase, "not a word of ours")
-}
-
-/// Lines that hold one of the texts, as a word if it is one.
-fn find(file: &File, texts: &[&str], read: fn(&str) -> String, why: &str) -> Vec<String> {
     if file.names_what_it_forbids() {
         return vec![];
     }
     let mut wrong = vec![];
     for (i, line) in file.text.lines().enumerate() {
-        let line = read(line);
         let has = |text: &str| match text.chars().all(char::is_alphabetic) {
             true => line.split(|c: char| !c.is_alphanumeric()).any(|word| word == text),
             false => line.contains(text),
         };
-        let found = texts.iter().filter(|text| has(text));
-        wrong.extend(found.map(|text| file.wrong(i + 1, format!("'{text}': {why}"))));
+        let found = UNDONE.iter().filter(|text| has(text));
+        wrong.extend(
+            found.map(|text| file.wrong(i + 1, format!("'{text}': do it, or open an issue"))),
+        );
     }
     wrong
 }
