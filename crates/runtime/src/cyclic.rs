@@ -225,20 +225,18 @@ impl Cyclic {
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
         let failed = !matches!(result, Ok(Ok(())));
-        if failed {
-            self.executor.safe_outputs();
-            // What stands in the record is of the cycle before, or half of this one.
-            self.executor.record.clear();
+        // First of all, and before the record: safe outputs.
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => self.fail(fault),
+            Err(_) => self.fail(panics::take()),
         }
         let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
         self.leave_record(released, overrun, missing, stopping || failed);
-        match result {
-            Ok(Ok(())) if !stopping => self.judge_overrun(released, end_ns, overrun),
-            Ok(Ok(())) => {}
-            Ok(Err(fault)) => self.fail(fault),
-            Err(_) => self.fail(panics::take()),
+        if !stopping && !failed {
+            self.judge_overrun(released, end_ns, overrun);
         }
         if self.cycle.is_finished() {
             self.halt.finish();

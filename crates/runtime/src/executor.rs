@@ -52,12 +52,6 @@ impl Executor {
         assembly.thread(0, 0, &mut Ends::default()).map(|(executor, _)| executor)
     }
 
-    /// What the last cycle left behind, as far as it is not the thread's business.
-    pub fn record(&mut self) -> &Record {
-        self.record.signals_from(&self.values);
-        &self.record
-    }
-
     /// One cycle. The feedback is awaited until the monotonic clock shows `until_ns`.
     ///
     /// # Errors

@@ -145,11 +145,6 @@ impl Record {
             (FLAG_NO_INPUT, head.no_input),
         ];
         self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
-        self.signals_from(values);
-    }
-
-    #[inline]
-    pub(crate) fn signals_from(&mut self, values: &[f64]) {
         let signals = &mut self.words[NODES + 2 * self.nodes..];
         for (word, value) in signals.iter_mut().zip(values) {
             *word = value.to_bits();
