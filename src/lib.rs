@@ -10,7 +10,6 @@ mod check;
 mod cli;
 mod graph;
 mod load;
-mod machine;
 mod run;
 
 pub use cli::main;

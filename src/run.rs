@@ -1,7 +1,6 @@
 //! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
 
 mod csv;
-mod figures;
 #[cfg(test)]
 mod fixture;
 mod live;
@@ -33,7 +32,7 @@ use self::stats::{Observed, Stats};
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
 use crate::load::{LoadError, Loaded, load_and_make};
-use crate::machine::Machine;
+use sinew_lab::machine::Machine;
 
 /// How long the loop sleeps at most: so often the view could change and the duration is looked at.
 const POLL: Duration = Duration::from_millis(20);

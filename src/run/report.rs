@@ -9,7 +9,7 @@ use sinew_runtime::run::{Outcome, ThreadId};
 use sinew_spec::plan::{Plan, Release};
 
 use super::stats::{SignalStats, Stats, ThreadStats};
-use crate::machine::Machine;
+use sinew_lab::machine::Machine;
 
 /// How a run ended, seen from the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::Record;
 use sinew_spec::plan::{Plan, Release};
 
-use super::figures::Distribution;
+use sinew_lab::Distribution;
 
 /// The signal whose greatest value the report names.
 const TRACKING_ERROR: &str = "tracking_error_m";

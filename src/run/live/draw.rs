@@ -12,10 +12,10 @@ use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
 
 use self::signals::signals;
 use super::track::{Tracks, Window, isometric};
-use crate::run::figures::Distribution;
 use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
 use crate::run::words::micros;
+use sinew_lab::Distribution;
 
 /// Columns of the left half: enough for its widest table.
 const LEFT: u16 = 47;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::super::figures::Distribution;
 use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
 use super::Report;
+use sinew_lab::Distribution;
 
 /// Columns of a line.
 const WIDTH: usize = 80;

@@ -2,39 +2,51 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sinew_runtime::privileges;
 
 /// A cache of the first CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cache {
-    pub(crate) level: u32,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1 is next to the core.
+    pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
-    pub(crate) ty: String,
-    pub(crate) size_kib: u64,
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Its size.
+    pub size_kib: u64,
 }
 
 /// What the kernel says of the machine. What it does not say is empty or `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Machine {
-    pub(crate) cpu: String,
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its model.
+    pub cpu: String,
     /// As the kernel lists them: `0-3,8`.
-    pub(crate) cpus_online: String,
-    pub(crate) cpus_allowed: Vec<u32>,
-    pub(crate) kernel: String,
+    pub cpus_online: String,
+    /// Those that this process may use.
+    pub cpus_allowed: Vec<u32>,
+    /// Its release.
+    pub kernel: String,
     /// `PREEMPT_RT`, `PREEMPT_DYNAMIC`, `PREEMPT`, or `none`.
-    pub(crate) preemption: &'static str,
-    pub(crate) governor: Option<String>,
-    pub(crate) caches: Vec<Cache>,
+    pub preemption: String,
+    /// Of the first CPU's frequency.
+    pub governor: Option<String>,
+    /// Of the first CPU.
+    pub caches: Vec<Cache>,
     /// Over 1, 5 and 15 minutes, when this was read.
-    pub(crate) load: Vec<f64>,
-    pub(crate) clock_source: Option<String>,
-    pub(crate) virtualised: bool,
+    #[serde(rename = "load_average")]
+    pub load: Vec<f64>,
+    /// The kernel's.
+    pub clock_source: Option<String>,
+    /// Whether a hypervisor says so.
+    pub virtualised: bool,
 }
 
 impl Machine {
     /// Reads it; takes well under a millisecond.
-    pub(crate) fn read() -> Machine {
+    pub fn read() -> Machine {
         let cpu = text("/proc/cpuinfo").unwrap_or_default();
         let version = text("/proc/version").unwrap_or_default();
         let load = text("/proc/loadavg").unwrap_or_default();
@@ -52,26 +64,13 @@ impl Machine {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        let caches = self.caches.iter().map(
-            |cache| json!({ "level": cache.level, "type": cache.ty, "size_kib": cache.size_kib }),
-        );
-        json!({
-            "cpu": self.cpu,
-            "cpus_online": self.cpus_online,
-            "cpus_allowed": self.cpus_allowed,
-            "kernel": self.kernel,
-            "preemption": self.preemption,
-            "governor": self.governor,
-            "caches": caches.collect::<Vec<_>>(),
-            "load_average": self.load,
-            "clock_source": self.clock_source,
-            "virtualised": self.virtualised,
-        })
+    /// All of it.
+    pub fn to_json(&self) -> Value {
+        json!(self)
     }
 
     /// The same in one line.
-    pub(crate) fn to_line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let mut parts = vec![self.cpu.clone()];
         parts.push(match self.cpus_allowed.as_slice() {
             [cpu] => format!("CPU {cpu} (online {})", self.cpus_online),
@@ -101,15 +100,16 @@ fn has_hypervisor(flags: &str) -> bool {
     flags.split(' ').any(|flag| flag == "hypervisor")
 }
 
-fn preemption(version: &str, realtime: Option<&str>) -> &'static str {
+fn preemption(version: &str, realtime: Option<&str>) -> String {
     let models = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"];
-    match realtime {
+    let model = match realtime {
         Some("1") => models[0],
         _ => {
             let named = |model: &&str| version.split([' ', ')']).any(|word| word == *model);
             models.into_iter().find(named).unwrap_or("none")
         }
-    }
+    };
+    model.into()
 }
 
 fn cache(index: u32) -> Option<Cache> {
@@ -147,7 +147,7 @@ mod tests {
             cpus_online: "0-1".into(),
             cpus_allowed: vec![0, 1],
             kernel: "6.18".into(),
-            preemption: "PREEMPT_RT",
+            preemption: "PREEMPT_RT".into(),
             load: vec![0.5, 1.0, 2.0],
             ..Machine::default()
         };

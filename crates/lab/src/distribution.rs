@@ -2,6 +2,7 @@
 //! extremes, and percentiles from a histogram of constant memory.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Significant digits of a percentile: within a thousandth of the true one.
@@ -18,8 +19,9 @@ const PERCENTILES: [(&str, f64); 4] =
 const LOW_PERCENTILES: [(&str, f64); 3] = [("p0_1", 0.001), ("p1", 0.01), ("p5", 0.05)];
 
 /// Times in nanoseconds; none is thrown away.
-#[derive(Clone, Debug)]
-pub(crate) struct Distribution {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "Stored", try_from = "Stored")]
+pub struct Distribution {
     histogram: Histogram<u64>,
     n: u64,
     mean: f64,
@@ -29,13 +31,21 @@ pub(crate) struct Distribution {
     max: u64,
 }
 
+impl Default for Distribution {
+    fn default() -> Distribution {
+        Distribution::new()
+    }
+}
+
 impl Distribution {
-    pub(crate) fn new() -> Distribution {
+    /// Nothing yet.
+    pub fn new() -> Distribution {
         let histogram = Histogram::new(DIGITS).expect("1 to 5 digits are allowed");
         Distribution { histogram, n: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 
-    pub(crate) fn add(&mut self, ns: u64) {
+    /// Adds a value; allocates while the histogram still grows.
+    pub fn add(&mut self, ns: u64) {
         // It grows with the values; all of 64 bits fit.
         self.histogram.record(ns).expect("a histogram that resizes itself takes any value");
         self.n += 1;
@@ -46,37 +56,65 @@ impl Distribution {
         self.max = self.max.max(ns);
     }
 
-    pub(crate) fn n(&self) -> u64 {
+    /// How many values.
+    pub fn n(&self) -> u64 {
         self.n
     }
 
-    pub(crate) fn mean(&self) -> Option<f64> {
+    /// Exact. `None` without values.
+    pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then_some(self.mean)
     }
 
     /// Of the samples, not of what they were drawn from: n - 1 in the denominator.
-    pub(crate) fn stddev(&self) -> Option<f64> {
+    pub fn stddev(&self) -> Option<f64> {
         (self.n > 1).then(|| (self.squares / (self.n - 1) as f64).sqrt())
     }
 
-    pub(crate) fn min(&self) -> Option<u64> {
+    /// Exact. `None` without values.
+    pub fn min(&self) -> Option<u64> {
         (self.n > 0).then_some(self.min)
     }
 
-    pub(crate) fn max(&self) -> Option<u64> {
+    /// Exact. `None` without values.
+    pub fn max(&self) -> Option<u64> {
         (self.n > 0).then_some(self.max)
     }
 
     /// The value below which `share` of the samples lie, if enough lie beyond it (on the nearer
     /// side).
-    pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
+    pub fn quantile(&self, share: f64) -> Option<u64> {
         // The shares are decimal fractions: without the small term 0.01 of 1000 would be under ten.
         let beyond = self.n as f64 * share.min(1.0 - share) + 1e-6;
         let value = || self.histogram.value_at_quantile(share).clamp(self.min, self.max);
         (beyond >= BEYOND_MIN).then(value)
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.histogram.add(&other.histogram).expect("a histogram that resizes itself takes any");
+        let (n, more) = (self.n as f64, other.n as f64);
+        if other.n > 0 {
+            // Two sums of squares around two means: Chan, Golub and LeVeque (1979).
+            let apart = other.mean - self.mean;
+            self.mean += apart * more / (n + more);
+            self.squares += other.squares + apart * apart * n * more / (n + more);
+        }
+        self.n += other.n;
+        (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
+    }
+
+    /// The histogram: the least value that counts to a bucket, and how many are in it. A bucket is as
+    /// wide as a thousandth of its value. Empty ones are left out.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let low = |value| self.histogram.lowest_equivalent(value);
+        self.histogram
+            .iter_recorded()
+            .map(move |step| (low(step.value_iterated_to()), step.count_at_value()))
+    }
+
+    /// The summary, without the histogram.
+    pub fn to_json(&self) -> Value {
         let mut object = self.head();
         for (name, share) in PERCENTILES {
             object.insert(name.into(), json!(self.quantile(share)));
@@ -89,7 +127,7 @@ impl Distribution {
 
     /// What is left of `period_ns`: negative where it was not enough. Its low percentiles mirror
     /// the high ones of the time itself.
-    pub(crate) fn slack_json(&self, period_ns: u64) -> Value {
+    pub fn slack_json(&self, period_ns: u64) -> Value {
         let left = |ns: u64| i128::from(period_ns) - i128::from(ns);
         let left = |ns: Option<u64>| json!(ns.map(|ns| left(ns) as i64));
         let mut object = self.head();
@@ -108,6 +146,55 @@ impl Distribution {
         object.insert("n".into(), json!(self.n));
         object.insert("mean".into(), json!(self.mean().map(tenths)));
         object
+    }
+}
+
+/// A distribution as it is written: the summary for readers, and all that is needed to go on.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    n: u64,
+    mean: Option<f64>,
+    p50: Option<u64>,
+    p95: Option<u64>,
+    p99: Option<u64>,
+    p99_9: Option<u64>,
+    min: Option<u64>,
+    max: Option<u64>,
+    stddev: Option<f64>,
+    /// Least value of each bucket and its count.
+    buckets: Vec<(u64, u64)>,
+}
+
+impl From<Distribution> for Stored {
+    fn from(from: Distribution) -> Stored {
+        let [p50, p95, p99, p99_9] = PERCENTILES.map(|(_, share)| from.quantile(share));
+        let (mean, stddev) = (from.mean(), from.stddev());
+        let (n, min, max, buckets) = (from.n, from.min(), from.max(), from.buckets().collect());
+        Stored { n, mean, p50, p95, p99, p99_9, min, max, stddev, buckets }
+    }
+}
+
+impl TryFrom<Stored> for Distribution {
+    type Error = String;
+
+    fn try_from(from: Stored) -> Result<Distribution, String> {
+        let mut distribution = Distribution::new();
+        let mut counted = 0_u64;
+        for &(value, count) in &from.buckets {
+            let recorded = distribution.histogram.record_n(value, count);
+            recorded.map_err(|error| format!("bucket at {value}: {error}"))?;
+            counted = counted.saturating_add(count);
+        }
+        if counted != from.n {
+            return Err(format!("n is {}, but the buckets hold {counted}", from.n));
+        }
+        if let (Some(mean), Some(min), Some(max)) = (from.mean, from.min, from.max) {
+            let deviation = from.stddev.unwrap_or(0.0);
+            distribution.squares = deviation * deviation * from.n.saturating_sub(1) as f64;
+            (distribution.n, distribution.mean) = (from.n, mean);
+            (distribution.min, distribution.max) = (min, max);
+        }
+        Ok(distribution)
     }
 }
 
@@ -172,6 +259,30 @@ mod tests {
     fn any_time_can_be_added() {
         let distribution = of([0, 1, u64::MAX / 2, u64::MAX]);
         assert_eq!((distribution.min(), distribution.max()), (Some(0), Some(u64::MAX)));
+    }
+
+    #[test]
+    fn two_halves_make_the_whole() {
+        let values = || (0..1000_u64).map(|i| i * i % 7919);
+        let mut halves = of(values().take(300));
+        halves.merge(&of(values().skip(300)));
+        let whole = of(values());
+        assert_eq!((halves.n(), halves.min(), halves.max()), (1000, whole.min(), whole.max()));
+        assert_eq!(halves.quantile(0.95), whole.quantile(0.95));
+        let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() / b.unwrap() - 1.0).abs() < 1e-9;
+        assert!(near(halves.mean(), whole.mean()) && near(halves.stddev(), whole.stddev()));
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_and_goes_on() {
+        let distribution = of((0..5000).map(|i| 17 + i * i % 100_003));
+        let text = serde_json::to_string(&distribution).expect("plain data");
+        let read: Distribution = serde_json::from_str(&text).expect("what was written");
+        assert_eq!(read.to_json(), distribution.to_json());
+        assert_eq!(serde_json::to_string(&read).expect("plain data"), text);
+        let bad = text.replacen("\"n\":5000", "\"n\":4999", 1);
+        let error = serde_json::from_str::<Distribution>(&bad).expect_err("a lie");
+        assert!(error.to_string().contains("n is 4999, but the buckets hold 5000"), "{error}");
     }
 
     #[test]

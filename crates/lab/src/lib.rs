@@ -1,0 +1,16 @@
+//! The lab: what threads, processes, transports and waiting cost on this machine.
+//!
+//! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever the
+//! machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
+
+pub mod distribution;
+pub mod harness;
+pub mod interval;
+pub mod machine;
+pub mod report;
+pub mod rounds;
+pub mod scenario;
+
+pub use distribution::Distribution;
+pub use report::Report;
+pub use scenario::{SCENARIOS, Scenario};

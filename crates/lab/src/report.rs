@@ -1,0 +1,179 @@
+//! What a scenario found: rows of figures, and what follows from them. It can be written as JSON and
+//! read again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::Distribution;
+use crate::interval::Interval;
+use crate::machine::Machine;
+
+/// The outcome of one run of a scenario.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// What reading the clock costs.
+    pub timer: Timer,
+    /// Whether it was the short form.
+    pub quick: bool,
+    /// Whether it was interrupted: not all rounds, perhaps not all rows.
+    pub partial: bool,
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// What was measured.
+    pub rows: Vec<Row>,
+    /// Other tables, printed as they are: the literature beside ours.
+    pub tables: Vec<Table>,
+    /// What follows.
+    pub verdicts: Vec<Verdict>,
+    /// What the reader must know: privileges refused, rows that cannot run here.
+    pub notes: Vec<String>,
+}
+
+/// What a reading of the clock costs and how fine it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timer {
+    /// Between two readings in a row, median, ns. It is part of every value; nothing is subtracted.
+    pub overhead_ns: f64,
+    /// Smallest step, ns.
+    pub resolution_ns: f64,
+}
+
+/// A contender and what was measured of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    /// What it is: axis and value, in the order of the table's columns.
+    pub axes: Vec<(String, String)>,
+    /// Times.
+    pub measures: Vec<Measure>,
+    /// Single figures.
+    pub figures: Vec<Figure>,
+    /// What differed from what was asked.
+    pub notes: Vec<String>,
+    /// Why it was not measured, or not to the end.
+    pub skipped: Option<String>,
+}
+
+impl Row {
+    /// The value on an axis.
+    pub fn axis(&self, name: &str) -> Option<&str> {
+        self.axes.iter().find(|(axis, _)| axis == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values in one word: `shared_memory/lock_free/spin`.
+    pub fn id(&self) -> String {
+        let values: Vec<_> = self.axes.iter().map(|(_, value)| value.as_str()).collect();
+        values.join("/")
+    }
+
+    /// A measure by its name.
+    pub fn measure(&self, name: &str) -> Option<&Measure> {
+        self.measures.iter().find(|measure| measure.name == name)
+    }
+
+    /// A measure by its name, made if it is not there.
+    pub fn measure_mut(&mut self, name: &str) -> &mut Measure {
+        let at = self.measures.iter().position(|measure| measure.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.measures.push(Measure::new(name));
+            self.measures.len() - 1
+        });
+        &mut self.measures[at]
+    }
+
+    /// A figure by its name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.value)
+    }
+}
+
+/// A time that was measured again and again, ns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measure {
+    /// Its name: `cycle_latency`, `round_trip`, `per_message`.
+    pub name: String,
+    /// All values of all rounds.
+    pub distribution: Distribution,
+    /// The median of each round.
+    pub rounds: Vec<f64>,
+    /// Each round's median over the reference's in the same round; empty without a reference.
+    pub ratios: Vec<f64>,
+}
+
+impl Measure {
+    /// Nothing yet.
+    pub fn new(name: &str) -> Measure {
+        let distribution = Distribution::new();
+        Measure { name: name.into(), distribution, rounds: Vec::new(), ratios: Vec::new() }
+    }
+
+    /// The medians of the rounds.
+    pub fn spread(&self) -> Option<Interval> {
+        Interval::of(&self.rounds)
+    }
+
+    /// The ratio to the reference.
+    pub fn ratio(&self) -> Option<Interval> {
+        Interval::of(&self.ratios)
+    }
+
+    /// Round by round, this over `other`, as far as both have rounds.
+    pub fn over(&self, other: &Measure) -> Option<Interval> {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        let ratios: Vec<_> = pairs.map(|(this, other)| this / other).collect();
+        Interval::of(&ratios)
+    }
+}
+
+/// A single figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its name.
+    pub name: String,
+    /// Its unit; empty for a count or a ratio.
+    pub unit: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// A table of words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Cells, row by row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What was measured about a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The claim.
+    pub claim: String,
+    /// The figures that are claimed.
+    pub theirs: String,
+    /// The figures here.
+    pub ours: String,
+    /// Whether it holds here.
+    pub holds: Holds,
+}
+
+/// Whether a claim holds on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// It does.
+    Yes,
+    /// Its direction does, its figures do not; or only part of it was seen.
+    Partly,
+    /// It does not.
+    No,
+    /// The noise is larger than the difference.
+    NotDistinguishable,
+    /// Nothing here speaks to it.
+    NotMeasured,
+}

@@ -1,0 +1,36 @@
+//! What can be measured: one file and one row of [`SCENARIOS`] each.
+
+use crate::report::Report;
+use crate::rounds::Session;
+
+/// A scenario.
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it measures, in one line.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(&Request, &Session<'_>) -> Result<Report, Refusal>,
+}
+
+/// What is asked of a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The short form.
+    pub quick: bool,
+    /// Rows to measure: an axis and the values allowed on it. Every entry must hold.
+    pub only: Vec<(String, Vec<String>)>,
+    /// Rounds, if not the scenario's own number.
+    pub rounds: Option<u32>,
+    /// The CPUs that may be used.
+    pub cpus: Vec<u32>,
+    /// A report of rivals to stand beside the rows.
+    pub rivals: Option<Report>,
+}
+
+/// Why a scenario cannot run as asked; a sentence that says what to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+/// All scenarios.
+pub const SCENARIOS: &[Scenario] = &[];
