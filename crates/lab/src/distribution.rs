@@ -104,8 +104,8 @@ impl Distribution {
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
-    /// The histogram: the least value that counts to a bucket, and how many are in it. A bucket is as
-    /// wide as a thousandth of its value. Empty ones are left out.
+    /// The histogram: the least value that counts to a bucket, and how many are in it. A bucket is
+    /// as wide as a thousandth of its value. Empty ones are left out.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let low = |value| self.histogram.lowest_equivalent(value);
         self.histogram

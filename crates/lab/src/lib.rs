@@ -1,7 +1,7 @@
 //! The lab: what threads, processes, transports and waiting cost on this machine.
 //!
-//! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever the
-//! machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
+//! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
+//! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
 
 pub mod distribution;
 pub mod harness;

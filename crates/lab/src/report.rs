@@ -1,5 +1,5 @@
-//! What a scenario found: rows of figures, and what follows from them. It can be written as JSON and
-//! read again.
+//! What a scenario found: rows of figures, and what follows from them. It can be written as JSON
+//! and read again.
 
 use serde::{Deserialize, Serialize};
 

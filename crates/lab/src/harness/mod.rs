@@ -2,7 +2,7 @@
 //! like, ours or a rival's, and how it is timed.
 //!
 //! The far side answers until it is told to stop ([`answer`]); it may run on a thread or in another
-//! process. The near side measures: [`round_trips`] one at a time, [`stream`] as many as go through.
+//! process. The near side measures: [`round_trips`] one at a time, [`stream`] as many as go.
 
 use sinew_runtime::clock::Clock;
 
