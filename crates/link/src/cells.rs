@@ -144,17 +144,32 @@ impl<M: Memory> Region<M> {
     #[inline(always)]
     pub(crate) fn put(&self, at: At, from: &[u8]) {
         assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
-        // SAFETY: a slot has `message_size` bytes; `from` is no part of the region, because no
-        // reference to its bytes exists.
-        unsafe { self.pointer(at).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+        self.put_part(at, 0, from);
     }
 
     /// Copies a message out of a slot that the algorithm says is ours.
     #[inline(always)]
     pub(crate) fn get(&self, at: At, into: &mut [u8]) {
         assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
-        // SAFETY: as for `put`.
-        unsafe { self.pointer(at).copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+        self.get_part(at, 0, into);
+    }
+
+    /// Copies a part of a message, as `put`.
+    #[inline(always)]
+    pub(crate) fn put_part(&self, at: At, offset: usize, from: &[u8]) {
+        self.check_part(offset, from.len());
+        // SAFETY: a slot has `message_size` bytes, and the part lies in them; `from` is no part of
+        // the region, because no reference to its bytes exists.
+        unsafe { self.pointer(at).add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Copies a part of a message, as `get`.
+    #[inline(always)]
+    pub(crate) fn get_part(&self, at: At, offset: usize, into: &mut [u8]) {
+        self.check_part(offset, into.len());
+        let len = into.len();
+        // SAFETY: as for `put_part`.
+        unsafe { self.pointer(at).add(offset).copy_to_nonoverlapping(into.as_mut_ptr(), len) }
     }
 
     /// Word `n` of the payload at `at`, for payloads that are written while others read.
@@ -171,16 +186,26 @@ impl<M: Memory> Region<M> {
     }
 
     pub(crate) fn put(&self, at: At, from: &[u8]) {
-        self.memory.cells().payloads[&at.0].with_mut(|bytes| {
-            // SAFETY: loom has checked that nobody else is at this payload.
-            unsafe { (&mut *bytes)[..from.len()].copy_from_slice(from) }
-        });
+        self.put_part(at, 0, from);
     }
 
     pub(crate) fn get(&self, at: At, into: &mut [u8]) {
+        self.get_part(at, 0, into);
+    }
+
+    pub(crate) fn put_part(&self, at: At, offset: usize, from: &[u8]) {
+        self.check_part(offset, from.len());
+        self.memory.cells().payloads[&at.0].with_mut(|bytes| {
+            // SAFETY: loom has checked that nobody else is at this payload.
+            unsafe { (&mut *bytes)[offset..][..from.len()].copy_from_slice(from) }
+        });
+    }
+
+    pub(crate) fn get_part(&self, at: At, offset: usize, into: &mut [u8]) {
+        self.check_part(offset, into.len());
         self.memory.cells().payloads[&at.0].with(|bytes| {
             // SAFETY: loom has checked that nobody writes this payload.
-            unsafe { into.copy_from_slice(&(&*bytes)[..into.len()]) }
+            unsafe { into.copy_from_slice(&(&*bytes)[offset..][..into.len()]) }
         });
     }
 
@@ -201,6 +226,12 @@ impl<M: Memory> Region<M> {
 }
 
 impl<M: Memory> Region<M> {
+    #[inline(always)]
+    fn check_part(&self, offset: usize, len: usize) {
+        let inside = offset <= self.message_size && len <= self.message_size - offset;
+        assert!(inside, "the part reaches past the end of the message");
+    }
+
     /// Writes a message word by word: the caller lets readers notice that they were overtaken.
     #[inline]
     pub(crate) fn put_words(&self, at: At, from: &[u8]) {

@@ -172,13 +172,14 @@ impl<M: Memory> Claim<'_, M> {
         self.writer.end.region.message_size
     }
 
-    /// Writes the whole message.
+    /// Writes a part of the message, `offset` bytes from its start. What no part covers is an
+    /// earlier message, or anything.
     ///
     /// # Panics
-    /// If `message` is not [`len`](Claim::len) bytes long.
+    /// If the part reaches past the end of the message.
     #[inline]
-    pub fn copy_from_slice(&mut self, message: &[u8]) {
-        self.writer.end.region.put(self.at, message);
+    pub fn write_at(&mut self, offset: usize, part: &[u8]) {
+        self.writer.end.region.put_part(self.at, offset, part);
     }
 
     /// Sends the message.
@@ -328,13 +329,13 @@ impl<M: Memory> Peek<'_, M> {
         self.reader.end.region.message_size
     }
 
-    /// Reads the whole message.
+    /// Reads a part of the message, `offset` bytes from its start.
     ///
     /// # Panics
-    /// If `message` is not [`len`](Peek::len) bytes long.
+    /// If the part reaches past the end of the message.
     #[inline]
-    pub fn copy_to_slice(&self, message: &mut [u8]) {
-        self.reader.end.region.get(self.at(), message);
+    pub fn read_at(&self, offset: usize, part: &mut [u8]) {
+        self.reader.end.region.get_part(self.at(), offset, part);
     }
 
     /// Frees the slot.

@@ -69,13 +69,15 @@ fn in_place_a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
         assert!(reader.peek().expect("good").is_none());
         let mut claim = writer.claim().expect("room");
         assert_eq!((claim.len(), claim.as_mut_ptr().addr() % 8), (3, 0));
-        claim.copy_from_slice(b"abc");
+        claim.write_at(1, b"bc");
+        claim.write_at(0, b"a");
         claim.commit();
         for _ in 0..2 {
             let peek = reader.peek().expect("good").expect("a message");
             assert_eq!((peek.len(), peek.as_ptr().addr() % 8), (3, 0));
             let mut got = [0; 3];
-            peek.copy_to_slice(&mut got);
+            peek.read_at(2, &mut got[2..]);
+            peek.read_at(0, &mut got[..2]);
             assert_eq!(&got, b"abc");
         }
         reader.peek().expect("good").expect("a message").release();
@@ -141,6 +143,14 @@ fn positions_outside_the_queue_are_corrupt() {
         assert_eq!(Writer::attach(heap.clone(), &shape).err(), Some(refused));
         assert_eq!(Reader::attach(heap, &shape).err(), Some(refused));
     }
+}
+
+#[test]
+#[should_panic(expected = "the part reaches past the end of the message")]
+fn a_part_past_the_end_is_a_bug_of_the_caller() {
+    let shape = Shape::queue(4, 0, 2);
+    let (mut writer, _reader) = ends(&Heap::made(&shape, 0), &shape);
+    writer.claim().expect("room").write_at(usize::MAX, &[0; 2]);
 }
 
 #[test]
