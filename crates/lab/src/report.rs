@@ -2,10 +2,14 @@
 //! and read again.
 
 use serde::{Deserialize, Serialize};
+use sinew_runtime::clock::Clock;
 
 use crate::distribution::Distribution;
 use crate::interval::Interval;
 use crate::machine::Machine;
+
+/// How often the clock is read to know what that costs.
+const READINGS: usize = 10_000;
 
 /// The outcome of one run of a scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +43,28 @@ pub struct Timer {
     pub overhead_ns: f64,
     /// Smallest step, ns.
     pub resolution_ns: f64,
+}
+
+impl Timer {
+    /// Reads the clock again and again; takes about a millisecond.
+    pub fn measure(clock: Clock) -> Timer {
+        let mut steps: Vec<u64> = Vec::with_capacity(READINGS);
+        let mut before = clock.ticks();
+        for _ in 0..READINGS {
+            let now = clock.ticks();
+            steps.push(now.wrapping_sub(before));
+            before = now;
+        }
+        steps.sort_unstable();
+        // One count of the clock may be less than a nanosecond: a great many of them are not.
+        const MANY: u64 = 1 << 20;
+        let ns = |ticks: u64| clock.ns(ticks * MANY) as f64 / MANY as f64;
+        let least = steps.iter().find(|&&step| step > 0);
+        Timer {
+            overhead_ns: ns(steps[READINGS / 2]),
+            resolution_ns: ns(least.copied().unwrap_or_default()),
+        }
+    }
 }
 
 /// A contender and what was measured of it.
@@ -176,4 +202,17 @@ pub enum Holds {
     NotDistinguishable,
     /// Nothing here speaks to it.
     NotMeasured,
+}
+
+impl Holds {
+    /// In plain words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Holds::Yes => "holds",
+            Holds::Partly => "holds in part",
+            Holds::No => "does not hold",
+            Holds::NotDistinguishable => "not distinguishable",
+            Holds::NotMeasured => "not measured",
+        }
+    }
 }

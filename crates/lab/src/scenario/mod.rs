@@ -1,5 +1,9 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
+mod select;
+
+pub use select::{Axis, Selection};
+
 use crate::report::Report;
 use crate::rounds::Session;
 
@@ -9,6 +13,10 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it measures, in one line.
     pub about: &'static str,
+    /// What its rows differ in, in the order of the table's columns.
+    pub axes: &'static [Axis],
+    /// Whether it can show a report of rivals beside its own rows.
+    pub takes_rivals: bool,
     /// Runs it.
     pub run: fn(&Request, &Session<'_>) -> Result<Report, Refusal>,
 }
@@ -18,8 +26,8 @@ pub struct Scenario {
 pub struct Request {
     /// The short form.
     pub quick: bool,
-    /// Rows to measure: an axis and the values allowed on it. Every entry must hold.
-    pub only: Vec<(String, Vec<String>)>,
+    /// Rows to measure.
+    pub only: Selection,
     /// Rounds, if not the scenario's own number.
     pub rounds: Option<u32>,
     /// The CPUs that may be used.

@@ -1,0 +1,139 @@
+//! Which rows are asked for: values on axes, and what is wrong with a request that no row meets.
+
+use super::Refusal;
+
+/// What rows differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name: `transport`.
+    pub name: &'static str,
+    /// All its values, in the order of the table's rows.
+    pub values: &'static [&'static str],
+}
+
+/// The values that are asked for on some axes; on the others all are. The default asks for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection(Vec<(String, Vec<String>)>);
+
+impl Selection {
+    /// From `AXIS=VALUE[,VALUE]`, once for each axis.
+    ///
+    /// # Errors
+    /// What is no axis, or no value on it, and those there are.
+    pub fn parse(axes: &[Axis], texts: &[String]) -> Result<Selection, Refusal> {
+        let mut selection = Selection::default();
+        for text in texts {
+            let (name, values) = text.split_once('=').ok_or_else(|| {
+                Refusal(format!("--only {text}: expected AXIS=VALUE or AXIS=VALUE,VALUE"))
+            })?;
+            let axis = axes.iter().find(|axis| axis.name == name).ok_or_else(|| {
+                let names: Vec<_> = axes.iter().map(|axis| axis.name).collect();
+                Refusal(format!("--only {text}: no axis '{name}'; there are {}", names.join(", ")))
+            })?;
+            let values: Vec<String> = values.split(',').map(Into::into).collect();
+            if let Some(value) = values.iter().find(|value| !axis.values.contains(&value.as_str()))
+            {
+                let there = axis.values.join(", ");
+                let what = format!("--only {text}: {name} is never '{value}'; it is {there}");
+                return Err(Refusal(what));
+            }
+            if selection.0.iter().any(|(axis, _)| axis == name) {
+                let what = format!("--only: {name} stands twice; give its values with commas");
+                return Err(Refusal(what));
+            }
+            selection.0.push((name.into(), values));
+        }
+        Ok(selection)
+    }
+
+    /// Whether all is asked for.
+    pub fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a row with these axes and values is asked for. A row that lacks an axis on which
+    /// values are asked for is not.
+    pub fn wants(&self, axes: &[(String, String)]) -> bool {
+        let has = |name: &String, values: &Vec<String>| {
+            axes.iter().any(|(axis, value)| axis == name && values.contains(value))
+        };
+        self.0.iter().all(|(name, values)| has(name, values))
+    }
+
+    /// The rows that are asked for.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn pick<T>(
+        &self,
+        mut rows: Vec<T>,
+        axes: impl Fn(&T) -> &[(String, String)],
+    ) -> Result<Vec<T>, Refusal> {
+        let all = rows.len();
+        rows.retain(|row| self.wants(axes(row)));
+        if rows.is_empty() {
+            return Err(Refusal(self.matches_nothing(all)));
+        }
+        Ok(rows)
+    }
+
+    fn matches_nothing(&self, all: usize) -> String {
+        let only = |(axis, values): &(String, Vec<String>)| format!("{axis}={}", values.join(","));
+        let only: Vec<_> = self.0.iter().map(only).collect();
+        format!(
+            "--only {}: none of the {all} rows is like that; allow more values, or leave out \
+             --quick, which has fewer rows",
+            only.join(" --only ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AXES: &[Axis] = &[
+        Axis { name: "transport", values: &["in_process", "pipe"] },
+        Axis { name: "bytes", values: &["8", "48"] },
+    ];
+
+    fn parse(texts: &[&str]) -> Result<Selection, String> {
+        let texts: Vec<String> = texts.iter().map(|&text| text.into()).collect();
+        Selection::parse(AXES, &texts).map_err(|Refusal(why)| why)
+    }
+
+    fn row(transport: &str, bytes: &str) -> Vec<(String, String)> {
+        vec![("transport".into(), transport.into()), ("bytes".into(), bytes.into())]
+    }
+
+    #[test]
+    fn every_axis_that_is_named_must_hold() {
+        let selection = parse(&["transport=pipe", "bytes=8,48"]).expect("good");
+        assert!(selection.wants(&row("pipe", "48")));
+        assert!(!selection.wants(&row("in_process", "48")));
+        assert!(!selection.wants(&row("pipe", "64")));
+        assert!(!selection.wants(&row("pipe", "8")[..1]), "it has no bytes");
+        assert!(Selection::default().wants(&[]));
+    }
+
+    #[test]
+    fn a_bad_request_is_told_what_there_is() {
+        let error = |texts| parse(texts).expect_err("bad");
+        assert!(error(&["transprt=pipe"]).contains("'transprt'; there are transport, bytes"));
+        assert!(error(&["bytes=8,9"]).contains("bytes is never '9'; it is 8, 48"));
+        assert!(error(&["bytes="]).contains("bytes is never ''"));
+        assert!(error(&["bytes"]).contains("expected AXIS=VALUE"));
+        assert!(error(&["bytes=8", "bytes=48"]).contains("bytes stands twice"));
+    }
+
+    #[test]
+    fn a_request_that_no_row_meets_is_refused() {
+        let rows = || vec![row("pipe", "8"), row("in_process", "48")];
+        let pick = |texts| parse(texts).expect("good").pick(rows(), |row| row);
+        assert_eq!(pick(&["bytes=8"]), Ok(vec![row("pipe", "8")]));
+        let Err(Refusal(why)) = pick(&["bytes=8", "transport=in_process"]) else {
+            panic!("no row is like that");
+        };
+        assert!(why.contains("--only bytes=8 --only transport=in_process: none of the 2 rows"));
+    }
+}
