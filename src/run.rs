@@ -22,7 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::run::{Request, Run, ThreadId};
+use sinew_runtime::run::{Pace, Request, Run, ThreadId};
 use sinew_runtime::trace::Record;
 
 use self::csv::Csv;
@@ -184,7 +184,8 @@ impl Session {
         let machine = Machine::read();
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
         let strict = args.strict;
-        let run = Run::start(Request { file, text, base, overrides, cpus, plan, strict })?;
+        let pace = Pace::AsPlanned;
+        let run = Run::start(Request { file, text, base, overrides, cpus, plan, strict, pace })?;
         watch.view = View::open(args.json, &watch.stats);
         Ok(Session {
             memory: Memory::new(&run.processes()),

@@ -6,12 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sinew_spec::plan::{Overrun, Wait};
+use sinew_spec::plan::{Domain, Overrun, Wait};
 
 use crate::board::{Board, FaultAt, Order, State};
 use crate::clock::{Clock, now_ns, sleep_until};
 use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
+use crate::launch::Pace;
 use crate::node::Cycle;
 use crate::panics;
 use crate::trace::{self, Head};
@@ -34,6 +35,10 @@ const NAP_GUARD_NS_MAX: u64 = 5_000_000;
 
 /// Naps in a period while input stays away.
 const SILENT_NAPS: u64 = 10;
+
+/// A thread of a free run waits so long for its input or feedback: longer than any machine holds a
+/// thread up, shorter than the parent's patience with a thread that leaves no record.
+const FREE_DEADLINE_NS: u64 = 1_000_000_000;
 
 /// What the threads of a domain share about stopping.
 #[derive(Debug)]
@@ -112,19 +117,36 @@ pub(crate) enum Release {
     Input { step: usize, input: usize, wait: Wait },
 }
 
-/// Times and policy of the domain.
+/// Times and policy of a domain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    pub(crate) period_ns: u64,
-    pub(crate) deadline_ns: u64,
-    pub(crate) overrun: Overrun,
+pub(crate) struct Times {
+    period_ns: u64,
+    deadline_ns: u64,
+    overrun: Overrun,
+    /// Cycles of a free run.
+    free_cycles: Option<u64>,
+}
+
+impl Times {
+    pub(crate) fn of(domain: &Domain, pace: Pace) -> Times {
+        let Domain { period_ns, deadline_ns, overrun, .. } = *domain;
+        match pace {
+            Pace::AsPlanned => Times { period_ns, deadline_ns, overrun, free_cycles: None },
+            Pace::Free { cycles } => Times {
+                period_ns,
+                deadline_ns: FREE_DEADLINE_NS,
+                overrun: Overrun::Stop { consecutive_max: 0 },
+                free_cycles: Some(cycles),
+            },
+        }
+    }
 }
 
 /// A realtime thread.
 pub(crate) struct Cyclic {
     executor: Executor,
     release: Release,
-    pace: Pace,
+    times: Times,
     clock: Clock,
     trace: trace::Writer,
     halt: Arc<Halt>,
@@ -151,16 +173,16 @@ impl Cyclic {
     pub(crate) fn new(
         executor: Executor,
         release: Release,
-        pace: Pace,
+        times: Times,
         trace: trace::Writer,
         halt: Arc<Halt>,
     ) -> Cyclic {
-        let (clock, cycle) = (executor.clock, Cycle::new(0, pace.period_ns));
+        let (clock, cycle) = (executor.clock, Cycle::new(0, times.period_ns));
         let (next_ns, overruns, stopping_since_ns) = (0, 0, None);
         Cyclic {
             executor,
             release,
-            pace,
+            times,
             clock,
             trace,
             halt,
@@ -220,7 +242,7 @@ impl Cyclic {
     fn pass(&mut self, released: &Released) {
         let stopping = self.stopping_since_ns.is_some();
         self.cycle.stopping = stopping;
-        let until_ns = released.planned_ns + self.pace.deadline_ns;
+        let until_ns = released.planned_ns + self.times.deadline_ns;
         let executor = &mut self.executor;
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
@@ -238,13 +260,24 @@ impl Cyclic {
         if !stopping && !failed {
             self.judge_overrun(released, end_ns, overrun);
         }
-        if self.cycle.is_finished() {
+        if self.cycle.is_finished() || self.is_last() {
             self.halt.finish();
         }
         if self.executor.is_link_closed() {
             self.halt.stop();
         }
         self.cycle.number += 1;
+    }
+
+    /// Whether this is the last cycle of a free run.
+    fn is_last(&self) -> bool {
+        let cycles = self.times.free_cycles.filter(|_| matches!(self.release, Release::Timer));
+        cycles.is_some_and(|cycles| self.cycle.number + 1 >= cycles)
+    }
+
+    /// Whether one cycle follows the other at once. What moves needs its time to come to rest.
+    fn is_free(&self) -> bool {
+        self.times.free_cycles.is_some() && self.stopping_since_ns.is_none()
     }
 
     fn leave_record(
@@ -272,7 +305,7 @@ impl Cyclic {
     fn judge_overrun(&mut self, released: &Released, end_ns: u64, overrun: bool) {
         let skipped = u32::try_from(self.cycle.skipped).unwrap_or(u32::MAX);
         self.overruns = self.overruns.saturating_add(skipped).saturating_add(u32::from(overrun));
-        if let Overrun::Stop { consecutive_max } = self.pace.overrun
+        if let Overrun::Stop { consecutive_max } = self.times.overrun
             && self.overruns > consecutive_max
         {
             let fault = self.overrun_fault(released, end_ns);
@@ -284,8 +317,8 @@ impl Cyclic {
     }
 
     fn overrun_fault(&self, released: &Released, end_ns: u64) -> Fault {
-        let (deadline_us, row) = (self.pace.deadline_ns / 1000, self.overruns);
-        let over_us = end_ns.saturating_sub(released.planned_ns + self.pace.deadline_ns) / 1000;
+        let (deadline_us, row) = (self.times.deadline_ns / 1000, self.overruns);
+        let over_us = end_ns.saturating_sub(released.planned_ns + self.times.deadline_ns) / 1000;
         let late_us = (released.start_ns - released.planned_ns) / 1000;
         let (slowest, execution_ticks) = self.executor.slowest_node();
         let execution_us = self.clock.ns(execution_ticks) / 1000;
@@ -326,7 +359,7 @@ impl Cyclic {
         }
         self.fallen_back = true;
         self.release = Release::Timer;
-        self.next_ns = now_ns() + self.pace.period_ns;
+        self.next_ns = now_ns() + self.times.period_ns;
     }
 
     fn report(&self, fault: Fault) {
@@ -342,36 +375,43 @@ impl Cyclic {
     }
 
     fn await_timer(&mut self) -> Released {
-        sleep_until(self.next_ns);
+        let free = self.is_free();
+        if !free || self.cycle.number == 0 {
+            sleep_until(self.next_ns);
+        }
         let start_ns = now_ns();
+        if free {
+            self.next_ns = start_ns;
+        }
         // Whole periods that are lost are not made up for: the grid stays, they are counted.
-        self.cycle.skipped = (start_ns - self.next_ns) / self.pace.period_ns;
-        let planned_ns = self.next_ns + self.cycle.skipped * self.pace.period_ns;
-        self.next_ns = planned_ns + self.pace.period_ns;
+        self.cycle.skipped = (start_ns - self.next_ns) / self.times.period_ns;
+        let planned_ns = self.next_ns + self.cycle.skipped * self.times.period_ns;
+        self.next_ns = planned_ns + self.times.period_ns;
         Released { planned_ns, start_ns, no_input: false }
     }
 
-    /// The input, or half a period after it was due without it.
+    /// The input, or half a period after it was due (free: a long time) without it.
     fn await_input(&mut self, step: usize, input: usize, wait: Wait) -> Released {
-        let (due_ns, period_ns) = (self.next_ns, self.pace.period_ns);
-        if matches!(wait, Wait::Spin | Wait::Yield) && period_ns >= NAP_PERIOD_NS_MIN {
+        let (due_ns, period_ns) = (self.next_ns, self.times.period_ns);
+        let (free, polls) = (self.is_free(), matches!(wait, Wait::Spin | Wait::Yield));
+        if polls && !free && period_ns >= NAP_PERIOD_NS_MIN {
             let guard_ns = (period_ns / 2).clamp(NAP_GUARD_NS_MIN, NAP_GUARD_NS_MAX);
             sleep_until(due_ns.saturating_sub(guard_ns));
         }
         let input = &mut self.executor.steps[step].inputs[input];
-        let until_ns = due_ns + period_ns / 2;
+        let until_ns = if free { now_ns() + FREE_DEADLINE_NS } else { due_ns + period_ns / 2 };
         let arrived = match self.silent {
             _ if input.closed => {
                 sleep_until(due_ns);
                 false
             }
-            true => wait_in_naps(&mut *input.receiver, until_ns, period_ns / SILENT_NAPS),
-            false => input.receiver.wait(until_ns),
+            true if !free => wait_in_naps(&mut *input.receiver, until_ns, period_ns / SILENT_NAPS),
+            _ => input.receiver.wait(until_ns),
         };
         self.silent = !arrived;
         let start_ns = now_ns();
         let lost_ns = start_ns.saturating_sub(until_ns);
-        self.cycle.skipped = if arrived { 0 } else { lost_ns / period_ns };
+        self.cycle.skipped = if arrived || free { 0 } else { lost_ns / period_ns };
         let reference_ns = if arrived { start_ns } else { due_ns };
         self.next_ns = reference_ns + (1 + self.cycle.skipped) * period_ns;
         Released { planned_ns: start_ns, start_ns, no_input: !arrived }

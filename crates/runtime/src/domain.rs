@@ -21,7 +21,7 @@ use sinew_spec::{Source, compile};
 use crate::assemble::{Assembly, Ends, crosses_domains, leader};
 use crate::board::{Board, FaultAt, Order, State};
 use crate::clock::{Clock, now_ns};
-use crate::cyclic::{Cyclic, Halt, Pace, STOP_PERIODS_MAX};
+use crate::cyclic::{Cyclic, Halt, STOP_PERIODS_MAX, Times};
 use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
 use crate::node::NodeEntry;
@@ -75,15 +75,11 @@ fn run(
         let (executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
         let region =
             adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
-        let trace = trace::Writer::attach(region, &executor.record, domain.period_ns);
+        let trace = trace::Writer::attach(region, &executor.record, domain.period_ns, launch.pace);
         let trace =
             trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
-        let pace = Pace {
-            period_ns: domain.period_ns,
-            deadline_ns: domain.deadline_ns,
-            overrun: domain.overrun,
-        };
-        made.push(Cyclic::new(executor, release, pace, trace, Arc::clone(halt)));
+        let times = Times::of(domain, launch.pace);
+        made.push(Cyclic::new(executor, release, times, trace, Arc::clone(halt)));
     }
     // Until here SIGTERM ends the process, even out of a node that hangs as it is made.
     let heeds = signal_hook::flag::register_usize(SIGTERM, halt.flag(), Halt::STOP);

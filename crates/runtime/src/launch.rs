@@ -9,6 +9,38 @@ use std::path::PathBuf;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::{Value, json};
 
+/// How fast a run goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// By the periods of the plan.
+    #[default]
+    AsPlanned,
+    /// As fast as it goes: to measure what a cycle costs, and later to replay a run.
+    ///
+    /// A timer-released thread begins its next cycle as soon as the feedback of the last one is
+    /// back; the other threads wait for their input without napping. Nodes are told the planned
+    /// period. Nothing is late, but feedback that stays away for a second is a fault. The trace
+    /// holds every cycle, so nobody has to read it meanwhile. The stop is at the planned pace.
+    Free {
+        /// After so many the run finishes, as if a node had said so; 1 to
+        /// [`Pace::FREE_CYCLES_MAX`].
+        cycles: u64,
+    },
+}
+
+impl Pace {
+    /// Most cycles of a free run. All their records are kept in locked memory: some 20 MiB for each
+    /// thread. Who wants more starts the graph again.
+    pub const FREE_CYCLES_MAX: u64 = 100_000;
+
+    fn free_cycles(self) -> Option<u64> {
+        match self {
+            Pace::AsPlanned => None,
+            Pace::Free { cycles } => Some(cycles),
+        }
+    }
+}
+
 /// The description of one domain's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launch {
@@ -21,6 +53,7 @@ pub(crate) struct Launch {
     /// Bits of the clock's rate.
     pub(crate) rate: u64,
     pub(crate) strict: bool,
+    pub(crate) pace: Pace,
     pub(crate) parent: u32,
     pub(crate) board: RawFd,
     pub(crate) traces: Vec<RawFd>,
@@ -42,6 +75,7 @@ impl Launch {
             "domain": self.domain,
             "rate": self.rate,
             "strict": self.strict,
+            "free_cycles": self.pace.free_cycles(),
             "parent": self.parent,
             "board": self.board,
             "traces": self.traces,
@@ -84,6 +118,10 @@ impl Launch {
             domain: usize::try_from(value["domain"].as_u64()?).ok()?,
             rate: value["rate"].as_u64()?,
             strict: value["strict"].as_bool()?,
+            pace: match &value["free_cycles"] {
+                Value::Null => Pace::AsPlanned,
+                cycles => Pace::Free { cycles: cycles.as_u64()? },
+            },
             parent: value["parent"].as_u64()?.try_into().ok()?,
             board: descriptor(&value["board"])?,
             traces: list("traces")?.iter().map(descriptor).collect::<Option<_>>()?,
@@ -108,6 +146,7 @@ mod tests {
             domain: 1,
             rate: 0.384_615_f64.to_bits(),
             strict: true,
+            pace: Pace::Free { cycles: 7 },
             parent: 77,
             board: 5,
             traces: vec![6, 7],

@@ -21,6 +21,7 @@ use crate::clock::{Clock, now_ns, timespec};
 use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
 use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
+pub use crate::launch::Pace;
 use crate::privileges::{Asked, Obtained};
 use crate::sys::{Region, keep_open};
 use crate::trace::{self, Record};
@@ -65,6 +66,8 @@ pub struct Request {
     pub plan: Plan,
     /// Whether a privilege that is refused is a fault.
     pub strict: bool,
+    /// How fast it goes.
+    pub pace: Pace,
 }
 
 /// How a run ended.
@@ -150,6 +153,13 @@ impl Run {
         if let Some(domain) = request.plan.domains.iter().find(|d| d.threads.len() > THREADS_MAX) {
             let (name, threads) = (&domain.name, domain.threads.len());
             let text = format!("domain '{name}' has {threads} threads, at most {THREADS_MAX} run");
+            return Err(io::Error::other(text));
+        }
+        if let Pace::Free { cycles } = request.pace
+            && !(1..=Pace::FREE_CYCLES_MAX).contains(&cycles)
+        {
+            let most = Pace::FREE_CYCLES_MAX;
+            let text = format!("a free run of {cycles} cycles: expected 1 to {most}");
             return Err(io::Error::other(text));
         }
         let clock = Clock::calibrate();
@@ -344,7 +354,7 @@ impl Domain {
         let planned = &request.plan.domains[index];
         for thread in &planned.threads {
             let record = record(&request.plan, &thread.nodes);
-            let (region, reader) = trace::open(&record, planned.period_ns)?;
+            let (region, reader) = trace::open(&record, planned.period_ns, request.pace)?;
             traces.push(Trace { reader, heard_ns: u64::MAX });
             regions.push(region);
         }
@@ -357,6 +367,7 @@ impl Domain {
             domain: index,
             rate: clock.rate().to_bits(),
             strict: request.strict,
+            pace: request.pace,
             parent: std::process::id(),
             board: number(board.region()),
             traces: regions.iter().map(number).collect(),

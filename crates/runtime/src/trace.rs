@@ -7,6 +7,7 @@ use sinew_link::broadcast::{self, Start};
 use sinew_link::{RegionError, Shape, create};
 use zerocopy::IntoBytes;
 
+use crate::launch::Pace;
 use crate::sys::Region;
 
 const NUMBER: usize = 0;
@@ -172,15 +173,26 @@ const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
 const BYTES_MAX: u64 = 4 << 20;
 
+/// Records of the stop, beside those of a free run: actuators may take two seconds to come to rest.
+const STOP_RECORDS: u64 = 4096;
+
 /// Tells a trace from other regions.
 const TYPE_HASH: u32 = u32::from_le_bytes(*b"trac");
 
-fn shape(record: &Record, period_ns: u64) -> Shape {
+fn shape(record: &Record, period_ns: u64, pace: Pace) -> Shape {
     let size = record.words.len() as u64 * 8;
-    let fitting = (BYTES_MAX / size).clamp(RECORDS_MIN, RECORDS_MAX);
-    let records = (HELD_NS / period_ns.max(1)).clamp(RECORDS_MIN, fitting);
-    // The power of two below what fits, so that it does fit.
-    let records = 1 << records.ilog2();
+    let records = match pace {
+        Pace::AsPlanned => {
+            let fitting = (BYTES_MAX / size).clamp(RECORDS_MIN, RECORDS_MAX);
+            let records = (HELD_NS / period_ns.max(1)).clamp(RECORDS_MIN, fitting);
+            // The power of two below what fits, so that it does fit.
+            1 << records.ilog2()
+        }
+        Pace::Free { cycles } => {
+            let records = cycles.min(Pace::FREE_CYCLES_MAX) + STOP_RECORDS;
+            records.next_power_of_two() as u32
+        }
+    };
     Shape::broadcast(size as u32, TYPE_HASH, records)
 }
 
@@ -188,8 +200,8 @@ fn shape(record: &Record, period_ns: u64) -> Shape {
 ///
 /// # Errors
 /// What the kernel says to a region of that size.
-pub fn open(record: &Record, period_ns: u64) -> io::Result<(Region, Reader)> {
-    let shape = shape(record, period_ns);
+pub fn open(record: &Record, period_ns: u64, pace: Pace) -> io::Result<(Region, Reader)> {
+    let shape = shape(record, period_ns, pace);
     let region = Region::shared("sinew-trace", shape.region_len())?;
     create(&region, &shape).map_err(|error| io::Error::other(error.to_string()))?;
     let reader = broadcast::Reader::attach(region.clone(), &shape, Start::Oldest);
@@ -205,8 +217,13 @@ impl Writer {
     ///
     /// # Errors
     /// If it was made for another one.
-    pub fn attach(region: Region, like: &Record, period_ns: u64) -> Result<Writer, RegionError> {
-        broadcast::Writer::attach(region, &shape(like, period_ns)).map(Writer)
+    pub fn attach(
+        region: Region,
+        like: &Record,
+        period_ns: u64,
+        pace: Pace,
+    ) -> Result<Writer, RegionError> {
+        broadcast::Writer::attach(region, &shape(like, period_ns, pace)).map(Writer)
     }
 
     /// Leaves a record; never waits.
@@ -249,8 +266,9 @@ mod tests {
     #[test]
     fn a_reader_that_comes_late_learns_how_much_it_lost() {
         let mut record = Record::new(2, 3);
-        let (region, mut reader) = open(&record, PERIOD_NS).expect("memfd");
-        let mut writer = Writer::attach(region, &record, PERIOD_NS).expect("the same shape");
+        let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
+        let mut writer =
+            Writer::attach(region, &record, PERIOD_NS, Pace::AsPlanned).expect("the same shape");
         for number in 0..1000 {
             record.head(&Head { number, ..Head::default() }, &[number as f64; 3]);
             writer.write(&record);
@@ -269,7 +287,7 @@ mod tests {
     fn a_trace_full_of_garbage_is_only_garbage() {
         for value in [1, 2, u32::MAX / 2, u32::MAX] {
             let record = Record::new(1, 1);
-            let (region, mut reader) = open(&record, PERIOD_NS).expect("memfd");
+            let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
             for word in region.words() {
                 word.store(value, Ordering::Relaxed);
             }

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
 mod faults;
+mod free;
 mod kinds;
 mod links;
 mod orphans;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use sinew_runtime::board::FaultAt;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Request, Run, ThreadId};
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run, ThreadId};
 use sinew_runtime::trace::Record;
 use sinew_runtime::{Cause, domain, privileges};
 use sinew_spec::plan::Machine;
@@ -64,6 +65,14 @@ const TESTS: &[(&str, fn())] = &[
     ("readers_of_a_broadcast_may_share_domains", links::readers_of_a_broadcast_may_share_domains),
     ("a_fused_delay_is_one_cycle", links::a_fused_delay_is_one_cycle),
     ("a_full_queue_does_what_its_link_says", links::a_full_queue_does_what_its_link_says),
+    ("a_free_run_has_every_cycle_on_record", free::a_free_run_has_every_cycle_on_record),
+    ("threads_and_one_cpu_run_freely_too", free::threads_and_one_cpu_run_freely_too),
+    ("a_free_run_without_feedback_is_a_fault", free::a_free_run_without_feedback_is_a_fault),
+    ("a_free_run_can_be_stopped", free::a_free_run_can_be_stopped),
+    (
+        "a_free_run_of_more_than_a_trace_holds_is_refused",
+        free::a_free_run_of_more_than_a_trace_holds_is_refused,
+    ),
     ("no_domain_outlives_its_parent", orphans::no_domain_outlives_its_parent),
     ("a_cycle_allocates_nothing", quiet::a_cycle_allocates_nothing),
     ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
@@ -150,22 +159,29 @@ fn request(text: &str, cpus: &[u32]) -> Request {
         cpus: cpus.to_vec(),
         plan,
         strict: false,
+        pace: Pace::AsPlanned,
     }
 }
 
 /// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.
-fn run_with(text: &str, cpus: &[u32], mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
-    let mut run = Run::start(request(text, cpus)).expect("the run starts");
+fn run_with(text: &str, cpus: &[u32], each_poll: impl FnMut(&mut Run, usize)) -> Seen {
+    watch(request(text, cpus), Duration::from_millis(5), each_poll)
+}
+
+/// The same, with so long a pause between two looks.
+fn watch(request: Request, pause: Duration, mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
+    let mut run = Run::start(request).expect("the run starts");
     let mut records: BTreeMap<ThreadId, Vec<Record>> = BTreeMap::new();
     let started = Instant::now();
     let mut cycles = 0;
-    while run.poll(Duration::from_millis(5), &mut |id, record| {
+    while run.poll(pause, &mut |id, record| {
         cycles += usize::from(id.domain == 0);
         records.entry(id).or_default().push(record.clone());
     }) {
         each_poll(&mut run, cycles);
         assert!(started.elapsed() < HANGS_AFTER, "the run does not end");
     }
+    assert_eq!(run.records_lost(), 0);
     Seen { outcome: run.outcome(), faults: run.faults(), records }
 }
 
