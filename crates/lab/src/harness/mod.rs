@@ -1,8 +1,22 @@
 //! Two sides and a pair of links between them, one there and one back: what every contender looks
 //! like, ours or a rival's, and how it is timed.
 //!
-//! The far side answers until it is told to stop ([`answer`]); it may run on a thread or in another
-//! process. The near side measures: [`round_trips`] one at a time, [`stream`] as many as go.
+//! The far side answers until it is told to stop ([`answer`]); it may run on a thread
+//! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`] one
+//! at a time, [`stream`] as many as go; [`time_round_trips`] and [`time_stream`] for a given time.
+//! Beside it runs the [`token`], the least that a round trip can cost.
+
+mod delayed;
+mod life;
+mod place;
+pub mod process;
+mod timed;
+pub mod token;
+
+pub use delayed::Delayed;
+pub use life::{Life, Patience, SILENT_NS_MAX};
+pub use place::{Cpus, against_answer, on_thread, on_threads, stay_on};
+pub use timed::{time_round_trips, time_stream};
 
 use sinew_runtime::clock::Clock;
 

@@ -1,0 +1,108 @@
+//! A side that takes longer by a known time: what the harness must find again.
+
+use std::hint::spin_loop;
+use std::time::Duration;
+
+use sinew_runtime::clock::now_ns;
+
+use super::{Gone, Side};
+
+/// A side that waits, with its CPU busy, before it gives out a message.
+pub struct Delayed<S> {
+    /// The side itself.
+    pub side: S,
+    /// How long it waits.
+    pub delay: Duration,
+}
+
+impl<S: Side> Side for Delayed<S> {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        self.side.send(word)
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let word = self.side.receive()?;
+        let until_ns = now_ns() + self.delay.as_nanos() as u64;
+        while now_ns() < until_ns {
+            spin_loop();
+        }
+        Ok(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{Cpus, against_answer, stop, time_round_trips, time_stream};
+    use sinew_runtime::clock::Clock;
+    use sinew_runtime::privileges;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    /// A socket of the standard library: nothing of ours in between.
+    struct Std(UnixStream);
+
+    impl Side for Std {
+        fn send(&mut self, word: u64) -> Result<(), Gone> {
+            self.0.write_all(&word.to_ne_bytes()).map_err(|error| Gone(error.to_string()))
+        }
+
+        fn receive(&mut self) -> Result<u64, Gone> {
+            let mut bytes = [0; 8];
+            self.0.read_exact(&mut bytes).map_err(|error| Gone(error.to_string()))?;
+            Ok(u64::from_ne_bytes(bytes))
+        }
+    }
+
+    fn std_pair() -> (Std, Std) {
+        let (near, far) = UnixStream::pair().expect("sockets");
+        (Std(near), Std(far))
+    }
+
+    fn cpus() -> Cpus {
+        let cpus = privileges::cpus().expect("affinity");
+        Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
+    }
+
+    const DELAY: Duration = Duration::from_micros(50);
+
+    #[test]
+    fn a_delay_that_is_built_in_is_found() {
+        let (mut near, far) = std_pair();
+        let near = move |_: &_| {
+            let found = time_round_trips(&mut near, Clock::calibrate(), DELAY * 100)?;
+            stop(&mut near)?;
+            Ok(found)
+        };
+        let far = |_: &_| Ok(Delayed { side: far, delay: DELAY });
+        let found = against_answer(cpus(), near, far).expect("both live");
+        // The counter's rate is right to some 10 ppm.
+        let least_ns = (DELAY.as_nanos() as u64) * 99 / 100;
+        assert!(found.n() >= 20 && found.min() >= Some(least_ns), "{:?}", found.min());
+        assert!(found.quantile(0.5) >= Some(least_ns), "{:?}", found.quantile(0.5));
+    }
+
+    #[test]
+    fn a_delay_of_each_message_is_found_in_a_stream() {
+        let (mut near, far) = std_pair();
+        let near = move |_: &_| {
+            let found = time_stream(&mut near, Clock::calibrate(), DELAY * 100)?;
+            stop(&mut near)?;
+            Ok(found)
+        };
+        let far = |_: &_| Ok(Delayed { side: far, delay: DELAY });
+        let found = against_answer(cpus(), near, far).expect("both live");
+        let least_ns = DELAY.as_nanos() as f64 * 0.99;
+        assert!(found.len() >= 3 && found.iter().all(|&ns| ns >= least_ns), "{found:?}");
+    }
+
+    #[test]
+    fn a_far_side_that_ends_is_an_error_of_the_near_one() {
+        let (mut near, far) = std_pair();
+        let near = move |_: &_| {
+            stop(&mut near)?;
+            time_round_trips(&mut near, Clock::calibrate(), DELAY)
+        };
+        assert!(against_answer(cpus(), near, |_| Ok(far)).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Where both sides run: each on a thread that stays on its CPU. No realtime priority: two threads
+//! that poll above everything else would starve the machine.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use sinew_runtime::privileges;
+
+use super::life::{Ends, Life};
+use super::{Gone, Side, answer};
+
+/// The CPUs of both sides; one and the same if there is only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpus {
+    /// Of the side that measures.
+    pub near: u32,
+    /// Of the side that answers.
+    pub far: u32,
+}
+
+impl Cpus {
+    /// Whether each side has a CPU to itself: only then may both spin.
+    pub fn are_two(self) -> bool {
+        self.near != self.far
+    }
+}
+
+/// Keeps the calling thread on `cpu`, and reads back that it is so.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn stay_on(cpu: u32) -> Result<(), Gone> {
+    let refused = |why: String| {
+        Gone(format!("cannot stay on CPU {cpu}: {why}; choose one of the CPUs of this process"))
+    };
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(refused(format!("there are {} at most", CpuSet::MAX_CPU)));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).map_err(|error| refused(error.to_string()))?;
+    match privileges::cpus() {
+        Ok(found) if found == [cpu] => Ok(()),
+        found => Err(refused(format!("the kernel says that it may run on {found:?}"))),
+    }
+}
+
+/// Runs `work` on a thread of its own that stays on `cpu`; the caller's own CPUs stay as they are.
+///
+/// # Errors
+/// The kernel refuses, or `work` fails or panics.
+pub fn on_thread<T: Send>(
+    cpu: u32,
+    work: impl FnOnce() -> Result<T, Gone> + Send,
+) -> Result<T, Gone> {
+    let work = || stay_on(cpu).and_then(|()| work());
+    thread::scope(|scope| joined(scope.spawn(work)))
+}
+
+/// Runs both sides, each on a thread of its own that stays on its CPU, until both have ended. Each
+/// is told of the other's life. The near one must see to it that the far one ends.
+///
+/// # Errors
+/// The kernel refuses, or one of them fails or panics.
+pub fn on_threads<T: Send>(
+    cpus: Cpus,
+    near: impl FnOnce(&Life) -> Result<T, Gone> + Send,
+    far: impl FnOnce(&Life) -> Result<(), Gone> + Send,
+) -> Result<T, Gone> {
+    let ended = || Arc::new(AtomicBool::new(false));
+    let (near_ended, far_ended) = (ended(), ended());
+    let near_life = Life::Thread(Arc::clone(&near_ended));
+    let far_life = Life::Thread(Arc::clone(&far_ended));
+    let far = move || {
+        let _ends = Ends(far_ended);
+        stay_on(cpus.far)?;
+        far(&near_life)
+    };
+    let near = move || {
+        let _ends = Ends(near_ended);
+        stay_on(cpus.near)?;
+        near(&far_life)
+    };
+    let (near, far) = thread::scope(|scope| {
+        let (far, near) = (scope.spawn(far), scope.spawn(near));
+        (joined(near), joined(far))
+    });
+    match (near, far) {
+        (Ok(found), Ok(())) => Ok(found),
+        (Err(gone), Ok(())) | (Ok(_), Err(gone)) => Err(gone),
+        (Err(near), Err(far)) => Err(Gone(format!("{}; the far side: {}", near.0, far.0))),
+    }
+}
+
+/// [`on_threads`] with a far side that answers until it is told to stop.
+///
+/// # Errors
+/// As for [`on_threads`].
+pub fn against_answer<T: Send, S: Side>(
+    cpus: Cpus,
+    near: impl FnOnce(&Life) -> Result<T, Gone> + Send,
+    far: impl FnOnce(&Life) -> Result<S, Gone> + Send,
+) -> Result<T, Gone> {
+    on_threads(cpus, near, |life| answer(&mut far(life)?))
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Gone>>) -> Result<T, Gone> {
+    thread.join().unwrap_or_else(|_| Err(Gone("it panicked; that is a bug of ours".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_two() -> Cpus {
+        let cpus = privileges::cpus().expect("affinity");
+        Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
+    }
+
+    #[test]
+    fn a_thread_stays_on_its_cpu_and_its_parent_does_not() {
+        let (cpus, before) = (first_two(), privileges::cpus().expect("affinity"));
+        let seen = on_threads(cpus, |_| Ok(privileges::cpus().expect("affinity")), |_| Ok(()));
+        assert_eq!(seen, Ok(vec![cpus.near]));
+        assert_eq!(privileges::cpus().expect("affinity"), before);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        let Gone(why) = stay_on(1023).expect_err("not that many");
+        assert!(why.starts_with("cannot stay on CPU 1023: "), "{why}");
+        let Gone(why) = stay_on(u32::MAX).expect_err("not that many");
+        assert!(why.contains("there are 1024 at most"), "{why}");
+    }
+
+    #[test]
+    fn the_near_side_learns_that_the_far_side_ended() {
+        let wait = |life: &Life| {
+            let mut patience = life.patience();
+            loop {
+                patience.look()?;
+                thread::yield_now();
+            }
+        };
+        let far = |_: &Life| Err(Gone("broke".into()));
+        let Gone(why) = on_threads::<()>(first_two(), wait, far).expect_err("it ended");
+        assert_eq!(why, "the other side has ended; the far side: broke");
+    }
+}

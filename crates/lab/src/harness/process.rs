@@ -1,0 +1,202 @@
+//! A far side in a process of its own: this program again, started with a hidden command and with
+//! just the descriptors that it needs. It stays on its CPU and ends with its parent.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
+};
+use sinew_runtime::sys::{adopt, keep_open};
+
+use super::place::stay_on;
+use super::{Gone, Life};
+
+/// The hidden command, followed by part, CPU, parent, the part's text, and descriptors.
+pub const FAR_COMMAND: &str = "__lab";
+
+/// How long a far side may take to end after it was told to stop; then it is killed.
+const END_S_MAX: i64 = 5;
+
+/// What a far side can do: a row of the table that [`main`] is given.
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// Does it, with the text and the descriptors that the parent gave.
+    pub run: fn(&str, Vec<OwnedFd>) -> Result<(), Gone>,
+}
+
+/// A far side that runs. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    life: Life,
+}
+
+impl Process {
+    /// Starts this program again to play `part` on `cpu`. The kernel ties it to the calling thread:
+    /// it ends when that does. Streams must be closed here once it runs, or their end is not seen.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn start(
+        part: &str,
+        text: &str,
+        descriptors: &[BorrowedFd<'_>],
+        cpu: u32,
+    ) -> Result<Process, Gone> {
+        let open: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut command = Command::new("/proc/self/exe");
+        // So that `ps` tells it from its parent.
+        command.arg0(format!("sinew: lab {part}"));
+        command.args([FAR_COMMAND, part, &cpu.to_string(), &std::process::id().to_string(), text]);
+        command.args(open.iter().map(RawFd::to_string));
+        // A group of its own: what the terminal sends is for the parent.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        keep_open(&mut command, open);
+        let failed = |error: io::Error| Gone(format!("cannot start a process: {error}"));
+        let mut child = command.spawn().map_err(failed)?;
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Process { child, life: Life::Process(Arc::new(pidfd)) }),
+            Err(error) => {
+                end(&mut child);
+                Err(failed(error.into()))
+            }
+        }
+    }
+
+    /// Its life.
+    pub fn life(&self) -> &Life {
+        &self.life
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end after it was told to stop, and gives back what the near side found. If
+    /// either failed, the far side's own words come with it.
+    ///
+    /// # Errors
+    /// The near side's, or how the process ended.
+    pub fn join<T>(mut self, found: Result<T, Gone>) -> Result<T, Gone> {
+        if found.is_ok() || self.life.is_over() {
+            self.await_end();
+        }
+        let ended = self.child.try_wait().ok().flatten();
+        // Its end of the pipe must be closed before all of it can be read.
+        end(&mut self.child);
+        let said = self.said();
+        let far = match ended {
+            Some(status) if status.success() => return found,
+            Some(status) => match status.signal() {
+                Some(signal) => format!("its process was ended by signal {signal}"),
+                None => format!("its process ended with {status}: {said}"),
+            },
+            None => match &found {
+                Ok(_) => format!("it did not end within {END_S_MAX} s and was killed"),
+                Err(_) => "it was killed".into(),
+            },
+        };
+        match found {
+            Ok(_) => Err(Gone(format!("the far side: {far}"))),
+            Err(Gone(near)) => Err(Gone(format!("{near}; the far side: {far}"))),
+        }
+    }
+
+    fn await_end(&self) {
+        if let Life::Process(pidfd) = &self.life {
+            let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
+            // Interrupted or not: what comes next asks whether it has ended.
+            let _ = poll(&mut ended, Some(&Timespec { tv_sec: END_S_MAX, tv_nsec: 0 }));
+        }
+    }
+
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(mut pipe) = self.child.stderr.take() {
+            // What is not text or cannot be read is left out.
+            let _ = pipe.read_to_string(&mut said);
+        }
+        said.trim_end().into()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// Kills a child and waits for its end.
+fn end(child: &mut Child) {
+    // Either may fail only because it has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The main function of a far side: to be called before anything else by every program that starts
+/// one. `None` if the arguments hold another command.
+pub fn main(arguments: &[OsString], parts: &[Part]) -> Option<ExitCode> {
+    let [_, command, rest @ ..] = arguments else { return None };
+    if command != FAR_COMMAND {
+        return None;
+    }
+    let Err(Gone(why)) = play(rest, parts) else { return Some(ExitCode::SUCCESS) };
+    // The parent reads it; if it is gone, nobody wants to know.
+    let _ = writeln!(io::stderr(), "{why}");
+    Some(ExitCode::from(2))
+}
+
+fn play(arguments: &[OsString], parts: &[Part]) -> Result<(), Gone> {
+    let words: Option<Vec<_>> = arguments.iter().map(|word| word.to_str()).collect();
+    let Some([part, cpu, parent, text, descriptors @ ..]) = words.as_deref() else {
+        return Err(Gone("expected part, CPU, parent, text and descriptors".into()));
+    };
+    let number =
+        |word: &str| word.parse::<i32>().map_err(|_| Gone(format!("'{word}': expected a number")));
+    let (cpu, parent) = (number(cpu)?, number(parent)?);
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Gone(format!("cannot follow the parent: {error}")))?;
+    // It may have died before the line above.
+    if getppid().map(|pid| pid.as_raw_pid()) != Some(parent) {
+        return Err(Gone("the parent is gone".into()));
+    }
+    stay_on(cpu as u32)?;
+    let part = parts
+        .iter()
+        .find(|row| row.name == *part)
+        .ok_or_else(|| Gone(format!("there is no part '{part}'")))?;
+    let adopted = descriptors.iter().map(|&word| {
+        adopt(number(word)?).map_err(|error| Gone(format!("descriptor {word}: {error}")))
+    });
+    (part.run)(text, adopted.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_commands_are_none_of_ours() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert!(main(&words(&["sinew", "check", "a.yaml"]), &[]).is_none());
+        assert!(main(&words(&["sinew"]), &[]).is_none());
+    }
+
+    #[test]
+    fn bad_arguments_are_named() {
+        let play = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(OsString::from).collect();
+            play(&words, &[]).expect_err("bad").0
+        };
+        assert_eq!(play(&["link"]), "expected part, CPU, parent, text and descriptors");
+        assert_eq!(play(&["link", "x", "1", ""]), "'x': expected a number");
+    }
+}
