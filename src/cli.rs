@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, graph, run};
+use crate::{check, graph, lab, run};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -27,6 +27,7 @@ Examples:
   sinew check graphs/arm/arm.yaml
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
+  sinew lab pipeline --quick
 
 Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
 
@@ -35,6 +36,7 @@ enum Command {
     Run(run::RunArgs),
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
+    Lab(lab::LabArgs),
 }
 
 /// Runs the command line of this process with these kinds of nodes.
@@ -56,6 +58,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
+        Command::Lab(arguments) => lab::run(&arguments),
     }
 }
 

@@ -9,6 +9,7 @@
 mod check;
 mod cli;
 mod graph;
+mod lab;
 mod load;
 mod run;
 

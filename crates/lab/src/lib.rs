@@ -8,8 +8,10 @@ pub mod harness;
 pub mod interval;
 pub mod machine;
 pub mod report;
+pub mod rivals;
 pub mod rounds;
 pub mod scenario;
+pub mod show;
 
 pub use distribution::Distribution;
 pub use report::Report;

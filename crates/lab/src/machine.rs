@@ -83,6 +83,37 @@ impl Machine {
         parts.extend(self.virtualised.then(|| "virtual machine".into()));
         parts.join(", ")
     }
+
+    /// In what `other` differs, as far as figures depend on it; a phrase each, with both values.
+    /// The load of the moment and the CPUs that a process was given are no part of it.
+    pub fn differences(&self, other: &Machine) -> Vec<String> {
+        let shown =
+            |fact: String| if fact.is_empty() { "not known".into() } else { format!("'{fact}'") };
+        let mut differences = vec![];
+        for ((name, here), (_, there)) in self.facts().into_iter().zip(other.facts()) {
+            if here != there {
+                let (here, there) = (shown(here), shown(there));
+                differences.push(format!("{name} is {there} there and {here} here"));
+            }
+        }
+        differences
+    }
+
+    fn facts(&self) -> [(&'static str, String); 8] {
+        let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
+        let cache = |cache: &Cache| format!("L{} {} {} KiB", cache.level, cache.ty, cache.size_kib);
+        let caches: Vec<_> = self.caches.iter().map(cache).collect();
+        [
+            ("cpu", self.cpu.clone()),
+            ("online CPUs", self.cpus_online.clone()),
+            ("kernel", self.kernel.clone()),
+            ("preemption", self.preemption.clone()),
+            ("governor", known(&self.governor)),
+            ("caches", caches.join(", ")),
+            ("clock source", known(&self.clock_source)),
+            ("virtual machine", if self.virtualised { "yes" } else { "no" }.into()),
+        ]
+    }
 }
 
 /// A file's text without its last newline; `None` if it cannot be read.

@@ -1,0 +1,95 @@
+//! A report of rivals: figures that were taken elsewhere say nothing here, so it is looked at
+//! before it may stand beside ours.
+
+use crate::machine::Machine;
+use crate::report::Report;
+
+/// What the report's scenario is called.
+pub const SCENARIO: &str = "rivals";
+/// How to get one.
+const COMMAND: &str = "cargo run --release --manifest-path rivals/Cargo.toml -- --out rivals.json";
+
+/// The report in a file's `text`, if it was taken on this machine and to the end.
+///
+/// # Errors
+/// Why it cannot stand beside what is measured `here`, and how to get one that can.
+pub fn read(text: &str, here: &Machine) -> Result<Report, String> {
+    let report: Report = serde_json::from_str(text)
+        .map_err(|error| format!("is no report of rivals: {error}; make one with {COMMAND}"))?;
+    if report.scenario != SCENARIO {
+        let scenario = &report.scenario;
+        return Err(format!(
+            "is a report of '{scenario}'; expected one of '{SCENARIO}', made with {COMMAND}"
+        ));
+    }
+    if report.partial {
+        return Err(format!("is partial: it was interrupted; let {COMMAND} run to its end"));
+    }
+    let differences = here.differences(&report.machine);
+    if !differences.is_empty() {
+        let differences = differences.join("; ");
+        return Err(format!(
+            "was taken on another machine: {differences}; run the rivals here: {COMMAND}"
+        ));
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Timer;
+
+    fn here() -> Machine {
+        Machine { cpu: "Foo 9000".into(), kernel: "6.18".into(), ..Machine::default() }
+    }
+
+    fn report() -> Report {
+        Report {
+            scenario: SCENARIO.into(),
+            machine: here(),
+            timer: Timer { overhead_ns: 20.0, resolution_ns: 0.4 },
+            quick: false,
+            partial: false,
+            rounds: 5,
+            rows: vec![],
+            tables: vec![],
+            verdicts: vec![],
+            notes: vec![],
+        }
+    }
+
+    fn refusal(report: &Report) -> String {
+        let text = serde_json::to_string(report).expect("plain data");
+        read(&text, &here()).expect_err("it must be refused")
+    }
+
+    #[test]
+    fn one_of_this_machine_is_taken_whatever_its_load_was() {
+        let mut report = report();
+        report.machine.load = vec![7.0, 7.0, 7.0];
+        report.machine.cpus_allowed = vec![3];
+        let text = serde_json::to_string(&report).expect("plain data");
+        assert_eq!(read(&text, &here()).map(|report| report.rounds), Ok(5));
+    }
+
+    #[test]
+    fn one_of_another_machine_is_refused_with_every_difference() {
+        let mut other = report();
+        other.machine.cpu = "Bar 7".into();
+        other.machine.governor = Some("powersave".into());
+        let why = refusal(&other);
+        assert!(why.contains("cpu is 'Bar 7' there and 'Foo 9000' here; "), "{why}");
+        assert!(why.contains("governor is 'powersave' there and not known here; "), "{why}");
+        assert!(why.contains("run the rivals here: cargo run --release"), "{why}");
+        assert!(!why.contains("kernel"), "{why}");
+    }
+
+    #[test]
+    fn what_is_no_whole_report_of_rivals_is_refused() {
+        let why = read("{\"scenario\": 1}", &here()).expect_err("no report");
+        assert!(why.contains("is no report of rivals: invalid type"), "{why}");
+        assert!(refusal(&Report { scenario: "link".into(), ..report() }).contains("of 'link'"));
+        assert!(refusal(&Report { partial: true, ..report() }).contains("is partial"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Figures as words: one unit and one number of decimals for all that are to be compared.
+
+/// Names of the units of time, and their nanoseconds.
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// The greatest figure that is written in a unit when the next one would do as well.
+const FIGURE_MAX: f64 = 10_000.0;
+/// The least figure for which a unit will do; below it too few digits would be left.
+const FIGURE_MIN: f64 = 0.1;
+
+/// How figures are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unit {
+    /// Its name; empty for a count or a ratio.
+    pub(crate) name: &'static str,
+    /// What is one of it.
+    pub(crate) one: f64,
+    decimals: usize,
+}
+
+impl Unit {
+    /// For times in ns.
+    pub(crate) fn of_times(ns: &[f64]) -> Unit {
+        let (least, greatest) = extent(ns);
+        let fits = |&(_, one): &(&str, f64)| greatest < FIGURE_MAX * one;
+        let mut at = TIMES.iter().position(fits).unwrap_or(TIMES.len() - 1);
+        while at > 0 && least < FIGURE_MIN * TIMES[at].1 {
+            at -= 1;
+        }
+        let (name, one) = TIMES[at];
+        let whole = at == 0 && ns.iter().all(|ns| ns.fract() == 0.0);
+        Unit { name, one, decimals: if whole { 0 } else { decimals(least / one) } }
+    }
+
+    /// For anything else, in its own unit.
+    pub(crate) fn of_figures(values: &[f64]) -> Unit {
+        let whole = values.iter().all(|value| value.fract() == 0.0);
+        let decimals = if whole { 0 } else { decimals(extent(values).0) };
+        Unit { name: "", one: 1.0, decimals }
+    }
+
+    /// A figure in it, without its name.
+    pub(crate) fn figure(self, value: f64) -> String {
+        format!("{:.*}", self.decimals, value / self.one)
+    }
+}
+
+/// A time with a unit of its own.
+pub(crate) fn time(ns: f64) -> String {
+    let unit = Unit::of_times(&[ns]);
+    format!("{} {}", unit.figure(ns), unit.name)
+}
+
+/// A ratio, to three digits.
+pub(crate) fn ratio(value: f64) -> String {
+    match value.abs() {
+        less if less < 9.995 => format!("{value:.2}"),
+        less if less < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// So many things, by their name.
+pub(crate) fn counted(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The name of an axis, a measure or a figure as words.
+pub(crate) fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The least that is not zero, and the greatest; by size, not by sign.
+fn extent(values: &[f64]) -> (f64, f64) {
+    let sizes = || values.iter().map(|value| value.abs()).filter(|&size| size > 0.0);
+    let least = sizes().min_by(f64::total_cmp).unwrap_or(1.0);
+    (least, sizes().max_by(f64::total_cmp).unwrap_or(1.0))
+}
+
+/// Three digits for the least of the figures, but no more than three after the point.
+fn decimals(least: f64) -> usize {
+    (2.0 - least.log10().floor()).clamp(0.0, 3.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(ns: &[f64]) -> Vec<String> {
+        let unit = Unit::of_times(ns);
+        ns.iter().map(|&ns| format!("{} {}", unit.figure(ns), unit.name)).collect()
+    }
+
+    #[test]
+    fn all_of_a_column_has_one_unit_in_which_the_least_keeps_its_digits() {
+        assert_eq!(written(&[131.0, 297.0]), ["131 ns", "297 ns"]);
+        assert_eq!(written(&[131.0, 68_920.0]), ["0.131 us", "68.920 us"]);
+        assert_eq!(written(&[1_310.0, 68_920.0]), ["1.31 us", "68.92 us"]);
+        assert_eq!(written(&[5_000.0, 20_000_000.0]), ["5.00 us", "20000.00 us"]);
+        assert_eq!(written(&[0.0, 3.0]), ["0 ns", "3 ns"]);
+        assert_eq!(written(&[-500_000.0, 2e6]), ["-500 us", "2000 us"]);
+        assert_eq!(written(&[17.4, 60.0]), ["17.4 ns", "60.0 ns"]);
+        assert_eq!(written(&[18e9, 20e9]), ["18.0 s", "20.0 s"]);
+    }
+
+    #[test]
+    fn a_ratio_has_three_digits() {
+        assert_eq!([1.0, 12.34, 345.6, 9.999].map(ratio), ["1.00", "12.3", "346", "10.0"]);
+    }
+
+    #[test]
+    fn counts_have_no_decimals() {
+        assert_eq!(Unit::of_figures(&[0.0, 12.0]).figure(12.0), "12");
+        assert_eq!(Unit::of_figures(&[0.5, 99.25]).figure(99.25), "99.250");
+    }
+}

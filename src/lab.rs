@@ -1,0 +1,168 @@
+//! `sinew lab`: measures on this machine what links and their options cost, and shows it.
+
+mod progress;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use sinew_lab::machine::Machine;
+use sinew_lab::rounds::Session;
+use sinew_lab::scenario::{Refusal, Request, Selection};
+use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
+
+use self::progress::Bar;
+use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+
+/// Measure on this machine what links and their options cost.
+///
+/// Without a scenario, lists those there are, with the axes on which their rows differ. Every row
+/// is measured once in each round, one after the other. Ctrl-C ends after the current row and
+/// shows what there is, marked partial; a second one ends at once.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LabArgs {
+    /// What to measure
+    scenario: Option<String>,
+    /// The short form: fewer rows, less time for each; under a minute
+    #[arg(long, requires = "scenario")]
+    quick: bool,
+    /// Measure every row so often, instead of the scenario's own number
+    #[arg(long, requires = "scenario", value_parser = RangedU64ValueParser::<u32>::new().range(1..=ROUNDS_MAX))]
+    rounds: Option<u32>,
+    /// Only rows with one of these values on this axis; once for each axis
+    #[arg(long, requires = "scenario", value_name = "AXIS=VALUE[,VALUE]")]
+    only: Vec<String>,
+    /// Show the rows of rivals beside ours: a report that was made on this machine with
+    /// cargo run --release --manifest-path rivals/Cargo.toml -- --out FILE
+    #[arg(long, requires = "scenario", value_name = "FILE")]
+    rivals: Option<PathBuf>,
+    /// Print the report as one JSON object on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew lab
+  sinew lab pipeline --quick
+  sinew lab link --only transport=shared_memory --only bytes=8,64 --rounds 9
+  sinew lab link --rivals rivals.json --json > link.json
+
+Exit status: 0 good, 1 the report is partial, 2 bad request.";
+
+/// More rounds take days and tell nothing more.
+const ROUNDS_MAX: u64 = 10_000;
+
+/// Carries out the command.
+pub(crate) fn run(args: &LabArgs) -> ExitCode {
+    let Some(name) = &args.scenario else { return list(args.json) };
+    match prepare(args, name) {
+        Ok(prepared) => prepared.carry_out(args.json),
+        Err(why) => refuse(&why, args.json),
+    }
+}
+
+fn refuse(why: &str, json: bool) -> ExitCode {
+    if json {
+        return print(&format!("{:#}\n", json!({ "error": why })), ExitCode::from(BAD_REQUEST));
+    }
+    say(&format!("error: {why}"));
+    ExitCode::from(BAD_REQUEST)
+}
+
+/// The scenarios, and what their rows differ in.
+fn list(as_json: bool) -> ExitCode {
+    let axes = |scenario: &Scenario| -> serde_json::Map<_, _> {
+        scenario.axes.iter().map(|axis| (axis.name.to_string(), json!(axis.values))).collect()
+    };
+    let text = match as_json {
+        true => {
+            let row = |scenario: &Scenario| {
+                let Scenario { name, about, .. } = scenario;
+                json!({"name": name, "about": about, "axes": axes(scenario)})
+            };
+            let rows: Vec<_> = SCENARIOS.iter().map(row).collect();
+            format!("{:#}\n", json!({ "scenarios": rows }))
+        }
+        false => SCENARIOS.iter().map(described).collect::<Vec<_>>().join("\n"),
+    };
+    print(&text, ExitCode::SUCCESS)
+}
+
+fn described(scenario: &Scenario) -> String {
+    let mut text = format!("{}: {}\n", scenario.name, scenario.about);
+    let width = scenario.axes.iter().map(|axis| axis.name.len()).max().unwrap_or_default();
+    for axis in scenario.axes {
+        text += &format!("  {:<width$}  {}\n", axis.name, axis.values.join(", "));
+    }
+    text
+}
+
+/// A request in which nothing is wrong that can be known before measuring.
+struct Prepared {
+    scenario: &'static Scenario,
+    request: Request,
+    stop: Arc<AtomicBool>,
+}
+
+fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
+        let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        format!("no scenario '{name}'; there are {}", names.join(", "))
+    })?;
+    let only = Selection::parse(scenario.axes, &args.only).map_err(|Refusal(why)| why)?;
+    let machine = Machine::read();
+    let rivals = match &args.rivals {
+        Some(_) if !scenario.takes_rivals => {
+            return Err(format!("--rivals: '{name}' has no rivals; leave it out"));
+        }
+        Some(path) => Some(read_rivals(path, &machine)?),
+        None => None,
+    };
+    let cpus = machine.cpus_allowed;
+    let (quick, rounds) = (args.quick, args.rounds);
+    let request = Request { quick, only, rounds, cpus, rivals };
+    let stop = stop_on_signals().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    Ok(Prepared { scenario, request, stop })
+}
+
+fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
+    let name = path.display();
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| format!("--rivals: cannot read '{name}': {error}"))?;
+    rivals::read(&text, machine).map_err(|why| format!("--rivals: '{name}' {why}"))
+}
+
+/// A flag that the first signal sets; the second one ends the process.
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, FAULTED.into(), stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
+impl Prepared {
+    fn carry_out(self, json: bool) -> ExitCode {
+        let Prepared { scenario, request, stop } = self;
+        let bar = Bar::new();
+        let answer = (scenario.run)(&request, &Session { stop: &stop, progress: &bar });
+        drop(bar);
+        let report = match answer {
+            Ok(report) => report,
+            Err(Refusal(why)) => return refuse(&why, json),
+        };
+        let status = if report.partial { ExitCode::from(FAULTED) } else { ExitCode::SUCCESS };
+        let text = if json { format!("{:#}\n", json!(report)) } else { show::to_text(&report) };
+        print(&text, status)
+    }
+}
