@@ -29,6 +29,13 @@ impl At {
     }
 }
 
+/// How far ahead a writer fetches the lines that it will write, bytes. Without it each write waits
+/// until the reader's core has given its line up: of 64 B messages through a queue 50 to 60 ns each
+/// instead of 10 to 12 (`cargo bench --bench layouts`); two lines or eight made no difference.
+const AHEAD: usize = 256;
+/// How much of a slot is fetched, bytes: in a larger one the core's own prefetcher goes on.
+const FETCHED_MAX: usize = 1024;
+
 /// An ordering that a proof can weaken, to show that loom would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
@@ -81,6 +88,8 @@ pub(crate) struct Region<M> {
     stride: usize,
     pub(crate) message_size: usize,
     pub(crate) parks: bool,
+    /// Slots from the one written last to the one that is fetched.
+    ahead: u32,
     // Last, because it is never looked at: it keeps the bytes alive.
     memory: M,
 }
@@ -98,6 +107,7 @@ impl<M: Memory> Region<M> {
             stride: shape.stride(),
             message_size: shape.message_size as usize,
             parks: shape.parks,
+            ahead: ahead(shape),
             memory,
         }
     }
@@ -121,8 +131,24 @@ impl<M: Memory> Region<M> {
     }
 }
 
+/// Past the next slot, which the reader looks at all the time: taking its line makes both wait.
+/// In a small ring not so far that it is one that the reader has yet to read.
+fn ahead(shape: &Shape) -> u32 {
+    let slots = (AHEAD / shape.stride()).max(2) as u32;
+    slots.min(shape.capacity / 2)
+}
+
 #[cfg(not(all(test, loom)))]
 impl<M: Memory> Region<M> {
+    /// Has the core bring here a slot that will be written some messages after `position`.
+    #[inline(always)]
+    pub(crate) fn warm_ahead(&self, position: u32) {
+        let at = self.slot(position.wrapping_add(self.ahead));
+        for line in (0..self.stride.min(FETCHED_MAX)).step_by(64) {
+            prefetch_for_write(self.pointer(At(at.0 + line)));
+        }
+    }
+
     /// A word.
     #[inline(always)]
     pub(crate) fn word(&self, at: At) -> &AtomicU32 {
@@ -179,8 +205,34 @@ impl<M: Memory> Region<M> {
     }
 }
 
+/// Asks the core for a line with the right to write it; a hint that cannot fail.
+#[cfg(not(all(test, loom)))]
+#[inline(always)]
+fn prefetch_for_write(pointer: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: PREFETCHW reads and writes nothing and faults at no address; a core without it takes
+    // it for a NOP.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{}]", in(reg) pointer, options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: PRFM reads and writes nothing and faults at no address.
+    unsafe {
+        core::arch::asm!(
+            "prfm pstl1keep, [{}]", in(reg) pointer, options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = pointer;
+}
+
 #[cfg(all(test, loom))]
 impl<M: Memory> Region<M> {
+    /// Loom has no caches.
+    pub(crate) fn warm_ahead(&self, _position: u32) {}
+
     pub(crate) fn word(&self, at: At) -> &AtomicU32 {
         &self.memory.cells().words[&at.0]
     }

@@ -85,11 +85,11 @@ pub enum Layout {
 pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
 /// Largest capacity; past it the header is refused. So positions never meet themselves.
 pub const CAPACITY_MAX: u32 = 1 << 24;
-/// Up to this size a queue puts the sequence beside the payload, in its cache line. Measured on two
+/// Up to this size a queue puts the sequence beside the payload, in its cache lines. Measured on two
 /// cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare words
-/// that go to and fro, 0.65 of the index layout's. Past it both cost the same, and the index layout
-/// has twice the throughput.
-pub const SEQUENCE_SIZE_MAX: u32 = 60;
+/// that go to and fro, one of 120 B two thirds of the index layout's. Past it both cost the same,
+/// and the index layout has some more throughput.
+pub const SEQUENCE_SIZE_MAX: u32 = 124;
 
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,9 +147,6 @@ impl Shape {
         match (self.delivery, self.layout) {
             (Delivery::Counters, _) => size,
             (Delivery::Queue, Layout::Index) => size.next_multiple_of(8),
-            // Never across two cache lines, and the payload aligned to 8.
-            (Delivery::Queue, _) if size <= 4 => 8,
-            (Delivery::Queue, _) if size <= 60 => (size + 4).next_power_of_two(),
             // Lines of their own: one slot is read while its neighbour is written.
             _ => (size + 4).next_multiple_of(64),
         }
@@ -192,9 +189,9 @@ impl Shape {
 // The drawing in the crate's documentation; C and bare-metal peers rely on it.
 const _: () = {
     assert!(SLOTS == 640 && LINE == 128);
-    assert!(Shape::queue(4, 0, 8).region_len() == 640 + 8 * 8);
-    assert!(Shape::queue(48, 0, 8).region_len() == 640 + 8 * 64);
-    assert!(Shape::queue(61, 0, 8).region_len() == 640 + 8 * 64);
+    assert!(Shape::queue(4, 0, 8).region_len() == 640 + 8 * 64);
+    assert!(Shape::queue(124, 0, 8).region_len() == 640 + 8 * 128);
+    assert!(Shape::queue(125, 0, 8).region_len() == 640 + 8 * 128);
     assert!(Shape::queue(130, 0, 2).region_len() == 640 + 2 * 136);
     assert!(Shape::latest(60, 0).region_len() == 640 + 4 * 64);
     assert!(Shape::latest(61, 0).region_len() == 640 + 4 * 128);
