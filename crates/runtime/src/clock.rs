@@ -5,6 +5,8 @@
 //! kernel says that it runs at a constant rate.
 
 use std::fs;
+use std::hint::spin_loop;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -75,6 +77,30 @@ impl Clock {
 #[inline(never)]
 fn stand_in() -> u64 {
     now_ns()
+}
+
+/// Between two polls of a word that another core writes. Measured on two cores with PAUSE of 13 ns
+/// (docs/lab.md): round trips were shortest 50 to 90 ns apart, by a third against one PAUSE, and the
+/// same when messages came at random times.
+const POLL_GAP_NS: u64 = 75;
+
+/// How many PAUSE make up [`POLL_GAP_NS`]: one lasts 10 to 60 ns, as the processor's maker likes.
+static PAUSES: LazyLock<u32> = LazyLock::new(|| {
+    const TRIED: u32 = 64;
+    let lasts = || {
+        let before = now_ns();
+        (0..TRIED).for_each(|_| spin_loop());
+        now_ns() - before
+    };
+    // The shortest of several: this thread may lose its CPU in between.
+    let ns = (0..8).map(|_| lasts()).min().expect("eight tries").max(1);
+    (POLL_GAP_NS * u64::from(TRIED)).div_ceil(ns).clamp(1, 64) as u32
+});
+
+/// Passes [`POLL_GAP_NS`].
+#[inline]
+pub(crate) fn poll_gap() {
+    (0..*PAUSES).for_each(|_| spin_loop());
 }
 
 /// Sleeps until the monotonic clock shows `until_ns`; returns at once if that is past.

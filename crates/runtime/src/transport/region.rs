@@ -9,7 +9,7 @@ use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::{Carrier, Received, Receiver, Sender, Sent, Shape, mutex};
-use crate::clock::{now_ns, timespec};
+use crate::clock::{now_ns, poll_gap, timespec};
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
 
@@ -131,6 +131,10 @@ fn corrupt(error: Corrupt) -> Fault {
 struct Kernel;
 
 impl sinew_link::Os for Kernel {
+    fn pause(&self) {
+        poll_gap();
+    }
+
     fn yield_now(&self) {
         sched_yield();
     }
