@@ -145,7 +145,7 @@ impl<M: Memory> Region<M> {
     pub(crate) fn warm_ahead(&self, position: u32) {
         let at = self.slot(position.wrapping_add(self.ahead));
         for line in (0..self.stride.min(FETCHED_MAX)).step_by(64) {
-            prefetch_for_write(self.pointer(At(at.0 + line)));
+            hint_write(self.pointer(At(at.0 + line)));
         }
     }
 
@@ -208,7 +208,7 @@ impl<M: Memory> Region<M> {
 /// Asks the core for a line with the right to write it; a hint that cannot fail.
 #[cfg(not(all(test, loom)))]
 #[inline(always)]
-fn prefetch_for_write(pointer: *mut u8) {
+fn hint_write(pointer: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: PREFETCHW reads and writes nothing and faults at no address; a core without it takes
     // it for a NOP.
