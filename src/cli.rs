@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use sinew_lab::harness::process;
+use sinew_lab::scenario::PARTS;
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
@@ -41,8 +43,9 @@ enum Command {
 
 /// Runs the command line of this process with these kinds of nodes.
 ///
-/// The parent of a run starts this same program again for each domain; that second start ends up
-/// here too, so a program with a `main` of its own must call this before anything else.
+/// The parent of a run starts this same program again for each domain, and so does the lab for the
+/// far side of a link; that second start ends up here too, so a program with a `main` of its own
+/// must call this before anything else.
 pub fn main(nodes: &[NodeEntry]) -> ExitCode {
     // As the system has them: a file's name need not be UTF-8.
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -53,6 +56,9 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
             Some(descriptor) => domain::main(descriptor, nodes),
             None => ExitCode::from(BAD_REQUEST),
         };
+    }
+    if let Some(status) = process::main(&arguments, PARTS) {
+        return status;
     }
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments, nodes),

@@ -41,6 +41,16 @@ pub trait Side {
     fn receive(&mut self) -> Result<u64, Gone>;
 }
 
+impl<S: Side> Side for &mut S {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        (**self).send(word)
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        (**self).receive()
+    }
+}
+
 /// What the far side is to do with a message stands in the upper bits of its words.
 const ORDER: u64 = 0b11 << 62;
 /// Send it back.

@@ -1,9 +1,11 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
+mod link;
 mod select;
 
 pub use select::{Axis, Selection};
 
+use crate::harness::process::Part;
 use crate::report::Report;
 use crate::rounds::Session;
 
@@ -42,3 +44,8 @@ pub struct Refusal(pub String);
 
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[];
+
+/// What far sides in processes of their own can do; for [`process::main`].
+///
+/// [`process::main`]: crate::harness::process::main
+pub const PARTS: &[Part] = &[link::PART];

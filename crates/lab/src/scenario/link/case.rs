@@ -1,0 +1,269 @@
+//! What is measured: every link that the runtime has, in every size.
+
+use sinew_runtime::transport::{Shape, TRANSPORTS, row};
+use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
+
+use crate::scenario::Axis;
+
+/// Where the two sides run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    Threads,
+    Processes,
+}
+
+impl Placement {
+    pub(super) const ALL: &'static [(Placement, &'static str)] =
+        &[(Placement::Threads, "threads"), (Placement::Processes, "processes")];
+}
+
+/// How the payload gets into the link and out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Written in full into a buffer, which is copied; on the other side the same backwards.
+    Copied,
+    /// Written and read in the slot itself.
+    InPlace,
+}
+
+impl Access {
+    pub(super) const ALL: &'static [(Access, &'static str)] =
+        &[(Access::Copied, "copied"), (Access::InPlace, "in_place")];
+}
+
+/// Bytes of a message.
+pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];
+
+/// What rows differ in. `token` and `pair` are the references; `rival` is there if a report of
+/// rivals is, `cpus` if some CPUs are farther apart than others, and `value` for the reads.
+pub(super) const AXES: &[Axis] = &[
+    Axis { name: "rival", values: &["sinew"] },
+    Axis {
+        name: "transport",
+        values: &["token", "pair", "in_process", "shared_memory", "pipe", "unix", "tcp"],
+    },
+    Axis { name: "sync", values: &["lock_free", "mutex"] },
+    Axis { name: "delivery", values: &["queue", "latest", "broadcast"] },
+    Axis { name: "wait", values: &["spin", "yield", "park", "spin_then_park"] },
+    Axis { name: "placement", values: &["one_thread", "threads", "processes"] },
+    Axis { name: "access", values: &["copied", "in_place"] },
+    Axis { name: "value", values: &["old", "new", "written_meanwhile"] },
+    Axis { name: "bytes", values: &["8", "48", "64", "256", "1024", "8192", "65536", "1048576"] },
+    Axis { name: "cpus", values: &["near", "far"] },
+];
+
+/// A link and how it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    pub(super) transport: Transport,
+    pub(super) sync: Sync,
+    pub(super) delivery: Delivery,
+    pub(super) wait: Wait,
+    pub(super) placement: Placement,
+    pub(super) access: Access,
+    pub(super) bytes: u32,
+}
+
+/// What a link is measured for; it decides how many messages the link holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    RoundTrip,
+    PerMessage,
+}
+
+impl Purpose {
+    const ALL: &'static [(Purpose, &'static str)] =
+        &[(Purpose::RoundTrip, "round_trip"), (Purpose::PerMessage, "per_message")];
+
+    /// Name of the measure.
+    pub(super) fn word(self) -> &'static str {
+        word(Purpose::ALL, self)
+    }
+
+    pub(super) fn parse(word: &str) -> Option<Purpose> {
+        by_word(Purpose::ALL, word)
+    }
+}
+
+/// Bytes of all messages that a link holds for throughput; more would leave the caches.
+const HELD_BYTES: u32 = 1 << 20;
+
+impl Case {
+    /// The axes, in the order of the table's columns.
+    pub(super) fn axes(&self) -> Vec<(String, String)> {
+        let axes = [
+            ("transport", self.transport.word()),
+            ("sync", self.sync.word()),
+            ("delivery", self.delivery.word()),
+            ("wait", self.wait.word()),
+            ("placement", word(Placement::ALL, self.placement)),
+            ("access", word(Access::ALL, self.access)),
+            ("bytes", &self.bytes.to_string()),
+        ];
+        axes.map(|(axis, value)| (axis.into(), value.into())).into()
+    }
+
+    /// The same in a few words, for the far side's process.
+    pub(super) fn words(&self) -> String {
+        let values: Vec<_> = self.axes().into_iter().map(|(_, value)| value).collect();
+        values.join(" ")
+    }
+
+    /// What [`Case::words`] gave; `None` if it is anything else.
+    pub(super) fn parse(words: &str) -> Option<Case> {
+        let words: Vec<_> = words.split(' ').collect();
+        let [transport, sync, delivery, wait, placement, access, bytes] = words[..] else {
+            return None;
+        };
+        Some(Case {
+            transport: by_word(Transport::ALL, transport)?,
+            sync: by_word(Sync::ALL, sync)?,
+            delivery: by_word(Delivery::ALL, delivery)?,
+            wait: by_word(Wait::ALL, wait)?,
+            placement: by_word(Placement::ALL, placement)?,
+            access: by_word(Access::ALL, access)?,
+            bytes: bytes.parse().ok()?,
+        })
+    }
+
+    /// The shape of its links.
+    pub(super) fn shape(&self, purpose: Purpose) -> Shape {
+        let capacity = match purpose {
+            // As a graph would have it; the largest messages get by with what fits into a cache.
+            Purpose::RoundTrip if self.bytes <= 8192 => 8,
+            Purpose::RoundTrip => 2,
+            Purpose::PerMessage => (HELD_BYTES / self.bytes).clamp(2, 1024),
+        };
+        Shape {
+            message_size: self.bytes,
+            type_hash: 0,
+            capacity,
+            sync: self.sync,
+            delivery: self.delivery,
+            wait: self.wait,
+        }
+    }
+
+    /// Whether a message crosses in a byte stream of the kernel.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.transport, Transport::Pipe | Transport::Unix | Transport::Tcp)
+    }
+
+    /// Whether throughput is measured: only where no message is lost.
+    pub(super) fn has_throughput(&self) -> bool {
+        self.delivery == Delivery::Queue
+    }
+}
+
+/// All that there is.
+pub(super) fn all() -> Vec<Case> {
+    let mut cases = vec![];
+    for transport in TRANSPORTS {
+        for &sync in transport.syncs {
+            for &(delivery, _) in Delivery::ALL {
+                for &(wait, _) in Wait::ALL {
+                    for &(placement, _) in Placement::ALL {
+                        let case =
+                            Case { sync, delivery, wait, placement, ..copied(transport.transport) };
+                        cases.extend(sizes(case, &SIZES));
+                    }
+                }
+            }
+        }
+    }
+    for transport in [Transport::InProcess, Transport::SharedMemory] {
+        for &(placement, _) in Placement::ALL {
+            let case = Case { placement, access: Access::InPlace, ..copied(transport) };
+            cases.extend(sizes(case, &SIZES));
+        }
+    }
+    cases.retain(exists);
+    cases
+}
+
+/// The short form: what is fast in all sizes, and of the rest enough to see what it costs.
+pub(super) fn quick() -> Vec<Case> {
+    let mut cases = vec![];
+    let mut add = |case, bytes: &[u32]| {
+        let placed = Placement::ALL.iter().map(|&(placement, _)| Case { placement, ..case });
+        cases.extend(placed.flat_map(|case| sizes(case, bytes)));
+    };
+    for transport in [Transport::InProcess, Transport::SharedMemory] {
+        let queue = copied(transport);
+        add(queue, &SIZES);
+        add(Case { access: Access::InPlace, ..queue }, &[65536, 1_048_576]);
+        add(Case { delivery: Delivery::Latest, ..queue }, &[48]);
+        add(Case { sync: Sync::Mutex, wait: Wait::Park, ..queue }, &[8, 256, 65536]);
+    }
+    // What the mutex costs and what sleeping costs, each alone.
+    add(Case { sync: Sync::Mutex, ..copied(Transport::InProcess) }, &[8]);
+    add(Case { wait: Wait::Park, ..copied(Transport::InProcess) }, &[8]);
+    for transport in [Transport::Pipe, Transport::Unix, Transport::Tcp] {
+        add(Case { wait: Wait::Park, ..copied(transport) }, &[8, 256, 65536]);
+    }
+    cases.retain(exists);
+    cases
+}
+
+/// A queue that polls, of 8 bytes, between threads.
+pub(super) fn copied(transport: Transport) -> Case {
+    Case {
+        transport,
+        sync: Sync::LockFree,
+        delivery: Delivery::Queue,
+        wait: Wait::Spin,
+        placement: Placement::Threads,
+        access: Access::Copied,
+        bytes: 8,
+    }
+}
+
+fn sizes(case: Case, bytes: &[u32]) -> impl Iterator<Item = Case> {
+    bytes.iter().map(move |&bytes| Case { bytes, ..case })
+}
+
+fn exists(case: &Case) -> bool {
+    case.placement == Placement::Threads || row(case.transport).crosses_processes
+}
+
+fn by_word<T: Copy>(table: &[(T, &str)], word: &str) -> Option<T> {
+    table.iter().find(|row| row.1 == word).map(|row| row.0)
+}
+
+fn word<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str {
+    table.iter().find(|row| row.0 == value).expect("every value stands in its table").1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_row_is_there_once_and_survives_the_way_to_another_process() {
+        let all = all();
+        // 144 combinations that copy, 3 that work in place, of 8 sizes each.
+        assert_eq!(all.len(), (144 + 3) * SIZES.len());
+        let words: BTreeSet<_> = all.iter().map(Case::words).collect();
+        assert_eq!(words.len(), all.len());
+        for case in &all {
+            assert_eq!(Case::parse(&case.words()), Some(*case));
+        }
+        assert!(quick().iter().all(|case| all.contains(case)));
+    }
+
+    #[test]
+    fn every_axis_of_a_row_can_be_asked_for() {
+        for (name, value) in all().iter().flat_map(Case::axes) {
+            let axis = AXES.iter().find(|axis| axis.name == name).expect("it is listed");
+            assert!(axis.values.contains(&value.as_str()), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_case() {
+        for words in ["", "pipe", "pipe lock_free queue park threads copied x", "a b c d e f 8"] {
+            assert_eq!(Case::parse(words), None, "{words}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The two sides of a link that is measured: a pair of the runtime's own ends, used as the runtime
+//! uses them, or of a queue that is written and read in place.
+
+use std::hint::black_box;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use sinew_link::queue::{self, SendError};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::sys::Region;
+use sinew_runtime::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
+
+use super::case::{Access, Case};
+use crate::harness::{Gone, Life, Side};
+
+/// Longest wait without a look at whether the other side lives.
+const WAIT_NS_MAX: u64 = 50_000_000;
+/// The same while the rest of a message has yet to go out.
+const REST_WAIT_NS: u64 = 20_000;
+/// Larger messages may leave a stream in parts: up to this a pipe takes all or nothing.
+const WHOLE_BYTES_MAX: u32 = 4096 - 4;
+/// In place: bytes that are written or read at once, from and to a cache.
+const PART_BYTES: usize = 512;
+
+/// What a side needs for its two ends.
+pub(super) struct Carriers {
+    out: Carrier,
+    into: Carrier,
+}
+
+impl Carriers {
+    /// Two links, one each way: for the near side and for the far one.
+    pub(super) fn open(case: &Case, shape: &Shape) -> io::Result<(Carriers, Carriers)> {
+        let open = row(case.transport).open;
+        let ((there, there_end), (back, back_end)) = (open(shape)?, open(shape)?);
+        let near = Carriers { out: there, into: back_end };
+        Ok((near, Carriers { out: back, into: there_end }))
+    }
+
+    /// For another process; `None` if these do not travel.
+    pub(super) fn descriptors(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        Some([descriptor(&self.out)?, descriptor(&self.into)?])
+    }
+
+    /// From another process.
+    pub(super) fn adopt(case: &Case, descriptors: Vec<OwnedFd>) -> Result<Carriers, Gone> {
+        let of = |descriptor| match case.is_stream() {
+            true => Ok(Carrier::Stream(descriptor)),
+            false => Region::map(descriptor).map(Carrier::Region),
+        };
+        let [out, into] = <[OwnedFd; 2]>::try_from(descriptors)
+            .map_err(|found| Gone(format!("got {} descriptors, expected 2", found.len())))?;
+        let failed = |error: io::Error| Gone(format!("cannot map the link: {error}"));
+        Ok(Carriers { out: of(out).map_err(failed)?, into: of(into).map_err(failed)? })
+    }
+}
+
+fn descriptor(carrier: &Carrier) -> Option<BorrowedFd<'_>> {
+    match carrier {
+        Carrier::Region(region) => region.file(),
+        Carrier::Stream(stream) => Some(stream.as_fd()),
+    }
+}
+
+/// One side.
+pub(super) enum Ends {
+    Copied(Copied),
+    InPlace(Box<InPlace>),
+}
+
+impl Ends {
+    pub(super) fn attach(
+        case: &Case,
+        shape: &Shape,
+        carriers: Carriers,
+        life: &Life,
+    ) -> Result<Ends, Gone> {
+        let life = life.clone();
+        match case.access {
+            Access::Copied => Copied::attach(case, shape, carriers, life).map(Ends::Copied),
+            Access::InPlace => {
+                InPlace::attach(shape, carriers, life).map(|ends| Ends::InPlace(Box::new(ends)))
+            }
+        }
+    }
+}
+
+impl Side for Ends {
+    #[inline]
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        match self {
+            Ends::Copied(ends) => ends.send(word),
+            Ends::InPlace(ends) => ends.send(word),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Result<u64, Gone> {
+        match self {
+            Ends::Copied(ends) => ends.receive(),
+            Ends::InPlace(ends) => ends.receive(),
+        }
+    }
+}
+
+/// The runtime's ends, and a buffer for each.
+pub(super) struct Copied {
+    sender: Box<dyn Sender>,
+    receiver: Box<dyn Receiver>,
+    out: Vec<u8>,
+    into: Vec<u8>,
+    life: Life,
+    /// When to look at the life next; a wait ends there.
+    look_ns: u64,
+    /// Whether a message may leave in parts.
+    in_parts: bool,
+}
+
+impl Copied {
+    fn attach(case: &Case, shape: &Shape, carriers: Carriers, life: Life) -> Result<Copied, Gone> {
+        let (transport, buffer) = (row(case.transport), vec![0; case.bytes as usize]);
+        let failed = |fault| Gone(format!("cannot attach to the link: {fault}"));
+        Ok(Copied {
+            sender: (transport.sender)(carriers.out, shape).map_err(failed)?,
+            receiver: (transport.receiver)(carriers.into, shape).map_err(failed)?,
+            out: buffer.clone(),
+            into: buffer,
+            life,
+            look_ns: 0,
+            in_parts: case.is_stream() && case.bytes > WHOLE_BYTES_MAX,
+        })
+    }
+
+    /// Waits until what was sent has left as a whole. (With `latest` and `broadcast` this returns
+    /// at once, and the rest leaves while the answer is awaited.)
+    fn send_rest(&mut self) -> Result<(), Gone> {
+        let mut patience = self.life.patience();
+        while !self.sender.wait_room(now_ns() + WAIT_NS_MAX) {
+            patience.look()?;
+        }
+        Ok(())
+    }
+}
+
+impl Side for Copied {
+    #[inline]
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        self.out.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&word.to_ne_bytes()));
+        let mut patience = self.life.patience();
+        loop {
+            match self.sender.send(&self.out).map_err(broken)? {
+                Sent::Done => break,
+                Sent::Closed => return Err(Gone("the other side has closed the link".into())),
+                Sent::Full if self.sender.wait_room(self.look_ns) => {}
+                Sent::Full => {
+                    patience.look()?;
+                    self.look_ns = now_ns() + WAIT_NS_MAX;
+                }
+            }
+        }
+        if self.in_parts { self.send_rest() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let mut patience = self.life.patience();
+        loop {
+            match self.receiver.receive(&mut self.into).map_err(broken)? {
+                Received::New { .. } => return Ok(read(&self.into)),
+                Received::Closed => return Err(Gone("the other side has closed the link".into())),
+                Received::None if self.in_parts => {
+                    self.sender.flush().map_err(broken)?;
+                    if !self.receiver.wait(now_ns() + REST_WAIT_NS) {
+                        patience.look()?;
+                    }
+                }
+                Received::None if self.receiver.wait(self.look_ns) => {}
+                Received::None => {
+                    patience.look()?;
+                    self.look_ns = now_ns() + WAIT_NS_MAX;
+                }
+            }
+        }
+    }
+}
+
+/// Reads all of a message; its first word.
+#[inline]
+fn read(message: &[u8]) -> u64 {
+    black_box(sum(message));
+    message.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+}
+
+#[inline]
+fn sum(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().fold(0, |sum: u64, bytes| sum.wrapping_add(u64::from_ne_bytes(*bytes)))
+}
+
+fn broken(fault: sinew_runtime::Fault) -> Gone {
+    Gone(fault.to_string())
+}
+
+/// The ends of two queues, written and read part by part in their slots; they poll.
+pub(super) struct InPlace {
+    writer: queue::Writer<Region>,
+    reader: queue::Reader<Region>,
+    bytes: usize,
+    life: Life,
+}
+
+impl InPlace {
+    fn attach(shape: &Shape, carriers: Carriers, life: Life) -> Result<InPlace, Gone> {
+        let region = |carrier| match carrier {
+            Carrier::Region(region) => Ok(region),
+            Carrier::Stream(_) => Err(Gone("a stream has no slots to work in".into())),
+        };
+        let failed = |error| Gone(format!("cannot attach to the link: {error}"));
+        let layout = sinew_link::Shape::queue(shape.message_size, shape.type_hash, shape.capacity);
+        Ok(InPlace {
+            writer: queue::Writer::attach(region(carriers.out)?, &layout).map_err(failed)?,
+            reader: queue::Reader::attach(region(carriers.into)?, &layout).map_err(failed)?,
+            bytes: shape.message_size as usize,
+            life,
+        })
+    }
+}
+
+impl Side for InPlace {
+    #[inline]
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        let mut part = [0; PART_BYTES];
+        part.as_chunks_mut().0.fill(word.to_ne_bytes());
+        let mut patience = self.life.patience();
+        loop {
+            match self.writer.claim() {
+                Ok(mut claim) => {
+                    for at in (0..self.bytes).step_by(PART_BYTES) {
+                        claim.write_at(at, &part[..PART_BYTES.min(self.bytes - at)]);
+                    }
+                    claim.commit();
+                    return Ok(());
+                }
+                Err(SendError::Full) => patience.poll()?,
+                Err(error) => return Err(Gone(error.to_string())),
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let mut patience = self.life.patience();
+        loop {
+            if let Some(peek) = self.reader.peek().map_err(|error| Gone(error.to_string()))? {
+                let (mut part, mut all) = ([0; PART_BYTES], 0_u64);
+                for at in (0..self.bytes).step_by(PART_BYTES) {
+                    let part = &mut part[..PART_BYTES.min(self.bytes - at)];
+                    peek.read_at(at, part);
+                    all = all.wrapping_add(sum(part));
+                }
+                black_box(all);
+                peek.read_at(0, &mut part[..8]);
+                peek.release();
+                return Ok(u64::from_ne_bytes(part[..8].try_into().expect("eight bytes")));
+            }
+            patience.poll()?;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Every link of the scenario carries messages to and fro, between threads; between processes see
+//! `tests/far`.
+
+use std::time::Duration;
+
+use sinew_runtime::clock::Clock;
+use sinew_runtime::privileges;
+use sinew_spec::plan::{Transport, Wait};
+
+use super::super::case::{all, copied};
+use super::*;
+use crate::harness::{Delayed, round_trips, stream, time_round_trips};
+use crate::interval::Interval;
+
+fn cpus() -> Cpus {
+    let cpus = privileges::cpus().expect("affinity");
+    Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
+}
+
+#[test]
+fn every_link_between_threads_carries_messages_to_and_fro() {
+    let clock = Clock::calibrate();
+    let threads = |case: &Case| {
+        case.placement == Placement::Threads
+            && (case.wait != Wait::Spin || cpus().are_two())
+            // What is larger than a kernel's buffer leaves in parts, however a side waits.
+            && ([8, 8192].contains(&case.bytes) || case.bytes == 1 << 20 && case.wait == Wait::Park)
+    };
+    for case in all().into_iter().filter(threads) {
+        for purpose in [Purpose::RoundTrip, Purpose::PerMessage] {
+            let found = with_link(&case, purpose, cpus(), |ends| {
+                if case.has_throughput() {
+                    stream(ends, clock, 5)?;
+                }
+                let mut trips = 0;
+                round_trips(ends, clock, 3, |_| trips += 1)?;
+                Ok(trips)
+            });
+            assert_eq!(found, Ok(3), "{}", case.words());
+        }
+    }
+}
+
+/// Medians of two contenders, one over the other, in rounds that run in one order or the other.
+fn ratio(delay: Duration, swapped: bool) -> Interval {
+    let case = Case { wait: Wait::Park, ..copied(Transport::InProcess) };
+    let median = |delay| {
+        let time = |ends: &mut Ends| {
+            let mut side = Delayed { side: ends, delay };
+            time_round_trips(&mut side, Clock::calibrate(), Duration::from_millis(2))
+        };
+        let found = with_link(&case, Purpose::RoundTrip, cpus(), time).expect("both live");
+        found.quantile(0.5).expect("enough trips") as f64
+    };
+    let round = |_| match swapped {
+        false => {
+            let first = median(Duration::ZERO);
+            median(delay) / first
+        }
+        true => median(delay) / median(Duration::ZERO),
+    };
+    let ratios: Vec<_> = (0..8).map(round).collect();
+    Interval::of(&ratios).expect("eight")
+}
+
+#[test]
+fn the_order_of_contenders_does_not_change_the_verdict() {
+    for swapped in [false, true] {
+        // Two that are the same: a twentieth apart at most, whatever else the machine does.
+        let same = ratio(Duration::ZERO, swapped);
+        assert!(same.low < 1.05 && same.high > 0.95, "{same:?}, swapped: {swapped}");
+        let slower = ratio(Duration::from_millis(1), swapped);
+        assert!(slower.differs_from_one() && slower.low > 1.0, "{slower:?}, swapped: {swapped}");
+    }
+}
