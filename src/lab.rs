@@ -1,5 +1,6 @@
 //! `sinew lab`: measures on this machine what links and their options cost, and shows it.
 
+mod output;
 mod progress;
 
 use std::fs;
@@ -18,6 +19,7 @@ use sinew_lab::rounds::Session;
 use sinew_lab::scenario::{Refusal, Request, Selection};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 
+use self::output::Outputs;
 use self::progress::Bar;
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 
@@ -47,6 +49,12 @@ pub(crate) struct LabArgs {
     /// Print the report as one JSON object on standard output, and nothing else there
     #[arg(long)]
     json: bool,
+    /// Write the report as one page that needs no other file, with plots and the raw data
+    #[arg(long, requires = "scenario", value_name = "OUT.html")]
+    report: Option<PathBuf>,
+    /// Write the plots to this folder, an SVG each; it is made if it is not there
+    #[arg(long, requires = "scenario", value_name = "DIR")]
+    svg: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -54,9 +62,9 @@ Examples:
   sinew lab
   sinew lab pipeline --quick
   sinew lab link --only transport=shared_memory --only bytes=8,64 --rounds 9
-  sinew lab link --rivals rivals.json --json > link.json
+  sinew lab link --rivals rivals.json --report link.html --svg plots --json > link.json
 
-Exit status: 0 good, 1 the report is partial, 2 bad request.";
+Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
 
 /// More rounds take days and tell nothing more.
 const ROUNDS_MAX: u64 = 10_000;
@@ -110,6 +118,7 @@ fn described(scenario: &Scenario) -> String {
 struct Prepared {
     scenario: &'static Scenario,
     request: Request,
+    outputs: Outputs,
     stop: Arc<AtomicBool>,
 }
 
@@ -127,11 +136,12 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
         Some(path) => Some(read_rivals(path, &machine)?),
         None => None,
     };
+    let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
     let request = Request { quick, only, rounds, cpus, rivals };
     let stop = stop_on_signals().map_err(|error| format!("cannot watch for signals: {error}"))?;
-    Ok(Prepared { scenario, request, stop })
+    Ok(Prepared { scenario, request, outputs, stop })
 }
 
 fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
@@ -153,7 +163,7 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
 
 impl Prepared {
     fn carry_out(self, json: bool) -> ExitCode {
-        let Prepared { scenario, request, stop } = self;
+        let Prepared { scenario, request, outputs, stop } = self;
         let bar = Bar::new();
         let answer = (scenario.run)(&request, &Session { stop: &stop, progress: &bar });
         drop(bar);
@@ -161,7 +171,14 @@ impl Prepared {
             Ok(report) => report,
             Err(Refusal(why)) => return refuse(&why, json),
         };
-        let status = if report.partial { ExitCode::from(FAULTED) } else { ExitCode::SUCCESS };
+        let written = outputs.write(&report);
+        if let Err(why) = &written {
+            say(&format!("error: {why}"));
+        }
+        let status = match written.is_ok() && !report.partial {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(FAULTED),
+        };
         let text = if json { format!("{:#}\n", json!(report)) } else { show::to_text(&report) };
         print(&text, status)
     }

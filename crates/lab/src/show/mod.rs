@@ -2,7 +2,14 @@
 //! measures; nothing here knows a scenario.
 
 mod grid;
+mod page;
+mod plots;
+mod scale;
+mod svg;
 mod text;
 mod units;
 
+pub use page::to_page;
+pub use plots::plots;
+pub use svg::Plot;
 pub use text::to_text;

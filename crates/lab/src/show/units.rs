@@ -18,6 +18,11 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
+    /// Names of the units of time, and what is one of them, ns.
+    pub(crate) fn times() -> [(&'static str, f64); 4] {
+        TIMES
+    }
+
     /// For times in ns.
     pub(crate) fn of_times(ns: &[f64]) -> Unit {
         let (least, greatest) = extent(ns);

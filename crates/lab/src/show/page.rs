@@ -1,0 +1,185 @@
+//! The report as one page that needs no other file: what follows first, then how it was measured,
+//! pictures, figures, and the raw data at the end.
+
+use super::grid::{self, Grid, distinct};
+use super::plots::plots;
+use super::svg::{self, Escaped};
+use super::units::{counted, time, words};
+use crate::report::{Holds, Report, Row, Table};
+
+/// Fonts, room and what changes on a telephone, in the dark and on paper.
+const STYLE: &str = include_str!("page.css");
+
+/// The page.
+pub fn to_page(report: &Report) -> String {
+    let title = format!("Sinew lab: {}", Escaped(&report.scenario));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+        svg::STYLE
+    );
+    page += &form(report);
+    page += &verdicts(report);
+    page += &machine(report);
+    let plots = plots(report);
+    let figures = plots
+        .iter()
+        .map(|plot| format!("<figure tabindex=\"0\">\n{}</figure>\n", plot.to_element()));
+    page += &section("Plots", &figures.collect::<String>());
+    page += &section("Tables", &report.tables.iter().map(words_table).collect::<String>());
+    let grids = grid::measures(&report.rows).into_iter().chain(grid::figures(&report.rows));
+    page += &section("Rows", &grids.map(|grid| figures_table(&grid)).collect::<String>());
+    page += &section("Notes", &notes(report));
+    // Inside a string of JSON the letter may be written so, and then no tag can end the script.
+    let data = serde_json::json!(report).to_string().replace('<', "\\u003c");
+    page += &format!(
+        "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n</body>\n</html>\n"
+    );
+    page
+}
+
+fn section(title: &str, content: &str) -> String {
+    match content {
+        "" => String::new(),
+        content => format!(
+            "<section class=\"{}\">\n<h2>{title}</h2>\n{content}</section>\n",
+            title.to_lowercase()
+        ),
+    }
+}
+
+fn form(report: &Report) -> String {
+    let rounds = counted(report.rounds as usize, "round");
+    let quick = if report.quick { ", quick form" } else { "" };
+    let rows = report.rows.iter().filter(|row| row.skipped.is_none()).count();
+    let skipped = report.rows.len() - rows;
+    let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+    let mut text =
+        format!("<p class=\"form\">{}{skipped}, {rounds}{quick}</p>\n", counted(rows, "row"));
+    if report.partial {
+        text += "<p class=\"partial\"><strong>Partial.</strong> It was interrupted: not all \
+                 rounds, perhaps not all rows.</p>\n";
+    }
+    text
+}
+
+fn verdicts(report: &Report) -> String {
+    let verdict = |verdict: &crate::report::Verdict| {
+        let class = match verdict.holds {
+            Holds::Yes => "yes",
+            Holds::No => "no",
+            Holds::Partly => "partly",
+            Holds::NotDistinguishable | Holds::NotMeasured => "open",
+        };
+        format!(
+            "<div class=\"verdict\">\n<h3>{} <span class=\"holds {class}\">{}</span></h3>\n\
+             <dl><dt>claimed</dt><dd>{}</dd><dt>here</dt><dd>{}</dd></dl>\n</div>\n",
+            Escaped(&verdict.claim),
+            verdict.holds.words(),
+            Escaped(&verdict.theirs),
+            Escaped(&verdict.ours)
+        )
+    };
+    section("Verdicts", &report.verdicts.iter().map(verdict).collect::<String>())
+}
+
+fn machine(report: &Report) -> String {
+    let machine = &report.machine;
+    let cache = |cache: &crate::machine::Cache| {
+        format!("L{} {} {} KiB", cache.level, cache.ty.to_lowercase(), cache.size_kib)
+    };
+    let caches: Vec<_> = machine.caches.iter().map(cache).collect();
+    let timer = report.timer;
+    let clock = format!(
+        "{} between two readings in a row, in every time and not subtracted; smallest step {}",
+        time(timer.overhead_ns),
+        time(timer.resolution_ns)
+    );
+    let facts = [("machine", machine.to_line()), ("caches", caches.join(", ")), ("clock", clock)];
+    let fact = |(name, fact): &(&str, String)| match fact.as_str() {
+        "" => String::new(),
+        fact => format!("<dt>{name}</dt><dd>{}</dd>", Escaped(fact)),
+    };
+    section("Machine", &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>()))
+}
+
+/// A table that scrolls by itself where it is too wide.
+fn table(title: &str, below: &str, head: &str, rows: &str) -> String {
+    let title = Escaped(title);
+    format!(
+        "<h3>{title}</h3>\n{below}<div class=\"scroll\" tabindex=\"0\">\n<table>\n\
+         <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
+    )
+}
+
+fn words_table(of: &Table) -> String {
+    let class = |at: usize| if grid::is_figures(of, at) { " class=\"figure\"" } else { "" };
+    let head = of.columns.iter().enumerate();
+    let head = head.map(|(at, name)| format!("<th{}>{}</th>", class(at), Escaped(name)));
+    let row = |row: &Vec<String>| {
+        let cells = (0..of.columns.len())
+            .map(|at| format!("<td{}>{}</td>", class(at), Escaped(grid::word(row, at))));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    table(&of.title, "", &head.collect::<String>(), &of.rows.iter().map(row).collect::<String>())
+}
+
+fn figures_table(grid: &Grid) -> String {
+    let fixed: Vec<_> = grid.fixed.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
+    let below = match fixed.join(", ") {
+        fixed if fixed.is_empty() => fixed,
+        fixed => format!("<p class=\"fixed\">{}</p>\n", Escaped(&fixed)),
+    };
+    let axes = grid.axes.iter().map(|name| format!("<th>{}</th>", Escaped(name)));
+    let figures = grid.columns.iter().map(|column| {
+        let (name, unit) = (Escaped(&column.name), Escaped(&column.unit));
+        format!("<th class=\"figure\">{name} <span>{unit}</span></th>")
+    });
+    let head: String = axes.chain(figures).collect();
+    let row = |row: &grid::Cells| {
+        let axes = row.axes.iter().map(|cell| format!("<td>{}</td>", Escaped(cell)));
+        let figure = |cell| format!("<td class=\"figure\">{}</td>", Escaped(cell));
+        let figures = row.figures.iter().map(|cell| figure(cell));
+        format!("<tr>{}</tr>\n", axes.chain(figures).collect::<String>())
+    };
+    table(&grid.title, &below, &head, &grid.rows.iter().map(row).collect::<String>())
+}
+
+fn notes(report: &Report) -> String {
+    let items = |notes: Vec<String>| match notes.concat() {
+        notes if notes.is_empty() => notes,
+        notes => format!("<ul>\n{notes}</ul>\n"),
+    };
+    let note = |note: &String| format!("<li>{}</li>\n", Escaped(note));
+    let mut text = items(report.notes.iter().map(note).collect());
+    let remarks = |of: &dyn Fn(&Row) -> Vec<String>| {
+        let all: Vec<(String, String)> = report
+            .rows
+            .iter()
+            .flat_map(|row| of(row).into_iter().map(|what| (what, row.id())))
+            .collect();
+        let remark = |what: &str| {
+            let ids: Vec<_> = all.iter().filter(|(of, _)| of == what).map(|(_, id)| id).collect();
+            let ids: Vec<_> = ids.into_iter().map(String::as_str).collect();
+            format!(
+                "<li>{}<br><span class=\"ids\">{}: {}</span></li>\n",
+                Escaped(what),
+                counted(ids.len(), "row"),
+                Escaped(&ids.join(", "))
+            )
+        };
+        items(distinct(all.iter().map(|(what, _)| what.as_str())).into_iter().map(remark).collect())
+    };
+    for (title, of) in [
+        ("On rows", remarks(&|row| row.notes.clone())),
+        (
+            "Not measured, or not to the end",
+            remarks(&|row| row.skipped.clone().into_iter().collect()),
+        ),
+    ] {
+        text += &if of.is_empty() { of } else { format!("<h3>{}</h3>\n{of}", words(title)) };
+    }
+    text
+}

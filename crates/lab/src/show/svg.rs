@@ -1,0 +1,155 @@
+//! Marks on a plane. A plot names what a mark is, and a style sheet what that looks like, so that it
+//! follows light, dark and paper; no plotting library at hand writes classes instead of colours.
+
+use std::fmt::{self, Display, Write};
+
+/// Colours and fonts of all plots.
+pub(crate) const STYLE: &str = include_str!("plots.css");
+
+/// A point, px from the upper left.
+pub(crate) type Point = (f64, f64);
+
+/// A finished plot.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// A name for its file, without an extension: letters, digits, `-` and `_`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// px
+    pub(crate) width: f64,
+    /// px
+    pub(crate) height: f64,
+    marks: String,
+}
+
+impl Plot {
+    /// An SVG document that needs no other file.
+    pub fn to_document(&self) -> String {
+        let style = format!("<style>\n{STYLE}</style>\n<rect class=\"sheet\"");
+        let Plot { width, height, .. } = self;
+        let sheet = format!("{style} width=\"{width:.0}\" height=\"{height:.0}\"/>\n");
+        self.element("xmlns=\"http://www.w3.org/2000/svg\" ", &sheet)
+    }
+
+    /// An element for a page that has the style.
+    pub(crate) fn to_element(&self) -> String {
+        self.element("", "")
+    }
+
+    fn element(&self, namespace: &str, sheet: &str) -> String {
+        let Plot { title, width, height, marks, .. } = self;
+        format!(
+            "<svg {namespace}class=\"plot\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n\
+             <title>{}</title>\n{sheet}{marks}</svg>\n",
+            Escaped(title)
+        )
+    }
+}
+
+/// Where a text begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    /// At the point.
+    Start,
+    /// Around the point.
+    Middle,
+    /// It ends there.
+    End,
+}
+
+/// What is drawn so far. Writing to its text cannot fail.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    marks: String,
+}
+
+impl Canvas {
+    pub(crate) fn line(&mut self, class: &str, from: Point, to: Point) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = writeln!(
+            self.marks,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
+    }
+
+    /// A line through points; no line through fewer than two.
+    pub(crate) fn path(&mut self, class: &str, points: &[Point]) {
+        if points.len() < 2 {
+            return;
+        }
+        let _ = write!(self.marks, "<polyline class=\"{class}\" points=\"");
+        for (at, (x, y)) in points.iter().enumerate() {
+            let _ = write!(self.marks, "{}{x:.1},{y:.1}", if at > 0 { " " } else { "" });
+        }
+        self.marks += "\"/>\n";
+    }
+
+    pub(crate) fn rect(&mut self, class: &str, at: Point, size: (f64, f64)) {
+        let ((x, y), (width, height)) = (at, size);
+        let _ = writeln!(
+            self.marks,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"/>"
+        );
+    }
+
+    /// A dot that says what it is to a pointer above it.
+    pub(crate) fn dot(&mut self, class: &str, at: Point, radius: f64, what: &str) {
+        let (x, y) = at;
+        let _ = writeln!(
+            self.marks,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">\
+             <title>{}</title></circle>",
+            Escaped(what)
+        );
+    }
+
+    pub(crate) fn text(&mut self, class: &str, at: Point, anchor: Anchor, text: &str) {
+        let (x, y) = at;
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let _ = writeln!(
+            self.marks,
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            Escaped(text)
+        );
+    }
+
+    /// The plot, if that was all.
+    pub(crate) fn finish(self, name: String, title: String, size: (f64, f64)) -> Plot {
+        Plot { name, title, width: size.0, height: size.1, marks: self.marks }
+    }
+}
+
+/// About how wide a text in small letters is, px; never much less than it is.
+pub(crate) fn text_width(text: &str) -> f64 {
+    const LETTER: f64 = 6.5;
+    text.chars().count() as f64 * LETTER
+}
+
+/// A text between tags or in quotes. What XML cannot hold becomes a replacement character.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for letter in self.0.chars() {
+            match letter {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                letter if letter.is_control() && !letter.is_whitespace() => {
+                    f.write_char('\u{fffd}')?;
+                }
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
