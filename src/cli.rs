@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use sinew_lab::harness::process;
-use sinew_lab::scenario::PARTS;
+use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
@@ -53,7 +53,8 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         && command == DOMAIN_COMMAND
     {
         return match descriptor.to_str().and_then(|number| number.parse().ok()) {
-            Some(descriptor) => domain::main(descriptor, nodes),
+            // The lab has kinds of its own.
+            Some(descriptor) => domain::main(descriptor, &table(nodes)),
             None => ExitCode::from(BAD_REQUEST),
         };
     }

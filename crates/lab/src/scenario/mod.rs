@@ -1,8 +1,10 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
 mod link;
+mod pipeline;
 mod select;
 
+pub use pipeline::table;
 pub use select::{Axis, Selection};
 
 use crate::harness::process::Part;
@@ -43,7 +45,7 @@ pub struct Request {
 pub struct Refusal(pub String);
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] = &[];
+pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO];
 
 /// What far sides in processes of their own can do; for [`process::main`].
 ///

@@ -1,0 +1,201 @@
+//! Four stages in a ring, planner -> ik -> ethercat -> drives and back: what threads, processes,
+//! transports, locks and waiting cost a control loop. Every row is a spec that is compiled and run
+//! as `sinew run` does it.
+
+mod driver;
+mod setup;
+mod stage;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sinew_runtime::clock::Clock;
+use sinew_spec::plan::{Sync, Transport, Wait};
+
+use self::driver::{Driver, Share, Shared};
+use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
+use super::{Axis, Refusal, Request, Scenario};
+use crate::machine::Machine;
+use crate::report::{Report, Row, Timer};
+use crate::rounds::{Contender, Session, interleave};
+
+pub use self::stage::table;
+
+/// Rounds, if nobody asks for another number.
+const ROUNDS: u32 = 5;
+/// What is measured of a row, over all rounds.
+const ROW_TIME: Duration = Duration::from_secs(10);
+/// Cycles after each start that do not count.
+const WARM_UP: u64 = 100;
+/// The same of the short form, whose 40 rows are to take less than a minute.
+const QUICK_ROUNDS: u32 = 3;
+const QUICK_SHARE: Duration = Duration::from_millis(350);
+const QUICK_FREE_SHARE: Duration = Duration::from_millis(60);
+const QUICK_WARM_UP: u64 = 20;
+
+const AXES: &[Axis] = &[
+    Axis { name: "work", values: &["none", "real"] },
+    Axis {
+        name: "placement",
+        values: &["fused", "2_threads", "4_threads", "2_processes", "4_processes"],
+    },
+    Axis {
+        name: "transport",
+        values: &[NO_VALUE, "in_process", "shared_memory", "pipe", "unix", "tcp"],
+    },
+    Axis { name: "sync", values: &[NO_VALUE, "lock_free", "mutex"] },
+    Axis { name: "wait", values: &[NO_VALUE, "spin", "yield", "park", "spin_then_park"] },
+    Axis { name: "period", values: &["free", "1ms", "2ms", "4ms", "10ms"] },
+];
+
+/// The scenario's row in the table.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "pipeline",
+    about: "a control loop of four stages: what threads, processes, transports, locks and waiting \
+            cost it",
+    axes: AXES,
+    takes_rivals: false,
+    run,
+};
+
+fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+    let setups = if request.quick { quick() } else { Setup::all() };
+    let row = |setup: Setup| (Row { axes: setup.axes(), ..Row::default() }, setup);
+    let rows: Vec<_> = setups.into_iter().map(row).collect();
+    let rows = request.only.pick(rows, |(row, _)| &row.axes)?;
+    let rounds = request.rounds.unwrap_or(if request.quick { QUICK_ROUNDS } else { ROUNDS });
+    let files = Files::write().map_err(|error| {
+        Refusal(format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours"))
+    })?;
+    let clock = Clock::calibrate();
+    let shared = Shared {
+        session,
+        cpus: request.cpus.clone(),
+        clock,
+        base: files.0.clone(),
+        refused: RefCell::new(BTreeSet::new()),
+        tokens: RefCell::new(Vec::new()),
+    };
+    let machine = Machine::read();
+    let timer = Timer::measure(clock);
+    let mut contenders = Vec::new();
+    for (mut row, setup) in rows {
+        row.skipped = setup.obstacle(shared.cpus.len());
+        let driver = Driver::new(&shared, setup, share(request.quick, setup, rounds));
+        let driver = driver.map_err(Refusal)?;
+        if row.skipped.is_none() {
+            row.notes = driver.departures();
+        }
+        contenders.push((row, Box::new(driver) as Box<dyn Contender>));
+    }
+    let partial = interleave(&mut contenders, rounds, session);
+    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
+    let notes = notes(request.quick, &shared);
+    Ok(Report {
+        scenario: SCENARIO.name.into(),
+        machine,
+        timer,
+        quick: request.quick,
+        partial,
+        rounds,
+        tables: Vec::new(),
+        verdicts: Vec::new(),
+        rows,
+        notes,
+    })
+}
+
+/// How much of a row a round measures.
+fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
+    match (quick, setup.period) {
+        (true, Period::Free) => Share { time: QUICK_FREE_SHARE, warm_up: WARM_UP },
+        (true, _) => Share { time: QUICK_SHARE, warm_up: QUICK_WARM_UP },
+        (false, _) => Share { time: ROW_TIME / rounds.max(1), warm_up: WARM_UP },
+    }
+}
+
+fn notes(quick: bool, shared: &Shared<'_>) -> Vec<String> {
+    let refused = shared.refused.borrow();
+    let mut notes: Vec<_> = refused.iter().map(|what| format!("the kernel: {what}")).collect();
+    if quick {
+        notes.push(format!(
+            "quick: {QUICK_WARM_UP} warm-up cycles after each start instead of {WARM_UP}, where \
+             there is a period"
+        ));
+    }
+    notes
+}
+
+/// The rows of the short form: those of the article, their counterparts with a mutex, and what its
+/// claims are judged by on a machine with two CPUs.
+fn quick() -> Vec<Setup> {
+    let row = |placement, crossing, period| Setup { work: Work::None, placement, crossing, period };
+    let crossing = |transport, sync, wait| Some(Crossing { transport, sync, wait });
+    let lock_free = Some(Sync::LockFree);
+    let mutex = Some(Sync::Mutex);
+    let (in_process, shared) = (Transport::InProcess, Transport::SharedMemory);
+    let pipe = crossing(Transport::Pipe, None, Wait::Park);
+    let (threads, processes) = (Placement::FourThreads, Placement::FourProcesses);
+    let article = [
+        (threads, crossing(in_process, lock_free, Wait::Yield)),
+        (threads, crossing(in_process, mutex, Wait::Park)),
+        (processes, crossing(shared, lock_free, Wait::Yield)),
+        (processes, crossing(shared, mutex, Wait::Park)),
+        (processes, pipe),
+    ];
+    let two = Placement::TwoThreads;
+    let beside = [
+        (Placement::Fused, None),
+        (two, crossing(in_process, lock_free, Wait::Spin)),
+        (two, crossing(in_process, lock_free, Wait::Park)),
+        (two, crossing(in_process, mutex, Wait::Spin)),
+        (two, crossing(in_process, mutex, Wait::Park)),
+        (Placement::TwoProcesses, crossing(shared, lock_free, Wait::Spin)),
+        (Placement::TwoProcesses, crossing(shared, mutex, Wait::Park)),
+        (Placement::TwoProcesses, pipe),
+    ];
+    let mut rows = Vec::new();
+    for (placement, crossing) in article {
+        let periods = [Period::Ms1, Period::Ms2, Period::Ms4, Period::Ms10];
+        rows.extend(periods.map(|period| row(placement, crossing, period)));
+    }
+    for (placement, crossing) in beside.into_iter().chain([article[0], article[1]]) {
+        rows.push(row(placement, crossing, Period::Free));
+    }
+    for (placement, crossing) in beside {
+        rows.push(row(placement, crossing, Period::Ms1));
+    }
+    rows
+}
+
+/// The arm's files, in a folder of their own until this is dropped.
+struct Files(PathBuf);
+
+/// Those of graphs/arm.
+const ARM: [(&str, &str); 2] = [
+    ("irb120.urdf", include_str!("../../../../graphs/arm/irb120.urdf")),
+    ("square.csv", include_str!("../../../../graphs/arm/square.csv")),
+];
+
+impl Files {
+    fn write() -> io::Result<Files> {
+        let folder = std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        let files = Files(folder);
+        for (name, text) in ARM {
+            fs::write(files.0.join(name), text)?;
+        }
+        Ok(files)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // What cannot be removed is in the folder for what is temporary.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,406 @@
+//! Runs a row as `sinew run` runs a graph, and adds up the records of its cycles.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sinew_runtime::board::FaultAt;
+use sinew_runtime::clock::{Clock, now_ns};
+use sinew_runtime::run::{self, Outcome, Pace, Run, ThreadId};
+use sinew_runtime::trace::Record;
+use sinew_spec::plan::{Machine, Plan, Release};
+use sinew_spec::{Source, compile};
+
+use super::setup::{Period, Setup};
+use super::stage::table;
+use crate::distribution::Distribution;
+use crate::harness::token::{self, Lines};
+use crate::harness::{Cpus, Gone};
+use crate::report::{Figure, Row};
+use crate::rounds::{Contender, Session};
+
+/// The name that a spec of the lab has in messages.
+const FILE: &str = "lab pipeline";
+/// Longest pause between two looks at a run: a domain that leaves no record for 2 s is charged.
+const LOOK: Duration = Duration::from_millis(250);
+/// Shortest one.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+/// What starting and stopping a graph takes, about.
+const START: Duration = Duration::from_millis(50);
+/// Length of a burst of free cycles: below the second of which the kernel takes 50 ms from threads
+/// that never sleep.
+const BURST_NS: f64 = 200e6;
+/// Cycles of the first burst, which tells how long a cycle is.
+const FIRST_BURST: u64 = 2000;
+/// For how long the token is measured before each row.
+const TOKEN: Duration = Duration::from_millis(5);
+
+/// What all rows share.
+pub(super) struct Shared<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) cpus: Vec<u32>,
+    pub(super) clock: Clock,
+    /// Where the arm's files are.
+    pub(super) base: PathBuf,
+    /// What the kernel refused.
+    pub(super) refused: RefCell<BTreeSet<String>>,
+    /// What the token took, ns.
+    pub(super) tokens: RefCell<Vec<f64>>,
+}
+
+impl Shared<'_> {
+    /// The token now, ns; `None` with one CPU.
+    fn token_ns(&self) -> Result<Option<f64>, String> {
+        let [.., near, far] = self.cpus[..] else { return Ok(None) };
+        let cpus = Cpus { near, far };
+        let measured = token::measure(Lines::One, cpus, self.clock, TOKEN);
+        let measured = measured.map_err(|Gone(why)| format!("the token: {why}"))?;
+        let token_ns = measured.quantile(0.5).map(|ns| ns as f64);
+        self.tokens.borrow_mut().extend(token_ns);
+        Ok(token_ns)
+    }
+}
+
+/// How much of a row a round measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) time: Duration,
+    /// Cycles after each start that do not count.
+    pub(super) warm_up: u64,
+}
+
+/// A row that can be run.
+pub(super) struct Driver<'a> {
+    shared: &'a Shared<'a>,
+    setup: Setup,
+    share: Share,
+    text: String,
+    plan: Plan,
+    all: Seen,
+    /// How long a free cycle is, if that is known.
+    free_cycle_ns: Option<f64>,
+}
+
+impl<'a> Driver<'a> {
+    /// Compiles the row's spec.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        setup: Setup,
+        share: Share,
+    ) -> Result<Driver<'a>, String> {
+        let text = setup.text();
+        let kinds: Vec<_> = table(&[]).iter().map(|row| row.kind).collect();
+        let machine = Machine { cpus: shared.cpus.clone() };
+        let source = Source { file: FILE, text: &text, overrides: &[] };
+        let plan = compile(&source, &kinds, &machine).map_err(|errors| {
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        })?;
+        let all = Seen::new(&plan, share.warm_up, u64::MAX);
+        Ok(Driver { shared, setup, share, text, plan, all, free_cycle_ns: None })
+    }
+
+    /// What the plan decided otherwise than the row asks.
+    pub(super) fn departures(&self) -> Vec<String> {
+        let wait = self.setup.crossing.map(|crossing| crossing.wait);
+        let mut crossing = self.plan.links.iter().filter(|link| !link.fused);
+        let changed = crossing.any(|link| Some(link.wait) != wait);
+        if changed { self.plan.notes.clone() } else { Vec::new() }
+    }
+
+    fn request(&self, pace: Pace) -> run::Request {
+        run::Request {
+            file: FILE.into(),
+            text: self.text.clone(),
+            base: self.shared.base.clone(),
+            overrides: Vec::new(),
+            cpus: self.shared.cpus.clone(),
+            plan: self.plan.clone(),
+            strict: false,
+            pace,
+        }
+    }
+
+    fn planned(&self, row: &mut Row) -> Result<Seen, String> {
+        let period_ns = self.setup.period.ms() * 1_000_000;
+        let cycles = (self.share.time.as_nanos() as u64 / period_ns).max(1);
+        let seen = Seen::new(&self.plan, self.share.warm_up, cycles);
+        self.run(Pace::AsPlanned, seen, row)
+    }
+
+    /// As many bursts as the time holds.
+    fn free(&mut self, row: &mut Row) -> Result<Seen, String> {
+        let mut round = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
+        let share_ns = self.share.time.as_nanos() as f64;
+        let mut spent_ns = 0.0;
+        while spent_ns < share_ns && !self.shared.session.is_stopped() {
+            let fitting = |cycle_ns: f64| (BURST_NS.min(share_ns) / cycle_ns) as u64;
+            let cycles = self.free_cycle_ns.map_or(FIRST_BURST, fitting).max(FIRST_BURST / 10);
+            let cycles = cycles.min(Pace::FREE_CYCLES_MAX - self.share.warm_up);
+            let seen = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
+            let pace = Pace::Free { cycles: self.share.warm_up + cycles };
+            let seen = self.run(pace, seen, row)?;
+            let burst_ns = seen.last_start_ns.saturating_sub(seen.first_start_ns) as f64;
+            self.free_cycle_ns = Some(burst_ns / seen.latency.n().max(1) as f64);
+            spent_ns += burst_ns.max(1.0);
+            round.merge(&seen);
+        }
+        Ok(round)
+    }
+
+    /// From start to end, with all that is worth a note.
+    fn run(&self, pace: Pace, mut seen: Seen, row: &mut Row) -> Result<Seen, String> {
+        let run = Run::start(self.request(pace));
+        let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
+        let (clock, processes) = (run.clock(), run.processes());
+        let mut before = None;
+        let mut look = LOOK_MIN;
+        while run.poll(look, &mut |id, record| seen.take(id, record, clock)) {
+            let done = seen.is_full() || self.shared.session.is_stopped();
+            if seen.latency.n() > 0 && before.is_none() {
+                before = Some((now_ns(), cpu_ns(&processes)));
+            }
+            if done {
+                if let Some((at_ns, used_ns)) = before.filter(|_| pace == Pace::AsPlanned) {
+                    seen.wall_ns += now_ns().saturating_sub(at_ns);
+                    seen.cpu_ns += cpu_ns(&processes).saturating_sub(used_ns);
+                    before = None;
+                }
+                run.stop();
+            }
+            look = if done { LOOK_MIN } else { self.pause(&run, &seen) };
+        }
+        self.notice(&run);
+        if run.outcome() == Outcome::Faulted {
+            return Err(faults(&run));
+        }
+        if run.records_lost() > 0 {
+            let lost = run.records_lost();
+            add_note(row, format!("{lost} cycles were not read in time and are missing"));
+        }
+        Ok(seen)
+    }
+
+    /// Until something is due: the first cycle that counts, or the last.
+    fn pause(&self, run: &Run, seen: &Seen) -> Duration {
+        let period_ns = self.setup.period.ms() * 1_000_000;
+        if run.started_ns() == u64::MAX {
+            return LOOK_MIN;
+        }
+        let cycles = match seen.latency.n() {
+            0 => self.share.warm_up,
+            _ => self.share.warm_up.saturating_add(seen.cycles_max),
+        };
+        let due_ns = run.started_ns().saturating_add(cycles.saturating_mul(period_ns));
+        let left = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
+        left.clamp(LOOK_MIN, LOOK)
+    }
+
+    fn notice(&self, run: &Run) {
+        // Until its first release a thread has not said what it got.
+        if run.started_ns() != u64::MAX {
+            let missing = run.privileges().into_iter();
+            let missing = missing.flat_map(|(_, asked, obtained)| obtained.missing(&asked));
+            self.shared.refused.borrow_mut().extend(missing);
+        }
+    }
+
+    /// Adds a round to the row.
+    fn add(&mut self, row: &mut Row, round: &Seen, token_ns: Option<f64>) {
+        let is_free = self.setup.period == Period::Free;
+        let mut measure = |name, distribution: &Distribution, reference: Option<f64>| {
+            let measure = row.measure_mut(name);
+            measure.distribution.merge(distribution);
+            let median = distribution.quantile(0.5).map(|ns| ns as f64);
+            measure.rounds.extend(median);
+            let ratio = median.and_then(|median| reference.map(|token_ns| median / token_ns));
+            measure.ratios.extend(ratio);
+        };
+        measure("cycle_latency", &round.latency, token_ns);
+        if !is_free {
+            measure("activation_jitter", &round.jitter, None);
+        }
+        self.all.merge(round);
+        row.figures = self.all.figures(if is_free { None } else { Some(self.setup.period.ms()) });
+        row.notes.retain(|note| !note.ends_with(NO_FEEDBACK));
+        if self.all.feedback_missing > 0 {
+            row.notes.push(format!("{} {NO_FEEDBACK}", self.all.feedback_missing));
+        }
+    }
+}
+
+const NO_FEEDBACK: &str =
+    "cycles had no feedback by the deadline; they count as long as they waited for it";
+
+fn add_note(row: &mut Row, note: String) {
+    if !row.notes.contains(&note) {
+        row.notes.push(note);
+    }
+}
+
+impl Contender for Driver<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let token_ns = self.shared.token_ns()?;
+        let round = match self.setup.period {
+            Period::Free => self.free(row)?,
+            _ => self.planned(row)?,
+        };
+        self.add(row, &round, token_ns);
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        let warm_up = match self.setup.period {
+            Period::Free => Duration::ZERO,
+            period => Duration::from_millis(self.share.warm_up * period.ms()),
+        };
+        START + TOKEN + warm_up + self.share.time
+    }
+}
+
+/// What went wrong, in the words of `sinew run`.
+fn faults(run: &Run) -> String {
+    let fault = |(domain, at): (usize, FaultAt)| {
+        let plan = run.plan();
+        let node = at.node.map(|node| format!(", node '{}'", plan.nodes[node].name));
+        let cycle = at.cycle.map(|cycle| format!(", cycle {cycle}"));
+        let (node, cycle) = (node.unwrap_or_default(), cycle.unwrap_or_default());
+        format!("domain '{}'{node}{cycle}: {}", plan.domains[domain].name, at.fault)
+    };
+    let faults: Vec<_> = run.faults().into_iter().map(fault).collect();
+    format!("the graph faulted: {}", faults.join("; "))
+}
+
+/// CPU time that all threads of these processes have used, as far as the kernel says.
+fn cpu_ns(processes: &[u32]) -> u64 {
+    let threads = processes.iter().filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok());
+    let threads = threads.flatten().filter_map(Result::ok);
+    let used = threads.filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    used.sum()
+}
+
+/// What was seen of a graph's cycles.
+struct Seen {
+    /// The thread whose cycles go around: the one that the clock releases.
+    leader: ThreadId,
+    /// Nodes of each thread of each domain.
+    nodes: Vec<Vec<Vec<usize>>>,
+    warm_up: u64,
+    cycles_max: u64,
+    latency: Distribution,
+    jitter: Distribution,
+    overruns: u64,
+    skipped: u64,
+    feedback_missing: u64,
+    first_start_ns: u64,
+    last_start_ns: u64,
+    /// For each node how often it was executed, and for how long in all.
+    executions: Vec<(u64, f64)>,
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Seen {
+    fn new(plan: &Plan, warm_up: u64, cycles_max: u64) -> Seen {
+        let threads = |domain: &sinew_spec::plan::Domain| {
+            domain.threads.iter().map(|thread| thread.nodes.clone()).collect()
+        };
+        let leads = |domain: &sinew_spec::plan::Domain| {
+            domain.threads.iter().position(|thread| thread.release == Release::Timer)
+        };
+        let mut domains = plan.domains.iter().enumerate();
+        let leader = domains
+            .find_map(|(at, domain)| leads(domain).map(|thread| ThreadId { domain: at, thread }));
+        Seen {
+            leader: leader.expect("the spec has a domain with a period"),
+            nodes: plan.domains.iter().map(threads).collect(),
+            warm_up,
+            cycles_max,
+            latency: Distribution::new(),
+            jitter: Distribution::new(),
+            overruns: 0,
+            skipped: 0,
+            feedback_missing: 0,
+            first_start_ns: u64::MAX,
+            last_start_ns: 0,
+            executions: vec![(0, 0.0); plan.nodes.len()],
+            wall_ns: 0,
+            cpu_ns: 0,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.latency.n() >= self.cycles_max
+    }
+
+    fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
+        if record.number() < self.warm_up || record.is_stopping() || record.is_without_input() {
+            return;
+        }
+        if id == self.leader {
+            if self.is_full() {
+                return;
+            }
+            self.latency.add(clock.ns(record.latency_ticks()));
+            self.jitter.add(record.start_ns().saturating_sub(record.release_ns()));
+            self.overruns += u64::from(record.is_overrun()) + record.skipped();
+            self.skipped += record.skipped();
+            self.feedback_missing += u64::from(record.is_feedback_missing());
+            self.first_start_ns = self.first_start_ns.min(record.start_ns());
+            self.last_start_ns = self.last_start_ns.max(record.start_ns());
+        }
+        for (at, &node) in self.nodes[id.domain][id.thread].iter().enumerate() {
+            let (n, sum_ns) = &mut self.executions[node];
+            *n += 1;
+            *sum_ns += clock.ns(record.execution_ticks(at)) as f64;
+        }
+    }
+
+    fn merge(&mut self, other: &Seen) {
+        self.latency.merge(&other.latency);
+        self.jitter.merge(&other.jitter);
+        self.overruns += other.overruns;
+        self.skipped += other.skipped;
+        self.feedback_missing += other.feedback_missing;
+        for (all, more) in self.executions.iter_mut().zip(&other.executions) {
+            *all = (all.0 + more.0, all.1 + more.1);
+        }
+        self.wall_ns += other.wall_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.first_start_ns = self.first_start_ns.min(other.first_start_ns);
+        self.last_start_ns = self.last_start_ns.max(other.last_start_ns);
+    }
+
+    /// The single figures; those of time left and of CPU only with a period.
+    fn figures(&self, period_ms: Option<u64>) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        let mut push = |name: &str, unit: &str, value: f64| {
+            figures.push(Figure { name: name.into(), unit: unit.into(), value });
+        };
+        let mean = |&(n, sum_ns): &(u64, f64)| if n == 0 { 0.0 } else { sum_ns / n as f64 };
+        let compute_ns: f64 = self.executions.iter().map(mean).sum();
+        if let Some(mean_ns) = self.latency.mean() {
+            push("compute", "ns", compute_ns);
+            push("communication", "ns", mean_ns - compute_ns);
+        }
+        let Some(period_ms) = period_ms else { return figures };
+        let period_ns = (period_ms * 1_000_000) as f64;
+        if let (Some(mean_ns), Some(max_ns)) = (self.latency.mean(), self.latency.max()) {
+            push("slack_mean", "ns", period_ns - mean_ns);
+            push("slack_min", "ns", period_ns - max_ns as f64);
+        }
+        push("overruns", "", self.overruns as f64);
+        push("skipped", "", self.skipped as f64);
+        if self.wall_ns > 0 {
+            push("cpu", "%", self.cpu_ns as f64 / self.wall_ns as f64 * 100.0);
+        }
+        figures
+    }
+}

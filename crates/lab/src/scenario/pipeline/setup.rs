@@ -1,0 +1,328 @@
+//! A row of the scenario, and the spec that is run for it.
+
+use sinew_spec::plan::{Sync, Transport, Wait};
+
+/// Name, and the words of its values.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum $name { $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            pub(super) const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            pub(super) const fn word(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// What the nodes do.
+    Work {
+        /// They pass on 256 bytes.
+        None = "none",
+        /// Those of the arm.
+        Real = "real",
+    }
+}
+
+words! {
+    /// Where the four stages are.
+    Placement {
+        Fused = "fused",
+        TwoThreads = "2_threads",
+        FourThreads = "4_threads",
+        TwoProcesses = "2_processes",
+        FourProcesses = "4_processes",
+    }
+}
+
+words! {
+    /// When the next cycle begins.
+    Period {
+        /// As soon as the last one is done.
+        Free = "free",
+        Ms1 = "1ms",
+        Ms2 = "2ms",
+        Ms4 = "4ms",
+        Ms10 = "10ms",
+    }
+}
+
+impl Period {
+    /// The nominal period, ms; of a free run what its nodes are told.
+    pub(super) const fn ms(self) -> u64 {
+        match self {
+            Period::Free | Period::Ms1 => 1,
+            Period::Ms2 => 2,
+            Period::Ms4 => 4,
+            Period::Ms10 => 10,
+        }
+    }
+}
+
+impl Placement {
+    /// The nodes of each thread.
+    fn groups(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Placement::Fused => &[&["planner", "ik", "ethercat", "drives"]],
+            Placement::TwoThreads | Placement::TwoProcesses => {
+                &[&["planner", "ik", "ethercat"], &["drives"]]
+            }
+            Placement::FourThreads | Placement::FourProcesses => {
+                &[&["planner"], &["ik"], &["ethercat"], &["drives"]]
+            }
+        }
+    }
+
+    /// How many threads there are in all processes.
+    pub(super) fn threads(self) -> usize {
+        self.groups().len()
+    }
+
+    /// Whether each thread is a process.
+    pub(super) fn is_processes(self) -> bool {
+        matches!(self, Placement::TwoProcesses | Placement::FourProcesses)
+    }
+}
+
+/// The options of the links that cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crossing {
+    pub(super) transport: Transport,
+    /// `None` where the kernel does it.
+    pub(super) sync: Option<Sync>,
+    pub(super) wait: Wait,
+}
+
+/// A row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setup {
+    pub(super) work: Work,
+    pub(super) placement: Placement,
+    /// `None` if no link crosses.
+    pub(super) crossing: Option<Crossing>,
+    pub(super) period: Period,
+}
+
+/// A value that an axis has no meaning for.
+pub(super) const NO_VALUE: &str = "-";
+
+impl Setup {
+    /// All of them, in the order of the axes.
+    pub(super) fn all() -> Vec<Setup> {
+        let mut all = Vec::new();
+        for &work in Work::ALL {
+            for &placement in Placement::ALL {
+                for crossing in crossings(placement) {
+                    let setup = |&period| Setup { work, placement, crossing, period };
+                    all.extend(Period::ALL.iter().map(setup));
+                }
+            }
+        }
+        all
+    }
+
+    /// Axis and value.
+    pub(super) fn axes(&self) -> Vec<(String, String)> {
+        let crossing = self.crossing.as_ref();
+        let sync = crossing.and_then(|crossing| crossing.sync);
+        [
+            ("work", self.work.word()),
+            ("placement", self.placement.word()),
+            ("transport", crossing.map_or(NO_VALUE, |crossing| crossing.transport.word())),
+            ("sync", sync.map_or(NO_VALUE, Sync::word)),
+            ("wait", crossing.map_or(NO_VALUE, |crossing| crossing.wait.word())),
+            ("period", self.period.word()),
+        ]
+        .map(|(axis, value)| (axis.into(), value.into()))
+        .to_vec()
+    }
+
+    /// Why it would say nothing on a machine of so many CPUs.
+    pub(super) fn obstacle(&self, cpus: usize) -> Option<String> {
+        let threads = self.placement.threads();
+        let spins = self.crossing.is_some_and(|crossing| crossing.wait == Wait::Spin);
+        if spins && threads > cpus {
+            let cpus = if cpus == 1 { "1 CPU".into() } else { format!("{cpus} CPUs") };
+            return Some(format!(
+                "{threads} threads would spin on {cpus}, and the plan makes that spin_then_park, \
+                 which is a row of its own"
+            ));
+        }
+        let leads_alone = self.work == Work::Real && self.placement.threads() == 4;
+        (leads_alone && self.period == Period::Free).then(|| {
+            "the arm's planner gets its feedback from the EtherCAT master: with a thread of their \
+             own the drives are no part of the loop that a free run closes"
+                .into()
+        })
+    }
+
+    /// The spec.
+    pub(super) fn text(&self) -> String {
+        let (mut text, period) = (String::from("name: pipeline\ndomains:\n"), self.period.ms());
+        let groups = self.placement.groups();
+        let timer = format!("realtime: {{period: {period}ms, overrun: {{policy: count}}}}");
+        if self.placement.is_processes() {
+            let input = "realtime: {trigger: input, overrun: {policy: count}}";
+            for (at, _) in groups.iter().enumerate() {
+                let release = if at == 0 { &timer } else { input };
+                text += &format!("  process_{at}: {{{release}}}\n");
+            }
+        } else {
+            text += &format!("  process_0:\n    {timer}\n    threads:\n");
+            let nodes = groups.iter().map(|group| group.join(", "));
+            text.extend(nodes.map(|nodes| format!("      - {{nodes: [{nodes}]}}\n")));
+        }
+        text += "nodes:\n";
+        match self.work {
+            Work::None => self.stages(&mut text),
+            Work::Real => self.arm(&mut text),
+        }
+        text
+    }
+
+    /// The domain of a node.
+    fn domain(&self, node: &str) -> String {
+        let at = self.placement.groups().iter().position(|group| group.contains(&node));
+        let at = at.filter(|_| self.placement.is_processes()).unwrap_or(0);
+        format!("process_{at}")
+    }
+
+    /// The options of a link with this delivery. A reader that is held up for longer than the queue
+    /// lasts must not end the run: its cycles count as overruns.
+    fn options(&self, delivery: &str) -> String {
+        let full = if delivery == "queue" { ", full: drop" } else { "" };
+        let Some(Crossing { transport, sync, wait }) = self.crossing else { return String::new() };
+        let sync = sync.map(|sync| format!(", sync: {}", sync.word())).unwrap_or_default();
+        format!(
+            ", transport: {}{sync}, wait: {}, delivery: {delivery}{full}",
+            transport.word(),
+            wait.word()
+        )
+    }
+
+    fn stages(&self, text: &mut String) {
+        let names = ["planner", "ik", "ethercat", "drives"];
+        for (at, name) in names.into_iter().enumerate() {
+            let (domain, link) = (self.domain(name), self.options("queue"));
+            let leads = if at == 0 { ", leads: true" } else { "" };
+            let to = match names.get(at + 1) {
+                Some(next) => format!("name: {next}, port: in{link}"),
+                None => format!("name: planner, port: in, delay: 1{link}"),
+            };
+            *text += &format!(
+                "  - {{kind: lab_stage, name: {name}, domain: {domain}{leads}, \
+                 ports: {{out: [{{{to}}}]}}}}\n"
+            );
+        }
+    }
+
+    /// As graphs/arm/arm.yaml has them; there too only the newest frame matters.
+    fn arm(&self, text: &mut String) {
+        let [planner, ik, ethercat, drives] =
+            ["planner", "ik", "ethercat", "drives"].map(|name| self.domain(name));
+        let (queue, latest) = (self.options("queue"), self.options("latest"));
+        *text += &format!(
+            "  - kind: path_planner
+    name: planner
+    domain: {planner}
+    path: square.csv
+    arm: irb120.urdf
+    laps: 0
+    ports: {{out: [{{name: ik, port: in{queue}}}]}}
+  - kind: ik
+    domain: {ik}
+    arm: irb120.urdf
+    ports: {{out: [{{name: ethercat, port: in{queue}}}]}}
+  - kind: ethercat_master
+    name: ethercat
+    domain: {ethercat}
+    lost_frames_max: 100
+    ports:
+      out: [{{name: drives, port: in{latest}}}]
+      feedback: [{{name: planner, port: feedback, delay: 1{queue}}}]
+  - kind: drives
+    domain: {drives}
+    safe: {{in: {{value: quick_stop, after: 100}}}}
+    ports: {{out: [{{name: ethercat, port: frame, delay: 1{latest}}}]}}
+"
+        );
+    }
+}
+
+/// What the links between threads may be at a placement.
+fn crossings(placement: Placement) -> Vec<Option<Crossing>> {
+    if placement == Placement::Fused {
+        return vec![None];
+    }
+    let mut crossings = Vec::new();
+    for &(transport, _) in Transport::ALL {
+        let syncs: &[Option<Sync>] = match transport {
+            Transport::InProcess if placement.is_processes() => &[],
+            Transport::InProcess | Transport::SharedMemory => {
+                &[Some(Sync::LockFree), Some(Sync::Mutex)]
+            }
+            Transport::Pipe | Transport::Unix | Transport::Tcp => &[None],
+        };
+        for &sync in syncs {
+            let crossing = |&(wait, _): &(Wait, _)| Some(Crossing { transport, sync, wait });
+            crossings.extend(Wait::ALL.iter().map(crossing));
+        }
+    }
+    crossings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::pipeline::stage::table;
+    use sinew_spec::plan::{Machine, Release};
+    use sinew_spec::{Source, compile};
+
+    #[test]
+    fn every_row_compiles_to_what_its_axes_say() {
+        let kinds: Vec<_> = table(&[]).iter().map(|row| row.kind).collect();
+        let machine = Machine { cpus: vec![0, 1, 2, 3] };
+        let all = Setup::all();
+        assert_eq!(all.len(), 2 * 5 * (1 + 2 * 28 + 2 * 20));
+        for setup in all {
+            let text = setup.text();
+            let source = Source { file: "row", text: &text, overrides: &[] };
+            let plan = compile(&source, &kinds, &machine)
+                .unwrap_or_else(|errors| panic!("{setup:?}: {}\n{text}", errors[0]));
+            assert!(plan.notes.is_empty(), "{:?}\n{text}", plan.notes);
+            let threads: Vec<_> = plan.domains.iter().flat_map(|domain| &domain.threads).collect();
+            assert_eq!(threads.len(), setup.placement.threads());
+            let by_timer = threads.iter().filter(|thread| thread.release == Release::Timer);
+            assert_eq!(by_timer.count(), 1, "{text}");
+            assert_eq!(plan.domains.len() > 1, setup.placement.is_processes());
+            let crossing: Vec<_> = plan.links.iter().filter(|link| !link.fused).collect();
+            assert_eq!(crossing.is_empty(), setup.crossing.is_none());
+            for link in crossing {
+                let expected = setup.crossing.expect("a link crosses");
+                assert_eq!((link.transport, link.wait), (expected.transport, expected.wait));
+                assert_eq!(link.sync, expected.sync.unwrap_or(Sync::LockFree));
+            }
+        }
+    }
+
+    #[test]
+    fn more_spinning_threads_than_cpus_are_no_row() {
+        let setup = |placement, wait| {
+            let crossing =
+                Crossing { transport: Transport::SharedMemory, sync: Some(Sync::LockFree), wait };
+            Setup { work: Work::None, placement, crossing: Some(crossing), period: Period::Ms1 }
+        };
+        let four = setup(Placement::FourThreads, Wait::Spin);
+        let why = four.obstacle(2).expect("two are too few");
+        assert!(why.starts_with("4 threads would spin on 2 CPUs"), "{why}");
+        assert_eq!(four.obstacle(4), None);
+        assert_eq!(setup(Placement::FourThreads, Wait::Yield).obstacle(1), None);
+        let why = setup(Placement::TwoThreads, Wait::Spin).obstacle(1).expect("one is too few");
+        assert!(why.starts_with("2 threads would spin on 1 CPU,"), "{why}");
+    }
+}

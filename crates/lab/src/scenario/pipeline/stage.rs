@@ -1,0 +1,84 @@
+//! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
+//! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
+
+use sinew_nodes::NODES;
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
+
+const WORDS: usize = 32;
+
+message! {
+    /// 256 bytes; whole numbers, so that nothing is checked to be finite.
+    pub struct Load {
+        /// All of them count the stages that were passed.
+        pub words: [u64; 32],
+    }
+}
+
+const IN: usize = 0;
+const OUT: usize = 1;
+const PASSED: usize = 0;
+
+const fn port(name: &'static str, direction: Direction) -> Port {
+    let doc = "The message: 32 words.";
+    Port { name, doc, direction, message: Load::TYPE, optional: false, safe: &[] }
+}
+
+/// What the compiler knows of the kind.
+static KIND: Kind = Kind {
+    name: "lab_stage",
+    doc: "Adds one to every word of a message.",
+    ports: &[port("in", Direction::In), port("out", Direction::Out)],
+    parameters: &[Parameter {
+        name: "leads",
+        doc: "Whether it gives a message in every cycle, not only when it gets one.",
+        unit: "",
+        ty: ParameterType::Bool,
+        default: Some("false"),
+    }],
+    signals: &[Signal {
+        name: "passed",
+        doc: "Stages that the message has passed.",
+        unit: "stages",
+        count: 1,
+        labels: &[],
+    }],
+};
+
+/// The kind's row in the table; users do not see it.
+pub(super) const NODE: NodeEntry = NodeEntry {
+    kind: &KIND,
+    make: |parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") })),
+    safe: None,
+};
+
+/// The kinds of nodes that a domain of the lab may have, beside `nodes`: those of a program that
+/// brings its own.
+pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
+    let mut table = nodes.to_vec();
+    for row in NODES.iter().chain([&NODE]) {
+        if table.iter().all(|other| other.kind.name != row.kind.name) {
+            table.push(*row);
+        }
+    }
+    table
+}
+
+struct Stage {
+    leads: bool,
+}
+
+impl Node for Stage {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        if !self.leads && io.fresh(IN) != Fresh::New {
+            return Ok(());
+        }
+        let input = io.read::<Load>(IN).words;
+        let output = io.write::<Load>(OUT);
+        for at in 0..WORDS {
+            output.words[at] = input[at] + 1;
+        }
+        io.signal(PASSED)[0] = (input[0] + 1) as f64;
+        Ok(())
+    }
+}
