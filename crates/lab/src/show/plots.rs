@@ -6,9 +6,9 @@ mod frame;
 mod reference;
 mod sizes;
 
-use super::grid::distinct;
+use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
-use super::units::words;
+use super::units::{self, words};
 use crate::report::{Measure, Report, Row};
 
 /// More curves than these cannot be told from each other.
@@ -124,10 +124,13 @@ impl<'a> Part<'a> {
     /// What an item is called beside the others.
     fn label(&self, item: &Item<'_>) -> String {
         let varying = self.varying();
-        let axes =
-            item.axes.iter().filter(|(axis, _)| varying.is_empty() || varying.contains(axis));
-        let values: Vec<_> = axes.map(|(_, value)| *value).filter(|value| *value != "-").collect();
-        values.join(" ")
+        let is_shown = |axis: &str| varying.is_empty() || varying.contains(&axis);
+        let axes = item.axes.iter().filter(|(axis, value)| is_shown(axis) && *value != UNKNOWN);
+        let value = |(axis, value): &(&str, &str)| match (*axis, value.parse()) {
+            (SIZE_AXIS, Ok(bytes)) => units::size(bytes),
+            _ => value.to_string(),
+        };
+        axes.map(value).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -140,11 +143,14 @@ fn split(items: Vec<Item<'_>>, most: usize) -> Vec<Part<'_>> {
     if part.items.len() <= most {
         return vec![part];
     }
-    let groups = part.varying().into_iter().map(|axis| by_value(&part.items, axis));
-    let plots = |groups: &Vec<Vec<Item<'_>>>| -> usize {
-        groups.iter().map(|group| group.len().div_ceil(most)).sum()
+    // What crosses is compared at one size; else the fewest plots are best.
+    let plots = |axis: &str, groups: &Vec<Vec<Item<'_>>>| -> (bool, usize, usize) {
+        let parts = groups.iter().map(|group| group.len().div_ceil(most)).sum();
+        (axis != SIZE_AXIS, parts, groups.len())
     };
-    match groups.min_by_key(|groups| (plots(groups), groups.len())) {
+    let groups = part.varying().into_iter().map(|axis| (axis, by_value(&part.items, axis)));
+    let best = groups.min_by_key(|(axis, groups)| plots(axis, groups));
+    match best.map(|(_, groups)| groups) {
         Some(groups) => groups.into_iter().flat_map(|group| split(group, most)).collect(),
         None => part.items.chunks(most).map(|items| Part { items: items.to_vec() }).collect(),
     }

@@ -18,11 +18,6 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// Names of the units of time, and what is one of them, ns.
-    pub(crate) fn times() -> [(&'static str, f64); 4] {
-        TIMES
-    }
-
     /// For times in ns.
     pub(crate) fn of_times(ns: &[f64]) -> Unit {
         let (least, greatest) = extent(ns);
@@ -49,10 +44,33 @@ impl Unit {
     }
 }
 
-/// A time with a unit of its own.
+/// A time to three digits in the unit that suits it.
 pub(crate) fn time(ns: f64) -> String {
-    let unit = Unit::of_times(&[ns]);
-    format!("{} {}", unit.figure(ns), unit.name)
+    let (name, one) = TIMES.into_iter().rfind(|(_, one)| ns.abs() >= *one).unwrap_or(TIMES[0]);
+    let figure = ns / one;
+    let decimals = if ns.fract() == 0.0 && one == 1.0 { 0 } else { decimals(figure.abs()) };
+    format!("{figure:.decimals$} {name}")
+}
+
+/// The same without noughts at its end, for a round figure.
+pub(crate) fn round_time(ns: f64) -> String {
+    let text = time(ns);
+    let (figure, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let figure = match figure.contains('.') {
+        true => figure.trim_end_matches('0').trim_end_matches('.'),
+        false => figure,
+    };
+    format!("{figure} {unit}")
+}
+
+/// A size in the largest unit of which it is a whole number.
+pub(crate) fn size(bytes: f64) -> String {
+    const KIB: f64 = 1024.0;
+    match bytes {
+        bytes if bytes % (KIB * KIB) == 0.0 => format!("{} MiB", bytes / (KIB * KIB)),
+        bytes if bytes % KIB == 0.0 => format!("{} KiB", bytes / KIB),
+        bytes => format!("{bytes} B"),
+    }
 }
 
 /// A ratio, to three digits.
@@ -105,6 +123,19 @@ mod tests {
         assert_eq!(written(&[-500_000.0, 2e6]), ["-500 us", "2000 us"]);
         assert_eq!(written(&[17.4, 60.0]), ["17.4 ns", "60.0 ns"]);
         assert_eq!(written(&[18e9, 20e9]), ["18.0 s", "20.0 s"]);
+    }
+
+    #[test]
+    fn a_single_time_has_three_digits_and_its_own_unit() {
+        let times = [0.0, 0.4, 8.46, 131.0, 131.4, 2849.0, 1_278_000.0, 2e9].map(time);
+        let expected =
+            ["0 ns", "0.400 ns", "8.46 ns", "131 ns", "131 ns", "2.85 us", "1.28 ms", "2.00 s"];
+        assert_eq!(times, expected);
+        assert_eq!(
+            [500.0, 1e3, 2.5e6, 1e8].map(round_time),
+            ["500 ns", "1 us", "2.5 ms", "100 ms"]
+        );
+        assert_eq!([8.0, 1024.0, 1536.0, 1048576.0].map(size), ["8 B", "1 KiB", "1536 B", "1 MiB"]);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::super::scale::Scale;
 use super::super::svg::{Anchor, Plot, text_width};
-use super::super::units::{Unit, words};
+use super::super::units::{Unit, round_time, words};
 use super::Part;
-use super::frame::{Frame, MARGIN, WIDTH, mark};
+use super::frame::{Frame, MARGIN, WIDTH};
 
 /// From one bar to the next, and how thick they are, px.
 const STEP: f64 = 22.0;
@@ -43,7 +43,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let top = frame.y;
     let bottom = top + STEP * rows.len() as f64 + 6.0;
     let axis = if is_log { "logarithmic: compare ends, not lengths" } else { "" };
-    frame.across(&x, (top, bottom), axis, &mark);
+    frame.across(&x, (top, bottom), axis, &round_time);
     for (at, (label, median, rounds)) in rows.iter().enumerate() {
         let y = top + STEP * (at as f64 + 0.5) + 3.0;
         let canvas = &mut frame.canvas;

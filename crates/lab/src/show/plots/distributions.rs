@@ -3,8 +3,8 @@
 
 use super::super::scale::Scale;
 use super::super::svg::{Plot, Point};
-use super::super::units::{time, words};
-use super::frame::{Frame, MARGIN, WIDTH, mark, thinned};
+use super::super::units::{round_time, time, words};
+use super::frame::{Frame, MARGIN, WIDTH, thinned};
 use super::{Part, class};
 use crate::distribution::Distribution;
 
@@ -28,7 +28,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     // A logarithm needs more than nothing: what took less than 1 ns stands there.
     let y = Scale::log(all().flat_map(ends).map(|ns| ns.max(1.0)), (bottom, top));
     let x = Scale::log_between(1.0, n_max * 1.3, (left, right));
-    frame.upwards(&y, (left, right), &mark);
+    frame.upwards(&y, (left, right), &round_time);
     frame.shares(&x, (top, bottom), n_max);
     let mut names = vec![];
     for (at, item) in part.items.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use super::super::scale::Scale;
 use super::super::svg::{Anchor, Canvas, Plot, Point, text_width};
-use super::super::units::Unit;
 
 /// Width of a plot, px.
 pub(super) const WIDTH: f64 = 760.0;
@@ -113,14 +112,6 @@ impl Frame {
     pub(super) fn finish(self, name: &str) -> Plot {
         self.canvas.finish(name.into(), self.title, (WIDTH, self.y + MARGIN))
     }
-}
-
-/// A time at a mark: as short as it can be.
-pub(super) fn mark(ns: f64) -> String {
-    let (name, one) = Unit::times().into_iter().rfind(|(_, one)| ns >= *one).unwrap_or(("ns", 1.0));
-    let figure = format!("{:.3}", ns / one);
-    let figure = figure.trim_end_matches('0').trim_end_matches('.');
-    format!("{figure} {name}")
 }
 
 /// Points without those that stand where the one before does.

@@ -2,8 +2,8 @@
 
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::super::units::time;
-use super::frame::{Frame, MARGIN, WIDTH, mark};
+use super::super::units::{round_time, time};
+use super::frame::{Frame, MARGIN, WIDTH};
 use crate::report::Row;
 
 /// Height of the plane, px.
@@ -41,7 +41,7 @@ pub(super) fn plot(rows: &[Row]) -> Option<Plot> {
     let (top, bottom) = (frame.y, frame.y + HEIGHT);
     let y = Scale::log(points.iter().map(|(_, ns, _)| *ns), (bottom, top));
     let x = Scale::between(0.5, rounds as f64 + 0.5, (left, right));
-    frame.upwards(&y, (left, right), &mark);
+    frame.upwards(&y, (left, right), &round_time);
     let numbers: Vec<_> = (1..=rounds).map(|round| round as f64).collect();
     frame.across_at(&numbers, &x, (top, bottom), "round", &|round| format!("{round:.0}"));
     for (round, ns, id) in &points {

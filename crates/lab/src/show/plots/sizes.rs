@@ -2,9 +2,10 @@
 
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::super::units::{time, words};
-use super::frame::{Frame, MARGIN, WIDTH, mark};
-use super::{Part, class, size};
+use super::super::units::{self, round_time, time, words};
+use super::frame::{Frame, MARGIN, WIDTH};
+use super::{Item, Part, class, size};
+use crate::interval::Interval;
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 340.0;
@@ -16,47 +17,32 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let mut frame = Frame::new(&title, &part.subtitle());
     let (left, right) = (MARGIN + LEFT, WIDTH - MARGIN - 8.0);
     let (top, bottom) = (frame.y, frame.y + HEIGHT);
-    let lines: Vec<Vec<_>> = part
-        .items
-        .iter()
-        .map(|item| {
-            let point = |(row, measure): &(&_, &crate::report::Measure)| {
-                Some((size(row)?, measure.spread()?))
-            };
-            item.rows.iter().filter_map(point).collect()
-        })
-        .collect();
+    let medians = |item: &Item<'_>| -> Vec<(f64, Interval)> {
+        item.rows.iter().filter_map(|(row, of)| Some((size(row)?, of.spread()?))).collect()
+    };
+    let lines: Vec<_> = part.items.iter().map(medians).collect();
     let ends = lines.iter().flatten().flat_map(|(_, ns)| [ns.low, ns.high]);
     let y = Scale::log(ends.map(|ns| ns.max(1.0)), (bottom, top));
     let mut sizes: Vec<_> = lines.iter().flatten().map(|(bytes, _)| *bytes).collect();
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
     let x = Scale::log(sizes.iter().copied(), (left, right));
-    frame.upwards(&y, (left, right), &mark);
-    frame.across_at(&sizes, &x, (top, bottom), "bytes of a message", &bytes);
+    frame.upwards(&y, (left, right), &round_time);
+    frame.across_at(&sizes, &x, (top, bottom), "bytes of a message", &units::size);
     let mut names = vec![];
     for (at, (item, line)) in part.items.iter().zip(&lines).enumerate() {
         let (class, label) = (class(at), part.label(item));
-        let points: Vec<_> = line.iter().map(|(size, ns)| (x.px(*size), y.px(ns.median))).collect();
+        let points: Vec<_> =
+            line.iter().map(|(bytes, ns)| (x.px(*bytes), y.px(ns.median))).collect();
         frame.canvas.path(&format!("curve {class}"), &points);
-        for ((size, ns), at) in line.iter().zip(points) {
+        for ((bytes, ns), at) in line.iter().zip(points) {
             let ends = [ns.low, ns.high].map(|end| (at.0, y.px(end.max(1.0))));
             frame.canvas.line(&format!("curve {class}"), ends[0], ends[1]);
-            let what = format!("{label}, {}: {}", bytes(*size), time(ns.median));
+            let what = format!("{label}, {}: {}", units::size(*bytes), time(ns.median));
             frame.canvas.dot(&format!("dot {class}"), at, 3.2, &what);
         }
         names.push((class, label));
     }
     frame.legend(&names);
     frame.finish(name)
-}
-
-/// A size in the largest unit of which it is a whole number.
-fn bytes(size: f64) -> String {
-    const KIB: f64 = 1024.0;
-    match size {
-        size if size % (KIB * KIB) == 0.0 => format!("{} MiB", size / (KIB * KIB)),
-        size if size % KIB == 0.0 => format!("{} KiB", size / KIB),
-        size => format!("{size} B"),
-    }
 }
