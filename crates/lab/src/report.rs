@@ -135,6 +135,13 @@ impl Measure {
         Measure { name: name.into(), distribution, rounds: Vec::new(), ratios: Vec::new() }
     }
 
+    /// Adds a round: its values, their median, and that of the reference, if there was one.
+    pub fn add_round(&mut self, values: &Distribution, median: f64, reference: Option<f64>) {
+        self.distribution.merge(values);
+        self.rounds.push(median);
+        self.ratios.extend(reference.map(|reference| median / reference));
+    }
+
     /// The medians of the rounds.
     pub fn spread(&self) -> Option<Interval> {
         Interval::of(&self.rounds)
@@ -214,5 +221,45 @@ impl Holds {
             Holds::NotDistinguishable => "not distinguishable",
             Holds::NotMeasured => "not measured",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Medians of rounds around `ns`, with a noise of two in a hundred.
+    fn measured(ns: f64, seed: u64) -> Measure {
+        let noise = |round: u64| {
+            let bits = (seed + round).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            1.0 + 0.04 * (bits as f64 / (1_u64 << 24) as f64 - 0.5)
+        };
+        let rounds = (0..20).map(|round| ns * noise(round)).collect();
+        Measure { rounds, ..Measure::new("round_trip") }
+    }
+
+    #[test]
+    fn the_same_twice_is_not_distinguishable() {
+        for seed in [1, 100, 1000] {
+            let ratio = measured(300.0, seed).over(&measured(300.0, seed + 50)).expect("rounds");
+            assert!(!ratio.differs_from_one(), "{ratio:?}");
+        }
+    }
+
+    #[test]
+    fn a_tenth_is_seen_through_a_noise_of_two_in_a_hundred() {
+        for seed in [1, 100, 1000] {
+            let ratio = measured(330.0, seed).over(&measured(300.0, seed + 50)).expect("rounds");
+            assert!(ratio.differs_from_one(), "{ratio:?}");
+            assert!((1.08..1.12).contains(&ratio.median), "{ratio:?}");
+            assert!(ratio.low <= ratio.median && ratio.median <= ratio.high, "{ratio:?}");
+        }
+    }
+
+    #[test]
+    fn reading_the_clock_takes_a_time_and_has_a_step() {
+        let timer = Timer::measure(Clock::calibrate());
+        assert!(timer.overhead_ns > 0.0 && timer.resolution_ns > 0.0, "{timer:?}");
+        assert!(timer.resolution_ns <= timer.overhead_ns, "{timer:?}");
     }
 }

@@ -2,7 +2,186 @@
 //! least that two CPUs need to pass a word to and fro.
 
 mod case;
+mod contender;
 mod ends;
+mod latest;
 mod measure;
+mod reference;
+mod rivals;
+mod verdicts;
 
-pub(crate) use measure::PART;
+use std::time::Duration;
+
+use sinew_runtime::clock::Clock;
+
+use self::case::{AXES, Case};
+use self::contender::{Contending, budget};
+use self::latest::{Reads, Value};
+use self::reference::{Lonely, Reference, choose};
+use super::{Refusal, Request, Scenario};
+use crate::harness::Gone;
+use crate::harness::token::Lines;
+use crate::machine::Machine;
+use crate::report::{Report, Row, Timer};
+use crate::rounds::{Contender, Session, interleave};
+
+pub(crate) use self::measure::PART;
+
+/// The row of the table.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "link",
+    about: "round trip and throughput of every link, beside a bare word that two CPUs pass to and \
+            fro",
+    axes: AXES,
+    takes_rivals: true,
+    run,
+};
+
+/// Rounds, if nobody asks for another number.
+const ROUNDS: u32 = 5;
+/// The same of the short form: enough for an interval that leaves the extremes out.
+const QUICK_ROUNDS: u32 = 9;
+/// What all rounds of all rows may take.
+const RUN_TIME: Duration = Duration::from_secs(720);
+/// The same of the short form, which is to end within a minute.
+const QUICK_TIME: Duration = Duration::from_secs(45);
+
+/// What is measured in a row.
+#[derive(Clone, Copy)]
+enum What {
+    Lines(Lines),
+    Link(Case),
+    Read { value: Value, bytes: u32 },
+}
+
+/// A row and what it is to be measured with.
+struct Planned<'a> {
+    row: Row,
+    what: What,
+    reference: &'a Reference,
+}
+
+type Contenders<'a> = Vec<(Row, Box<dyn Contender + 'a>)>;
+
+fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+    let clock = Clock::calibrate();
+    let (machine, timer) = (Machine::read(), Timer::measure(clock));
+    let chosen = choose(&request.cpus, clock).map_err(|Gone(why)| Refusal(why))?;
+    let references: Vec<_> =
+        chosen.iter().map(|&(name, cpus)| (name, Reference::new(cpus, clock))).collect();
+    let planned = references.iter().flat_map(|(name, reference)| plan(request, *name, reference));
+    let planned = request.only.pick(planned.collect(), |planned| &planned.row.axes)?;
+    let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
+    let rounds = request.rounds.unwrap_or(default);
+    let mut contenders = contenders(planned, request.quick, rounds);
+    let partial = interleave(&mut contenders, rounds, session);
+    let mut rows: Vec<_> = contenders.into_iter().map(|(row, _)| row).collect();
+    let mut verdicts = verdicts::of(&rows);
+    if let Some(theirs) = &request.rivals {
+        verdicts.extend(rivals::verdicts(&rows, theirs));
+        rows.extend(rivals::rows(theirs));
+    }
+    Ok(Report {
+        scenario: SCENARIO.name.into(),
+        machine,
+        timer,
+        quick: request.quick,
+        partial,
+        rounds,
+        rows,
+        tables: vec![],
+        verdicts,
+        notes: notes(&references),
+    })
+}
+
+/// All rows on two CPUs, in the order of the table.
+fn plan<'a>(
+    request: &Request,
+    cpus: Option<&'static str>,
+    reference: &'a Reference,
+) -> Vec<Planned<'a>> {
+    let (cases, sizes): (_, &[u32]) = match request.quick {
+        true => (case::quick(), &[48]),
+        false => (case::all(), &[8, 48, 256, 1024]),
+    };
+    let lines = [Lines::One, Lines::Two].map(What::Lines);
+    let reads =
+        sizes.iter().flat_map(|&bytes| Value::ALL.map(|(value, _)| What::Read { value, bytes }));
+    let all = lines.into_iter().chain(cases.into_iter().map(What::Link)).chain(reads);
+    let planned = |what: What| {
+        let mut row = what.row(reference);
+        row.axes.extend(cpus.map(|name| ("cpus".into(), name.into())));
+        if request.rivals.is_some() {
+            row.axes.insert(0, ("rival".into(), "sinew".into()));
+        }
+        Planned { row, what, reference }
+    };
+    all.map(planned).collect()
+}
+
+impl What {
+    /// The row before the first round; skipped if it cannot be measured on these CPUs.
+    fn row(&self, reference: &Reference) -> Row {
+        let (axes, polls) = match self {
+            What::Lines(lines) => (reference::axes(*lines), true),
+            What::Link(case) => (case.axes(), case.polls()),
+            What::Read { value, bytes } => (latest::axes(*value, *bytes), value.is_shared()),
+        };
+        let alone = polls && !reference.cpus.are_two();
+        let why = || "both sides poll: that needs two CPUs, and there is one".into();
+        let figures = if let What::Link(case) = self { case.capacities() } else { vec![] };
+        Row { axes, figures, skipped: alone.then(why), ..Row::default() }
+    }
+
+    /// How many measurements a round of it has.
+    fn measures(&self) -> u32 {
+        match self {
+            What::Link(case) if case.has_throughput() => 2,
+            What::Link(_) | What::Lines(_) => 1,
+            What::Read { .. } => 3,
+        }
+    }
+
+    fn contender<'a>(&self, reference: &'a Reference, budget: Duration) -> Box<dyn Contender + 'a> {
+        match *self {
+            What::Lines(lines) => Box::new(Lonely { reference, lines, budget }),
+            What::Link(case) => Box::new(Contending { case, reference, budget }),
+            What::Read { value, bytes: 8 } => Box::new(Reads::<1> { value, reference, budget }),
+            What::Read { value, bytes: 48 } => Box::new(Reads::<6> { value, reference, budget }),
+            What::Read { value, bytes: 256 } => Box::new(Reads::<32> { value, reference, budget }),
+            What::Read { value, .. } => Box::new(Reads::<128> { value, reference, budget }),
+        }
+    }
+}
+
+fn contenders<'a>(planned: Vec<Planned<'a>>, quick: bool, rounds: u32) -> Contenders<'a> {
+    let measures = |of: &Planned<'_>| if of.row.skipped.is_none() { of.what.measures() } else { 0 };
+    let all = if quick { QUICK_TIME } else { RUN_TIME };
+    let budget = budget(all, rounds, planned.iter().map(measures).sum());
+    let contender = |of: Planned<'a>| (of.row, of.what.contender(of.reference, budget));
+    planned.into_iter().map(contender).collect()
+}
+
+fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
+    let mut notes = vec![];
+    for (name, Reference { cpus, .. }) in references {
+        let name = name.map_or(String::new(), |name| format!("{name}: "));
+        notes.push(format!(
+            "{name}near side on CPU {}, far side on CPU {}, both kept there, no realtime priority",
+            cpus.near, cpus.far
+        ));
+    }
+    if references.iter().any(|(_, reference)| !reference.cpus.are_two()) {
+        notes.push("one CPU only: both sides share it, there is no token, and no ratio".into());
+    }
+    notes.extend(references.iter().filter_map(|(_, reference)| reference.moved()));
+    notes.push("ratios are to the token; of reads to a seqlock in the same round".into());
+    notes.push(
+        "per message is measured where no message is lost: latest and broadcast have none".into(),
+    );
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ pub struct Request {
 pub struct Refusal(pub String);
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO];
+pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO, link::SCENARIO];
 
 /// What far sides in processes of their own can do; for [`process::main`].
 ///

@@ -3,6 +3,7 @@
 use sinew_runtime::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
+use crate::report::Figure;
 use crate::scenario::Axis;
 
 /// Where the two sides run.
@@ -147,6 +148,22 @@ impl Case {
     /// Whether a message crosses in a byte stream of the kernel.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self.transport, Transport::Pipe | Transport::Unix | Transport::Tcp)
+    }
+
+    /// Whether its sides poll and nothing else.
+    pub(super) fn polls(&self) -> bool {
+        self.wait == Wait::Spin
+    }
+
+    /// How many messages its links hold, as figures of its row.
+    pub(super) fn capacities(&self) -> Vec<Figure> {
+        let purposes = if self.has_throughput() { Purpose::ALL } else { &Purpose::ALL[..1] };
+        let figure = |&(purpose, word): &(Purpose, &str)| Figure {
+            name: format!("{word}_capacity"),
+            unit: String::new(),
+            value: f64::from(self.shape(purpose).capacity),
+        };
+        purposes.iter().map(figure).collect()
     }
 
     /// Whether throughput is measured: only where no message is lost.

@@ -1,0 +1,287 @@
+//! What reading the newest value costs, against a seqlock as one writes it by hand: in one thread,
+//! where every read finds an old value or every one a new, and with a writer on another CPU.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use sinew_link::latest::{Fresh, Reader, Writer};
+use sinew_link::{Shape, create};
+use sinew_runtime::clock::{Clock, now_ns};
+use sinew_runtime::sys::Region;
+
+use super::contender::of_batches;
+use super::reference::Reference;
+use crate::harness::{Gone, on_thread, on_threads};
+use crate::report::Row;
+use crate::rounds::Contender;
+
+/// Places that are read between two readings of the clock, so that its cost does not show; few
+/// enough that all of them stay in the nearest cache.
+const PLACES: usize = 16;
+/// Fewest batches of a round.
+const BATCHES_MIN: usize = 100;
+/// Time between two writes of the other CPU: a writer without any rest would starve the seqlock.
+const PAUSE_NS: u64 = 1_000;
+
+/// What a read finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Old,
+    New,
+    WrittenMeanwhile,
+}
+
+impl Value {
+    pub(super) const ALL: [(Value, &'static str); 3] =
+        [(Value::Old, "old"), (Value::New, "new"), (Value::WrittenMeanwhile, "written_meanwhile")];
+
+    /// Whether a writer on another CPU takes part.
+    pub(super) fn is_shared(self) -> bool {
+        self == Value::WrittenMeanwhile
+    }
+}
+
+/// What a row of reads is.
+pub(super) fn axes(value: Value, bytes: u32) -> Vec<(String, String)> {
+    let placement = if value.is_shared() { "threads" } else { "one_thread" };
+    let axes = [
+        ("transport", "in_process"),
+        ("sync", "lock_free"),
+        ("delivery", "latest"),
+        ("placement", placement),
+        ("access", "copied"),
+        ("value", Value::ALL[value as usize].1),
+        ("bytes", &bytes.to_string()),
+    ];
+    axes.map(|(axis, value)| (axis.into(), value.into())).into()
+}
+
+/// A value of `WORDS` words, as bytes.
+type Bytes<const WORDS: usize> = [[u8; 8]; WORDS];
+
+/// Reads of values of `WORDS` words; the ratio is to the seqlock's.
+pub(super) struct Reads<'a, const WORDS: usize> {
+    pub(super) value: Value,
+    pub(super) reference: &'a Reference,
+    /// Of each of the three measurements of a round.
+    pub(super) budget: Duration,
+}
+
+/// A place for the newest value: how it is written, and how it is read; whether that was new.
+struct Place<W, R> {
+    write: W,
+    read: R,
+}
+
+/// Ours: a region.
+#[expect(clippy::type_complexity, reason = "closures have types without names")]
+fn ours<const WORDS: usize>() -> Result<
+    Place<impl FnMut(&Bytes<WORDS>) + Send, impl FnMut(&mut Bytes<WORDS>) -> bool + Send>,
+    Gone,
+> {
+    let shape = Shape::latest(8 * WORDS as u32, 0);
+    let failed = |error: &dyn std::fmt::Display| Gone(format!("cannot make the link: {error}"));
+    let region = Region::anonymous(shape.region_len()).map_err(|error| failed(&error))?;
+    create(&region, &shape).map_err(|error| failed(&error))?;
+    let mut writer = Writer::attach(region.clone(), &shape).map_err(|error| failed(&error))?;
+    let mut reader = Reader::attach(region, &shape).map_err(|error| failed(&error))?;
+    Ok(Place {
+        write: move |value: &Bytes<WORDS>| writer.send(value.as_flattened()),
+        read: move |into: &mut Bytes<WORDS>| reader.read(into.as_flattened_mut()) == Ok(Fresh::New),
+    })
+}
+
+/// The other one: H.-J. Boehm, "Can seqlocks get along with programming language memory models?"
+/// (MSPC 2012), with fences. The words stand behind the sequence, in its line if they fit.
+#[repr(align(128))]
+struct Seqlock<const WORDS: usize> {
+    sequence: AtomicU32,
+    words: [AtomicU64; WORDS],
+}
+
+impl<const WORDS: usize> Seqlock<WORDS> {
+    #[inline]
+    fn write(&self, value: &Bytes<WORDS>) {
+        // Relaxed: nobody else writes it.
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        // Release: who sees one of the words sees that they are being written.
+        fence(Ordering::Release);
+        for (word, bytes) in self.words.iter().zip(value) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        // Release: who sees the even sequence sees all words.
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The sequence of what was read.
+    #[inline]
+    fn read(&self, into: &mut Bytes<WORDS>) -> u32 {
+        loop {
+            // Acquire: the words are at least as new as the sequence.
+            let sequence = self.sequence.load(Ordering::Acquire);
+            for (word, bytes) in self.words.iter().zip(&mut *into) {
+                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+            // Acquire: the second look is at least as new as the words.
+            fence(Ordering::Acquire);
+            let again = self.sequence.load(Ordering::Relaxed);
+            if sequence.is_multiple_of(2) && again == sequence {
+                return sequence;
+            }
+            spin_loop();
+        }
+    }
+}
+
+fn seqlock<const WORDS: usize>()
+-> Place<impl FnMut(&Bytes<WORDS>) + Send, impl FnMut(&mut Bytes<WORDS>) -> bool + Send> {
+    let words = [const { AtomicU64::new(0) }; WORDS];
+    let writer = Arc::new(Seqlock { sequence: AtomicU32::new(0), words });
+    let reader = Arc::clone(&writer);
+    let mut seen = 0;
+    Place {
+        write: move |value: &Bytes<WORDS>| writer.write(value),
+        read: move |into: &mut Bytes<WORDS>| {
+            let before = std::mem::replace(&mut seen, reader.read(into));
+            before != seen
+        },
+    }
+}
+
+impl<const WORDS: usize> Reads<'_, WORDS> {
+    /// The time of a read in each of some batches, ns.
+    fn time<W, R>(&self, mut places: Vec<Place<W, R>>) -> Result<Vec<f64>, Gone>
+    where
+        W: FnMut(&Bytes<WORDS>) + Send,
+        R: FnMut(&mut Bytes<WORDS>) -> bool + Send,
+    {
+        let (budget, Reference { cpus, clock, .. }) = (self.budget, self.reference);
+        let (cpus, clock) = (*cpus, *clock);
+        let mut value = [[0; 8]; WORDS];
+        places.iter_mut().for_each(|place| (place.write)(&value));
+        let (mut writers, mut readers): (Vec<_>, Vec<_>) =
+            places.into_iter().map(|place| (place.write, place.read)).unzip();
+        let mut write_all = |pause_ns: u64| {
+            value[0] = (u64::from_ne_bytes(value[0]) + 1).to_ne_bytes();
+            for write in &mut writers {
+                write(black_box(&value));
+                let until_ns = if pause_ns == 0 { 0 } else { now_ns() + pause_ns };
+                while pause_ns > 0 && now_ns() < until_ns {
+                    spin_loop();
+                }
+            }
+        };
+        match self.value {
+            Value::Old => on_thread(cpus.near, || Ok(batches(clock, budget, &mut readers, || ()))),
+            Value::New => {
+                on_thread(cpus.near, || Ok(batches(clock, budget, &mut readers, || write_all(0))))
+            }
+            Value::WrittenMeanwhile => {
+                let over = AtomicBool::new(false);
+                let near = |_: &_| {
+                    let found = batches(clock, budget, &mut readers, || ());
+                    // Relaxed, here and there: the flag carries nothing but itself.
+                    over.store(true, Ordering::Relaxed);
+                    Ok(found)
+                };
+                let far = |_: &_| {
+                    while !over.load(Ordering::Relaxed) {
+                        write_all(PAUSE_NS);
+                    }
+                    Ok(())
+                };
+                on_threads(cpus, near, far)
+            }
+        }
+    }
+}
+
+/// Batches until the time is over, each after `before` was done.
+fn batches<const WORDS: usize>(
+    clock: Clock,
+    budget: Duration,
+    readers: &mut [impl FnMut(&mut Bytes<WORDS>) -> bool],
+    mut before: impl FnMut(),
+) -> Vec<f64> {
+    /// A batch takes few counts of the clock; so its nanoseconds keep their fractions.
+    const FINE: u64 = 1024;
+    let mut found = vec![];
+    let until_ns = now_ns() + budget.as_nanos() as u64;
+    while now_ns() < until_ns || found.len() < BATCHES_MIN {
+        before();
+        let mut into = [[0; 8]; WORDS];
+        let start = clock.ticks();
+        for read in readers.iter_mut() {
+            black_box(read(&mut into));
+            black_box(&into);
+        }
+        let ns = clock.ns(clock.ticks().wrapping_sub(start) * FINE) as f64 / FINE as f64;
+        found.push(ns / readers.len() as f64);
+    }
+    // The first ones warmed up the caches.
+    found.split_off(found.len() / 10)
+}
+
+impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let seqlock = || self.time((0..PLACES).map(|_| seqlock()).collect());
+        let measure = || {
+            let before = seqlock()?;
+            let ours = self.time((0..PLACES).map(|_| ours()).collect::<Result<_, _>>()?)?;
+            Ok((ours, [before, seqlock()?].concat()))
+        };
+        let (ours, seqlock) = measure().map_err(|Gone(why)| why)?;
+        let (values, reference) = of_batches(seqlock);
+        row.measure_mut("read_of_a_seqlock").add_round(&values, reference, None);
+        let (values, median) = of_batches(ours);
+        row.measure_mut("read").add_round(&values, median, Some(reference));
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        self.budget * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads<W, R>(mut place: Place<W, R>)
+    where
+        W: FnMut(&Bytes<6>),
+        R: FnMut(&mut Bytes<6>) -> bool,
+    {
+        let mut into = [[0; 8]; 6];
+        for number in 1..100_u64 {
+            (place.write)(&[number.to_ne_bytes(); 6]);
+            assert!((place.read)(&mut into), "{number} is new");
+            assert_eq!(into, [number.to_ne_bytes(); 6]);
+            assert!(!(place.read)(&mut into), "{number} is old");
+            assert_eq!(into, [number.to_ne_bytes(); 6]);
+        }
+    }
+
+    #[test]
+    fn both_places_give_the_newest_value_and_say_whether_it_is_new() {
+        reads(ours().expect("memory"));
+        reads(seqlock());
+    }
+
+    #[test]
+    fn a_seqlock_that_is_written_meanwhile_gives_whole_values() {
+        let lock = seqlock::<64>();
+        let (mut write, mut read) = (lock.write, lock.read);
+        std::thread::scope(|scope| {
+            scope.spawn(move || (0..10_000_u64).for_each(|n| write(&[n.to_ne_bytes(); 64])));
+            let mut into = [[0; 8]; 64];
+            for _ in 0..10_000 {
+                read(&mut into);
+                assert!(into.iter().all(|word| *word == into[0]), "{into:?}");
+            }
+        });
+    }
+}

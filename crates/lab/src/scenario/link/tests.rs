@@ -1,0 +1,146 @@
+//! The scenario from end to end, and its verdicts on rows that are made up.
+
+use std::sync::atomic::AtomicBool;
+
+use sinew_runtime::privileges;
+
+use super::*;
+use crate::report::Holds;
+use crate::rounds::Silent;
+use crate::scenario::Selection;
+
+fn request(only: &[&str]) -> Request {
+    let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
+    let only = Selection::parse(AXES, &only).expect("good axes");
+    let cpus = privileges::cpus().expect("affinity");
+    Request { quick: true, only, rounds: Some(2), cpus, rivals: None }
+}
+
+fn run_with(request: &Request, stopped: bool) -> Result<Report, Refusal> {
+    let stop = AtomicBool::new(stopped);
+    run(request, &Session { stop: &stop, progress: &Silent })
+}
+
+#[test]
+fn a_few_rows_are_measured_from_end_to_end() {
+    let only = ["transport=in_process,unix", "placement=threads", "bytes=8", "wait=park"];
+    let report = run_with(&request(&only), false).expect("there are such rows");
+    assert!(report.rows.len() >= 3 && !report.partial);
+    for row in &report.rows {
+        assert_eq!(row.skipped, None, "{}", row.id());
+        for name in ["round_trip", "per_message"] {
+            let measure = row.measure(name).expect("it is a queue");
+            assert_eq!(measure.rounds.len(), 2, "{}", row.id());
+            assert!(measure.distribution.n() >= 6 && measure.distribution.min() > Some(0));
+        }
+    }
+}
+
+#[test]
+fn one_cpu_has_no_row_that_polls_and_no_ratio() {
+    let mut one = request(&["wait=spin"]);
+    one.cpus.truncate(1);
+    let report = run_with(&one, false).expect("there are such rows");
+    assert!(report.rows.len() > 20 && report.rows.iter().all(|row| row.skipped.is_some()));
+    assert!(report.notes.iter().any(|note| note.starts_with("one CPU only")), "{:?}", report.notes);
+    assert!(report.verdicts.iter().all(|verdict| verdict.holds == Holds::NotMeasured));
+    let mut park = request(&["wait=park", "transport=in_process", "bytes=8"]);
+    park.cpus.truncate(1);
+    let report = run_with(&park, false).expect("there are such rows");
+    for row in &report.rows {
+        let measure = row.measure("round_trip").expect("it was measured");
+        assert_eq!((measure.rounds.len(), measure.ratios.len()), (2, 0), "{}", row.id());
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_partial() {
+    let report = run_with(&request(&["transport=pipe"]), true).expect("there are such rows");
+    assert!(report.partial && report.rows.iter().all(|row| row.measures.is_empty()));
+}
+
+#[test]
+fn a_row_that_is_not_in_the_short_form_is_refused() {
+    let Refusal(why) = run_with(&request(&["delivery=broadcast"]), false).expect_err("none");
+    assert!(why.contains("leave out --quick"), "{why}");
+}
+
+fn row(axes: &[(&str, &str)], measure: &str, ratios: &[f64]) -> Row {
+    let axes = axes.iter().map(|&(axis, value)| (axis.into(), value.into())).collect();
+    let mut row = Row { axes, ..Row::default() };
+    let times: Vec<_> = ratios.iter().map(|ratio| ratio * 100.0).collect();
+    (row.measure_mut(measure).rounds, row.measure_mut(measure).ratios) = (times, ratios.to_vec());
+    row
+}
+
+fn queue(transport: &str, placement: &str, bytes: &str, ratios: &[f64]) -> Row {
+    let axes = [
+        ("transport", transport),
+        ("sync", "lock_free"),
+        ("delivery", "queue"),
+        ("wait", "spin"),
+        ("placement", placement),
+        ("access", "copied"),
+        ("bytes", bytes),
+    ];
+    row(&axes, "round_trip", ratios)
+}
+
+#[test]
+fn the_worst_row_decides_whether_a_bar_is_reached() {
+    let holds = |worst: &[f64]| {
+        let rows = [
+            queue("in_process", "threads", "8", &[1.0, 1.01, 1.02]),
+            queue("shared_memory", "processes", "48", worst),
+        ];
+        let verdict = verdicts::of(&rows).swap_remove(0);
+        assert_eq!(verdict.theirs, "<= 1.10");
+        verdict.holds
+    };
+    assert_eq!(holds(&[1.05, 1.06, 1.1]), Holds::Yes);
+    assert_eq!(holds(&[1.05, 1.06, 1.2]), Holds::NotDistinguishable);
+    assert_eq!(holds(&[1.11, 1.2, 1.3]), Holds::No);
+}
+
+#[test]
+fn equal_is_within_five_percent_in_all_rounds() {
+    let holds = |shared: &[f64]| {
+        let rows = [
+            queue("in_process", "threads", "8", &[2.0, 2.0, 2.0]),
+            queue("shared_memory", "threads", "8", shared),
+        ];
+        verdicts::of(&rows).swap_remove(2)
+    };
+    assert_eq!(holds(&[2.0, 1.95, 2.05]).holds, Holds::Yes);
+    assert_eq!(holds(&[2.0, 1.95, 2.2]).holds, Holds::NotDistinguishable);
+    assert_eq!(holds(&[2.2, 2.3, 2.4]).holds, Holds::No);
+    let text = holds(&[2.2, 2.3, 2.4]).ours;
+    assert_eq!(text, "round trips 1.15 (1.10 to 1.20), mean over sizes (8 B 1.15)");
+}
+
+#[test]
+fn a_rival_is_compared_by_its_ratio_to_the_token_of_its_own_run() {
+    let rival = |name, ratios: &[f64]| {
+        let axes =
+            [("rival", name), ("placement", "threads"), ("access", "copied"), ("bytes", "8")];
+        row(&axes, "round_trip", ratios)
+    };
+    let report = Report {
+        scenario: "rivals".into(),
+        machine: Machine::default(),
+        timer: Timer { overhead_ns: 9.0, resolution_ns: 0.4 },
+        quick: false,
+        partial: false,
+        rounds: 3,
+        rows: vec![rival("slow", &[4.0; 3]), rival("rtrb", &[2.5; 3]), rival("sinew", &[1.0; 3])],
+        tables: vec![],
+        verdicts: vec![],
+        notes: vec![],
+    };
+    let ours = [queue("in_process", "threads", "8", &[2.0; 3])];
+    let verdicts = rivals::verdicts(&ours, &report);
+    let best = &verdicts[0];
+    assert!(best.claim.contains("8 B, threads") && best.claim.ends_with("rtrb"), "{}", best.claim);
+    assert_eq!((best.ours.as_str(), best.holds), ("0.80 (0.80 to 0.80)", Holds::Yes));
+    assert_eq!(rivals::rows(&report)[2].axis("rival"), Some("sinew_link"));
+}

@@ -1,0 +1,227 @@
+//! What follows from the rows: whether our links reach their bars, and whether the claims about
+//! lock-free links and shared memory hold here.
+
+use crate::interval::Interval;
+use crate::report::{Holds, Measure, Row, Verdict};
+
+/// Equal means: so far apart at most.
+const EQUAL: f64 = 0.05;
+
+/// Where a claim is made that is tested here.
+const ARTICLE: &str = "article";
+
+/// All that the rows speak to.
+pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
+    vec![
+        to_token(rows, "up to 48 B", &["8", "48"], 1.10),
+        to_token(rows, "256 B", &["256"], 1.35),
+        placements(rows, "shared_memory costs what in_process does, between threads", "threads"),
+        placements(
+            rows,
+            &format!("{ARTICLE}: shared memory between processes costs what in-process does"),
+            "processes",
+        ),
+        mutex(rows),
+        latest(rows),
+    ]
+}
+
+/// The rows with these values.
+pub(super) fn find<'a>(rows: &'a [Row], axes: &[(&str, &str)]) -> Vec<&'a Row> {
+    let is = |row: &&Row| axes.iter().all(|(axis, value)| row.axis(axis) == Some(value));
+    rows.iter().filter(is).collect()
+}
+
+/// The round trips of the first of them that was measured.
+fn round_trip<'a>(rows: &'a [Row], axes: &[(&str, &str)]) -> Option<&'a Measure> {
+    let measures = find(rows, axes).into_iter().filter_map(|row| row.measure("round_trip"));
+    measures.into_iter().find(|measure| !measure.rounds.is_empty())
+}
+
+/// A queue that polls, copied.
+const QUEUE: [(&str, &str); 4] =
+    [("sync", "lock_free"), ("delivery", "queue"), ("wait", "spin"), ("access", "copied")];
+
+/// Those of our queues that can be the fastest: in either memory.
+pub(super) fn queues<'a>(rows: &'a [Row], bytes: &str) -> Vec<&'a Row> {
+    let of = |transport| {
+        let axes = [&QUEUE[..], &[("transport", transport), ("bytes", bytes)]].concat();
+        find(rows, &axes)
+    };
+    [of("in_process"), of("shared_memory")].concat()
+}
+
+fn to_token(rows: &[Row], what: &str, sizes: &[&str], bar: f64) -> Verdict {
+    let rows_of = sizes.iter().flat_map(|bytes| queues(rows, bytes));
+    let ratio = |row: &Row| row.measure("round_trip").and_then(Measure::ratio);
+    let found: Vec<_> = rows_of.filter_map(|row| Some((ratio(row)?, row.id()))).collect();
+    let worst = found.iter().max_by(|a, b| a.0.median.total_cmp(&b.0.median));
+    let pair = round_trip(rows, &[("transport", "pair")]).and_then(Measure::ratio);
+    let pair = pair.map_or(String::new(), |pair| {
+        format!("; two lines, one each way, the least that two links can do with: {}", text(pair))
+    });
+    let ours = worst.map(|(ratio, id)| {
+        format!("{} in the worst of {} rows, {id}{pair}", text(*ratio), found.len())
+    });
+    verdict(
+        format!("queue, round trip / token, {what}"),
+        format!("<= {bar:.2}"),
+        ours,
+        worst.map(|(ratio, _)| at_most(*ratio, bar)),
+    )
+}
+
+/// Shared memory in this placement over in_process between threads, in all sizes.
+fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
+    let of = |transport, placement, bytes: &str| {
+        let axes =
+            [&QUEUE[..], &[("transport", transport), ("placement", placement), ("bytes", bytes)]]
+                .concat();
+        round_trip(rows, &axes).cloned()
+    };
+    let sizes = super::case::SIZES.map(|bytes| bytes.to_string());
+    let pairs: Vec<_> = sizes
+        .iter()
+        .filter_map(|bytes| {
+            let ours = of("in_process", "threads", bytes)?;
+            Some((bytes, versus(&of("shared_memory", placement, bytes)?, &ours)))
+        })
+        .collect();
+    let medians: Vec<_> =
+        pairs.iter().filter_map(|(_, ratios)| Some(Interval::of(ratios)?.median)).collect();
+    let by_size: Vec<_> = pairs
+        .iter()
+        .zip(&medians)
+        .map(|((bytes, _), median)| format!("{bytes} B {median:.2}"))
+        .collect();
+    let mean = Interval::of(&mean_over_sizes(&pairs));
+    verdict(
+        claim.into(),
+        format!("within {:.0} %", EQUAL * 100.0),
+        mean.map(|mean| {
+            format!("round trips {}, mean over sizes ({})", text(mean), by_size.join(", "))
+        }),
+        mean.map(equal),
+    )
+}
+
+/// Round by round the geometric mean over sizes.
+fn mean_over_sizes(pairs: &[(&String, Vec<f64>)]) -> Vec<f64> {
+    let rounds = pairs.iter().map(|(_, ratios)| ratios.len()).min().unwrap_or(0);
+    let mean = |round| {
+        let logs = pairs.iter().map(|(_, ratios)| f64::ln(ratios[round]));
+        (logs.sum::<f64>() / pairs.len() as f64).exp()
+    };
+    (0..rounds).map(mean).collect()
+}
+
+/// Round by round one over the other; by their ratios to the token, if they have them: the distance
+/// of the CPUs may have changed between the two.
+fn versus(this: &Measure, other: &Measure) -> Vec<f64> {
+    let with_token = !this.ratios.is_empty() && !other.ratios.is_empty();
+    let of = |measure: &Measure| {
+        if with_token { measure.ratios.clone() } else { measure.rounds.clone() }
+    };
+    of(this).iter().zip(of(other)).map(|(this, other)| this / other).collect()
+}
+
+/// The claim that a mutex is what costs; what it costs alone, and what sleeping does.
+fn mutex(rows: &[Row]) -> Verdict {
+    let of = |sync, wait| {
+        let axes = [
+            ("transport", "in_process"),
+            ("delivery", "queue"),
+            ("placement", "threads"),
+            ("access", "copied"),
+            ("bytes", "8"),
+            ("sync", sync),
+            ("wait", wait),
+        ];
+        round_trip(rows, &axes)
+    };
+    let fast = of("lock_free", "spin");
+    let over = |sync, wait| Interval::of(&versus(of(sync, wait)?, fast?));
+    let both = over("mutex", "park");
+    let (lock, sleep) = (over("mutex", "spin"), over("lock_free", "park"));
+    let part = |name, part: Option<Interval>| {
+        part.map_or(String::new(), |part| format!("; {name} {}", text(part)))
+    };
+    let ours = both.map(|both| {
+        let (lock, sleep) = (part("the mutex alone", lock), part("the sleeping alone", sleep));
+        format!("round trip of 8 B {}{lock}{sleep}", text(both))
+    });
+    let holds = both.map(|both| match both.median {
+        // What makes it slow is the sleeping, which a lock-free link can do as well.
+        _ if lock.is_some_and(|lock| lock.high < both.low / 2.0) && both.low > 1.0 => Holds::Partly,
+        median if median >= 50.0 => Holds::Yes,
+        _ if both.low > 1.0 => Holds::Partly,
+        _ if both.high < 1.0 => Holds::No,
+        _ => Holds::NotDistinguishable,
+    });
+    verdict(
+        format!("{ARTICLE}: a mutex with a condition variable costs a hundred times lock-free"),
+        "about 100 (78-103 us against 0.74-0.82 us, four stages)".into(),
+        ours,
+        holds,
+    )
+}
+
+fn latest(rows: &[Row]) -> Verdict {
+    const BAR: f64 = 1.10;
+    let ratio = |row: &Row| {
+        let value = row.axis("value")?;
+        Some((row.measure("read")?.ratio()?, format!("{value} {} B", row.axis("bytes")?)))
+    };
+    let found: Vec<_> = rows.iter().filter_map(ratio).collect();
+    let each: Vec<_> = found.iter().map(|(of, name)| format!("{name} {}", text(*of))).collect();
+    let worst = found.iter().max_by(|a, b| a.0.high.total_cmp(&b.0.high));
+    verdict(
+        "latest, read / read of a seqlock".into(),
+        format!("<= {BAR:.2}"),
+        worst.map(|_| each.join("; ")),
+        worst.map(|(ratio, _)| at_most(*ratio, BAR)),
+    )
+}
+
+/// A verdict; without figures it is not measured.
+pub(super) fn verdict(
+    claim: String,
+    theirs: String,
+    ours: Option<String>,
+    holds: Option<Holds>,
+) -> Verdict {
+    let ours = ours.unwrap_or_else(|| "-".into());
+    Verdict { claim, theirs, ours, holds: holds.unwrap_or(Holds::NotMeasured) }
+}
+
+/// Whether a ratio is at most so much: only if its whole interval is.
+pub(super) fn at_most(ratio: Interval, bar: f64) -> Holds {
+    match () {
+        () if ratio.high <= bar => Holds::Yes,
+        () if ratio.low > bar => Holds::No,
+        () => Holds::NotDistinguishable,
+    }
+}
+
+/// Whether a ratio is at least so much.
+pub(super) fn at_least(ratio: Interval, bar: f64) -> Holds {
+    match () {
+        () if ratio.low >= bar => Holds::Yes,
+        () if ratio.high < bar => Holds::No,
+        () => Holds::NotDistinguishable,
+    }
+}
+
+fn equal(ratio: Interval) -> Holds {
+    let (low, high) = (1.0 - EQUAL, 1.0 + EQUAL);
+    match () {
+        () if ratio.low >= low && ratio.high <= high => Holds::Yes,
+        () if ratio.high < low || ratio.low > high => Holds::No,
+        () => Holds::NotDistinguishable,
+    }
+}
+
+/// A ratio and its interval.
+pub(super) fn text(of: Interval) -> String {
+    format!("{:.2} ({:.2} to {:.2})", of.median, of.low, of.high)
+}
