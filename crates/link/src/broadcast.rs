@@ -69,6 +69,7 @@ impl<M: Memory> Writer<M> {
         // Release: who sees the message complete sees all its words.
         let release = ordered(Site::BroadcastPublish, Ordering::Release);
         sequence.store(complete(self.tail), release);
+        region.warm_ahead(self.tail);
         self.tail = self.tail.wrapping_add(1);
         // Release: who sees a position sees that the message before it is complete.
         region.word(TAIL).store(self.tail, Ordering::Release);

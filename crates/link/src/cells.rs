@@ -11,6 +11,17 @@ pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
+/// A word of the machine, in which payloads are copied that others may write meanwhile.
+#[cfg(not(all(test, loom)))]
+use core::sync::atomic::AtomicUsize as AtomicWide;
+#[cfg(not(all(test, loom)))]
+type Wide = usize;
+#[cfg(all(test, loom))]
+use AtomicU32 as AtomicWide;
+#[cfg(all(test, loom))]
+type Wide = u32;
+const WIDE: usize = size_of::<Wide>();
+
 /// Bytes from one index to the next: two cache lines, since prefetchers fetch pairs.
 pub(crate) const LINE: usize = 128;
 /// Where the slots begin.
@@ -47,6 +58,8 @@ pub(crate) enum Site {
     LatestFence,
     /// Latest: the payload is complete before its slot is named.
     LatestPublish,
+    /// Latest: words of a later message are noticed.
+    LatestOvertaken,
     /// Broadcast: words of a later message are noticed.
     BroadcastFence,
     /// Broadcast: the payload is complete before its sequence says so.
@@ -203,6 +216,15 @@ impl<M: Memory> Region<M> {
     pub(crate) fn payload_word(&self, at: At, n: usize) -> &AtomicU32 {
         self.word(At(at.0 + n * 4))
     }
+
+    /// The same in words of the machine: both sides cut a message in the same way.
+    #[inline(always)]
+    fn payload_wide(&self, at: At, n: usize) -> &AtomicWide {
+        debug_assert!((n + 1) * WIDE <= self.message_size);
+        // SAFETY: a slot has `message_size` bytes and begins at a multiple of 8 from a base that is
+        // one of 128; the rest as for `word`.
+        unsafe { AtomicWide::from_ptr(self.pointer(At(at.0 + n * WIDE)).cast()) }
+    }
 }
 
 /// Asks the core for a line with the right to write it; a hint that cannot fail.
@@ -265,6 +287,10 @@ impl<M: Memory> Region<M> {
         self.word(At(at.0 + n * 4))
     }
 
+    fn payload_wide(&self, at: At, n: usize) -> &AtomicWide {
+        self.payload_word(at, n)
+    }
+
     /// Every word and every payload that a link of this shape uses.
     pub(crate) fn offsets(&self) -> (std::vec::Vec<usize>, std::vec::Vec<usize>) {
         let lines = (0..SLOTS / LINE).flat_map(|line| (0..12).map(move |n| line * LINE + n * 4));
@@ -288,11 +314,16 @@ impl<M: Memory> Region<M> {
     #[inline]
     pub(crate) fn put_words(&self, at: At, from: &[u8]) {
         assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
-        for (n, chunk) in from.chunks(4).enumerate() {
+        let (wide, rest) = from.as_chunks::<WIDE>();
+        // Relaxed, here and below: the sequence around the payload orders it.
+        for (n, bytes) in wide.iter().enumerate() {
+            self.payload_wide(at, n).store(Wide::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        for (n, bytes) in rest.chunks(4).enumerate() {
             let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
-            // Relaxed: the sequence around the payload orders it.
-            self.payload_word(at, n).store(u32::from_ne_bytes(word), Ordering::Relaxed);
+            word[..bytes.len()].copy_from_slice(bytes);
+            let place = self.payload_word(at, wide.len() * (WIDE / 4) + n);
+            place.store(u32::from_ne_bytes(word), Ordering::Relaxed);
         }
     }
 
@@ -300,10 +331,15 @@ impl<M: Memory> Region<M> {
     #[inline]
     pub(crate) fn get_words(&self, at: At, into: &mut [u8]) {
         assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
-        for (n, chunk) in into.chunks_mut(4).enumerate() {
-            // Relaxed: the sequence around the payload orders it.
-            let word = self.payload_word(at, n).load(Ordering::Relaxed).to_ne_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
+        let (wide, rest) = into.as_chunks_mut::<WIDE>();
+        // Relaxed, here and below: the sequence around the payload orders it.
+        for (n, bytes) in wide.iter_mut().enumerate() {
+            *bytes = self.payload_wide(at, n).load(Ordering::Relaxed).to_ne_bytes();
+        }
+        for (n, bytes) in rest.chunks_mut(4).enumerate() {
+            let place = self.payload_word(at, wide.len() * (WIDE / 4) + n);
+            let word = place.load(Ordering::Relaxed).to_ne_bytes();
+            bytes.copy_from_slice(&word[..bytes.len()]);
         }
     }
 }

@@ -5,10 +5,15 @@
 //! it reads; the writer writes into the other one, into the slot that was not written last. Neither
 //! waits, neither retries, and a writer killed in the middle leaves the last message in place.
 //!
-//! Each slot carries a sequence, by which the reader tells new from old; a read that finds nothing
-//! new costs one load and the copy, no fence.
+//! Each slot carries a sequence, by which the reader tells new from old.
+//!
+//! To say which pair one reads costs a fence that waits for a line from the writer's core. So up to
+//! [`COPIED_FIRST_MAX`] a reader copies first and looks whether the slot's sequence is still the
+//! same, as with a sequence lock; only if it was overtaken, which takes two messages during one
+//! copy, it says what it reads and copies again, which cannot fail. These payloads cross as relaxed
+//! atomic words, as those of [`broadcast`](crate::broadcast).
 
-use crate::cells::{At, Ordering, Region, Site, fenced, ordered};
+use crate::cells::{At, Ordering, Region, Site, fence, fenced, ordered};
 use crate::region::{End, Memory, Side};
 use crate::wait::{MESSAGE, Os, Wait};
 use crate::{Corrupt, RegionError, Shape};
@@ -19,6 +24,12 @@ const NEWEST: At = At::control(1, 0);
 const LAST: [At; 2] = [At::control(1, 1), At::control(1, 2)];
 /// The reader's: the pair that it reads.
 const READING: At = At::control(2, 0);
+
+/// Largest message that is copied first. Above it the copy in words costs more than the fence.
+pub const COPIED_FIRST_MAX: u32 = if cfg!(all(test, loom)) { 8 } else { 1024 };
+
+/// Sequence of a slot that is being written, or was never.
+const WRITING: u32 = 0;
 
 /// What a read says of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +50,7 @@ pub struct Writer<M: Memory> {
     /// Sequence of the last message, 31 bits; never 0, which stands for none.
     sequence: u32,
     last: [u32; 2],
+    copied_first: bool,
 }
 
 impl<M: Memory> Writer<M> {
@@ -54,7 +66,8 @@ impl<M: Memory> Writer<M> {
         let sequence = following(region.word(NEWEST).load(Ordering::Relaxed) >> 1);
         let last = LAST.map(|at| region.word(at).load(Ordering::Relaxed) & 1);
         region.arm(MESSAGE);
-        Ok(Writer { end: End::open(region, Side::Writer), sequence, last })
+        let copied_first = is_copied_first(shape);
+        Ok(Writer { end: End::open(region, Side::Writer), sequence, last, copied_first })
     }
 
     /// Sends a message; never waits.
@@ -71,12 +84,20 @@ impl<M: Memory> Writer<M> {
         fenced(Site::LatestFence, Ordering::SeqCst);
         let pair = !region.word(READING).load(Ordering::Acquire) & 1;
         let index = self.last[pair as usize] ^ 1;
-        region.put(region.slot(pair << 1 | index), message);
-        // Relaxed: published with the payload by the next store.
+        let slot = region.slot(pair << 1 | index);
         let sequence = region.word(region.sequence(pair << 1 | index));
-        sequence.store(self.sequence, Ordering::Relaxed);
-        // Release: who sees the slot named sees its payload.
         let release = ordered(Site::LatestPublish, Ordering::Release);
+        if self.copied_first {
+            sequence.store(WRITING, Ordering::Relaxed);
+            // Who sees a word of this message sees, after its own fence, that it is being written.
+            fenced(Site::LatestOvertaken, Ordering::Release);
+            region.put_words(slot, message);
+        } else {
+            region.put(slot, message);
+        }
+        // Release: who sees the sequence sees its payload.
+        sequence.store(self.sequence, release);
+        // Release: who sees the slot named sees its payload.
         region.word(LAST[pair as usize]).store(index, release);
         self.last[pair as usize] = index;
         // Release: who sees this message announced finds its slot named.
@@ -91,6 +112,10 @@ impl<M: Memory> Writer<M> {
     }
 }
 
+fn is_copied_first(shape: &Shape) -> bool {
+    shape.message_size <= COPIED_FIRST_MAX
+}
+
 /// The sequence after `sequence`.
 #[inline(always)]
 fn following(sequence: u32) -> u32 {
@@ -103,10 +128,11 @@ pub struct Reader<M: Memory> {
     end: End<M>,
     /// The writer's `NEWEST` when last taken.
     seen: u32,
-    /// The slot taken last; the writer keeps off it until we take another.
+    /// The slot read last. If it was taken, the writer keeps off it until we take another.
     slot: u32,
-    /// Sequence of the message in it.
+    /// Sequence of the message in it; 0 if there is none.
     sequence: u32,
+    copied_first: bool,
 }
 
 impl<M: Memory> Reader<M> {
@@ -117,7 +143,8 @@ impl<M: Memory> Reader<M> {
     /// The region is not of this shape.
     pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
-        Ok(Reader { end: End::open(region, Side::Reader), seen: 0, slot: 0, sequence: 0 })
+        let (end, copied_first) = (End::open(region, Side::Reader), is_copied_first(shape));
+        Ok(Reader { end, seen: 0, slot: 0, sequence: 0, copied_first })
     }
 
     /// Reads the newest message into `into`; never waits. If it is old, `into` gets it again.
@@ -127,13 +154,18 @@ impl<M: Memory> Reader<M> {
     ///
     /// # Panics
     /// If there is a message and `into` is not as long as the shape says.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        let fresh = self.take()?;
-        if fresh != Fresh::None {
-            self.end.region.get(self.end.region.slot(self.slot), into);
+        // Acquire: pairs with the announcement in `send`.
+        let newest = self.end.region.word(NEWEST).load(Ordering::Acquire);
+        if newest == self.seen && self.sequence == 0 {
+            return Ok(Fresh::None);
         }
-        Ok(fresh)
+        if self.copied_first {
+            self.copy_first(newest, into)
+        } else {
+            self.copy_large(newest, into)
+        }
     }
 
     /// Whether something was published since the last read.
@@ -153,34 +185,87 @@ impl<M: Memory> Reader<M> {
         })
     }
 
-    /// Takes the slot of the newest message, if it is another one.
+    /// Copies, then looks whether the writer came in between.
     #[inline(always)]
-    fn take(&mut self) -> Result<Fresh, Corrupt> {
+    fn copy_first(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        let (slot, expected) = if newest == self.seen {
+            (self.slot, self.sequence)
+        } else {
+            (self.named(newest & 1)?, newest >> 1)
+        };
         let region = &self.end.region;
-        // Acquire: pairs with the announcement in `send`.
-        let newest = region.word(NEWEST).load(Ordering::Acquire);
-        if newest == self.seen {
-            return Ok(if self.sequence == 0 { Fresh::None } else { Fresh::Old });
+        let word = region.word(region.sequence(slot));
+        // Acquire: who sees the sequence sees its payload.
+        let sequence = word.load(ordered(Site::LatestPublish, Ordering::Acquire));
+        // A later one may be there: to return it now and the one announced next would be to go back.
+        if sequence == expected {
+            region.get_words(region.slot(slot), into);
+            // Acquire: if a word came from a later message, the load below sees that.
+            fenced(Site::LatestOvertaken, Ordering::Acquire);
+            if word.load(Ordering::Relaxed) == sequence {
+                (self.seen, self.slot) = (newest, slot);
+                return Ok(self.freshness(sequence));
+            }
         }
+        self.copy_taken(into)
+    }
+
+    // Out of the way of the small ones, which are inlined.
+    #[inline(never)]
+    fn copy_large(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        let fresh = if newest == self.seen { Fresh::Old } else { self.take(newest)? };
+        self.end.region.get(self.end.region.slot(self.slot), into);
+        Ok(fresh)
+    }
+
+    /// The writer is too fast for that: copies a slot from which it keeps off.
+    #[cold]
+    #[inline(never)]
+    fn copy_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        // Acquire: whoever was seen to overwrite the slot had announced a message before that.
+        fence(Ordering::Acquire);
+        // Acquire: pairs with the announcement in `send`.
+        let newest = self.end.region.word(NEWEST).load(Ordering::Acquire);
+        if newest == self.seen {
+            // A slot is overwritten only after a later message was announced.
+            return Err(Corrupt);
+        }
+        let fresh = self.take(newest)?;
+        self.end.region.get_words(self.end.region.slot(self.slot), into);
+        Ok(fresh)
+    }
+
+    /// Takes the slot of the newest message, which is another one than `seen`.
+    #[inline(always)]
+    fn take(&mut self, newest: u32) -> Result<Fresh, Corrupt> {
         self.seen = newest;
         let pair = newest & 1;
         // Release: our copies from the other pair are done before the writer goes there.
-        region.word(READING).store(pair, Ordering::Release);
+        self.end.region.word(READING).store(pair, Ordering::Release);
         // Either we see what the writer named last in this pair, or it sees that we are here.
         fenced(Site::LatestFence, Ordering::SeqCst);
-        // Acquire: the payload of the slot that is named.
-        let acquire = ordered(Site::LatestPublish, Ordering::Acquire);
-        let index = region.word(LAST[pair as usize]).load(acquire);
-        if index > 1 {
-            return Err(Corrupt);
-        }
-        self.slot = pair << 1 | index;
+        self.slot = self.named(pair)?;
+        let region = &self.end.region;
         // Relaxed: published together with the payload.
         let sequence = region.word(region.sequence(self.slot)).load(Ordering::Relaxed);
-        // The message may have been taken before it was announced.
+        Ok(self.freshness(sequence))
+    }
+
+    /// The slot of the pair that was written last.
+    #[inline(always)]
+    fn named(&self, pair: u32) -> Result<u32, Corrupt> {
+        // Acquire: the payload of the slot that is named.
+        let acquire = ordered(Site::LatestPublish, Ordering::Acquire);
+        let index = self.end.region.word(LAST[pair as usize]).load(acquire);
+        if index > 1 { Err(Corrupt) } else { Ok(pair << 1 | index) }
+    }
+
+    /// A message may be read before it is announced; then it is old when it is.
+    #[inline(always)]
+    fn freshness(&mut self, sequence: u32) -> Fresh {
         let fresh = if sequence == self.sequence { Fresh::Old } else { Fresh::New };
         self.sequence = sequence;
-        Ok(fresh)
+        fresh
     }
 }
 

@@ -33,6 +33,8 @@ thread_local! {
 
 /// Bounds the switches of thread that nothing forces, so that all proofs end within a minute.
 const PREEMPTIONS_MAX: usize = 6;
+/// The same, where payloads are words, each of which may be seen old or new.
+const PREEMPTIONS_OF_WORDS_MAX: usize = 3;
 /// The same, in the scene of three threads.
 const PREEMPTIONS_OF_THREE_MAX: usize = 2;
 
@@ -150,37 +152,47 @@ fn queue_sequence_layout() {
     prove(&[Site::QueuePublish, Site::QueueFree], || queue_scene(Layout::Sequence));
 }
 
-#[test]
-fn latest_reads_whole_messages_that_never_go_back() {
-    prove(&[Site::LatestFence, Site::LatestPublish], || {
-        let shape = Shape::latest(4, 0);
-        let memory = LoomMemory::made(&shape, 0);
-        let mut writer = latest::Writer::attach(memory.clone(), &shape).expect("made");
-        let mut reader = latest::Reader::attach(memory, &shape).expect("made");
-        writer.send(&[1; 4]);
-        let sending = thread::spawn(move || {
-            for number in 2..5 {
-                writer.send(&[number; 4]);
-            }
-        });
-        let mut before = 0;
-        let mut read = || {
-            let mut message = [0; 4];
-            let fresh = reader.read(&mut message).expect("the writer is honest");
-            assert_eq!(message, [message[0]; 4]);
-            match fresh {
-                Fresh::New => assert!(message[0] > before, "{} after {before}", message[0]),
-                Fresh::Old => assert_eq!(message[0], before),
-                Fresh::None => panic!("one was sent before"),
-            }
-            before = message[0];
-        };
-        read();
-        read();
-        sending.join().expect("no panic");
-        read();
-        assert_eq!(before, 4);
+/// Reads while three messages are sent: the slot that is read may be overwritten by the third.
+fn latest_scene<const N: usize>() {
+    let shape = Shape::latest(N as u32, 0);
+    let memory = LoomMemory::made(&shape, 0);
+    let mut writer = latest::Writer::attach(memory.clone(), &shape).expect("made");
+    let mut reader = latest::Reader::attach(memory, &shape).expect("made");
+    writer.send(&[1; N]);
+    let sending = thread::spawn(move || {
+        for number in 2..5 {
+            writer.send(&[number; N]);
+        }
     });
+    let mut before = 0;
+    let mut read = || {
+        let mut message = [0; N];
+        let fresh = reader.read(&mut message).expect("the writer is honest");
+        assert_eq!(message, [message[0]; N], "torn");
+        match fresh {
+            Fresh::New => assert!(message[0] > before, "{} after {before}", message[0]),
+            Fresh::Old => assert_eq!(message[0], before),
+            Fresh::None => panic!("one was sent before"),
+        }
+        before = message[0];
+    };
+    read();
+    read();
+    sending.join().expect("no panic");
+    read();
+    assert_eq!(before, 4);
+}
+
+#[test]
+fn latest_taken_reads_whole_messages_that_never_go_back() {
+    prove(&[Site::LatestFence, Site::LatestPublish], latest_scene::<12>);
+}
+
+#[test]
+fn latest_copied_first_reads_whole_messages_that_never_go_back() {
+    // Two words, so that a message can be torn.
+    let sites = [Site::LatestFence, Site::LatestPublish, Site::LatestOvertaken];
+    prove_within(PREEMPTIONS_OF_WORDS_MAX, &sites, latest_scene::<8>);
 }
 
 #[test]

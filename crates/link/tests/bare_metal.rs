@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What such a target lacks, as it would stand in a source.
-const FORBIDDEN: [&str; 14] = [
+const FORBIDDEN: [&str; 12] = [
     "AtomicU64",
     "AtomicI64",
-    "AtomicUsize",
-    "AtomicIsize",
     "AtomicPtr",
     "compare_exchange",
     "fetch_",
