@@ -255,6 +255,32 @@ mod tests {
         assert!((p95 / 949e6 - 1.0).abs() < 1e-3, "{p95}");
     }
 
+    /// Whether every percentile is the exact one to a thousandth, and nothing is lost.
+    fn is_exact(mut values: Vec<u64>) {
+        let distribution = of(values.iter().copied());
+        values.sort_unstable();
+        for share in [0.01, 0.5, 0.95, 0.99, 0.999] {
+            let rank = (share * values.len() as f64).round() as usize;
+            let (exact, found) = (values[rank - 1], distribution.quantile(share).expect("enough"));
+            let off = (found as f64 / exact as f64 - 1.0).abs();
+            assert!(off <= 1e-3, "{share}: {found} for {exact}");
+        }
+        assert_eq!(distribution.n(), values.len() as u64);
+        assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), distribution.n());
+        assert_eq!((distribution.min(), distribution.max()), (Some(values[0]), values.pop()));
+    }
+
+    #[test]
+    fn percentiles_of_known_distributions_are_the_exact_ones() {
+        const N: u64 = 100_000;
+        let share = |i: u64| (i as f64 + 0.5) / N as f64;
+        is_exact((0..N).map(|i| 1_000 + i * 37).collect());
+        is_exact((0..N).map(|i| (-(1.0 - share(i)).ln() * 70_000.0) as u64 + 500).collect());
+        // Two modes that are far apart, and one value that is farther still.
+        let modes = (0..N).map(|i| if i % 10 < 9 { 290 + i % 13 } else { 68_000 + i % 997 });
+        is_exact(modes.chain([3_000_000_000]).collect());
+    }
+
     #[test]
     fn any_time_can_be_added() {
         let distribution = of([0, 1, u64::MAX / 2, u64::MAX]);

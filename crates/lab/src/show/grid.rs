@@ -107,7 +107,9 @@ pub(crate) fn has_ratio(measure: &Measure) -> bool {
 /// Whether a column of a table of words holds figures: all its cells begin with a digit, or are not
 /// known.
 pub(crate) fn is_figures(table: &Table, column: usize) -> bool {
-    let is_figure = |cell: &str| cell == UNKNOWN || cell.starts_with(|c: char| c.is_ascii_digit());
+    let is_figure = |cell: &str| {
+        cell.is_empty() || cell == UNKNOWN || cell.starts_with(|c: char| c.is_ascii_digit())
+    };
     table.rows.iter().all(|row| is_figure(word(row, column)))
 }
 

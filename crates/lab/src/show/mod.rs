@@ -13,3 +13,6 @@ pub use page::to_page;
 pub use plots::plots;
 pub use svg::Plot;
 pub use text::to_text;
+
+#[cfg(test)]
+mod tests;
