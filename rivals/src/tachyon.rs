@@ -1,0 +1,138 @@
+//! tachyon-ipc: a one-way ring of bytes between two processes, one for each way, told that both
+//! sides look for ever (`set_polling_mode`). Its slots can be written in place by unsafe code only,
+//! so messages are copied in; they are read where they lie.
+//!
+//! Only built with `--features tachyon`: its core is compiled by GCC 14 or Clang 17, its bindings
+//! are made with libclang (`CXX=clang++-19 LIBCLANG_PATH=/usr/lib/llvm-19/lib`). Its consumer can
+//! only wait in C++, where nobody asks whether the other side lives: if the far process is killed,
+//! the near side waits for ever.
+
+use crate::table::Measure;
+
+/// How to measure it, if it is built.
+#[cfg(not(feature = "tachyon"))]
+pub(crate) const MEASURE: Result<Measure, &str> =
+    Err("not built: it needs GCC 14 or Clang 17 and libclang; build with --features tachyon");
+
+/// How to measure it.
+#[cfg(feature = "tachyon")]
+pub(crate) const MEASURE: Result<Measure, &str> = Ok(built::between_processes);
+
+#[cfg(feature = "tachyon")]
+pub(crate) use built::{PART, far};
+
+#[cfg(feature = "tachyon")]
+mod built {
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread::yield_now;
+
+    use sinew_lab::harness::process::Process;
+    use sinew_lab::harness::{Gone, Life, Side, on_thread};
+    use tachyon_ipc::{Bus, TachyonError};
+    use zerocopy::{FromBytes, IntoBytes};
+
+    use crate::measure::{Answer, Cell, Form, Found, Role};
+    use crate::rings::read;
+
+    /// The part that the far process plays.
+    pub(crate) const PART: &str = "tachyon-ipc";
+
+    /// What stands before every message, and what messages are aligned to.
+    const HEADER: usize = 64;
+    /// Looks before the consumer would sleep for 200 ms: never.
+    const LOOKS: u32 = u32::MAX;
+
+    fn failed(error: TachyonError) -> Gone {
+        Gone(format!("tachyon-ipc: {error:?}"))
+    }
+
+    /// Both ways, as one side sees them.
+    struct Buses<'a> {
+        there: Bus,
+        back: Bus,
+        life: &'a Life,
+        buffer: Vec<u64>,
+    }
+
+    impl Side for Buses<'_> {
+        fn send(&mut self, word: u64) -> Result<(), Gone> {
+            self.buffer.fill(word);
+            let mut patience = self.life.patience();
+            loop {
+                match self.there.send(self.buffer.as_bytes(), 0) {
+                    Err(TachyonError::BufferFull) => patience.poll()?,
+                    sent => return sent.map_err(failed),
+                }
+            }
+        }
+
+        fn receive(&mut self) -> Result<u64, Gone> {
+            let message = self.back.acquire_rx(LOOKS).map_err(failed)?;
+            let words = <[u64]>::ref_from_bytes(message.data())
+                .map_err(|_| Gone("tachyon-ipc: a message that is not aligned to 8".into()))?;
+            let word = read(words);
+            message.commit().map_err(failed)?;
+            Ok(word)
+        }
+    }
+
+    fn play<R: Role>(form: &Form, ends: [Bus; 2], life: &Life, role: R) -> Result<R::Found, Gone> {
+        let [there, back] = ends;
+        there.set_polling_mode(1);
+        role.play(&mut Buses { there, back, life, buffer: vec![0; form.words()] })
+    }
+
+    /// Bytes of a ring that holds as many messages as asked.
+    fn ring_bytes(form: &Form) -> usize {
+        let message = (HEADER + form.bytes).next_multiple_of(HEADER);
+        (message * form.capacity).next_power_of_two()
+    }
+
+    /// Measures between two processes.
+    ///
+    /// # Errors
+    /// tachyon-ipc or the kernel refuses, or one side failed.
+    pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only the number counts.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sinew-rivals-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name).display().to_string();
+        on_thread(cell.cpus.near, || {
+            let far = Process::start(PART, &format!("{path} {}", cell.form), &[], cell.cpus.far)?;
+            let connected = ["there", "back"].map(|way| connect(&format!("{path}-{way}"), &far));
+            let found = match connected {
+                [Ok(there), Ok(back)] => play(&cell.form, [there, back], far.life(), cell),
+                [Err(gone), _] | [_, Err(gone)] => Err(gone),
+            };
+            far.join(found)
+        })
+    }
+
+    /// Connects as soon as the far process listens.
+    fn connect(path: &str, far: &Process) -> Result<Bus, Gone> {
+        let mut patience = far.life().patience();
+        loop {
+            match Bus::connect(path) {
+                Ok(bus) => return Ok(bus),
+                Err(_) => patience.look()?,
+            }
+            yield_now();
+        }
+    }
+
+    /// The far process listens, because that waits for ever: it ends with its parent.
+    ///
+    /// # Errors
+    /// The text is not what the parent says, or the parent is gone.
+    pub(crate) fn far(text: &str, _: Vec<OwnedFd>) -> Result<(), Gone> {
+        let bad = || Gone(format!("'{text}': expected a path and a form"));
+        let (path, form) = text.split_once(' ').ok_or_else(bad)?;
+        let form = form.parse()?;
+        let listen = |way| Bus::listen(&format!("{path}-{way}"), ring_bytes(&form)).map_err(failed);
+        let back = listen("there")?;
+        let there = listen("back")?;
+        play(&form, [there, back], &Life::Parent, Answer)
+    }
+}
