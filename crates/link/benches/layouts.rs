@@ -1,6 +1,11 @@
 //! What the two slot layouts of the queue cost: round trip and throughput on two pinned threads,
 //! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
-//! *pair*, a word on a line of its own for each way, the least that two queues can cost.
+//! *pair*, a word on a line of its own for each way, the least that two links can cost whose readers
+//! poll all the time: each message moves its line twice, to be written and to be read.
+//!
+//! Every round trip is measured twice: with one PAUSE between polls, and with so many that polls are
+//! [`GAP_NS`] apart, as the runtime has it. Every poll takes the line from the core that is about to
+//! write it, so fewer may be faster.
 //!
 //! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round,
 //! one after the other, because the machine under them may change; ratios are to the token of the
@@ -10,6 +15,7 @@
 use std::alloc::{Layout as Bytes, alloc_zeroed};
 use std::hint::spin_loop;
 use std::ptr::NonNull;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -19,9 +25,13 @@ use sinew_link::{Layout, RawMemory, Shape, create, queue};
 const ROUNDS: usize = 9;
 const TRIPS: u32 = 20_000;
 const MESSAGES: u32 = 100_000;
-/// Steps between two looks at the clock; several times round the queue.
+/// Steps between two looks at the clock.
 const BATCH: u32 = 200;
-const CAPACITY: u32 = 16;
+const CAPACITY: u32 = 8;
+/// Of the queues whose throughput is measured.
+const CAPACITY_STREAM: u32 = 1024;
+/// Between two polls.
+const GAP_NS: f64 = 75.0;
 
 fn main() {
     let cpus = cpus();
@@ -29,59 +39,71 @@ fn main() {
         println!("skipped: both sides spin, so this bench needs two CPUs, and there is one");
         return;
     }
-    println!("CPUs {} and {}, capacity {CAPACITY}, {ROUNDS} rounds", cpus[0], cpus[1]);
-    println!("least/median over rounds, ns; x: median ratio to the token of the same round");
-    println!("      round trip, {TRIPS} per round {:>38} per message", "");
-    println!(
-        "{:>5} {:>9} {:>15} {:>15} {:>15} {:>9} {:>9}",
-        "bytes", "token", "pair", "index", "sequence", "index", "sequence"
-    );
     let ends = [cpus[0], cpus[1]];
-    macro_rules! sizes {
-        ($($size:literal)*) => { $( row::<$size>(ends); )* };
+    let pause_ns = pause_ns();
+    let gap = (GAP_NS / pause_ns).ceil().max(1.0) as u32;
+    println!("CPUs {} and {}, PAUSE takes {pause_ns:.0} ns, {ROUNDS} rounds", ends[0], ends[1]);
+    println!("least/median over rounds, ns; x: median ratio to the token of the same round");
+    for (pauses, name) in [(1, "one PAUSE"), (gap, "the gap")] {
+        println!("\nround trip, capacity {CAPACITY}, {name} between polls ({pauses} PAUSE)");
+        println!("{:>5} {:>9} {:>16} {:>16} {:>16}", "bytes", "token", "pair", "index", "sequence");
+        macro_rules! sizes {
+            ($($size:literal)*) => { $( round_trips::<$size>(ends, pauses); )* };
+        }
+        sizes!(8 48 64 120 128 256 1024);
     }
-    sizes!(8 16 32 48 56 64 128 256 1024);
+    println!("\nper message, capacity {CAPACITY_STREAM}");
+    println!("{:>5} {:>16} {:>16}", "bytes", "index", "sequence");
+    macro_rules! sizes {
+        ($($size:literal)*) => { $( throughputs::<$size>(ends); )* };
+    }
+    sizes!(8 48 64 120 128 256 1024);
 }
 
-fn row<const N: usize>(ends: [usize; 2]) {
-    let (mut tokens, mut pairs) = (vec![], vec![]);
-    let (mut trips, mut flows) = ([vec![], vec![]], [vec![], vec![]]);
-    let layouts = [Layout::Index, Layout::Sequence];
+fn round_trips<const N: usize>(ends: [usize; 2], pauses: u32) {
+    let (mut tokens, mut rows) = (vec![], [vec![], vec![], vec![]]);
     for _ in 0..ROUNDS {
-        tokens.push(token(ends, 0));
-        pairs.push(token(ends, 1));
-        for (i, layout) in layouts.into_iter().enumerate() {
-            trips[i].push(round_trip::<N>(layout, ends));
-            flows[i].push(throughput::<N>(layout, ends));
-        }
+        // The token is what it is everywhere: as fast as it goes.
+        tokens.push(token(ends, 0, 1));
+        rows[0].push(token(ends, 1, pauses));
+        rows[1].push(round_trip::<N>(Layout::Index, ends, pauses));
+        rows[2].push(round_trip::<N>(Layout::Sequence, ends, pauses));
     }
-    let figures = |figures: &[f64]| {
-        let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
-        format!("{least:.0}/{:.0}", median(figures.to_vec()))
-    };
-    let with_ratio = |round: &[f64]| {
+    let with_ratio = |round: &Vec<f64>| {
         let ratios = round.iter().zip(&tokens).map(|(trip, token)| trip / token).collect();
         format!("{} {:.2}x", figures(round), median(ratios))
     };
-    println!(
-        "{N:>5} {:>9} {:>15} {:>15} {:>15} {:>9} {:>9}",
-        figures(&tokens),
-        with_ratio(&pairs),
-        with_ratio(&trips[0]),
-        with_ratio(&trips[1]),
-        figures(&flows[0]),
-        figures(&flows[1]),
-    );
+    let [pair, index, sequence] = rows.each_ref().map(with_ratio);
+    println!("{N:>5} {:>9} {pair:>16} {index:>16} {sequence:>16}", figures(&tokens));
+}
+
+fn throughputs<const N: usize>(ends: [usize; 2]) {
+    let mut rows = [vec![], vec![]];
+    for _ in 0..ROUNDS {
+        rows[0].push(throughput::<N>(Layout::Index, ends));
+        rows[1].push(throughput::<N>(Layout::Sequence, ends));
+    }
+    println!("{N:>5} {:>16} {:>16}", figures(&rows[0]), figures(&rows[1]));
+}
+
+fn figures(figures: &[f64]) -> String {
+    let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
+    let median = median(figures.to_vec());
+    if median < 100.0 {
+        format!("{least:.1}/{median:.1}")
+    } else {
+        format!("{least:.0}/{median:.0}")
+    }
 }
 
 /// A word to and fro, the way back `back` lines further; ns per round trip.
-fn token(ends: [usize; 2], back: usize) -> f64 {
+fn token(ends: [usize; 2], back: usize, pauses: u32) -> f64 {
     #[repr(align(128))]
     struct Line(AtomicU32);
     let words = [Line(AtomicU32::new(0)), Line(AtomicU32::new(0))];
     let wait = |word: &Line, number| {
         while word.0.load(Ordering::Acquire) != number {
-            spin_loop();
+            (0..pauses).for_each(|_| spin_loop());
         }
     };
     let send = |word: &Line, number| word.0.store(number, Ordering::Release);
@@ -98,33 +120,36 @@ fn token(ends: [usize; 2], back: usize) -> f64 {
     timed(ends, TRIPS, near, far)
 }
 
-fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
-    let (mut there_w, mut there_r) = queue::<N>(layout);
-    let (mut back_w, mut back_r) = queue::<N>(layout);
+fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2], pauses: u32) -> f64 {
+    let (mut there_w, mut there_r) = queue::<N>(layout, CAPACITY);
+    let (mut back_w, mut back_r) = queue::<N>(layout, CAPACITY);
     let near = move |_| {
         let mut message = [1; N];
-        send(&mut there_w, &message);
-        receive(&mut back_r, &mut message);
+        send(&mut there_w, &message, pauses);
+        receive(&mut back_r, &mut message, pauses);
     };
     let far = move || {
         let mut message = [0; N];
         for _ in 0..TRIPS {
-            receive(&mut there_r, &mut message);
-            send(&mut back_w, &message);
+            receive(&mut there_r, &mut message, pauses);
+            send(&mut back_w, &message, pauses);
         }
     };
     timed(ends, TRIPS, near, far)
 }
 
 fn throughput<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
-    let (mut writer, mut reader) = queue::<N>(layout);
-    let near = move |_| send(&mut writer, &[1; N]);
-    let far = move || (0..MESSAGES).for_each(|_| receive(&mut reader, &mut [0; N]));
+    let (mut writer, mut reader) = queue::<N>(layout, CAPACITY_STREAM);
+    let near = move |_| send(&mut writer, &[1; N], 1);
+    let far = move || (0..MESSAGES).for_each(|_| receive(&mut reader, &mut [0; N], 1));
     timed(ends, MESSAGES, near, far)
 }
 
-fn queue<const N: usize>(layout: Layout) -> (queue::Writer<RawMemory>, queue::Reader<RawMemory>) {
-    let shape = Shape { layout, ..Shape::queue(N as u32, 0, CAPACITY) };
+fn queue<const N: usize>(
+    layout: Layout,
+    capacity: u32,
+) -> (queue::Writer<RawMemory>, queue::Reader<RawMemory>) {
+    let shape = Shape { layout, ..Shape::queue(N as u32, 0, capacity) };
     let bytes = Bytes::from_size_align(shape.region_len(), 128).expect("a small region");
     // SAFETY: not of size zero, and never given back: a bench may leak some megabytes.
     let memory = unsafe {
@@ -137,16 +162,20 @@ fn queue<const N: usize>(layout: Layout) -> (queue::Writer<RawMemory>, queue::Re
 }
 
 #[inline]
-fn send<const N: usize>(writer: &mut queue::Writer<RawMemory>, message: &[u8; N]) {
+fn send<const N: usize>(writer: &mut queue::Writer<RawMemory>, message: &[u8; N], pauses: u32) {
     while writer.try_send(message).is_err() {
-        spin_loop();
+        (0..pauses).for_each(|_| spin_loop());
     }
 }
 
 #[inline]
-fn receive<const N: usize>(reader: &mut queue::Reader<RawMemory>, message: &mut [u8; N]) {
+fn receive<const N: usize>(
+    reader: &mut queue::Reader<RawMemory>,
+    message: &mut [u8; N],
+    pauses: u32,
+) {
     while !reader.try_receive(message).expect("an honest writer") {
-        spin_loop();
+        (0..pauses).for_each(|_| spin_loop());
     }
 }
 
@@ -158,12 +187,15 @@ fn timed(
     mut near: impl FnMut(u32),
     far: impl FnOnce() + Send,
 ) -> f64 {
+    let both = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
             pin(ends[1]);
+            both.wait();
             far();
         });
         pin(ends[0]);
+        both.wait();
         let batch = |batch| {
             let start = Instant::now();
             (batch * BATCH..(batch + 1) * BATCH).for_each(&mut near);
@@ -171,6 +203,16 @@ fn timed(
         };
         median((0..steps / BATCH).map(batch).collect())
     })
+}
+
+/// How long a PAUSE takes; the least of several tries.
+fn pause_ns() -> f64 {
+    let lasts = |_| {
+        let start = Instant::now();
+        (0..1000).for_each(|_| spin_loop());
+        start.elapsed().as_nanos() as f64 / 1000.0
+    };
+    (0..8).map(lasts).fold(f64::INFINITY, f64::min)
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
