@@ -3,6 +3,8 @@
 //! Every run here has a graph that bears a busy machine (`cli/calm.yaml`), and every wait a limit
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
+#[path = "cli/lab.rs"]
+mod lab;
 #[path = "cli/program.rs"]
 mod program;
 #[path = "cli/requests.rs"]
