@@ -2,6 +2,9 @@
 //! transports, locks and waiting cost a control loop. Every row is a spec that is compiled and run
 //! as `sinew run` does it.
 
+mod article;
+mod claims;
+mod costs;
 mod driver;
 mod setup;
 mod stage;
@@ -16,9 +19,13 @@ use std::time::Duration;
 use sinew_runtime::clock::Clock;
 use sinew_spec::plan::{Sync, Transport, Wait};
 
+use self::claims::Evidence;
+use self::costs::Costs;
 use self::driver::{Driver, Share, Shared};
 use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
 use super::{Axis, Refusal, Request, Scenario};
+use crate::harness::{Cpus, Gone};
+use crate::interval::Interval;
 use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
@@ -94,7 +101,15 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     }
     let partial = interleave(&mut contenders, rounds, session);
     let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
-    let notes = notes(request.quick, &shared);
+    let mut notes = notes(request.quick, &shared);
+    let costs = match partial {
+        true => None,
+        false => costs(&shared).map_err(|Gone(why)| notes.push(format!("costs: {why}"))).ok(),
+    };
+    let token_ns = Interval::of(&shared.tokens.borrow()).map(|token| token.median);
+    let evidence = Evidence { rows: &rows, cpus: shared.cpus.len(), costs, token_ns };
+    let tables = vec![article::table(&rows), claims::bars(&evidence)];
+    let verdicts = claims::verdicts(&evidence);
     Ok(Report {
         scenario: SCENARIO.name.into(),
         machine,
@@ -102,8 +117,8 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         quick: request.quick,
         partial,
         rounds,
-        tables: Vec::new(),
-        verdicts: Vec::new(),
+        tables,
+        verdicts,
         rows,
         notes,
     })
@@ -118,9 +133,22 @@ fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
     }
 }
 
+/// The article's tables of costs.
+fn costs(shared: &Shared<'_>) -> Result<Costs, Gone> {
+    let near = shared.cpus.first().copied().ok_or_else(|| Gone("there is no CPU".into()))?;
+    let far = shared.cpus.last().copied().unwrap_or(near);
+    Costs::measure(Cpus { near, far }, shared.clock)
+}
+
 fn notes(quick: bool, shared: &Shared<'_>) -> Vec<String> {
     let refused = shared.refused.borrow();
     let mut notes: Vec<_> = refused.iter().map(|what| format!("the kernel: {what}")).collect();
+    if let Some(token) = Interval::of(&shared.tokens.borrow()) {
+        notes.push(format!(
+            "reference: the token, one word on one line that two threads write in turn; {:.0} ns",
+            token.median
+        ));
+    }
     if quick {
         notes.push(format!(
             "quick: {QUICK_WARM_UP} warm-up cycles after each start instead of {WARM_UP}, where \

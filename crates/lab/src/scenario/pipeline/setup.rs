@@ -185,18 +185,24 @@ impl Setup {
         text
     }
 
+    /// The thread of a node.
+    fn thread(&self, node: &str) -> usize {
+        let is_here = |group: &&[&str]| group.contains(&node);
+        self.placement.groups().iter().position(is_here).unwrap_or_default()
+    }
+
     /// The domain of a node.
     fn domain(&self, node: &str) -> String {
-        let at = self.placement.groups().iter().position(|group| group.contains(&node));
-        let at = at.filter(|_| self.placement.is_processes()).unwrap_or(0);
+        let at = if self.placement.is_processes() { self.thread(node) } else { 0 };
         format!("process_{at}")
     }
 
-    /// The options of a link with this delivery. A reader that is held up for longer than the queue
-    /// lasts must not end the run: its cycles count as overruns.
-    fn options(&self, delivery: &str) -> String {
+    /// The options of a link between these nodes; none if it does not cross. A reader that is held
+    /// up for longer than the queue lasts must not end the run: its cycles count as overruns.
+    fn options(&self, from: &str, to: &str, delivery: &str) -> String {
+        let crossing = self.crossing.filter(|_| self.thread(from) != self.thread(to));
+        let Some(Crossing { transport, sync, wait }) = crossing else { return String::new() };
         let full = if delivery == "queue" { ", full: drop" } else { "" };
-        let Some(Crossing { transport, sync, wait }) = self.crossing else { return String::new() };
         let sync = sync.map(|sync| format!(", sync: {}", sync.word())).unwrap_or_default();
         format!(
             ", transport: {}{sync}, wait: {}, delivery: {delivery}{full}",
@@ -208,12 +214,14 @@ impl Setup {
     fn stages(&self, text: &mut String) {
         let names = ["planner", "ik", "ethercat", "drives"];
         for (at, name) in names.into_iter().enumerate() {
-            let (domain, link) = (self.domain(name), self.options("queue"));
+            let domain = self.domain(name);
             let leads = if at == 0 { ", leads: true" } else { "" };
-            let to = match names.get(at + 1) {
-                Some(next) => format!("name: {next}, port: in{link}"),
-                None => format!("name: planner, port: in, delay: 1{link}"),
+            let (next, delay) = match names.get(at + 1) {
+                Some(next) => (*next, ""),
+                None => (names[0], ", delay: 1"),
             };
+            let link = self.options(name, next, "queue");
+            let to = format!("name: {next}, port: in{delay}{link}");
             *text += &format!(
                 "  - {{kind: lab_stage, name: {name}, domain: {domain}{leads}, \
                  ports: {{out: [{{{to}}}]}}}}\n"
@@ -225,7 +233,11 @@ impl Setup {
     fn arm(&self, text: &mut String) {
         let [planner, ik, ethercat, drives] =
             ["planner", "ik", "ethercat", "drives"].map(|name| self.domain(name));
-        let (queue, latest) = (self.options("queue"), self.options("latest"));
+        let to_ik = self.options("planner", "ik", "queue");
+        let to_ethercat = self.options("ik", "ethercat", "queue");
+        let to_planner = self.options("ethercat", "planner", "queue");
+        let to_drives = self.options("ethercat", "drives", "latest");
+        let from_drives = self.options("drives", "ethercat", "latest");
         *text += &format!(
             "  - kind: path_planner
     name: planner
@@ -233,22 +245,22 @@ impl Setup {
     path: square.csv
     arm: irb120.urdf
     laps: 0
-    ports: {{out: [{{name: ik, port: in{queue}}}]}}
+    ports: {{out: [{{name: ik, port: in{to_ik}}}]}}
   - kind: ik
     domain: {ik}
     arm: irb120.urdf
-    ports: {{out: [{{name: ethercat, port: in{queue}}}]}}
+    ports: {{out: [{{name: ethercat, port: in{to_ethercat}}}]}}
   - kind: ethercat_master
     name: ethercat
     domain: {ethercat}
     lost_frames_max: 100
     ports:
-      out: [{{name: drives, port: in{latest}}}]
-      feedback: [{{name: planner, port: feedback, delay: 1{queue}}}]
+      out: [{{name: drives, port: in{to_drives}}}]
+      feedback: [{{name: planner, port: feedback, delay: 1{to_planner}}}]
   - kind: drives
     domain: {drives}
     safe: {{in: {{value: quick_stop, after: 100}}}}
-    ports: {{out: [{{name: ethercat, port: frame, delay: 1{latest}}}]}}
+    ports: {{out: [{{name: ethercat, port: frame, delay: 1{from_drives}}}]}}
 "
         );
     }

@@ -5,8 +5,6 @@ use sinew_nodes::NODES;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, Signal};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
 
-const WORDS: usize = 32;
-
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
     pub struct Load {
@@ -75,8 +73,8 @@ impl Node for Stage {
         }
         let input = io.read::<Load>(IN).words;
         let output = io.write::<Load>(OUT);
-        for at in 0..WORDS {
-            output.words[at] = input[at] + 1;
+        for (output, input) in output.words.iter_mut().zip(input) {
+            *output = input + 1;
         }
         io.signal(PASSED)[0] = (input[0] + 1) as f64;
         Ok(())

@@ -1,0 +1,382 @@
+//! The article's claims, each with the figures that it gives and by what it is judged here. The
+//! limits leave so much room that one run judges as the next.
+
+use super::article::{PUBLISHED, find};
+use super::costs::Costs;
+use crate::interval::Interval;
+use crate::report::{Holds, Row, Table, Verdict};
+
+/// What claims are judged by.
+pub(super) struct Evidence<'a> {
+    pub(super) rows: &'a [Row],
+    pub(super) cpus: usize,
+    pub(super) costs: Option<Costs>,
+    /// The median of what the token took, ns.
+    pub(super) token_ns: Option<f64>,
+}
+
+/// A claim.
+struct Claim {
+    text: &'static str,
+    theirs: &'static str,
+    /// When it holds, in words.
+    criterion: &'static str,
+    /// Figures and judgement; `None` without the rows for it.
+    judge: fn(&Evidence<'_>) -> Option<(String, Holds)>,
+}
+
+/// "About a hundred times": a third of that to three times that.
+const HUNDREDFOLD: [f64; 2] = [30.0, 300.0];
+/// "Identical", "no change": less apart than one run is from the next.
+const SAME_MAX: f64 = 1.25;
+/// Latencies at several periods that are called the same.
+const SAME_AT_PERIODS_MAX: f64 = 2.0;
+/// Four spinning threads, us: their 0.74 to 0.82, and twice as fast or slow for another machine.
+const FOUR_SPINNING_US: [f64; 2] = [0.37, 1.64];
+/// Share of cycles past the deadline that may be the machine's doing.
+const OVERRUNS_MAX: f64 = 0.05;
+/// Fewest cycles in which none may miss before that is as good as what they saw.
+const CYCLES_AS_THEIRS: u64 = 18_500;
+/// An entry of a table of costs agrees up to this factor beyond its range.
+const COSTS_BEYOND: f64 = 2.0;
+
+const FUSED: [&str; 5] = ["none", "fused", "-", "-", "-"];
+const THREADS: [&str; 5] = ["none", "2_threads", "in_process", "lock_free", "spin"];
+const THREADS_PARK: [&str; 5] = ["none", "2_threads", "in_process", "lock_free", "park"];
+const THREADS_MUTEX_SPIN: [&str; 5] = ["none", "2_threads", "in_process", "mutex", "spin"];
+const THREADS_MUTEX: [&str; 5] = ["none", "2_threads", "in_process", "mutex", "park"];
+const PROCESSES: [&str; 5] = ["none", "2_processes", "shared_memory", "lock_free", "spin"];
+const PROCESSES_MUTEX: [&str; 5] = ["none", "2_processes", "shared_memory", "mutex", "park"];
+const PROCESSES_PIPE: [&str; 5] = ["none", "2_processes", "pipe", "-", "park"];
+const FOUR: [&str; 5] = ["none", "4_threads", "in_process", "lock_free", "yield"];
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "in one process, lock-free is about 100 times faster than a mutex",
+        theirs: "78-103 us to 0.74-0.82 us",
+        criterion: "a ratio of 30 to 300, two threads, free-running, each with its way of waiting",
+        judge: |evidence| {
+            let ratio = evidence.ratio(&THREADS_MUTEX, &THREADS, "free")?;
+            let at_1ms = evidence.ratio(&THREADS_MUTEX, &THREADS, "1ms").map(times);
+            let at_1ms = at_1ms.map(|ratio| format!("; at 1 ms {ratio}")).unwrap_or_default();
+            Some((format!("{}{at_1ms}", times(ratio)), hundredfold(ratio)))
+        },
+    },
+    Claim {
+        text: "with lock-free, in_process and shared_memory are equal",
+        theirs: "0.74 us and 0.75 us",
+        criterion: "less than a quarter apart, two threads or processes that spin, free-running",
+        judge: |evidence| {
+            let ratio = evidence.ratio(&PROCESSES, &THREADS, "free")?;
+            Some((format!("shared_memory takes {}", times(ratio)), same(ratio.median)))
+        },
+    },
+    Claim {
+        text: "for shared_memory, lock-free instead of a mutex is no change",
+        theirs: "0.7-0.8 us and 0.75-0.78 us",
+        criterion: "less than a quarter apart, two processes, free-running, each with its way of waiting",
+        judge: |evidence| {
+            let ratio = evidence.ratio(&PROCESSES_MUTEX, &PROCESSES, "free")?;
+            Some((format!("the mutex takes {}", times(ratio)), same(ratio.median)))
+        },
+    },
+    Claim {
+        text: "a pipe is about 90 times slower than lock-free",
+        theirs: "68.92 us and 0.75 us",
+        criterion: "a ratio of 30 to 300, two processes, free-running",
+        judge: |evidence| {
+            let ratio = evidence.ratio(&PROCESSES_PIPE, &PROCESSES, "free")?;
+            Some((times(ratio), hundredfold(ratio)))
+        },
+    },
+    Claim {
+        text: "the synchronisation mechanism, not the process boundary, decides",
+        theirs: "mutex in_process 78-103 us, lock-free shared_memory 0.7-0.8 us",
+        criterion: "two parts: the boundary changes less than a quarter; the lock at the same way of \
+                    waiting changes more than the way of waiting at the same lock",
+        judge: mechanism,
+    },
+    Claim {
+        text: "four spinning threads go around in 0.74 to 0.82 us",
+        theirs: "0.74-0.82 us",
+        criterion: "half to twice that as mean at 1 ms; needs four CPUs",
+        judge: four_spinning,
+    },
+    Claim {
+        text: "no deadline is missed",
+        theirs: "0 in some 18 500 cycles of each transport",
+        criterion: "none in as many cycles; in part if fewer than 1 in 20",
+        judge: misses,
+    },
+    Claim {
+        text: "the 'jitter' column is a variation of latency",
+        theirs: "931 to 9999 us",
+        criterion: "it is not the period minus the mean, which is slack",
+        judge: jitter,
+    },
+    Claim {
+        text: "latency does not depend on the period",
+        theirs: "0.74-0.82 us from 1 to 10 ms",
+        criterion: "two parts: P50 less than a factor of 2 apart from 1 to 10 ms in the article's rows; and \
+                    from free-running to 1 ms, two threads that spin",
+        judge: periods,
+    },
+    Claim {
+        text: "what a mutex hides: lock, contention, notification, wake-up, in all 50-100 us",
+        theirs: "25-75 ns, 1-15 us, 2-10 us, 10-50 us, 50-100 us",
+        criterion: "each entry within its range or a factor of 2 beyond; in part if some are",
+        judge: |evidence| {
+            let Costs { lock_alone, lock_contended, notify, wake_up, message, .. } =
+                evidence.costs?;
+            Some(entries(&[
+                ("lock alone", lock_alone, [25.0, 75.0]),
+                ("contended", lock_contended, [1e3, 15e3]),
+                ("notify", notify, [2e3, 10e3]),
+                ("wake-up", wake_up, [10e3, 50e3]),
+                ("in all", message, [50e3, 100e3]),
+            ]))
+        },
+    },
+    Claim {
+        text: "what lock-free costs: store, load, yield",
+        theirs: "10-20 ns, 10-20 ns, 100-500 ns",
+        criterion: "each entry within its range or a factor of 2 beyond; in part if some are",
+        judge: |evidence| {
+            let Costs { store, load, yields, .. } = evidence.costs?;
+            Some(entries(&[
+                ("store", store, [10.0, 20.0]),
+                ("load", load, [10.0, 20.0]),
+                ("yield", yields, [100.0, 500.0]),
+            ]))
+        },
+    },
+    Claim {
+        text: "fail-stop in one process is safer than a partial failure; a hybrid is best",
+        theirs: "an argument, no figures",
+        criterion: "no latency speaks to it; how a domain fails is tested in crates/runtime",
+        judge: |_| None,
+    },
+];
+
+/// All verdicts, in the order of the article.
+pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
+    let verdict = |claim: &Claim| {
+        let judged = (claim.judge)(evidence);
+        let (ours, holds) = judged.unwrap_or(("-".into(), Holds::NotMeasured));
+        Verdict {
+            claim: claim.text.into(),
+            theirs: claim.theirs.into(),
+            ours: format!("{ours} (holds if: {})", claim.criterion),
+            holds,
+        }
+    };
+    CLAIMS.iter().map(verdict).collect()
+}
+
+impl<'a> Evidence<'a> {
+    fn row(&self, values: &[&str; 5], period: &str) -> Option<&'a Row> {
+        find(self.rows, &[values.as_slice(), &[period]].concat())
+    }
+
+    /// The median of the rounds' medians, ns.
+    fn median(&self, values: &[&str; 5], period: &str) -> Option<f64> {
+        Some(self.row(values, period)?.measure("cycle_latency")?.spread()?.median)
+    }
+
+    /// Cycle latency of one over that of the other, round by round.
+    fn ratio(&self, of: &[&str; 5], over: &[&str; 5], period: &str) -> Option<Interval> {
+        let latency = |values| self.row(values, period)?.measure("cycle_latency");
+        latency(of)?.over(latency(over)?)
+    }
+
+    /// A median in words.
+    fn shown(&self, values: &[&str; 5], period: &str) -> String {
+        self.median(values, period).map_or("-".into(), us)
+    }
+}
+
+fn us(ns: f64) -> String {
+    format!("{:.2} us", ns / 1000.0)
+}
+
+fn times(ratio: Interval) -> String {
+    let digits = if ratio.median < 10.0 { 2 } else { 0 };
+    let Interval { median, low, high } = ratio;
+    format!("{median:.digits$} times ({low:.digits$} to {high:.digits$})")
+}
+
+fn hundredfold(ratio: Interval) -> Holds {
+    let [low, high] = HUNDREDFOLD;
+    match ratio.median {
+        ratio if (low..=high).contains(&ratio) => Holds::Yes,
+        ratio if ratio > SAME_MAX => Holds::Partly,
+        _ => Holds::No,
+    }
+}
+
+fn is_same(ratio: f64) -> bool {
+    (1.0 / SAME_MAX..=SAME_MAX).contains(&ratio)
+}
+
+fn same(ratio: f64) -> Holds {
+    if is_same(ratio) { Holds::Yes } else { Holds::No }
+}
+
+fn parts(parts: &[bool]) -> Holds {
+    match parts.iter().filter(|&&holds| holds).count() {
+        0 => Holds::No,
+        count if count == parts.len() => Holds::Yes,
+        _ => Holds::Partly,
+    }
+}
+
+fn mechanism(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
+    let boundary = evidence.ratio(&PROCESSES, &THREADS, "free")?;
+    let lock = evidence.ratio(&THREADS_MUTEX_SPIN, &THREADS, "free")?;
+    let lock_parked = evidence.ratio(&THREADS_MUTEX, &THREADS_PARK, "free")?;
+    let waiting = evidence.ratio(&THREADS_PARK, &THREADS, "free")?;
+    let ours = format!(
+        "the boundary makes {}; a mutex instead of lock-free makes {} where both spin and {} \
+         where both park; parking instead of spinning, both lock-free, makes {}: what decides is \
+         whether a sleeper must be woken",
+        times(boundary),
+        times(lock),
+        times(lock_parked),
+        times(waiting)
+    );
+    let by_lock = lock.median.max(lock_parked.median) > waiting.median;
+    Some((ours, parts(&[is_same(boundary.median), by_lock])))
+}
+
+fn four_spinning(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
+    let row = evidence.row(&FOUR, "1ms")?;
+    let mean_us = row.measure("cycle_latency")?.distribution.mean()? / 1000.0;
+    let ours = format!(
+        "at 1 ms, P50: fused {}, two threads that spin {}, four threads {}; \
+         free-running {}, {} and {}; four threads on {} CPUs",
+        evidence.shown(&FUSED, "1ms"),
+        evidence.shown(&THREADS, "1ms"),
+        evidence.shown(&FOUR, "1ms"),
+        evidence.shown(&FUSED, "free"),
+        evidence.shown(&THREADS, "free"),
+        evidence.shown(&FOUR, "free"),
+        evidence.cpus
+    );
+    let [low, high] = FOUR_SPINNING_US;
+    let holds = match evidence.cpus {
+        0..=3 => Holds::NotMeasured,
+        _ if (low..=high).contains(&mean_us) => Holds::Yes,
+        _ => Holds::No,
+    };
+    Some((ours, holds))
+}
+
+fn misses(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
+    let (mut cycles, mut overruns) = (0, 0.0);
+    for row in PUBLISHED.iter().filter_map(|published| published.ours(evidence.rows)) {
+        cycles += row.measure("cycle_latency")?.distribution.n();
+        overruns += row.figure("overruns")?;
+    }
+    let share = (cycles > 0).then_some(overruns / cycles as f64)?;
+    let holds = match share {
+        share if share > OVERRUNS_MAX => Holds::No,
+        0.0 if cycles >= CYCLES_AS_THEIRS => Holds::Yes,
+        _ => Holds::Partly,
+    };
+    Some((format!("{overruns} in {cycles} cycles of the same rows"), holds))
+}
+
+fn jitter(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
+    let is_slack = PUBLISHED.iter().all(|row| {
+        let slack_us = f64::from(row.period_ms) * 1000.0 - row.mean_us;
+        (slack_us - row.jitter_us).abs() < 0.01
+    });
+    let row = evidence.row(&THREADS, "1ms")?;
+    let deviation = row.measure("cycle_latency")?.distribution.stddev()?;
+    let start = row.measure("activation_jitter")?.distribution.stddev()?;
+    let ours = format!(
+        "in all {} rows theirs is the period minus the mean; here, two threads that spin at 1 ms: \
+         slack {}, standard deviation of latency {}, of the start {}",
+        PUBLISHED.len(),
+        us(row.figure("slack_mean")?),
+        us(deviation),
+        us(start)
+    );
+    Some((ours, if is_slack { Holds::No } else { Holds::Yes }))
+}
+
+fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
+    let apart = |values: Vec<f64>| {
+        let least = values.iter().copied().reduce(f64::min)?;
+        Some(values.into_iter().reduce(f64::max)? / least)
+    };
+    let of = |transport| {
+        let rows = PUBLISHED.iter().filter(|row| row.transport == transport);
+        let medians = rows.map(|row| {
+            let latency = row.ours(evidence.rows)?.measure("cycle_latency")?;
+            latency.spread().map(|interval| interval.median)
+        });
+        medians.collect::<Option<Vec<_>>>().and_then(apart)
+    };
+    let (threads, processes) = (of("in_process")?, of("shared_memory")?);
+    let free_ns = evidence.median(&THREADS, "free")?;
+    let at_1ms_ns = evidence.median(&THREADS, "1ms")?;
+    let ours = format!(
+        "from 1 to 10 ms {threads:.2} times apart in_process and {processes:.2} in shared_memory; \
+         two threads that spin: {} free-running, {} at 1 ms, for a CPU that slept has cold caches",
+        us(free_ns),
+        us(at_1ms_ns)
+    );
+    let by_period = threads.max(processes) < SAME_AT_PERIODS_MAX;
+    Some((ours, parts(&[by_period, at_1ms_ns / free_ns < SAME_AT_PERIODS_MAX])))
+}
+
+/// Entries of a table of costs, ns, with the range that each is said to have.
+fn entries(entries: &[(&str, f64, [f64; 2])]) -> (String, Holds) {
+    let shown = |&(name, ns, _): &(&str, f64, [f64; 2])| match ns {
+        ns if ns < 1000.0 => format!("{name} {ns:.1} ns"),
+        ns => format!("{name} {}", us(ns)),
+    };
+    let agrees = |&(_, ns, [low, high]): &(&str, f64, [f64; 2])| {
+        (low / COSTS_BEYOND..=high * COSTS_BEYOND).contains(&ns)
+    };
+    let text: Vec<_> = entries.iter().map(shown).collect();
+    let agree: Vec<_> = entries.iter().map(agrees).collect();
+    (text.join(", "), parts(&agree))
+}
+
+/// What is to be reached, and whether it is.
+pub(super) fn bars(evidence: &Evidence<'_>) -> Table {
+    let free = |of, over| evidence.ratio(of, over, "free").map(|ratio| ratio.median);
+    let token = |values| Some(evidence.median(values, "free")? / evidence.token_ns?);
+    let none = f64::INFINITY;
+    let rows = [
+        ("lock-free, two threads that spin: P50 / token", [0.0, 1.7], token(&THREADS)),
+        (
+            "condition variable / lock-free, two threads",
+            [30.0, none],
+            free(&THREADS_MUTEX, &THREADS),
+        ),
+        ("condition variable, two threads / fused", [300.0, none], free(&THREADS_MUTEX, &FUSED)),
+        ("shared_memory / in_process, two that spin", [0.95, 1.05], free(&PROCESSES, &THREADS)),
+    ];
+    let row = |(what, [low, high], here): (&str, [f64; 2], Option<f64>)| {
+        let bar = match () {
+            () if low == 0.0 => format!("<= {high}"),
+            () if high == none => format!(">= {low}"),
+            () => format!("{low} to {high}"),
+        };
+        let is_reached = |here| if (low..=high).contains(&here) { "yes" } else { "no" };
+        let reached = here.map_or("not measured", is_reached);
+        let here = here.map_or("-".into(), |here| format!("{here:.2}"));
+        vec![what.into(), bar, here, reached.into()]
+    };
+    Table {
+        title: "bars, free-running".into(),
+        columns: ["ratio", "bar", "here", "reached"].map(Into::into).to_vec(),
+        rows: rows.into_iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use super::*;
+use crate::distribution::Distribution;
+use crate::report::Figure;
+
+/// A row whose cycles all take so long.
+fn row(values: &[&str], period: &str, ns: u64) -> Row {
+    let names = ["work", "placement", "transport", "sync", "wait", "period"];
+    let values = values.iter().chain([&period]);
+    let axes = names.iter().zip(values).map(|(&name, &value)| (name.into(), value.into()));
+    let mut row = Row { axes: axes.collect(), ..Row::default() };
+    for name in ["cycle_latency", "activation_jitter"] {
+        let measure = row.measure_mut(name);
+        let mut distribution = Distribution::new();
+        (0..2000).for_each(|_| distribution.add(ns));
+        measure.distribution = distribution;
+        measure.rounds = vec![ns as f64; 3];
+    }
+    for name in ["overruns", "slack_mean"] {
+        row.figures.push(Figure { name: name.into(), unit: String::new(), value: 0.0 });
+    }
+    row
+}
+
+/// A machine on which everything is as the article has it, but for what `changed` says.
+fn rows(changed: &[(&[&str; 5], &str, u64)]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for period in ["free", "1ms"] {
+        for (values, ns) in [
+            (&FUSED, 100),
+            (&THREADS, 1000),
+            (&THREADS_PARK, 1500),
+            (&THREADS_MUTEX_SPIN, 90_000),
+            (&THREADS_MUTEX, 100_000),
+            (&PROCESSES, 1000),
+            (&PROCESSES_MUTEX, 1000),
+            (&PROCESSES_PIPE, 90_000),
+        ] {
+            rows.push(row(values, period, ns));
+        }
+    }
+    for period in ["1ms", "2ms", "4ms", "10ms"] {
+        rows.push(row(&FOUR, period, 800));
+        rows.push(row(
+            &["none", "4_processes", "shared_memory", "lock_free", "yield"],
+            period,
+            800,
+        ));
+        rows.push(row(&["none", "4_processes", "pipe", "-", "park"], period, 80_000));
+    }
+    for &(values, period, ns) in changed {
+        let new = row(values, period, ns);
+        let at = rows.iter().position(|row| row.axes == new.axes).expect("it is there");
+        rows[at] = new;
+    }
+    rows
+}
+
+const COSTS: Costs = Costs {
+    lock_alone: 50.0,
+    lock_contended: 5e3,
+    notify: 5e3,
+    wake_up: 30e3,
+    message: 70e3,
+    store: 15.0,
+    load: 15.0,
+    yields: 300.0,
+};
+
+fn judged(rows: &[Row], cpus: usize, costs: Costs) -> Vec<Holds> {
+    let evidence = Evidence { rows, cpus, costs: Some(costs), token_ns: Some(130.0) };
+    verdicts(&evidence).into_iter().map(|verdict| verdict.holds).collect()
+}
+
+#[test]
+fn a_machine_like_the_article_s_meets_its_claims() {
+    use Holds::{No, NotMeasured, Yes};
+    let expected = [Yes, Yes, Yes, Yes, Yes, Yes, Yes, No, Yes, Yes, Yes, NotMeasured];
+    assert_eq!(judged(&rows(&[]), 4, COSTS), expected);
+}
+
+#[test]
+fn every_claim_can_fail() {
+    use Holds::{No, NotMeasured, Partly};
+    let mut other = rows(&[
+        (&THREADS_MUTEX, "free", 1100),
+        (&THREADS_MUTEX_SPIN, "free", 1000),
+        (&PROCESSES, "free", 2000),
+        (&PROCESSES_MUTEX, "free", 200_000),
+        (&PROCESSES_PIPE, "free", 2000),
+        (&THREADS, "1ms", 3000),
+        (&FOUR, "1ms", 2000),
+    ]);
+    for row in &mut other {
+        row.figures[0].value = 200.0;
+    }
+    let costs = Costs {
+        lock_alone: 1.0,
+        lock_contended: 1.0,
+        notify: 1.0,
+        wake_up: 1.0,
+        message: 1.0,
+        store: 1.0,
+        load: 1.0,
+        yields: 1.0,
+    };
+    let expected = [No, No, No, No, No, No, No, No, No, No, No, NotMeasured];
+    assert_eq!(judged(&other, 4, costs), expected);
+    let some = Costs { notify: 1.0, store: 1.0, ..COSTS };
+    assert_eq!(judged(&rows(&[]), 4, some)[9..11], [Partly, Partly]);
+}
+
+#[test]
+fn what_was_not_measured_is_not_judged() {
+    let none = Evidence { rows: &[], cpus: 4, costs: None, token_ns: None };
+    let verdicts = verdicts(&none);
+    assert!(verdicts.iter().all(|verdict| verdict.holds == Holds::NotMeasured), "{verdicts:?}");
+    assert!(bars(&none).rows.iter().all(|row| row[3] == "not measured"));
+    assert_eq!(judged(&rows(&[]), 2, COSTS)[5], Holds::NotMeasured, "two CPUs are too few");
+}
+
+#[test]
+fn waiting_that_decides_is_told_from_the_lock() {
+    let rows = rows(&[(&THREADS_PARK, "free", 100_000), (&THREADS_MUTEX_SPIN, "free", 1600)]);
+    assert_eq!(judged(&rows, 4, COSTS)[4], Holds::Partly);
+    let evidence = Evidence { rows: &rows, cpus: 4, costs: None, token_ns: Some(500.0) };
+    let reached: Vec<_> = bars(&evidence).rows.into_iter().map(|row| row[3].clone()).collect();
+    assert_eq!(reached, ["no", "yes", "yes", "yes"]);
+}

@@ -1,0 +1,133 @@
+//! The scenario `pipeline`, run for real but shortly. The domains are this program, started again.
+
+#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+
+use std::cell::Cell;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sinew_lab::rounds::{Progress, Session};
+use sinew_lab::scenario::{Refusal, Request, Selection, table};
+use sinew_lab::{Report, SCENARIOS, Scenario};
+use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_runtime::{domain, privileges};
+
+/// All tests; `cargo test` filters them by name as usual.
+const TESTS: &[(&str, fn())] = &[
+    ("rows_are_measured_and_judged", rows_are_measured_and_judged),
+    ("the_nodes_of_the_arm_run_until_somebody_interrupts", the_arm_runs_until_interrupted),
+    ("what_cannot_run_on_one_cpu_is_skipped_with_the_reason", one_cpu_skips_what_spins),
+    ("a_selection_that_no_row_meets_is_refused", a_selection_that_no_row_meets_is_refused),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), &table(&[]));
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let good = catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+        failed += u32::from(!good);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn scenario() -> &'static Scenario {
+    SCENARIOS.iter().find(|scenario| scenario.name == "pipeline").expect("it is in the table")
+}
+
+/// Interrupts before another row than the first is measured, if that is asked for.
+struct Interrupt<'a> {
+    rows: Cell<u32>,
+    rows_max: u32,
+    stop: &'a AtomicBool,
+}
+
+impl Progress for Interrupt<'_> {
+    fn at(&self, _: &str, _: Duration, _: Duration) {
+        self.rows.set(self.rows.get() + 1);
+        if self.rows.get() > self.rows_max {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn run(only: &[&str], request: Request, rows_max: u32) -> Result<Report, Refusal> {
+    let only: Vec<String> = only.iter().map(|&text| text.into()).collect();
+    let only = Selection::parse(scenario().axes, &only).expect("the axes are good");
+    let stop = AtomicBool::new(false);
+    let progress = Interrupt { rows: Cell::new(0), rows_max, stop: &stop };
+    let session = Session { stop: &stop, progress: &progress };
+    (scenario().run)(&Request { only, ..request }, &session)
+}
+
+fn quick(cpus: Vec<u32>) -> Request {
+    Request { quick: true, rounds: Some(1), cpus, ..Request::default() }
+}
+
+fn cpus() -> Vec<u32> {
+    privileges::cpus().expect("affinity")
+}
+
+fn rows_are_measured_and_judged() {
+    let only = ["placement=fused,2_threads", "sync=-,mutex", "wait=-,park"];
+    let report = run(&only, quick(cpus()), u32::MAX).expect("it can run");
+    assert!(!report.partial);
+    let ids: Vec<_> = report.rows.iter().map(|row| row.id()).collect();
+    let expected = [
+        "none/fused/-/-/-/free",
+        "none/2_threads/in_process/mutex/park/free",
+        "none/fused/-/-/-/1ms",
+        "none/2_threads/in_process/mutex/park/1ms",
+    ];
+    assert_eq!(ids, expected);
+    for row in &report.rows {
+        assert_eq!(row.skipped, None, "{}", row.id());
+        let latency = row.measure("cycle_latency").expect("it was measured");
+        assert!(latency.distribution.n() >= 100 && latency.rounds.len() == 1, "{}", row.id());
+        assert!(row.figure("compute") > Some(0.0), "{}", row.id());
+        assert_eq!(row.figure("overruns").is_some(), row.axis("period") != Some("free"));
+    }
+    assert_eq!(report.verdicts.len(), 12);
+    assert_eq!(report.tables.len(), 2);
+}
+
+fn the_arm_runs_until_interrupted() {
+    let request = Request { rounds: Some(20), cpus: cpus(), ..Request::default() };
+    let report = run(&["work=real", "placement=fused", "period=1ms,2ms"], request, 1);
+    let report = report.expect("it can run");
+    assert!(report.partial);
+    let [first, second] = &report.rows[..] else { panic!("two rows: {:?}", report.rows) };
+    assert_eq!((first.skipped.as_ref(), second.skipped.as_ref()), (None, None));
+    let n =
+        |row: &sinew_lab::report::Row| row.measure("cycle_latency").map(|of| of.distribution.n());
+    assert_eq!(n(first), Some(500), "10 s over 20 rounds");
+    // It was stopped before a cycle counted, or shortly after.
+    assert!(n(second) < Some(250), "{:?}", n(second));
+}
+
+fn one_cpu_skips_what_spins() {
+    let one = vec![cpus()[0]];
+    let report = run(&["placement=2_threads", "sync=lock_free", "period=free"], quick(one), 9);
+    let report = report.expect("it can run");
+    let [spins, parks] = &report.rows[..] else { panic!("two rows: {:?}", report.rows) };
+    let why = spins.skipped.as_ref().expect("it cannot run");
+    assert!(why.starts_with("2 threads would spin on 1 CPU,"), "{why}");
+    assert_eq!(parks.skipped, None);
+    assert!(parks.measure("cycle_latency").expect("it was measured").distribution.n() > 100);
+}
+
+fn a_selection_that_no_row_meets_is_refused() {
+    let Err(Refusal(why)) = run(&["placement=fused", "sync=mutex"], quick(cpus()), 0) else {
+        panic!("fused links have no mutex");
+    };
+    assert!(why.contains("none of the 38 rows is like that"), "{why}");
+}
