@@ -51,6 +51,7 @@ pub(crate) const WORDS: &[Word] = &[
         word: "task",
         instead: "node",
         exceptions: &[
+            ("crates/lab/src/scenario/pipeline/driver.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("tests/cli/program.rs", "/proc/PID/task"),

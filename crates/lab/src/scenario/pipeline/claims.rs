@@ -74,7 +74,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "for shared_memory, lock-free instead of a mutex is no change",
         theirs: "0.7-0.8 us and 0.75-0.78 us",
-        criterion: "less than a quarter apart, two processes, free-running, each with its way of waiting",
+        criterion: "less than a quarter apart, two processes, free-running, each with its way of \
+                    waiting",
         judge: |evidence| {
             let ratio = evidence.ratio(&PROCESSES_MUTEX, &PROCESSES, "free")?;
             Some((format!("the mutex takes {}", times(ratio)), same(ratio.median)))
@@ -92,8 +93,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "the synchronisation mechanism, not the process boundary, decides",
         theirs: "mutex in_process 78-103 us, lock-free shared_memory 0.7-0.8 us",
-        criterion: "two parts: the boundary changes less than a quarter; the lock at the same way of \
-                    waiting changes more than the way of waiting at the same lock",
+        criterion: "two parts: the boundary changes less than a quarter; the lock at the same way \
+                    of waiting changes more than the way of waiting at the same lock",
         judge: mechanism,
     },
     Claim {
@@ -117,8 +118,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "latency does not depend on the period",
         theirs: "0.74-0.82 us from 1 to 10 ms",
-        criterion: "two parts: P50 less than a factor of 2 apart from 1 to 10 ms in the article's rows; and \
-                    from free-running to 1 ms, two threads that spin",
+        criterion: "two parts: P50 less than a factor of 2 apart from 1 to 10 ms in the article's \
+                    rows; and from free-running to 1 ms, two threads that spin",
         judge: periods,
     },
     Claim {

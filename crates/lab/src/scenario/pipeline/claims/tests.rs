@@ -1,3 +1,5 @@
+//! Every claim holds on a machine like the article's, and fails on another one.
+
 use super::*;
 use crate::distribution::Distribution;
 use crate::report::Figure;
