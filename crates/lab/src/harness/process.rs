@@ -23,7 +23,11 @@ pub const FAR_COMMAND: &str = "__lab";
 /// How long a far side may take to end after it was told to stop; then it is killed.
 const END_S_MAX: i64 = 5;
 
+/// The same after the near side has failed.
+const LAST_WORDS_S_MAX: i64 = 1;
+
 /// What a far side can do: a row of the table that [`main`] is given.
+#[derive(Clone, Copy)]
 pub struct Part {
     /// Its name.
     pub name: &'static str,
@@ -86,9 +90,8 @@ impl Process {
     /// # Errors
     /// The near side's, or how the process ended.
     pub fn join<T>(mut self, found: Result<T, Gone>) -> Result<T, Gone> {
-        if found.is_ok() || self.life.is_over() {
-            self.await_end();
-        }
+        // After an error it may just be ending, and its last words say more than the error.
+        self.await_end(if found.is_ok() { END_S_MAX } else { LAST_WORDS_S_MAX });
         let ended = self.child.try_wait().ok().flatten();
         // Its end of the pipe must be closed before all of it can be read.
         end(&mut self.child);
@@ -110,11 +113,11 @@ impl Process {
         }
     }
 
-    fn await_end(&self) {
+    fn await_end(&self, seconds: i64) {
         if let Life::Process(pidfd) = &self.life {
             let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
             // Interrupted or not: what comes next asks whether it has ended.
-            let _ = poll(&mut ended, Some(&Timespec { tv_sec: END_S_MAX, tv_nsec: 0 }));
+            let _ = poll(&mut ended, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 }));
         }
     }
 

@@ -22,10 +22,13 @@ pub enum Lines {
     Two,
 }
 
-/// Trips between two looks at the time.
+/// Trips on a line before the next one takes its turn, and the time is looked at.
 const BATCH: u32 = 256;
-/// Trips before the first that counts.
-const WARM_UP: u32 = 1024;
+/// Lines that take turns: how far a line is from both CPUs depends on its address, by some 10 %
+/// where parts of the last cache lie at different distances.
+const PLACES: usize = 32;
+/// Batches before the first that counts.
+const WARM_UP: usize = 4;
 
 /// Ends the far side. Trips are numbered far below it: at 50 ns each, it is 100 s away.
 const STOP: u32 = u32::MAX;
@@ -33,6 +36,13 @@ const STOP: u32 = u32::MAX;
 /// A line of its own; 128 bytes, because some CPUs fetch lines in twos.
 #[repr(align(128))]
 struct Line(AtomicU32);
+
+/// A word on one line or on two: where the near side writes, where the far one.
+#[derive(Clone, Copy)]
+struct Ways<'a> {
+    there: &'a AtomicU32,
+    back: &'a AtomicU32,
+}
 
 /// The time of every trip, ns, for about `budget`.
 ///
@@ -47,74 +57,78 @@ pub fn measure(
     if !cpus.are_two() {
         return Err(Gone("both sides spin: that needs two CPUs, and there is one".into()));
     }
-    let words = [Line(AtomicU32::new(0)), Line(AtomicU32::new(0))];
-    let [there, back] = match lines {
-        Lines::One => [&words[0].0; 2],
-        Lines::Two => [&words[0].0, &words[1].0],
-    };
-    let near = |life: &Life| {
-        let found = trips(there, back, life, clock, budget);
-        there.store(STOP, Ordering::Release);
-        found
-    };
-    on_threads(cpus, near, |life| echo(there, back, life, lines))
+    let words: Vec<_> = (0..2 * PLACES).map(|_| Line(AtomicU32::new(0))).collect();
+    let near = |life: &Life| near(&words, lines, life, clock, budget);
+    on_threads(cpus, near, |life| far(&words, lines, life))
 }
 
-/// The near side sends odd numbers and waits for the even ones after them.
-fn trips(
-    there: &AtomicU32,
-    back: &AtomicU32,
+/// The places in their turns, for ever.
+fn places(words: &[Line], lines: Lines) -> impl Iterator<Item = Ways<'_>> {
+    let back = match lines {
+        Lines::One => 0,
+        Lines::Two => 1,
+    };
+    let (pairs, _) = words.as_chunks::<2>();
+    pairs.iter().cycle().map(move |pair| Ways { there: &pair[0].0, back: &pair[back].0 })
+}
+
+/// Sends odd numbers and waits for the even ones after them.
+fn near(
+    words: &[Line],
+    lines: Lines,
     life: &Life,
     clock: Clock,
     budget: Duration,
 ) -> Result<Distribution, Gone> {
     let mut distribution = Distribution::new();
-    let mut number = 1;
-    for _ in 0..WARM_UP {
-        trip(there, back, life, number)?;
-        number += 2;
-    }
     let until_ns = now_ns() + budget.as_nanos() as u64;
-    while now_ns() < until_ns && number < STOP / 2 {
+    let mut number = 1;
+    for (batch, ways) in places(words, lines).enumerate() {
+        if number > STOP / 2 || (batch > WARM_UP && now_ns() >= until_ns) {
+            ways.there.store(STOP, Ordering::Release);
+            break;
+        }
         let mut before = clock.ticks();
         for _ in 0..BATCH {
-            trip(there, back, life, number)?;
+            // Release and acquire, as a link needs them to hand over a payload.
+            ways.there.store(number, Ordering::Release);
+            await_number(ways.back, number + 1, life)?;
             let now = clock.ticks();
             number += 2;
-            distribution.add(clock.ns(now.wrapping_sub(before)));
+            if batch >= WARM_UP {
+                distribution.add(clock.ns(now.wrapping_sub(before)));
+            }
             before = clock.ticks();
         }
     }
     Ok(distribution)
 }
 
-#[inline(always)]
-fn trip(there: &AtomicU32, back: &AtomicU32, life: &Life, number: u32) -> Result<(), Gone> {
-    // Release and acquire, as a link needs them to hand over a payload.
-    there.store(number, Ordering::Release);
-    let mut patience = life.patience();
-    while back.load(Ordering::Acquire) != number + 1 {
-        patience.poll()?;
+/// Answers each odd number with the next even one, until it is told to stop.
+fn far(words: &[Line], lines: Lines, life: &Life) -> Result<(), Gone> {
+    let mut number = 1;
+    for ways in places(words, lines) {
+        for _ in 0..BATCH {
+            if !await_number(ways.there, number, life)? {
+                return Ok(());
+            }
+            ways.back.store(number + 1, Ordering::Release);
+            number += 2;
+        }
     }
     Ok(())
 }
 
-fn echo(there: &AtomicU32, back: &AtomicU32, life: &Life, lines: Lines) -> Result<(), Gone> {
-    let mut last = 0;
+/// Waits for a number; `false` if it is the end.
+#[inline(always)]
+fn await_number(word: &AtomicU32, number: u32, life: &Life) -> Result<bool, Gone> {
+    let mut patience = life.patience();
     loop {
-        let mut patience = life.patience();
-        let number = loop {
-            let number = there.load(Ordering::Acquire);
-            if number != last {
-                break number;
-            }
-            patience.poll()?;
-        };
-        if number == STOP {
-            return Ok(());
+        match word.load(Ordering::Acquire) {
+            found if found == number => return Ok(true),
+            STOP => return Ok(false),
+            _ => patience.poll()?,
         }
-        back.store(number + 1, Ordering::Release);
-        last = if lines == Lines::One { number + 1 } else { number };
     }
 }
 

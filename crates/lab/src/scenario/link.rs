@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use sinew_runtime::clock::Clock;
 
-use self::case::{AXES, Case};
+use self::case::{AXES, CAPACITIES, Case};
 use self::contender::{Contending, budget};
 use self::latest::{Reads, Value};
 use self::reference::{Lonely, Reference, choose};
@@ -130,8 +130,7 @@ impl What {
         };
         let alone = polls && !reference.cpus.are_two();
         let why = || "both sides poll: that needs two CPUs, and there is one".into();
-        let figures = if let What::Link(case) = self { case.capacities() } else { vec![] };
-        Row { axes, figures, skipped: alone.then(why), ..Row::default() }
+        Row { axes, skipped: alone.then(why), ..Row::default() }
     }
 
     /// How many measurements a round of it has.
@@ -146,7 +145,7 @@ impl What {
     fn contender<'a>(&self, reference: &'a Reference, budget: Duration) -> Box<dyn Contender + 'a> {
         match *self {
             What::Lines(lines) => Box::new(Lonely { reference, lines, budget }),
-            What::Link(case) => Box::new(Contending { case, reference, budget }),
+            What::Link(case) => Box::new(Contending { case, reference, budget, rounds: 0 }),
             What::Read { value, bytes: 8 } => Box::new(Reads::<1> { value, reference, budget }),
             What::Read { value, bytes: 48 } => Box::new(Reads::<6> { value, reference, budget }),
             What::Read { value, bytes: 256 } => Box::new(Reads::<32> { value, reference, budget }),
@@ -176,6 +175,7 @@ fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
         notes.push("one CPU only: both sides share it, there is no token, and no ratio".into());
     }
     notes.extend(references.iter().filter_map(|(_, reference)| reference.moved()));
+    notes.push(CAPACITIES.into());
     notes.push("ratios are to the token; of reads to a seqlock in the same round".into());
     notes.push(
         "per message is measured where no message is lost: latest and broadcast have none".into(),

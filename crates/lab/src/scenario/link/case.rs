@@ -3,7 +3,6 @@
 use sinew_runtime::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
-use crate::report::Figure;
 use crate::scenario::Axis;
 
 /// Where the two sides run.
@@ -86,6 +85,10 @@ impl Purpose {
     }
 }
 
+/// What [`Case::shape`] decides, for readers.
+pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if larger than \
+    8 KiB; for throughput 1024, or as many as 1 MiB holds, at least 2";
+
 /// Bytes of all messages that a link holds for throughput; more would leave the caches.
 const HELD_BYTES: u32 = 1 << 20;
 
@@ -153,17 +156,6 @@ impl Case {
     /// Whether its sides poll and nothing else.
     pub(super) fn polls(&self) -> bool {
         self.wait == Wait::Spin
-    }
-
-    /// How many messages its links hold, as figures of its row.
-    pub(super) fn capacities(&self) -> Vec<Figure> {
-        let purposes = if self.has_throughput() { Purpose::ALL } else { &Purpose::ALL[..1] };
-        let figure = |&(purpose, word): &(Purpose, &str)| Figure {
-            name: format!("{word}_capacity"),
-            unit: String::new(),
-            value: f64::from(self.shape(purpose).capacity),
-        };
-        purposes.iter().map(figure).collect()
     }
 
     /// Whether throughput is measured: only where no message is lost.

@@ -1,6 +1,9 @@
 //! A link as a row: one round of it, round trips and, where no message is lost, throughput.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use sinew_runtime::sys::Region;
 
 use super::case::{Case, Purpose};
 use super::ends::Ends;
@@ -20,11 +23,26 @@ pub(super) struct Contending<'a> {
     pub(super) reference: &'a Reference,
     /// For each measure of a round.
     pub(super) budget: Duration,
+    /// Rounds before this one.
+    pub(super) rounds: usize,
+}
+
+/// Takes some pages, so that the links of each round lie on others: how far a line is from both
+/// CPUs depends on its address, and the kernel gives out first what was last given back.
+fn other_pages(rounds: usize) -> Result<Region, String> {
+    const PAGE: usize = 4096;
+    let region = Region::anonymous(PAGE * (1 + rounds % 16));
+    let region = region.map_err(|error| format!("no memory: {error}"))?;
+    // A page is there once it is written.
+    region.words().iter().step_by(PAGE / 4).for_each(|word| word.store(1, Ordering::Relaxed));
+    Ok(region)
 }
 
 impl Contender for Contending<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        let Contending { case, reference, budget } = self;
+        let Contending { case, reference, budget, rounds } = self;
+        let _pages = other_pages(*rounds)?;
+        *rounds += 1;
         let (clock, cpus, budget) = (reference.clock, reference.cpus, *budget);
         let time = |ends: &mut Ends| time_round_trips(ends, clock, budget);
         let (found, token) =

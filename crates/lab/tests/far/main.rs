@@ -1,0 +1,192 @@
+//! Far sides in processes of their own: they carry messages, and one that is killed is an error of
+//! the near side, never a hang. They are this test binary, started again: so it has a main of its
+//! own.
+
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sinew_lab::harness::process::{self, Part, Process};
+use sinew_lab::harness::{Cpus, Gone, Life, Side, answer, on_thread, round_trips, stop};
+use sinew_lab::rounds::{Progress, Session};
+use sinew_lab::scenario::{PARTS, Request, SCENARIOS, Selection};
+use sinew_runtime::clock::Clock;
+use sinew_runtime::privileges;
+
+const TESTS: &[(&str, fn())] = &[
+    ("a_far_process_answers_on_its_cpu_and_ends", answers),
+    ("a_far_process_that_is_killed_is_an_error_that_names_the_signal", killed),
+    ("a_far_process_that_fails_says_why", fails),
+    ("every_transport_that_crosses_processes_is_measured", measured),
+    ("a_row_whose_far_side_is_killed_says_so_and_the_others_go_on", goes_on),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let parts = [PARTS, &[ECHO, FAIL]].concat();
+    if let Some(status) = process::main(&arguments, &parts) {
+        return status;
+    }
+    let filter = arguments.iter().skip(1).find_map(|word| word.to_str().filter(is_name));
+    let mut out = std::io::stdout().lock();
+    for (name, test) in TESTS {
+        if filter.is_none_or(|filter| name.contains(filter)) {
+            test();
+            // If it is closed, nobody wants to know.
+            let _ = writeln!(out, "test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn is_name(word: &&str) -> bool {
+    !word.starts_with('-')
+}
+
+const ECHO: Part = Part { name: "echo", run: |_, mut ends| answer(&mut socket(ends.remove(0))) };
+const FAIL: Part = Part { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
+
+/// A socket of the standard library as a side: nothing of ours in between.
+struct Socket(UnixStream);
+
+fn socket(descriptor: OwnedFd) -> Socket {
+    Socket(descriptor.into())
+}
+
+impl Side for Socket {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        self.0.write_all(&word.to_ne_bytes()).map_err(|error| Gone(error.to_string()))
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let mut bytes = [0; 8];
+        std::io::Read::read_exact(&mut self.0, &mut bytes)
+            .map_err(|error| Gone(error.to_string()))?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+fn cpus() -> Cpus {
+    let cpus = privileges::cpus().expect("affinity");
+    Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
+}
+
+/// Starts a part, and gives its process and the near end of a socket to `near`.
+fn with<T: Send>(
+    part: &str,
+    near: impl FnOnce(&Process, &mut Socket) -> Result<T, Gone> + Send,
+) -> Result<T, Gone> {
+    on_thread(cpus().near, || {
+        let (here, there) = UnixStream::pair().expect("sockets");
+        let process = Process::start(part, "some words", &[there.as_fd()], cpus().far)?;
+        drop(there);
+        let found = near(&process, &mut Socket(here));
+        process.join(found)
+    })
+}
+
+fn answers() {
+    let found = with("echo", |process, side| {
+        let mut trips = 0;
+        round_trips(side, Clock::calibrate(), 100, |_| trips += 1)?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
+        let status = status.expect("it lives");
+        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(allowed.map(str::trim), Some(cpus().far.to_string().as_str()));
+        stop(side)?;
+        Ok(trips)
+    });
+    assert_eq!(found, Ok(100));
+}
+
+fn killed() {
+    let found = with("echo", |process, side| {
+        round_trips(side, Clock::calibrate(), 10, |_| {})?;
+        kill(process.id());
+        while !process.life().is_over() {
+            std::thread::yield_now();
+        }
+        round_trips(side, Clock::calibrate(), 10, |_| {})
+    });
+    let Gone(why) = found.expect_err("it is dead");
+    assert!(why.ends_with("the far side: its process was ended by signal 9"), "{why}");
+}
+
+fn fails() {
+    let Gone(why) = with("fail", |_, side| side.receive()).expect_err("it fails");
+    assert!(why.ends_with("was told 'some words'"), "{why}");
+    let Gone(why) = with("nothing", |_, side| side.receive()).expect_err("there is none");
+    assert!(why.ends_with("there is no part 'nothing'"), "{why}");
+    assert!(!Life::Parent.is_over());
+}
+
+fn kill(id: u32) {
+    let pid = Pid::from_raw(id as i32).expect("a number of a process");
+    kill_process(pid, Signal::KILL).expect("it is ours");
+}
+
+fn link(only: &[&str], progress: &dyn Progress) -> sinew_lab::Report {
+    let scenario = SCENARIOS.iter().find(|row| row.name == "link").expect("it is there");
+    let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
+    let request = Request {
+        quick: true,
+        only: Selection::parse(scenario.axes, &only).expect("good axes"),
+        rounds: Some(2),
+        cpus: privileges::cpus().expect("affinity"),
+        rivals: None,
+    };
+    let stop = AtomicBool::new(false);
+    (scenario.run)(&request, &Session { stop: &stop, progress }).expect("there are such rows")
+}
+
+fn measured() {
+    let report =
+        link(&["placement=processes", "wait=park", "bytes=8,65536"], &sinew_lab::rounds::Silent);
+    assert!(report.rows.len() >= 8, "{}", report.rows.len());
+    for row in &report.rows {
+        assert_eq!(row.skipped, None, "{}", row.id());
+        let trips = row.measure("round_trip").expect("it was measured");
+        assert_eq!(trips.rounds.len(), 2, "{}", row.id());
+    }
+}
+
+/// Kills the far side of the first row as soon as it is there.
+struct Killer;
+
+impl Progress for Killer {
+    fn at(&self, row: &str, _: Duration, _: Duration) {
+        if row.starts_with("shared_memory") {
+            std::thread::spawn(|| kill(first_child()));
+        }
+    }
+}
+
+/// Waits for a child of this process; its number.
+fn first_child() -> u32 {
+    let parent = format!("PPid:\t{}\n", std::process::id());
+    let is_child = |id: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        status.is_ok_and(|status| status.contains(&parent))
+    };
+    loop {
+        let processes = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+        let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        if let Some(child) = ids.into_iter().find(is_child) {
+            return child;
+        }
+    }
+}
+
+fn goes_on() {
+    let report = link(&["placement=processes", "wait=park", "bytes=8"], &Killer);
+    let (dead, others): (Vec<_>, Vec<_>) =
+        report.rows.iter().partition(|row| row.axis("transport") == Some("shared_memory"));
+    let why = dead[0].skipped.as_deref().expect("its far side was killed");
+    assert!(why.contains("its process was ended by signal 9"), "{why}");
+    assert!(!report.partial && others.len() >= 3);
+    assert!(others.iter().all(|row| row.skipped.is_none()));
+}
