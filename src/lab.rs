@@ -179,7 +179,7 @@ impl Prepared {
             true => ExitCode::SUCCESS,
             false => ExitCode::from(FAULTED),
         };
-        let text = if json { format!("{:#}\n", json!(report)) } else { show::to_text(&report) };
+        let text = if json { format!("{}\n", json!(report)) } else { show::to_text(&report) };
         print(&text, status)
     }
 }

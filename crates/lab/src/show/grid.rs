@@ -120,7 +120,10 @@ pub(crate) fn word(row: &[String], column: usize) -> &str {
 
 impl Grid {
     fn new(title: String, rows: &[&Row]) -> Grid {
-        let names = distinct(rows.iter().flat_map(|row| &row.axes).map(|(axis, _)| axis.as_str()));
+        // The row that has most axes tells their order; others may lack some.
+        let whole = rows.iter().max_by_key(|row| row.axes.len());
+        let axes = whole.into_iter().chain(rows).flat_map(|row| &row.axes);
+        let names = distinct(axes.map(|(axis, _)| axis.as_str()));
         let differ = |name: &&str| rows.iter().any(|row| row.axis(name) != rows[0].axis(name));
         let (axes, fixed): (Vec<_>, Vec<_>) = names.into_iter().partition(differ);
         let value = |row: &Row, name: &str| row.axis(name).unwrap_or(UNKNOWN).to_string();

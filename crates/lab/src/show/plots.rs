@@ -104,7 +104,8 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     /// Axes on which its items differ.
     fn varying(&self) -> Vec<&'a str> {
-        let names = distinct(self.items.iter().flat_map(|item| &item.axes).map(|(axis, _)| *axis));
+        let axes = self.items.iter().flat_map(|item| &item.axes);
+        let names = distinct(axes.map(|(axis, _)| *axis));
         let differ =
             |name: &&str| self.items.iter().any(|item| item.axis(name) != self.items[0].axis(name));
         names.into_iter().filter(differ).collect()

@@ -28,13 +28,15 @@ impl Unit {
         }
         let (name, one) = TIMES[at];
         let whole = at == 0 && ns.iter().all(|ns| ns.fract() == 0.0);
-        Unit { name, one, decimals: if whole { 0 } else { decimals(least / one) } }
+        let decimals = if whole { 0 } else { decimals_of_all(least / one, greatest / one) };
+        Unit { name, one, decimals }
     }
 
     /// For anything else, in its own unit.
     pub(crate) fn of_figures(values: &[f64]) -> Unit {
         let whole = values.iter().all(|value| value.fract() == 0.0);
-        let decimals = if whole { 0 } else { decimals(extent(values).0) };
+        let (least, greatest) = extent(values);
+        let decimals = if whole { 0 } else { decimals_of_all(least, greatest) };
         Unit { name: "", one: 1.0, decimals }
     }
 
@@ -99,6 +101,11 @@ fn extent(values: &[f64]) -> (f64, f64) {
     (least, sizes().max_by(f64::total_cmp).unwrap_or(1.0))
 }
 
+/// The same, but the greatest gets six digits at most.
+fn decimals_of_all(least: f64, greatest: f64) -> usize {
+    decimals(least).min((5.0 - greatest.log10().floor()).max(0.0) as usize)
+}
+
 /// Three digits for the least of the figures, but no more than three after the point.
 fn decimals(least: f64) -> usize {
     (2.0 - least.log10().floor()).clamp(0.0, 3.0) as usize
@@ -118,7 +125,7 @@ mod tests {
         assert_eq!(written(&[131.0, 297.0]), ["131 ns", "297 ns"]);
         assert_eq!(written(&[131.0, 68_920.0]), ["0.131 us", "68.920 us"]);
         assert_eq!(written(&[1_310.0, 68_920.0]), ["1.31 us", "68.92 us"]);
-        assert_eq!(written(&[5_000.0, 20_000_000.0]), ["5.00 us", "20000.00 us"]);
+        assert_eq!(written(&[5_000.0, 20_000_000.0]), ["5.0 us", "20000.0 us"]);
         assert_eq!(written(&[0.0, 3.0]), ["0 ns", "3 ns"]);
         assert_eq!(written(&[-500_000.0, 2e6]), ["-500 us", "2000 us"]);
         assert_eq!(written(&[17.4, 60.0]), ["17.4 ns", "60.0 ns"]);
