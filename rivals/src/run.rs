@@ -60,7 +60,7 @@ pub(crate) fn run(asked: &Asked, session: &Session<'_>) -> Result<Report, String
     let partial = interleave(&mut contenders, rounds, session);
     session.progress.at("", Duration::ZERO, Duration::ZERO);
     let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
-    let verdicts = verdicts::of(&rows);
+    let verdicts = verdicts::of(&rows, asked.only.is_empty());
     Ok(Report {
         scenario: sinew_lab::rivals::SCENARIO.into(),
         machine,

@@ -16,8 +16,8 @@ use crate::table::OURS;
 /// The part that the far process plays.
 pub(crate) const PART: &str = "sinew";
 
-/// Words of a piece that a large message is written and read in.
-pub(crate) const PIECE: usize = 512;
+/// Words of a piece that a large message is written and read in: 2 KiB.
+const PIECE: usize = 256;
 
 fn failed(error: impl ToString) -> Gone {
     Gone(error.to_string())

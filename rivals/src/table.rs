@@ -24,27 +24,31 @@ impl Placement {
     }
 }
 
-/// How many messages a link holds.
+/// Messages that a link holds, which is part of how a contender is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Capacity {
-    /// Of a queue between threads: 8 for round trips, 1024 for as many as go.
-    Ring,
-    /// Of a link between processes: 2 for round trips, else as many as fit into [`LINK_BYTES`].
-    Shared,
+pub(crate) struct Capacity {
+    /// For round trips.
+    few: usize,
+    /// To send as many as go.
+    many: usize,
 }
 
-/// Bytes of messages in a link between processes: what stays in the second cache.
+/// Of a ring.
+const RING: Capacity = Capacity { few: 8, many: 1024 };
+/// Of a subscriber: iceoryx2 reuses the newest free memory, however much there is.
+const SUBSCRIBER: Capacity = Capacity { few: 2, many: 1024 };
+/// Bytes of large messages in a link, because what leaves the caches costs all of them more; but
+/// two messages at least, so that one can be written while the other is read.
 const LINK_BYTES: usize = 1 << 20;
 
 impl Capacity {
     /// Messages, for a measure and a size.
     pub(crate) fn of(self, what: What, bytes: usize) -> usize {
-        match (self, what) {
-            (Capacity::Ring, What::RoundTrip) => 8,
-            (Capacity::Ring, What::PerMessage) => 1024,
-            (Capacity::Shared, What::RoundTrip) => 2,
-            (Capacity::Shared, What::PerMessage) => (LINK_BYTES / bytes).clamp(2, 1024),
-        }
+        let asked = match what {
+            What::RoundTrip => self.few,
+            What::PerMessage => self.many,
+        };
+        asked.min((LINK_BYTES / bytes).max(2))
     }
 }
 
@@ -87,21 +91,35 @@ const fn ring<Q: rings::Ring>() -> Rival {
         name: Q::NAME,
         placement: Threads,
         access: Copied,
-        capacity: Capacity::Ring,
+        capacity: RING,
         sizes: SMALL,
         measure: Ok(rings::measure::<Q>),
     }
 }
 
-const fn shared(
-    name: &'static str,
-    placement: Placement,
-    access: Access,
-    sizes: &'static [usize],
-    measure: Result<Measure, &'static str>,
-) -> Rival {
-    Rival { name, placement, access, capacity: Capacity::Shared, sizes, measure }
+const fn ours(access: Access) -> Rival {
+    let measure: Measure = sinew::between_processes;
+    let (placement, capacity) = (Processes, RING);
+    Rival { name: OURS, placement, access, capacity, sizes: ALL, measure: Ok(measure) }
 }
+
+const fn iceoryx2(placement: Placement, access: Access) -> Rival {
+    let measure: Measure = match placement {
+        Threads => iceoryx::between_threads,
+        Processes => iceoryx::between_processes,
+    };
+    let capacity = SUBSCRIBER;
+    Rival { name: "iceoryx2", placement, access, capacity, sizes: ALL, measure: Ok(measure) }
+}
+
+const TACHYON: Rival = Rival {
+    name: "tachyon-ipc",
+    placement: Processes,
+    access: Copied,
+    capacity: RING,
+    sizes: MIDDLE,
+    measure: tachyon::MEASURE,
+};
 
 /// All of them, in the order in which they are measured.
 pub(crate) const RIVALS: &[Rival] = &[
@@ -114,11 +132,11 @@ pub(crate) const RIVALS: &[Rival] = &[
     ring::<rings::CrossbeamBlocking>(),
     ring::<rings::Std>(),
     ring::<rings::StdBlocking>(),
-    shared("iceoryx2", Threads, Copied, ALL, Ok(iceoryx::between_threads)),
-    shared("iceoryx2", Threads, InPlace, ALL, Ok(iceoryx::between_threads)),
-    shared(OURS, Processes, Copied, ALL, Ok(sinew::between_processes)),
-    shared(OURS, Processes, InPlace, ALL, Ok(sinew::between_processes)),
-    shared("iceoryx2", Processes, Copied, ALL, Ok(iceoryx::between_processes)),
-    shared("iceoryx2", Processes, InPlace, ALL, Ok(iceoryx::between_processes)),
-    shared("tachyon-ipc", Processes, Copied, MIDDLE, tachyon::MEASURE),
+    iceoryx2(Threads, Copied),
+    iceoryx2(Threads, InPlace),
+    ours(Copied),
+    ours(InPlace),
+    iceoryx2(Processes, Copied),
+    iceoryx2(Processes, InPlace),
+    TACHYON,
 ];

@@ -83,10 +83,12 @@ mod built {
         role.play(&mut Buses { there, back, life, buffer: vec![0; form.words()] })
     }
 
-    /// Bytes of a ring that holds as many messages as asked.
+    /// Bytes of a ring that holds as many messages as asked, or the least that it works with: its
+    /// consumer makes room only after every 32nd message.
     fn ring_bytes(form: &Form) -> usize {
+        const MESSAGES_MIN: usize = 64;
         let message = (HEADER + form.bytes).next_multiple_of(HEADER);
-        (message * form.capacity).next_power_of_two()
+        (message * form.capacity.max(MESSAGES_MIN)).next_power_of_two()
     }
 
     /// Measures between two processes.
@@ -116,7 +118,9 @@ mod built {
         loop {
             match Bus::connect(path) {
                 Ok(bus) => return Ok(bus),
-                Err(_) => patience.look()?,
+                Err(error) => patience.look().map_err(|Gone(why)| {
+                    Gone(format!("{why}; connecting failed with {error:?}"))
+                })?,
             }
             yield_now();
         }
