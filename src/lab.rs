@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
-use clap::builder::RangedU64ValueParser;
+use clap::{Args, value_parser};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -37,7 +36,7 @@ pub(crate) struct LabArgs {
     #[arg(long, requires = "scenario")]
     quick: bool,
     /// Measure every row so often, instead of the scenario's own number
-    #[arg(long, requires = "scenario", value_parser = RangedU64ValueParser::<u32>::new().range(1..=ROUNDS_MAX))]
+    #[arg(long, requires = "scenario", value_parser = value_parser!(u32).range(1..=ROUNDS_MAX))]
     rounds: Option<u32>,
     /// Only rows with one of these values on this axis; once for each axis
     #[arg(long, requires = "scenario", value_name = "AXIS=VALUE[,VALUE]")]
@@ -67,7 +66,7 @@ Examples:
 Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
 
 /// More rounds take days and tell nothing more.
-const ROUNDS_MAX: u64 = 10_000;
+const ROUNDS_MAX: i64 = 10_000;
 
 /// Carries out the command.
 pub(crate) fn run(args: &LabArgs) -> ExitCode {

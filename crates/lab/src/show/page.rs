@@ -35,7 +35,8 @@ pub fn to_page(report: &Report) -> String {
     // Inside a string of JSON the letter may be written so, and then no tag can end the script.
     let data = serde_json::json!(report).to_string().replace('<', "\\u003c");
     page += &format!(
-        "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n</body>\n</html>\n"
+        "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n\
+         </body>\n</html>\n"
     );
     page
 }

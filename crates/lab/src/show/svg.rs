@@ -1,5 +1,5 @@
-//! Marks on a plane. A plot names what a mark is, and a style sheet what that looks like, so that it
-//! follows light, dark and paper; no plotting library at hand writes classes instead of colours.
+//! Marks on a plane. A plot names what a mark is, and a style sheet what that looks like, so that
+//! it follows light, dark and paper. Plotters writes colours and no classes: hence our own writer.
 
 use std::fmt::{self, Display, Write};
 
