@@ -140,7 +140,13 @@ impl<M: Memory> Region<M> {
     /// The sequence of the slot for `position`; not in the index layout.
     #[inline(always)]
     pub(crate) fn sequence(&self, position: u32) -> At {
-        At(self.slot(position).0 + self.stride - 4)
+        self.sequence_of(self.slot(position))
+    }
+
+    /// The sequence of a slot.
+    #[inline(always)]
+    pub(crate) fn sequence_of(&self, slot: At) -> At {
+        At(slot.0 + self.stride - 4)
     }
 }
 

@@ -101,7 +101,7 @@ impl<M: Memory> Writer<M> {
         region.word(LAST[pair as usize]).store(index, release);
         self.last[pair as usize] = index;
         // Release: who sees this message announced finds its slot named.
-        region.word(NEWEST).store(self.sequence << 1 | pair, Ordering::Release);
+        region.word(NEWEST).store(self.sequence << 1 | pair, release);
     }
 
     /// Wakes a reader that waits for what was sent or for [`close`](Writer::close). Costs nothing
@@ -129,7 +129,7 @@ pub struct Reader<M: Memory> {
     /// The writer's `NEWEST` when last taken.
     seen: u32,
     /// The slot read last. If it was taken, the writer keeps off it until we take another.
-    slot: u32,
+    slot: At,
     /// Sequence of the message in it; 0 if there is none.
     sequence: u32,
     copied_first: bool,
@@ -143,8 +143,9 @@ impl<M: Memory> Reader<M> {
     /// The region is not of this shape.
     pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
-        let (end, copied_first) = (End::open(region, Side::Reader), is_copied_first(shape));
-        Ok(Reader { end, seen: 0, slot: 0, sequence: 0, copied_first })
+        let (slot, copied_first) = (region.slot(0), is_copied_first(shape));
+        let end = End::open(region, Side::Reader);
+        Ok(Reader { end, seen: 0, slot, sequence: 0, copied_first })
     }
 
     /// Reads the newest message into `into`; never waits. If it is old, `into` gets it again.
@@ -156,16 +157,27 @@ impl<M: Memory> Reader<M> {
     /// If there is a message and `into` is not as long as the shape says.
     #[inline(always)]
     pub fn read(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        let region = &self.end.region;
         // Acquire: pairs with the announcement in `send`.
-        let newest = self.end.region.word(NEWEST).load(Ordering::Acquire);
-        if newest == self.seen && self.sequence == 0 {
-            return Ok(Fresh::None);
+        let newest = region.word(NEWEST).load(ordered(Site::LatestPublish, Ordering::Acquire));
+        if !self.copied_first {
+            return self.read_large(newest, into);
         }
-        if self.copied_first {
-            self.copy_first(newest, into)
+        if newest == self.seen {
+            if self.sequence == 0 {
+                return Ok(Fresh::None);
+            }
+            if self.copy(self.slot, self.sequence, into) {
+                return Ok(Fresh::Old);
+            }
         } else {
-            self.copy_large(newest, into)
+            let (slot, sequence) = (self.named(newest & 1)?, newest >> 1);
+            if self.copy(slot, sequence, into) {
+                (self.seen, self.slot) = (newest, slot);
+                return Ok(self.freshness(sequence));
+            }
         }
+        self.read_taken(into)
     }
 
     /// Whether something was published since the last read.
@@ -185,43 +197,22 @@ impl<M: Memory> Reader<M> {
         })
     }
 
-    /// Copies, then looks whether the writer came in between.
+    /// Copies the message with this sequence, which was complete when it was announced; whether it
+    /// still is. To copy a later one that may be there by now, and then the one announced next, would
+    /// be to go back.
     #[inline(always)]
-    fn copy_first(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        let (slot, expected) = if newest == self.seen {
-            (self.slot, self.sequence)
-        } else {
-            (self.named(newest & 1)?, newest >> 1)
-        };
+    fn copy(&self, slot: At, sequence: u32, into: &mut [u8]) -> bool {
         let region = &self.end.region;
-        let word = region.word(region.sequence(slot));
-        // Acquire: who sees the sequence sees its payload.
-        let sequence = word.load(ordered(Site::LatestPublish, Ordering::Acquire));
-        // A later one may be there: to return it now and the one announced next would be to go back.
-        if sequence == expected {
-            region.get_words(region.slot(slot), into);
-            // Acquire: if a word came from a later message, the load below sees that.
-            fenced(Site::LatestOvertaken, Ordering::Acquire);
-            if word.load(Ordering::Relaxed) == sequence {
-                (self.seen, self.slot) = (newest, slot);
-                return Ok(self.freshness(sequence));
-            }
-        }
-        self.copy_taken(into)
+        region.get_words(slot, into);
+        // Acquire: if a word came from a later message, the load below sees that.
+        fenced(Site::LatestOvertaken, Ordering::Acquire);
+        region.word(region.sequence_of(slot)).load(Ordering::Relaxed) == sequence
     }
 
-    // Out of the way of the small ones, which are inlined.
-    #[inline(never)]
-    fn copy_large(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        let fresh = if newest == self.seen { Fresh::Old } else { self.take(newest)? };
-        self.end.region.get(self.end.region.slot(self.slot), into);
-        Ok(fresh)
-    }
-
-    /// The writer is too fast for that: copies a slot from which it keeps off.
+    /// The writer is too fast for that: copies from a slot that it keeps off.
     #[cold]
     #[inline(never)]
-    fn copy_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+    fn read_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
         // Acquire: whoever was seen to overwrite the slot had announced a message before that.
         fence(Ordering::Acquire);
         // Acquire: pairs with the announcement in `send`.
@@ -231,7 +222,19 @@ impl<M: Memory> Reader<M> {
             return Err(Corrupt);
         }
         let fresh = self.take(newest)?;
-        self.end.region.get_words(self.end.region.slot(self.slot), into);
+        self.end.region.get_words(self.slot, into);
+        Ok(fresh)
+    }
+
+    // Out of the way of the small ones, which are inlined.
+    #[inline(never)]
+    fn read_large(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
+        let fresh = match newest == self.seen {
+            true if self.sequence == 0 => return Ok(Fresh::None),
+            true => Fresh::Old,
+            false => self.take(newest)?,
+        };
+        self.end.region.get(self.slot, into);
         Ok(fresh)
     }
 
@@ -247,17 +250,18 @@ impl<M: Memory> Reader<M> {
         self.slot = self.named(pair)?;
         let region = &self.end.region;
         // Relaxed: published together with the payload.
-        let sequence = region.word(region.sequence(self.slot)).load(Ordering::Relaxed);
+        let sequence = region.word(region.sequence_of(self.slot)).load(Ordering::Relaxed);
         Ok(self.freshness(sequence))
     }
 
     /// The slot of the pair that was written last.
     #[inline(always)]
-    fn named(&self, pair: u32) -> Result<u32, Corrupt> {
+    fn named(&self, pair: u32) -> Result<At, Corrupt> {
+        let region = &self.end.region;
         // Acquire: the payload of the slot that is named.
         let acquire = ordered(Site::LatestPublish, Ordering::Acquire);
-        let index = self.end.region.word(LAST[pair as usize]).load(acquire);
-        if index > 1 { Err(Corrupt) } else { Ok(pair << 1 | index) }
+        let index = region.word(LAST[pair as usize]).load(acquire);
+        if index > 1 { Err(Corrupt) } else { Ok(region.slot(pair << 1 | index)) }
     }
 
     /// A message may be read before it is announced; then it is old when it is.
