@@ -154,3 +154,17 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_handed_over_as_text() {
+        let form = Form { access: Access::InPlace, bytes: 64, capacity: 8 };
+        assert_eq!(form.to_string().parse(), Ok(form));
+        let Gone(why) = "in_place 64".parse::<Form>().expect_err("too short");
+        assert_eq!(why, "'in_place 64': expected access, bytes and capacity");
+        assert!("moved 64 8".parse::<Form>().is_err() && "copied 64 -1".parse::<Form>().is_err());
+    }
+}

@@ -140,3 +140,43 @@ pub(crate) const RIVALS: &[Rival] = &[
     iceoryx2(Processes, InPlace),
     TACHYON,
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sinew_lab::harness::Cpus;
+    use sinew_runtime::clock::Clock;
+    use sinew_runtime::privileges;
+
+    use super::*;
+    use crate::measure::Form;
+
+    #[test]
+    fn every_contender_between_threads_brings_back_what_it_was_given() {
+        let cpus = privileges::cpus().expect("affinity");
+        let [near, far, ..] = cpus[..] else {
+            return eprintln!("skipped: both sides spin, so this needs two CPUs");
+        };
+        let (cpus, clock, budget) = (Cpus { near, far }, Clock::calibrate(), Duration::ZERO);
+        for rival in RIVALS.iter().filter(|rival| rival.placement == Threads) {
+            for &bytes in rival.sizes {
+                let what = What::RoundTrip;
+                let capacity = rival.capacity.of(what, bytes);
+                let form = Form { access: rival.access, bytes, capacity };
+                let measure = rival.measure.expect("all of them are built");
+                let found = measure(&Cell { what, form, cpus, clock, budget });
+                let Found { distribution, .. } =
+                    found.unwrap_or_else(|gone| panic!("{}, {bytes} B: {gone:?}", rival.name));
+                assert!(distribution.n() > 0, "{}, {bytes} B", rival.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_message_has_room_for_one_more() {
+        assert_eq!(RING.of(What::RoundTrip, 8), 8);
+        assert_eq!(RING.of(What::PerMessage, 65_536), 16);
+        assert_eq!(RING.of(What::RoundTrip, 1 << 20), 2);
+    }
+}

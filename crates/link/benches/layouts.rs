@@ -1,11 +1,11 @@
 //! What the two slot layouts of the queue cost: round trip and throughput on two pinned threads,
 //! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
-//! *pair*, a word on a line of its own for each way, the least that two links can cost whose readers
-//! poll all the time: each message moves its line twice, to be written and to be read.
+//! *pair*, a word on a line of its own for each way, the least that two links can cost whose
+//! readers poll all the time: each message moves its line twice, to be written and to be read.
 //!
-//! Every round trip is measured twice: with one PAUSE between polls, and with so many that polls are
-//! [`GAP_NS`] apart, as the runtime has it. Every poll takes the line from the core that is about to
-//! write it, so fewer may be faster.
+//! Every round trip is measured twice: with one PAUSE between polls, and with so many that polls
+//! are [`GAP_NS`] apart, as the runtime has it. Every poll takes the line from the core that is
+//! about to write it, so fewer may be faster.
 //!
 //! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round,
 //! one after the other, because the machine under them may change; ratios are to the token of the

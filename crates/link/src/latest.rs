@@ -198,8 +198,8 @@ impl<M: Memory> Reader<M> {
     }
 
     /// Copies the message with this sequence, which was complete when it was announced; whether it
-    /// still is. To copy a later one that may be there by now, and then the one announced next, would
-    /// be to go back.
+    /// still is. To copy a later one that may be there by now, and then the one announced next,
+    /// would be to go back.
     #[inline(always)]
     fn copy(&self, slot: At, sequence: u32, into: &mut [u8]) -> bool {
         let region = &self.end.region;

@@ -374,8 +374,6 @@ impl Seen {
         }
         self.wall_ns += other.wall_ns;
         self.cpu_ns += other.cpu_ns;
-        self.first_start_ns = self.first_start_ns.min(other.first_start_ns);
-        self.last_start_ns = self.last_start_ns.max(other.last_start_ns);
     }
 
     /// The single figures; those of time left and of CPU only with a period.
