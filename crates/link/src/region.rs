@@ -86,9 +86,9 @@ pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
 /// Largest capacity; past it the header is refused. So positions never meet themselves.
 pub const CAPACITY_MAX: u32 = 1 << 24;
 /// Up to this size a queue puts the sequence beside the payload, in its cache lines. Measured on
-/// two cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare words
-/// that go to and fro, one of 120 B two thirds of the index layout's. Past it both cost the same,
-/// and where messages come at random times the index layout is faster.
+/// two cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare
+/// words that go to and fro, one of 120 B two thirds of the index layout's. Past it both cost the
+/// same, and where messages come at random times the index layout is faster.
 pub const SEQUENCE_SIZE_MAX: u32 = 124;
 
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
