@@ -2,9 +2,9 @@
 //! like, ours or a rival's, and how it is timed.
 //!
 //! The far side answers until it is told to stop ([`answer`]); it may run on a thread
-//! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`] one
-//! at a time, [`stream`] as many as go; [`time_round_trips`] and [`time_stream`] for a given time.
-//! Beside it runs the [`token`], the least that a round trip can cost.
+//! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`]
+//! one at a time, [`stream`] as many as go; [`time_round_trips`] and [`time_stream`] for a given
+//! time. Beside it runs the [`token`], the least that a round trip can cost.
 
 mod delayed;
 mod life;
