@@ -3,8 +3,8 @@
 //! wait: nothing is lost), polled. Between threads each side has its own node, as its ports stay on
 //! the thread that made them.
 //!
-//! In place, `write_from_fn` fills the loan word by word and the reader sums where the message lies:
-//! of what was tried the fastest for iceoryx2. Pieces of 4 KiB copied from a buffer took 74 us per
+//! In place, `write_from_fn` fills the loan word by word, and the reader sums where the message
+//! lies: of what was tried the fastest for iceoryx2. Pieces of 4 KiB copied from a buffer took 74 us per
 //! message of 1 MiB instead of 65 us, and reading through such a buffer another 17 us.
 
 use std::os::fd::OwnedFd;
