@@ -96,6 +96,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         let driver = driver.map_err(Refusal)?;
         if row.skipped.is_none() {
             row.notes = driver.departures();
+            row.notes.extend(setup.remark().map(Into::into));
         }
         contenders.push((row, Box::new(driver) as Box<dyn Contender>));
     }

@@ -153,12 +153,16 @@ impl Setup {
                  which is a row of its own"
             ));
         }
-        let leads_alone = self.work == Work::Real && self.placement.threads() == 4;
-        (leads_alone && self.period == Period::Free).then(|| {
-            "the arm's planner gets its feedback from the EtherCAT master: with a thread of their \
-             own the drives are no part of the loop that a free run closes"
-                .into()
-        })
+        let remark = self.remark().filter(|_| self.period == Period::Free)?;
+        Some(format!("{remark}, and a free run closes only that loop"))
+    }
+
+    /// What its latency does not hold.
+    pub(super) fn remark(&self) -> Option<&'static str> {
+        (self.work == Work::Real && self.placement.threads() == 4).then_some(
+            "the arm's planner gets its feedback from the EtherCAT master: drives on a thread of \
+             their own are no part of the latency",
+        )
     }
 
     /// The spec.
