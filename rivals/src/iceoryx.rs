@@ -4,8 +4,8 @@
 //! the thread that made them.
 //!
 //! In place, `write_from_fn` fills the loan word by word, and the reader sums where the message
-//! lies: of what was tried the fastest for iceoryx2. Pieces of 4 KiB copied from a buffer took 74 us per
-//! message of 1 MiB instead of 65 us, and reading through such a buffer another 17 us.
+//! lies: of what was tried the fastest for iceoryx2. Pieces of 4 KiB copied from a buffer took
+//! 74 us per message of 1 MiB instead of 65 us, and reading through such a buffer another 17 us.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
