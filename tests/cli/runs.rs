@@ -190,7 +190,7 @@ fn on_one_cpu_nothing_spins_and_the_run_says_so() {
     command.args(["-c", first, SINEW, "run", "--json", "--duration", "1s"]).arg(&graph);
     let report = Running::start(command).answer().ended_with(0).json();
     let notes = report["notes"].to_string();
-    let expected = "2 threads would spin on 1 CPU: links wait with spin_then_park instead";
+    let expected = "2 threads of 2 would spin on 1 CPU: links wait with spin_then_park instead";
     assert!(notes.contains(expected), "{notes}");
     has_stopped(&report);
 }

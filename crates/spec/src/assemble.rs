@@ -100,7 +100,10 @@ pub(crate) fn plan(
         threads[domain][thread].nodes.push(node);
     }
     let mut links = links(graph, &mut notes);
-    park_if_crowded(&mut links, &threads, homes, machine, &mut notes);
+    let mut priorities = graph.draft.domains.iter().map(|domain| domain.priority);
+    let first = priorities.next();
+    let one_priority = priorities.all(|priority| Some(priority) == first);
+    park_if_crowded(&mut links, &threads, homes, one_priority, machine, &mut notes);
     let (stop_order, rank) = stop_order(graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
@@ -177,15 +180,21 @@ fn end(graph: &Graph<'_, '_>, end: End) -> String {
     format!("{}.{port}", node.name.text)
 }
 
-/// With more threads that poll than CPUs, each would poll away the time of who it waits for.
+/// With more threads that poll than CPUs, each would poll away the time of who it waits for. One
+/// that yields gives it away, but only to threads of its own priority.
 fn park_if_crowded(
     links: &mut [Link],
     threads: &[Vec<Thread>],
     homes: &[Home],
+    one_priority: bool,
     machine: &Machine,
     notes: &mut Vec<String>,
 ) {
-    let polls = |link: &Link| !link.fused && matches!(link.wait, Wait::Spin | Wait::Yield);
+    let polls = |link: &Link| match link.wait {
+        Wait::Spin => !link.fused,
+        Wait::Yield => !link.fused && !one_priority,
+        Wait::Park | Wait::SpinThenPark => false,
+    };
     let mut spins: Vec<Vec<bool>> = threads.iter().map(|all| vec![false; all.len()]).collect();
     for (at, link) in links.iter().enumerate().filter(|(_, link)| polls(link)) {
         let home = homes[link.to.node];
@@ -198,8 +207,10 @@ fn park_if_crowded(
         spins[home.domain][home.thread] |= waits;
     }
     let spinning = spins.iter().flatten().filter(|spins| **spins).count();
-    let crowd = if spinning > machine.cpus.len() {
-        format!("{spinning} threads would spin on {}", cpus_text(machine))
+    let (all, cpus) = (spins.iter().flatten().count(), machine.cpus.len());
+    let crowd = if spinning > cpus || (spinning == cpus && all > cpus) {
+        let s = if spinning == 1 { "" } else { "s" };
+        format!("{spinning} thread{s} of {all} would spin on {}", cpus_text(machine))
     } else if let Some(cpu) = shared_cpu(threads, &spins) {
         format!("a thread would spin on CPU {cpu}, which 'cpu:' gives to another one too")
     } else {

@@ -92,7 +92,23 @@ fn with_one_cpu_nothing_spins() {
     assert!(plan.links.iter().filter(|link| !link.fused).all(|l| l.wait == Wait::SpinThenPark));
     assert_eq!(plan.domains[0].threads[0].cpu, None);
     assert_eq!(plan.notes.len(), 2);
-    assert!(plan.notes[1].starts_with("2 threads would spin on 1 CPU"), "{:?}", plan.notes);
+    assert!(plan.notes[1].starts_with("2 threads of 2 would spin on 1 CPU"), "{:?}", plan.notes);
+}
+
+#[test]
+fn with_one_cpu_threads_of_one_priority_may_yield() {
+    let yielding = ARM.replace("wait: spin", "wait: yield");
+    let waits = |text: &str| {
+        let plan = compile_on(1, text).unwrap();
+        let crossing = plan.links.iter().filter(|link| !link.fused);
+        crossing.filter(|link| link.wait == Wait::Yield).count()
+    };
+    assert_eq!(waits(ARM), 0);
+    assert_eq!(waits(&yielding), yielding.matches("wait: yield").count());
+    let notes = compile_on(1, &yielding).unwrap().notes;
+    assert!(notes.iter().any(|note| note.starts_with("1 thread of 2 would spin")), "{notes:?}");
+    let apart = yielding.replace("{trigger: input}", "{trigger: input, priority: 70}");
+    assert_eq!(waits(&apart), 0);
 }
 
 #[test]

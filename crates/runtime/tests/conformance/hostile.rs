@@ -13,9 +13,9 @@ use super::{Case, all_cases, cases, expect, fill, limit, receive, send, serial, 
 #[test]
 fn a_link_of_another_shape_is_refused_with_a_text() {
     let _serial = serial();
-    for case in all_cases(128) {
+    for case in all_cases(136) {
         let mut smaller = case;
-        smaller.shape.message_size = 120;
+        smaller.shape.message_size = 128;
         let mut other = case;
         other.shape.type_hash ^= 1;
         for (wrong, word) in [(smaller, "size"), (other, "hash")] {
