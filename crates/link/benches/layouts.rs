@@ -31,7 +31,7 @@ const CAPACITY: u32 = 8;
 /// Of the queues whose throughput is measured.
 const CAPACITY_STREAM: u32 = 1024;
 /// Between two polls.
-const GAP_NS: f64 = 75.0;
+const GAP_NS: f64 = 50.0;
 
 fn main() {
     let cpus = cpus();

@@ -69,10 +69,12 @@ impl<M: Memory> Writer<M> {
         // Release: who sees the message complete sees all its words.
         let release = ordered(Site::BroadcastPublish, Ordering::Release);
         sequence.store(complete(self.tail), release);
-        region.warm_ahead(self.tail);
-        self.tail = self.tail.wrapping_add(1);
+        let written = self.tail;
+        self.tail = written.wrapping_add(1);
         // Release: who sees a position sees that the message before it is complete.
         region.word(TAIL).store(self.tail, Ordering::Release);
+        region.hand_over(region.slot(written));
+        region.warm_ahead(written);
     }
 
     /// Wakes readers that wait for what was sent or for [`close`](Writer::close). Costs nothing in

@@ -102,6 +102,7 @@ impl<M: Memory> Writer<M> {
         self.last[pair as usize] = index;
         // Release: who sees this message announced finds its slot named.
         region.word(NEWEST).store(self.sequence << 1 | pair, release);
+        region.hand_over(slot);
     }
 
     /// Wakes a reader that waits for what was sent or for [`close`](Writer::close). Costs nothing

@@ -94,7 +94,7 @@ pub mod wait;
 
 pub use region::{
     CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, Memory, RawMemory, RegionError,
-    SEQUENCE_SIZE_MAX, Shape, create,
+    SEQUENCE_SIZE_MAX, SHORT_MAX, Shape, create,
 };
 pub use wait::{Os, Wait};
 

@@ -147,6 +147,7 @@ impl<M: Memory> Writer<M> {
         } else {
             region.word(TAIL).store(next, release);
         }
+        region.hand_over(region.slot(self.tail));
         region.warm_ahead(self.tail);
         self.tail = next;
     }

@@ -85,10 +85,13 @@ pub enum Layout {
 pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
 /// Largest capacity; past it the header is refused. So positions never meet themselves.
 pub const CAPACITY_MAX: u32 = 1 << 24;
-/// Up to this size a queue puts the sequence beside the payload, in its cache lines. Measured on
-/// two cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare
-/// words that go to and fro, one of 120 B two thirds of the index layout's. Past it both cost the
-/// same, and where messages come at random times the index layout is faster.
+/// Longest queue that is laid out so that a message arrives soon; a longer one is there so that
+/// many do. The best for one is bad for the other, by a factor of up to ten.
+pub const SHORT_MAX: u32 = 16;
+/// Up to this size a short queue puts the sequence beside the payload, in its cache lines. Measured
+/// on two cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare
+/// words that go to and fro, one of 120 B four fifths of the index layout's. Past it the index
+/// layout is as good or better, and in a long queue always.
 pub const SEQUENCE_SIZE_MAX: u32 = 124;
 
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
@@ -109,10 +112,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A queue, in the layout that was measured to be best for the size.
+    /// A queue, in the layout that was measured to be best for size and capacity: up to
+    /// [`SHORT_MAX`] for the latency of a message, above for the throughput of many.
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
-        let small = message_size <= SEQUENCE_SIZE_MAX;
-        let layout = if small { Layout::Sequence } else { Layout::Index };
+        let beside = message_size <= SEQUENCE_SIZE_MAX && capacity <= SHORT_MAX;
+        let layout = if beside { Layout::Sequence } else { Layout::Index };
         Shape { delivery: Delivery::Queue, message_size, type_hash, capacity, layout, parks: false }
     }
 

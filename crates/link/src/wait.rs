@@ -35,7 +35,7 @@ const SPINS_PER_CLOCK: u32 = 8;
 /// What waiting needs of the operating system; given by the caller, as the crate knows none.
 pub trait Os {
     /// Passes the time between two polls. Each poll of a line that the peer is about to write takes
-    /// it away from the peer's core, so polling as fast as possible is not fastest: some 75 ns
+    /// it away from the peer's core, so polling as fast as possible is not fastest: some 50 ns
     /// apart a round trip took two thirds of the time that it took with one PAUSE of 13 ns.
     #[inline(always)]
     fn pause(&self) {
