@@ -80,9 +80,9 @@ fn stand_in() -> u64 {
 }
 
 /// Between two polls of a word that another core writes. Measured on two cores with PAUSE of 13 ns
-/// (`cargo bench -p sinew-link --bench layouts`): round trips were shortest 50 to 90 ns apart, by a
+/// (`cargo bench -p sinew-link --bench layouts`): round trips were shortest 40 to 80 ns apart, by a
 /// third against one PAUSE, and the same when messages came at random times.
-const POLL_GAP_NS: u64 = 75;
+const POLL_GAP_NS: u64 = 50;
 
 /// How many PAUSE make up [`POLL_GAP_NS`]: one lasts 10 to 60 ns, as the processor's maker likes.
 static PAUSES: LazyLock<u32> = LazyLock::new(|| {
