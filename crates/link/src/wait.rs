@@ -25,7 +25,7 @@ pub enum Wait {
 }
 
 /// Polls before [`Wait::SpinThenPark`] sleeps: some 20 us, about what a futex wake costs.
-pub const SPINS_BEFORE_PARK: u32 = 250;
+pub const SPINS_BEFORE_PARK: u32 = 400;
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
 pub const PARK_NS_MAX: u64 = 50_000_000;
