@@ -18,10 +18,10 @@ use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{LogLevel, Node, NodeBuilder, PortFactory as _, ipc, set_log_level};
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 use sinew_lab::harness::process::Process;
-use sinew_lab::harness::{Gone, Life, SILENT_NS_MAX, Side, on_thread, on_threads};
+use sinew_lab::harness::{Access, Found, Gone, Life, SILENT_NS_MAX, Side, on_thread, on_threads};
 
-use crate::measure::{Access, Answer, Cell, Form, Found, Role};
-use crate::rings::{poll, read};
+use crate::measure::{Answer, Cell, Form, Role};
+use crate::rings::read;
 
 /// The part that the far process plays.
 pub(crate) const PART: &str = "iceoryx2";
@@ -56,7 +56,7 @@ impl Side for Copied<'_> {
 
     fn receive(&mut self) -> Result<u64, Gone> {
         let Ports { back, life, .. } = &self.ports;
-        let message = poll(life, || back.receive().transpose())?.map_err(failed)?;
+        let message = life.until(|| back.receive().transpose())?.map_err(failed)?;
         self.buffer.copy_from_slice(&message);
         drop(message);
         Ok(read(&self.buffer))
@@ -75,7 +75,7 @@ impl Side for InPlace<'_> {
 
     fn receive(&mut self) -> Result<u64, Gone> {
         let Ports { back, life, .. } = &self.0;
-        let message = poll(life, || back.receive().transpose())?.map_err(failed)?;
+        let message = life.until(|| back.receive().transpose())?.map_err(failed)?;
         Ok(read(&message))
     }
 }

@@ -5,47 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sinew_lab::Distribution;
-use sinew_lab::harness::{Cpus, Gone, Side, answer, stop, time_round_trips, time_stream};
+use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, time};
 use sinew_runtime::clock::Clock;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// One message there and back.
-    RoundTrip,
-    /// Many one after the other, one way.
-    PerMessage,
-}
-
-impl What {
-    /// The measure's name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            What::RoundTrip => "round_trip",
-            What::PerMessage => "per_message",
-        }
-    }
-}
-
-/// Whether messages pass through a buffer of the program's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Written to a buffer, copied in; copied out, read there.
-    Copied,
-    /// Written and read where the link keeps them.
-    InPlace,
-}
-
-impl Access {
-    /// The value on the axis.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Access::Copied => "copied",
-            Access::InPlace => "in_place",
-        }
-    }
-}
 
 /// What both sides of a link must agree on; it is handed to a far process as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +27,7 @@ impl Form {
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.access.name(), self.bytes, self.capacity)
+        write!(f, "{} {} {}", self.access.word(), self.bytes, self.capacity)
     }
 }
 
@@ -78,8 +39,7 @@ impl FromStr for Form {
         let [access, bytes, capacity] = text.split(' ').collect::<Vec<_>>()[..] else {
             return Err(bad());
         };
-        let accesses = [Access::Copied, Access::InPlace];
-        let access = accesses.into_iter().find(|known| known.name() == access).ok_or_else(bad)?;
+        let access = access.parse().map_err(|_| bad())?;
         let number = |word: &str| word.parse().map_err(|_| bad());
         Ok(Form { access, bytes: number(bytes)?, capacity: number(capacity)? })
     }
@@ -124,35 +84,11 @@ impl Role for &Cell {
     type Found = Found;
 
     fn play(self, side: &mut impl Side) -> Result<Found, Gone> {
-        let found = match self.what {
-            What::RoundTrip => {
-                let distribution = time_round_trips(side, self.clock, self.budget)?;
-                let median_ns = distribution.quantile(0.5).unwrap_or(0) as f64;
-                Found { distribution, median_ns }
-            }
-            What::PerMessage => {
-                let batches = time_stream(side, self.clock, self.budget)?;
-                let mut distribution = Distribution::new();
-                batches.iter().for_each(|ns| distribution.add(ns.round() as u64));
-                Found { distribution, median_ns: median(batches) }
-            }
-        };
+        let Cell { what, form, clock, budget, .. } = *self;
+        let found = time(side, what, form.capacity as u32, clock, budget)?;
         stop(side)?;
         Ok(found)
     }
-}
-
-/// What a cell gave in one round.
-pub(crate) struct Found {
-    /// All values, ns.
-    pub(crate) distribution: Distribution,
-    /// In parts of a nanosecond, as a message may take only a few.
-    pub(crate) median_ns: f64,
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
 #[cfg(test)]

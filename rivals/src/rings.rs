@@ -7,21 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 
 use ringbuf::traits::{Consumer as _, Producer as _, Split as _};
-use sinew_lab::harness::{Gone, Life, Side, on_threads};
+use sinew_lab::harness::{Found, Gone, Life, Side, on_threads};
 
-use crate::measure::{Answer, Cell, Found, Role as _};
-
-/// Looks until there is something or the other side is gone.
-#[inline(always)]
-pub(crate) fn poll<T>(life: &Life, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
-    let mut patience = life.patience();
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        patience.poll()?;
-    }
-}
+use crate::measure::{Answer, Cell, Role as _};
 
 /// Reads all of a message; its first word.
 #[inline(always)]
@@ -106,14 +94,14 @@ impl Ring for Rtrb {
 impl<const N: usize> Writer<N> for rtrb::Producer<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.push([word; N]).ok())
+        life.until(|| self.push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for rtrb::Consumer<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.pop().ok().map(|message| read(&message)))
+        life.until(|| self.pop().ok().map(|message| read(&message)))
     }
 }
 
@@ -131,14 +119,14 @@ impl Ring for Gil {
 impl<const N: usize> Writer<N> for gil::spsc::Sender<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.try_send([word; N]).ok())
+        life.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for gil::spsc::Receiver<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.try_recv().map(|message| read(&message)))
+        life.until(|| self.try_recv().map(|message| read(&message)))
     }
 }
 
@@ -155,14 +143,14 @@ impl Ring for Nexus {
 impl<const N: usize> Writer<N> for nexus_queue::spsc::Producer<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.push([word; N]).ok())
+        life.until(|| self.push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for nexus_queue::spsc::Consumer<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.pop().map(|message| read(&message)))
+        life.until(|| self.pop().map(|message| read(&message)))
     }
 }
 
@@ -179,14 +167,14 @@ impl Ring for Ringbuf {
 impl<const N: usize> Writer<N> for ringbuf::HeapProd<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.try_push([word; N]).ok())
+        life.until(|| self.try_push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for ringbuf::HeapCons<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.try_pop().map(|message| read(&message)))
+        life.until(|| self.try_pop().map(|message| read(&message)))
     }
 }
 
@@ -203,14 +191,14 @@ impl Ring for Crossbeam {
 impl<const N: usize> Writer<N> for crossbeam_channel::Sender<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.try_send([word; N]).ok())
+        life.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for crossbeam_channel::Receiver<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.try_recv().ok().map(|message| read(&message)))
+        life.until(|| self.try_recv().ok().map(|message| read(&message)))
     }
 }
 
@@ -227,14 +215,14 @@ impl Ring for Std {
 impl<const N: usize> Writer<N> for mpsc::SyncSender<[u64; N]> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.try_send([word; N]).ok())
+        life.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for mpsc::Receiver<[u64; N]> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || self.try_recv().ok().map(|message| read(&message)))
+        life.until(|| self.try_recv().ok().map(|message| read(&message)))
     }
 }
 

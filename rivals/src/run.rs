@@ -4,15 +4,15 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use sinew_lab::Report;
-use sinew_lab::harness::token::{self, Lines};
-use sinew_lab::harness::{Cpus, Gone};
+use sinew_lab::harness::reference::{Reference, TOKEN};
+use sinew_lab::harness::{Cpus, Gone, What};
 use sinew_lab::machine::Machine;
 use sinew_lab::report::{Row, Timer};
 use sinew_lab::rounds::{Contender, Progress, Session, interleave};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::privileges;
 
-use crate::measure::{Cell, Form, What};
+use crate::measure::{Cell, Form};
 use crate::table::{OURS, RIVALS, Rival};
 use crate::verdicts;
 
@@ -32,8 +32,6 @@ const QUICK_ROUNDS: u32 = 3;
 /// How long a cell is measured in a round.
 const BUDGET: Duration = Duration::from_millis(60);
 const QUICK_BUDGET: Duration = Duration::from_millis(20);
-/// How long the token is, before and after every row.
-const TOKEN_BUDGET: Duration = Duration::from_millis(3);
 /// To start threads or a process and to make links, about.
 const START: Duration = Duration::from_millis(20);
 
@@ -53,13 +51,15 @@ pub(crate) fn run(asked: &Asked, session: &Session<'_>) -> Result<Report, String
     };
     let clock = Clock::calibrate();
     let budget = if asked.quick { QUICK_BUDGET } else { BUDGET };
-    let place = Place { cpus: Cpus { near, far }, clock, budget };
-    let mut contenders = contenders(asked, place);
+    let reference = Reference::new(Cpus { near, far }, clock);
+    let mut contenders = contenders(asked, &reference, budget);
     let rounds = asked.rounds.unwrap_or(if asked.quick { QUICK_ROUNDS } else { ROUNDS });
     let machine = Machine::read();
     let partial = interleave(&mut contenders, rounds, session);
     session.progress.at("", Duration::ZERO, Duration::ZERO);
     let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
+    let mut notes = vec![format!("near side on CPU {near}, far side on CPU {far}")];
+    notes.extend(reference.moved());
     let verdicts = verdicts::of(&rows, asked.only.is_empty());
     Ok(Report {
         scenario: sinew_lab::rivals::SCENARIO.into(),
@@ -71,26 +71,22 @@ pub(crate) fn run(asked: &Asked, session: &Session<'_>) -> Result<Report, String
         rows,
         tables: vec![],
         verdicts,
-        notes: vec![format!("near side on CPU {near}, far side on CPU {far}")],
+        notes,
     })
 }
 
-/// Where and how long.
-#[derive(Clone, Copy)]
-struct Place {
-    cpus: Cpus,
-    clock: Clock,
+fn contenders<'a>(
+    asked: &Asked,
+    reference: &'a Reference,
     budget: Duration,
-}
-
-fn contenders(asked: &Asked, place: Place) -> Vec<(Row, Box<dyn Contender>)> {
+) -> Vec<(Row, Box<dyn Contender + 'a>)> {
     let is_asked = |rival: &&Rival| {
         asked.only.is_empty() || rival.name == OURS || asked.only.iter().any(|n| n == rival.name)
     };
     let sizes = |rival: &'static Rival| rival.sizes.iter().map(move |&bytes| (rival, bytes));
     let contender = |(rival, bytes)| {
         let row = row(rival, bytes);
-        (row, Box::new(Contestant { rival, bytes, place }) as Box<dyn Contender>)
+        (row, Box::new(Contestant { rival, bytes, reference, budget }) as Box<dyn Contender>)
     };
     RIVALS.iter().filter(is_asked).flat_map(sizes).map(contender).collect()
 }
@@ -99,60 +95,42 @@ fn row(rival: &Rival, bytes: usize) -> Row {
     let axis = |name: &str, value: &str| (name.into(), value.into());
     let axes = vec![
         axis("rival", rival.name),
-        axis("placement", rival.placement.name()),
-        axis("access", rival.access.name()),
+        axis("placement", rival.placement.word()),
+        axis("access", rival.access.word()),
         axis("bytes", &bytes.to_string()),
     ];
     Row { axes, skipped: rival.measure.err().map(Into::into), ..Row::default() }
 }
 
 /// A rival with one size of messages.
-struct Contestant {
+struct Contestant<'a> {
     rival: &'static Rival,
     bytes: usize,
-    place: Place,
+    reference: &'a Reference,
+    budget: Duration,
 }
 
-impl Contestant {
-    fn token(&self) -> Result<f64, Gone> {
-        let Place { cpus, clock, .. } = self.place;
-        let found = token::measure(Lines::One, cpus, clock, TOKEN_BUDGET)?;
-        let median = found.quantile(0.5);
-        median.map(|ns| ns as f64).ok_or_else(|| Gone("the token hardly moved".into()))
-    }
-
+impl Contestant<'_> {
     fn cell(&self, what: What) -> Cell {
-        let Contestant { rival, bytes, place } = self;
-        let capacity = rival.capacity.of(what, *bytes);
-        let form = Form { access: rival.access, bytes: *bytes, capacity };
-        let Place { cpus, clock, budget } = *place;
-        Cell { what, form, cpus, clock, budget }
+        let Contestant { rival, bytes, reference, budget } = *self;
+        let form = Form { access: rival.access, bytes, capacity: rival.capacity.of(what, bytes) };
+        Cell { what, form, cpus: reference.cpus, clock: reference.clock, budget }
     }
+}
 
-    fn round(&self, row: &mut Row) -> Result<(), Gone> {
-        let measure = self.rival.measure.map_err(|why| Gone(why.into()))?;
-        let before_ns = self.token()?;
-        let found =
-            [What::RoundTrip, What::PerMessage].map(|what| (what, measure(&self.cell(what))));
-        let token_ns = f64::midpoint(before_ns, self.token()?);
-        for (what, found) in found {
-            let found = found?;
-            let measure = row.measure_mut(what.name());
-            measure.distribution.merge(&found.distribution);
-            measure.rounds.push(found.median_ns);
-            measure.ratios.push(found.median_ns / token_ns);
+impl Contender for Contestant<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let measure = self.rival.measure?;
+        for &what in What::ALL {
+            let found = self.reference.around(|| measure(&self.cell(what)));
+            let (found, token) = found.map_err(|Gone(why)| why)?;
+            row.measure_mut(what.word()).add_round(&found.values, found.median_ns, token);
         }
         Ok(())
     }
-}
-
-impl Contender for Contestant {
-    fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        Contestant::round(self, row).map_err(|Gone(why)| why)
-    }
 
     fn takes(&self) -> Duration {
-        2 * (self.place.budget + START + TOKEN_BUDGET)
+        2 * (self.budget + START + TOKEN)
     }
 }
 

@@ -3,21 +3,19 @@
 
 use std::os::fd::OwnedFd;
 
+use sinew_lab::harness::in_place::InPlace;
 use sinew_lab::harness::process::Process;
-use sinew_lab::harness::{Gone, Life, Side, on_thread};
+use sinew_lab::harness::{Access, Found, Gone, Life, Side, on_thread};
 use sinew_link::{Shape, create, queue};
 use sinew_runtime::sys::Region;
 use zerocopy::IntoBytes;
 
-use crate::measure::{Access, Answer, Cell, Form, Found, Role};
-use crate::rings::{Ends, Reader, Ring, Writer, poll, read};
+use crate::measure::{Answer, Cell, Form, Role};
+use crate::rings::{Ends, Reader, Ring, Writer, read};
 use crate::table::OURS;
 
 /// The part that the far process plays.
 pub(crate) const PART: &str = "sinew";
-
-/// Words of a piece that a large message is written and read in: 2 KiB.
-const PIECE: usize = 256;
 
 fn failed(error: impl ToString) -> Gone {
     Gone(error.to_string())
@@ -45,14 +43,14 @@ fn shape(bytes: usize, capacity: usize) -> Shape {
 impl<const N: usize> Writer<N> for queue::Writer<Region> {
     #[inline]
     fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        poll(life, || self.try_send([word; N].as_bytes()).ok())
+        life.until(|| self.try_send([word; N].as_bytes()).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for queue::Reader<Region> {
     #[inline]
     fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        poll(life, || {
+        life.until(|| {
             let mut message = [0; N];
             match self.try_receive(message.as_mut_bytes()) {
                 Ok(true) => Some(Ok(read(&message))),
@@ -63,7 +61,8 @@ impl<const N: usize> Reader<N> for queue::Reader<Region> {
     }
 }
 
-/// Both queues of one side, for messages of any size, with a buffer of its own.
+/// Both queues of one side, for large messages: written to the buffer and copied in; copied
+/// out to it and read there.
 struct Large<'a> {
     there: queue::Writer<Region>,
     back: queue::Reader<Region>,
@@ -71,62 +70,21 @@ struct Large<'a> {
     buffer: Vec<u64>,
 }
 
-/// Messages are written to the buffer and copied in; copied out to it and read there.
-struct Copied<'a>(Large<'a>);
-
-impl Side for Copied<'_> {
+impl Side for Large<'_> {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let Large { there, life, buffer, .. } = &mut self.0;
+        let Large { there, life, buffer, .. } = self;
         buffer.fill(word);
-        poll(life, || there.try_send(buffer.as_bytes()).ok())
+        life.until(|| there.try_send(buffer.as_bytes()).ok())
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let Large { back, life, buffer, .. } = &mut self.0;
-        poll(life, || match back.try_receive(buffer.as_mut_bytes()) {
+        let Large { back, life, buffer, .. } = self;
+        life.until(|| match back.try_receive(buffer.as_mut_bytes()) {
             Ok(true) => Some(Ok(())),
             Ok(false) => None,
             Err(corrupt) => Some(Err(failed(corrupt))),
         })??;
         Ok(read(buffer))
-    }
-}
-
-/// Messages are written where the queue keeps them, piece by piece, and read there. The buffer is
-/// one piece.
-struct InPlace<'a>(Large<'a>);
-
-impl Side for InPlace<'_> {
-    fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let Large { there, life, buffer, .. } = &mut self.0;
-        buffer.fill(word);
-        let mut patience = life.patience();
-        loop {
-            if let Ok(mut claim) = there.claim() {
-                let piece = buffer.as_bytes();
-                (0..claim.len()).step_by(piece.len()).for_each(|at| claim.write_at(at, piece));
-                claim.commit();
-                return Ok(());
-            }
-            patience.poll()?;
-        }
-    }
-
-    fn receive(&mut self) -> Result<u64, Gone> {
-        let Large { back, life, buffer, .. } = &mut self.0;
-        let mut patience = life.patience();
-        loop {
-            if let Some(peek) = back.peek().map_err(failed)? {
-                let mut word = 0;
-                for at in (0..peek.len()).step_by(size_of_val(&buffer[..])) {
-                    peek.read_at(at, buffer.as_mut_bytes());
-                    word = read(buffer);
-                }
-                peek.release();
-                return Ok(word);
-            }
-            patience.poll()?;
-        }
     }
 }
 
@@ -138,22 +96,18 @@ fn play<R: Role>(
     role: R,
 ) -> Result<R::Found, Gone> {
     let shape = shape(form.bytes, form.capacity);
+    if form.access == Access::InPlace {
+        return role.play(&mut InPlace::attach(&shape, there, back, life.clone())?);
+    }
     let there = queue::Writer::attach(there, &shape).map_err(failed)?;
     let back = queue::Reader::attach(back, &shape).map_err(failed)?;
-    match (form.access, form.bytes) {
-        (Access::Copied, 8) => role.play(&mut Ends::<_, _, 1> { there, back, life }),
-        (Access::Copied, 48) => role.play(&mut Ends::<_, _, 6> { there, back, life }),
-        (Access::Copied, 64) => role.play(&mut Ends::<_, _, 8> { there, back, life }),
-        (Access::Copied, 256) => role.play(&mut Ends::<_, _, 32> { there, back, life }),
-        (Access::Copied, 1024) => role.play(&mut Ends::<_, _, 128> { there, back, life }),
-        (Access::Copied, _) => {
-            let buffer = vec![0; form.words()];
-            role.play(&mut Copied(Large { there, back, life, buffer }))
-        }
-        (Access::InPlace, _) => {
-            let buffer = vec![0; form.words().min(PIECE)];
-            role.play(&mut InPlace(Large { there, back, life, buffer }))
-        }
+    match form.bytes {
+        8 => role.play(&mut Ends::<_, _, 1> { there, back, life }),
+        48 => role.play(&mut Ends::<_, _, 6> { there, back, life }),
+        64 => role.play(&mut Ends::<_, _, 8> { there, back, life }),
+        256 => role.play(&mut Ends::<_, _, 32> { there, back, life }),
+        1024 => role.play(&mut Ends::<_, _, 128> { there, back, life }),
+        _ => role.play(&mut Large { there, back, life, buffer: vec![0; form.words()] }),
     }
 }
 

@@ -1,28 +1,11 @@
 //! Who takes part: one row for each contender, placement and access.
 
-use sinew_lab::harness::Gone;
+use sinew_lab::harness::Access::{self, Copied, InPlace};
+use sinew_lab::harness::Placement::{self, Processes, Threads};
+use sinew_lab::harness::{Found, Gone, What};
 
-use self::Placement::{Processes, Threads};
-use crate::measure::Access::{self, Copied, InPlace};
-use crate::measure::{Cell, Found, What};
+use crate::measure::Cell;
 use crate::{iceoryx, rings, sinew, tachyon};
-
-/// Between two threads or two processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Placement {
-    Threads,
-    Processes,
-}
-
-impl Placement {
-    /// The value on the axis.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Threads => "threads",
-            Processes => "processes",
-        }
-    }
-}
 
 /// Messages that a link holds, which is part of how a contender is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,9 +149,9 @@ mod tests {
                 let form = Form { access: rival.access, bytes, capacity };
                 let measure = rival.measure.expect("all of them are built");
                 let found = measure(&Cell { what, form, cpus, clock, budget });
-                let Found { distribution, .. } =
+                let Found { values, .. } =
                     found.unwrap_or_else(|gone| panic!("{}, {bytes} B: {gone:?}", rival.name));
-                assert!(distribution.n() > 0, "{}, {bytes} B", rival.name);
+                assert!(values.n() > 0, "{}, {bytes} B", rival.name);
             }
         }
     }

@@ -28,11 +28,11 @@ mod built {
     use std::thread::yield_now;
 
     use sinew_lab::harness::process::Process;
-    use sinew_lab::harness::{Gone, Life, Side, on_thread};
+    use sinew_lab::harness::{Found, Gone, Life, Side, on_thread};
     use tachyon_ipc::{Bus, TachyonError};
     use zerocopy::{FromBytes, IntoBytes};
 
-    use crate::measure::{Answer, Cell, Form, Found, Role};
+    use crate::measure::{Answer, Cell, Form, Role};
     use crate::rings::read;
 
     /// The part that the far process plays.

@@ -1,6 +1,10 @@
 //! How sure a figure is that was measured in several rounds.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::report::Holds;
 
 /// The median over rounds, and between what values the true one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +33,45 @@ impl Interval {
     /// Whether a ratio differs from one: 1.0 lies outside.
     pub fn differs_from_one(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+    }
+}
+
+/// What a ratio is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bar {
+    /// So much or more.
+    AtLeast(f64),
+    /// So much or less.
+    AtMost(f64),
+}
+
+impl Bar {
+    /// Whether it is reached: only if the whole interval is on the good side.
+    pub fn holds(self, ratio: Interval) -> Holds {
+        let (reached, missed) = match self {
+            Bar::AtLeast(bar) => (ratio.low >= bar, ratio.high < bar),
+            Bar::AtMost(bar) => (ratio.high <= bar, ratio.low > bar),
+        };
+        match (reached, missed) {
+            (true, _) => Holds::Yes,
+            (_, true) => Holds::No,
+            _ => Holds::NotDistinguishable,
+        }
+    }
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bar::AtLeast(bar) => write!(f, ">= {bar:.2}"),
+            Bar::AtMost(bar) => write!(f, "<= {bar:.2}"),
+        }
     }
 }
 
@@ -74,5 +117,17 @@ mod tests {
         assert!(!of(&[0.9, 1.1, 1.2]));
         assert!(of(&[1.1, 1.1, 1.2]));
         assert!(of(&[0.7, 0.9, 0.8]));
+    }
+
+    #[test]
+    fn a_bar_inside_the_interval_is_neither_reached_nor_missed() {
+        let ratio = |low, high| Interval { median: f64::midpoint(low, high), low, high };
+        assert_eq!(Bar::AtLeast(1.0).holds(ratio(0.9, 1.1)), Holds::NotDistinguishable);
+        assert_eq!(Bar::AtMost(0.9).holds(ratio(0.8, 0.85)), Holds::Yes);
+        assert_eq!(Bar::AtMost(0.9).holds(ratio(0.95, 1.0)), Holds::No);
+        assert_eq!(
+            format!("{} {}", Bar::AtMost(0.9), ratio(0.8, 1.0)),
+            "<= 0.90 0.90 (0.80 to 1.00)"
+        );
     }
 }

@@ -12,6 +12,7 @@ pub mod rivals;
 pub mod rounds;
 pub mod scenario;
 pub mod show;
+mod words;
 
 pub use distribution::Distribution;
 pub use report::Report;

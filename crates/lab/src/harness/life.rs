@@ -43,6 +43,21 @@ impl Life {
         }
     }
 
+    /// Polls until `look` finds something.
+    ///
+    /// # Errors
+    /// As for [`Patience::poll`].
+    #[inline(always)]
+    pub fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
+        let mut patience = self.patience();
+        loop {
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            patience.poll()?;
+        }
+    }
+
     /// For one wait that polls.
     #[inline]
     pub fn patience(&self) -> Patience<'_> {
@@ -109,12 +124,7 @@ mod tests {
         let ended = Arc::new(AtomicBool::new(false));
         let life = Life::Thread(Arc::clone(&ended));
         std::thread::spawn(move || drop(Ends(ended)));
-        let mut patience = life.patience();
-        let gone = loop {
-            if let Err(gone) = patience.poll() {
-                break gone;
-            }
-        };
-        assert_eq!(gone, Gone("the other side has ended".into()));
+        let found = life.until(|| None::<()>);
+        assert_eq!(found, Err(Gone("the other side has ended".into())));
     }
 }

@@ -3,20 +3,25 @@
 //!
 //! The far side answers until it is told to stop ([`answer`]); it may run on a thread
 //! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`]
-//! one at a time, [`stream`] as many as go; [`time_round_trips`] and [`time_stream`] for a given
-//! time. Beside it runs the [`token`], the least that a round trip can cost.
+//! one at a time, [`stream`] as many as go; [`time`] either for a given time. Beside it runs the
+//! [`token`], the least that a round trip can cost: before and after each, it is the [`reference`].
 
 mod delayed;
+mod form;
+pub mod in_place;
 mod life;
 mod place;
 pub mod process;
+pub mod reference;
 mod timed;
 pub mod token;
 
 pub use delayed::Delayed;
+pub use form::{Access, Placement};
 pub use life::{Life, Patience, SILENT_NS_MAX};
 pub use place::{Cpus, against_answer, on_thread, on_threads, stay_on};
-pub use timed::{time_round_trips, time_stream};
+pub(crate) use timed::of_means;
+pub use timed::{Found, What, time};
 
 use sinew_runtime::clock::Clock;
 

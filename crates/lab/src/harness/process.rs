@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
 };
@@ -116,8 +117,9 @@ impl Process {
     fn await_end(&self, seconds: i64) {
         if let Life::Process(pidfd) = &self.life {
             let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
-            // Interrupted or not: what comes next asks whether it has ended.
-            let _ = poll(&mut ended, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 }));
+            let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
+            // Over or not: what comes next asks whether it has ended.
+            let _ = retry_on_intr(|| poll(&mut ended, Some(&limit)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! How long to measure: batches until the time is over, none of them before the links are warm.
+//! How long to measure: bursts until the time is over, none of them before the links are warm.
 
 use std::time::Duration;
 
@@ -6,55 +6,148 @@ use sinew_runtime::clock::{Clock, now_ns};
 
 use super::{Gone, Side, round_trips, stream};
 use crate::distribution::Distribution;
+use crate::words::words;
+
+words! {
+    /// What is measured of a pair of links.
+    pub enum What {
+        /// One message there and back.
+        RoundTrip = "round_trip",
+        /// Many one after the other, one way.
+        PerMessage = "per_message",
+    }
+}
+
+/// What a measurement found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The time of every trip; of messages, the mean of every burst, to the nanosecond.
+    pub values: Distribution,
+    /// Their median, ns; of messages with its fraction.
+    pub median_ns: f64,
+}
 
 /// Fewest values of a round: the median needs ten on either side.
 const VALUES_MIN: u64 = 20;
 /// Trips before the first that counts: caches, page tables and the kernel's buffers are warm then.
 const WARM_UP: u64 = 16;
-/// Least time of a batch of trips. Looking at the time between two batches is no part of a trip.
+/// Least time of a burst of trips. Looking at the time between two bursts is no part of a trip.
 const TRIPS_NS: u64 = 200_000;
-/// Least time of a batch of messages: the way back of the last one is part of it, and ought not to
-/// show. A parked side takes 50 us for it.
-const STREAM_NS: u64 = 4_000_000;
-/// Fewest batches of messages of a round.
-const BATCHES_MIN: usize = 3;
+/// Time of a burst of messages: the way back of the last one is part of it, and ought not to show.
+/// A parked side takes 50 us for it.
+const STREAM_NS: f64 = 4e6;
+/// A burst fills its link at least so often: what fits into it at once costs less.
+const FILLS_MIN: u64 = 16;
+/// Bursts that tell how long one is to be; the faster one, for the other may have been interrupted.
+const TRIED: usize = 2;
+/// Fewest bursts of a round.
+const BURSTS_MIN: usize = 3;
 
-/// The time of every round trip, ns, for about `budget`, after a warm-up.
+/// Measures for about `budget`, after a warm-up. A link holds `capacity` messages.
 ///
 /// # Errors
-/// As for [`round_trips`].
-pub fn time_round_trips(
+/// As for [`round_trips`] and [`stream`].
+pub fn time(
     side: &mut impl Side,
+    what: What,
+    capacity: u32,
     clock: Clock,
     budget: Duration,
-) -> Result<Distribution, Gone> {
-    let mut distribution = Distribution::new();
-    let started_ns = now_ns();
-    round_trips(side, clock, WARM_UP, |_| {})?;
-    let trip_ns = ((now_ns() - started_ns) / WARM_UP).max(1);
-    let batch = (TRIPS_NS / trip_ns).max(1);
-    round_trips(side, clock, batch, |_| {})?;
-    let until_ns = now_ns() + budget.as_nanos() as u64;
-    while now_ns() < until_ns || distribution.n() < VALUES_MIN {
-        round_trips(side, clock, batch, |ns| distribution.add(ns))?;
+) -> Result<Found, Gone> {
+    match what {
+        What::RoundTrip => time_round_trips(side, clock, budget),
+        What::PerMessage => time_stream(side, capacity, clock, budget),
     }
-    Ok(distribution)
 }
 
-/// The time per message, ns, of each of some batches that take about `budget` together, after a
-/// warm-up that finds how many messages a batch is to have.
-///
-/// # Errors
-/// As for [`stream`].
-pub fn time_stream(side: &mut impl Side, clock: Clock, budget: Duration) -> Result<Vec<f64>, Gone> {
-    let mut messages = WARM_UP;
-    while stream(side, clock, messages)? * messages as f64 <= STREAM_NS as f64 {
-        messages *= 2;
-    }
-    let mut found = Vec::new();
+fn time_round_trips(side: &mut impl Side, clock: Clock, budget: Duration) -> Result<Found, Gone> {
+    // The first trips also wait until the far side has started.
+    round_trips(side, clock, WARM_UP, |_| {})?;
+    let mut fastest_ns = u64::MAX;
+    round_trips(side, clock, WARM_UP, |ns| fastest_ns = fastest_ns.min(ns))?;
+    let burst = (TRIPS_NS / fastest_ns.max(1)).max(1);
+    let mut values = Distribution::new();
     let until_ns = now_ns() + budget.as_nanos() as u64;
-    while now_ns() < until_ns || found.len() < BATCHES_MIN {
-        found.push(stream(side, clock, messages)?);
+    while now_ns() < until_ns || values.n() < VALUES_MIN {
+        round_trips(side, clock, burst, |ns| values.add(ns))?;
     }
-    Ok(found)
+    let median = values.quantile(0.5).ok_or_else(|| Gone("too few round trips".into()))?;
+    Ok(Found { values, median_ns: median as f64 })
+}
+
+fn time_stream(
+    side: &mut impl Side,
+    capacity: u32,
+    clock: Clock,
+    budget: Duration,
+) -> Result<Found, Gone> {
+    let capacity = u64::from(capacity.max(1));
+    let fills = FILLS_MIN * capacity;
+    // The first burst also waits until the far side has started, and touches every slot.
+    stream(side, clock, capacity)?;
+    let mut fastest_ns = f64::INFINITY;
+    for _ in 0..TRIED {
+        fastest_ns = fastest_ns.min(stream(side, clock, fills)?);
+    }
+    let messages = fills.max((STREAM_NS / fastest_ns.max(0.1)) as u64);
+    let mut bursts = Vec::new();
+    let until_ns = now_ns() + budget.as_nanos() as u64;
+    while now_ns() < until_ns || bursts.len() < BURSTS_MIN {
+        bursts.push(stream(side, clock, messages)?);
+    }
+    Ok(of_means(bursts))
+}
+
+/// Means of bursts, of which there is at least one, as values to the nanosecond, and their median.
+pub(crate) fn of_means(mut means: Vec<f64>) -> Found {
+    means.sort_by(f64::total_cmp);
+    let mut values = Distribution::new();
+    means.iter().for_each(|&ns| values.add(ns.round() as u64));
+    let median_ns = f64::midpoint(means[(means.len() - 1) / 2], means[means.len() / 2]);
+    Found { values, median_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_bursts_keeps_its_fractions() {
+        let Found { values, median_ns } = of_means(vec![17.5, 17.25, 90.0]);
+        assert_eq!((values.n(), values.max(), median_ns), (3, Some(90), 17.5));
+    }
+
+    /// Counts what it is sent, and takes long over the first message.
+    #[derive(Default)]
+    struct Slow {
+        sent: u64,
+        last: u64,
+        bursts: Vec<u64>,
+    }
+
+    impl Side for Slow {
+        fn send(&mut self, word: u64) -> Result<(), Gone> {
+            if self.bursts.is_empty() && self.sent == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            (self.sent, self.last) = (self.sent + 1, word);
+            Ok(())
+        }
+
+        fn receive(&mut self) -> Result<u64, Gone> {
+            self.bursts.push(std::mem::take(&mut self.sent));
+            Ok(self.last)
+        }
+    }
+
+    #[test]
+    fn a_far_side_that_starts_slowly_does_not_make_short_bursts() {
+        let mut side = Slow::default();
+        let found = time(&mut side, What::PerMessage, 8, Clock::calibrate(), Duration::ZERO);
+        assert_eq!(found.expect("it answers").values.n(), BURSTS_MIN as u64);
+        let fills = FILLS_MIN * 8;
+        assert_eq!(side.bursts[0], 8);
+        assert_eq!(side.bursts.len(), 1 + TRIED + BURSTS_MIN);
+        assert!(side.bursts[1..].iter().all(|&burst| burst >= fills), "{:?}", side.bursts);
+    }
 }

@@ -16,10 +16,11 @@ use sinew_runtime::clock::Clock;
 
 use self::case::{AXES, CAPACITIES, Case};
 use self::contender::{Contending, budget};
-use self::latest::{Reads, Value};
-use self::reference::{Lonely, Reference, choose};
+use self::latest::Value;
+use self::reference::{Lonely, choose};
 use super::{Refusal, Request, Scenario};
 use crate::harness::Gone;
+use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
 use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
@@ -44,11 +45,11 @@ const QUICK_ROUNDS: u32 = 9;
 /// What all rounds of all rows may take.
 const RUN_TIME: Duration = Duration::from_secs(720);
 /// The same of the short form, which is to end within a minute.
-const QUICK_TIME: Duration = Duration::from_secs(45);
+const QUICK_TIME: Duration = Duration::from_secs(42);
 
 /// What is measured in a row.
 #[derive(Clone, Copy)]
-enum What {
+enum Measured {
     Lines(Lines),
     Link(Case),
     Read { value: Value, bytes: u32 },
@@ -57,7 +58,7 @@ enum What {
 /// A row and what it is to be measured with.
 struct Planned<'a> {
     row: Row,
-    what: What,
+    what: Measured,
     reference: &'a Reference,
 }
 
@@ -101,15 +102,16 @@ fn plan<'a>(
     cpus: Option<&'static str>,
     reference: &'a Reference,
 ) -> Vec<Planned<'a>> {
-    let (cases, sizes): (_, &[u32]) = match request.quick {
-        true => (case::quick(), &[48]),
-        false => (case::all(), &[8, 48, 256, 1024]),
+    let (cases, sizes) = match request.quick {
+        true => (case::quick(), &latest::SIZES[..3]),
+        false => (case::all(), &latest::SIZES[..]),
     };
-    let lines = [Lines::One, Lines::Two].map(What::Lines);
-    let reads =
-        sizes.iter().flat_map(|&bytes| Value::ALL.map(|(value, _)| What::Read { value, bytes }));
-    let all = lines.into_iter().chain(cases.into_iter().map(What::Link)).chain(reads);
-    let planned = |what: What| {
+    let lines = [Lines::One, Lines::Two].map(Measured::Lines);
+    let reads = sizes
+        .iter()
+        .flat_map(|&bytes| Value::ALL.iter().map(move |&value| Measured::Read { value, bytes }));
+    let all = lines.into_iter().chain(cases.into_iter().map(Measured::Link)).chain(reads);
+    let planned = |what: Measured| {
         let mut row = what.row(reference);
         row.axes.extend(cpus.map(|name| ("cpus".into(), name.into())));
         if request.rivals.is_some() {
@@ -120,13 +122,13 @@ fn plan<'a>(
     all.map(planned).collect()
 }
 
-impl What {
+impl Measured {
     /// The row before the first round; skipped if it cannot be measured on these CPUs.
     fn row(&self, reference: &Reference) -> Row {
         let (axes, polls) = match self {
-            What::Lines(lines) => (reference::axes(*lines), true),
-            What::Link(case) => (case.axes(), case.polls()),
-            What::Read { value, bytes } => (latest::axes(*value, *bytes), value.is_shared()),
+            Measured::Lines(lines) => (reference::axes(*lines), true),
+            Measured::Link(case) => (case.axes(), case.polls()),
+            Measured::Read { value, bytes } => (latest::axes(*value, *bytes), value.is_shared()),
         };
         let alone = polls && !reference.cpus.are_two();
         let why = || "both sides poll: that needs two CPUs, and there is one".into();
@@ -136,20 +138,17 @@ impl What {
     /// How many measurements a round of it has.
     fn measures(&self) -> u32 {
         match self {
-            What::Link(case) if case.has_throughput() => 2,
-            What::Link(_) | What::Lines(_) => 1,
-            What::Read { .. } => 3,
+            Measured::Link(case) => case.measures().len() as u32,
+            Measured::Lines(_) => 1,
+            Measured::Read { .. } => 3,
         }
     }
 
     fn contender<'a>(&self, reference: &'a Reference, budget: Duration) -> Box<dyn Contender + 'a> {
         match *self {
-            What::Lines(lines) => Box::new(Lonely { reference, lines, budget }),
-            What::Link(case) => Box::new(Contending { case, reference, budget, rounds: 0 }),
-            What::Read { value, bytes: 8 } => Box::new(Reads::<1> { value, reference, budget }),
-            What::Read { value, bytes: 48 } => Box::new(Reads::<6> { value, reference, budget }),
-            What::Read { value, bytes: 256 } => Box::new(Reads::<32> { value, reference, budget }),
-            What::Read { value, .. } => Box::new(Reads::<128> { value, reference, budget }),
+            Measured::Lines(lines) => Box::new(Lonely { reference, lines, budget }),
+            Measured::Link(case) => Box::new(Contending { case, reference, budget, rounds: 0 }),
+            Measured::Read { value, bytes } => latest::contender(value, bytes, reference, budget),
         }
     }
 }
@@ -178,7 +177,10 @@ fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
     notes.push(CAPACITIES.into());
     notes.push("ratios are to the token; of reads to a seqlock in the same round".into());
     notes.push(
-        "per message is measured where no message is lost: latest and broadcast have none".into(),
+        "per message is measured where no message is lost: latest and broadcast have none; each \
+         value is the mean of a burst, in whole nanoseconds, and ratios are from means with their \
+         fractions"
+            .into(),
     );
     notes
 }

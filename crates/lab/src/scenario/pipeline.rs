@@ -24,8 +24,8 @@ use self::costs::Costs;
 use self::driver::{Driver, Share, Shared};
 use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
 use super::{Axis, Refusal, Request, Scenario};
+use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
-use crate::interval::Interval;
 use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
@@ -82,10 +82,9 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),
-        clock,
+        reference: Reference::new(last_two(&request.cpus)?, clock),
         base: files.0.clone(),
         refused: RefCell::new(BTreeSet::new()),
-        tokens: RefCell::new(Vec::new()),
     };
     let machine = Machine::read();
     let timer = Timer::measure(clock);
@@ -105,9 +104,11 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let mut notes = notes(request.quick, &shared);
     let costs = match partial {
         true => None,
-        false => costs(&shared).map_err(|Gone(why)| notes.push(format!("costs: {why}"))).ok(),
+        false => Costs::measure(&shared.reference)
+            .map_err(|Gone(why)| notes.push(format!("costs: {why}")))
+            .ok(),
     };
-    let token_ns = Interval::of(&shared.tokens.borrow()).map(|token| token.median);
+    let token_ns = shared.reference.median_ns();
     let evidence = Evidence { rows: &rows, cpus: shared.cpus.len(), costs, token_ns };
     let tables = vec![article::table(&rows), claims::bars(&evidence)];
     let verdicts = claims::verdicts(&evidence);
@@ -134,22 +135,25 @@ fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
     }
 }
 
-/// The article's tables of costs.
-fn costs(shared: &Shared<'_>) -> Result<Costs, Gone> {
-    let near = shared.cpus.first().copied().ok_or_else(|| Gone("there is no CPU".into()))?;
-    let far = shared.cpus.last().copied().unwrap_or(near);
-    Costs::measure(Cpus { near, far }, shared.clock)
+/// Where the token and single costs are measured; one and the same CPU if there is only one.
+fn last_two(cpus: &[u32]) -> Result<Cpus, Refusal> {
+    match *cpus {
+        [.., near, far] => Ok(Cpus { near, far }),
+        [only] => Ok(Cpus { near: only, far: only }),
+        [] => Err(Refusal("there is no CPU".into())),
+    }
 }
 
 fn notes(quick: bool, shared: &Shared<'_>) -> Vec<String> {
     let refused = shared.refused.borrow();
     let mut notes: Vec<_> = refused.iter().map(|what| format!("the kernel: {what}")).collect();
-    if let Some(token) = Interval::of(&shared.tokens.borrow()) {
+    if let Some(token_ns) = shared.reference.median_ns() {
         notes.push(format!(
-            "reference: the token, one word on one line that two threads write in turn; {:.0} ns",
-            token.median
+            "reference: the token, one word on one line that two threads write in turn; \
+             {token_ns:.0} ns"
         ));
     }
+    notes.extend(shared.reference.moved());
     if quick {
         notes.push(format!(
             "quick: {QUICK_WARM_UP} warm-up cycles after each start instead of {WARM_UP}, where \

@@ -3,33 +3,8 @@
 use sinew_runtime::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
+use crate::harness::{Access, Placement, What};
 use crate::scenario::Axis;
-
-/// Where the two sides run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placement {
-    Threads,
-    Processes,
-}
-
-impl Placement {
-    pub(super) const ALL: &'static [(Placement, &'static str)] =
-        &[(Placement::Threads, "threads"), (Placement::Processes, "processes")];
-}
-
-/// How the payload gets into the link and out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Written in full into a buffer, which is copied; on the other side the same backwards.
-    Copied,
-    /// Written and read in the slot itself.
-    InPlace,
-}
-
-impl Access {
-    pub(super) const ALL: &'static [(Access, &'static str)] =
-        &[(Access::Copied, "copied"), (Access::InPlace, "in_place")];
-}
 
 /// Bytes of a message.
 pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];
@@ -64,27 +39,6 @@ pub(super) struct Case {
     pub(super) bytes: u32,
 }
 
-/// What a link is measured for; it decides how many messages the link holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    RoundTrip,
-    PerMessage,
-}
-
-impl Purpose {
-    const ALL: &'static [(Purpose, &'static str)] =
-        &[(Purpose::RoundTrip, "round_trip"), (Purpose::PerMessage, "per_message")];
-
-    /// Name of the measure.
-    pub(super) fn word(self) -> &'static str {
-        word(Purpose::ALL, self)
-    }
-
-    pub(super) fn parse(word: &str) -> Option<Purpose> {
-        by_word(Purpose::ALL, word)
-    }
-}
-
 /// What [`Case::shape`] decides, for readers.
 pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if larger than \
     8 KiB; for throughput 1024, or as many as 1 MiB holds, at least 2";
@@ -100,8 +54,8 @@ impl Case {
             ("sync", self.sync.word()),
             ("delivery", self.delivery.word()),
             ("wait", self.wait.word()),
-            ("placement", word(Placement::ALL, self.placement)),
-            ("access", word(Access::ALL, self.access)),
+            ("placement", self.placement.word()),
+            ("access", self.access.word()),
             ("bytes", &self.bytes.to_string()),
         ];
         axes.map(|(axis, value)| (axis.into(), value.into())).into()
@@ -124,19 +78,19 @@ impl Case {
             sync: by_word(Sync::ALL, sync)?,
             delivery: by_word(Delivery::ALL, delivery)?,
             wait: by_word(Wait::ALL, wait)?,
-            placement: by_word(Placement::ALL, placement)?,
-            access: by_word(Access::ALL, access)?,
+            placement: placement.parse().ok()?,
+            access: access.parse().ok()?,
             bytes: bytes.parse().ok()?,
         })
     }
 
     /// The shape of its links.
-    pub(super) fn shape(&self, purpose: Purpose) -> Shape {
-        let capacity = match purpose {
+    pub(super) fn shape(&self, what: What) -> Shape {
+        let capacity = match what {
             // As a graph would have it; the largest messages get by with what fits into a cache.
-            Purpose::RoundTrip if self.bytes <= 8192 => 8,
-            Purpose::RoundTrip => 2,
-            Purpose::PerMessage => (HELD_BYTES / self.bytes).clamp(2, 1024),
+            What::RoundTrip if self.bytes <= 8192 => 8,
+            What::RoundTrip => 2,
+            What::PerMessage => (HELD_BYTES / self.bytes).clamp(2, 1024),
         };
         Shape {
             message_size: self.bytes,
@@ -158,9 +112,12 @@ impl Case {
         self.wait == Wait::Spin
     }
 
-    /// Whether throughput is measured: only where no message is lost.
-    pub(super) fn has_throughput(&self) -> bool {
-        self.delivery == Delivery::Queue
+    /// What is measured of it: throughput only where no message is lost.
+    pub(super) fn measures(&self) -> &'static [What] {
+        match self.delivery {
+            Delivery::Queue => What::ALL,
+            Delivery::Latest | Delivery::Broadcast => &[What::RoundTrip],
+        }
     }
 }
 
@@ -171,7 +128,7 @@ pub(super) fn all() -> Vec<Case> {
         for &sync in transport.syncs {
             for &(delivery, _) in Delivery::ALL {
                 for &(wait, _) in Wait::ALL {
-                    for &(placement, _) in Placement::ALL {
+                    for &placement in Placement::ALL {
                         let case =
                             Case { sync, delivery, wait, placement, ..copied(transport.transport) };
                         cases.extend(sizes(case, &SIZES));
@@ -181,7 +138,7 @@ pub(super) fn all() -> Vec<Case> {
         }
     }
     for transport in [Transport::InProcess, Transport::SharedMemory] {
-        for &(placement, _) in Placement::ALL {
+        for &placement in Placement::ALL {
             let case = Case { placement, access: Access::InPlace, ..copied(transport) };
             cases.extend(sizes(case, &SIZES));
         }
@@ -194,7 +151,7 @@ pub(super) fn all() -> Vec<Case> {
 pub(super) fn quick() -> Vec<Case> {
     let mut cases = vec![];
     let mut add = |case, bytes: &[u32]| {
-        let placed = Placement::ALL.iter().map(|&(placement, _)| Case { placement, ..case });
+        let placed = Placement::ALL.iter().map(|&placement| Case { placement, ..case });
         cases.extend(placed.flat_map(|case| sizes(case, bytes)));
     };
     for transport in [Transport::InProcess, Transport::SharedMemory] {
@@ -237,10 +194,6 @@ fn exists(case: &Case) -> bool {
 
 fn by_word<T: Copy>(table: &[(T, &str)], word: &str) -> Option<T> {
     table.iter().find(|row| row.1 == word).map(|row| row.0)
-}
-
-fn word<T: PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str {
-    table.iter().find(|row| row.0 == value).expect("every value stands in its table").1
 }
 
 #[cfg(test)]

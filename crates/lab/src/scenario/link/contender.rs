@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use sinew_runtime::sys::Region;
 
-use super::case::{Case, Purpose};
+use super::case::Case;
 use super::ends::Ends;
 use super::measure::with_link;
-use super::reference::{Reference, TOKEN};
-use crate::distribution::Distribution;
-use crate::harness::{time_round_trips, time_stream};
+use crate::harness::reference::{Reference, TOKEN};
+use crate::harness::{Gone, time};
 use crate::report::Row;
 use crate::rounds::Contender;
 
@@ -43,34 +42,19 @@ impl Contender for Contending<'_> {
         let Contending { case, reference, budget, rounds } = self;
         let _pages = other_pages(*rounds)?;
         *rounds += 1;
-        let (clock, cpus, budget) = (reference.clock, reference.cpus, *budget);
-        let time = |ends: &mut Ends| time_round_trips(ends, clock, budget);
-        let (found, token) =
-            reference.around(|| with_link(case, Purpose::RoundTrip, cpus, time))?;
-        let median = found.quantile(0.5).ok_or("fewer than 20 round trips")?;
-        row.measure_mut(Purpose::RoundTrip.word()).add_round(&found, median as f64, token);
-        if case.has_throughput() {
-            let time = |ends: &mut Ends| time_stream(ends, clock, budget);
-            let (found, token) =
-                reference.around(|| with_link(case, Purpose::PerMessage, cpus, time))?;
-            let (values, median) = of_batches(found);
-            row.measure_mut(Purpose::PerMessage.word()).add_round(&values, median, token);
+        for &what in case.measures() {
+            let (clock, capacity) = (reference.clock, case.shape(what).capacity);
+            let time = |ends: &mut Ends| time(ends, what, capacity, clock, *budget);
+            let measure = || with_link(case, what, reference.cpus, time);
+            let (found, token) = reference.around(measure).map_err(|Gone(why)| why)?;
+            row.measure_mut(what.word()).add_round(&found.values, found.median_ns, token);
         }
         Ok(())
     }
 
     fn takes(&self) -> Duration {
-        (self.budget + AROUND) * if self.case.has_throughput() { 2 } else { 1 }
+        (self.budget + AROUND) * self.case.measures().len() as u32
     }
-}
-
-/// The batches of a round as values, to the nanosecond, and their exact median.
-pub(super) fn of_batches(mut found: Vec<f64>) -> (Distribution, f64) {
-    found.sort_by(f64::total_cmp);
-    let mut values = Distribution::new();
-    found.iter().for_each(|&ns| values.add(ns.round() as u64));
-    let median = f64::midpoint(found[(found.len() - 1) / 2], found[found.len() / 2]);
-    (values, median)
 }
 
 /// The budget of a measure, if all rounds of so many measures are to end within `all`.
@@ -93,11 +77,5 @@ mod tests {
         assert_eq!(each, Duration::from_millis(50));
         assert_eq!(budget(Duration::from_secs(1), 5, 1000), Duration::from_millis(8));
         assert_eq!(budget(Duration::from_secs(900), 5, 1), Duration::from_millis(200));
-    }
-
-    #[test]
-    fn the_median_of_batches_keeps_its_fractions() {
-        let (values, median) = of_batches(vec![17.5, 17.25, 90.0]);
-        assert_eq!((values.n(), values.max(), median), (3, Some(90), 17.5));
     }
 }

@@ -5,13 +5,13 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use sinew_link::queue::{self, SendError};
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::sys::Region;
 use sinew_runtime::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
 
-use super::case::{Access, Case};
-use crate::harness::{Gone, Life, Side};
+use super::case::Case;
+use crate::harness::in_place::{InPlace, sum};
+use crate::harness::{Access, Gone, Life, Side};
 
 /// Longest wait without a look at whether the other side lives.
 const WAIT_NS_MAX: u64 = 50_000_000;
@@ -19,8 +19,6 @@ const WAIT_NS_MAX: u64 = 50_000_000;
 const REST_WAIT_NS: u64 = 20_000;
 /// Larger messages may leave a stream in parts: up to this a pipe takes all or nothing.
 const WHOLE_BYTES_MAX: u32 = 4096 - 4;
-/// In place: bytes that are written or read at once, from and to a cache.
-const PART_BYTES: usize = 512;
 
 /// What a side needs for its two ends.
 pub(super) struct Carriers {
@@ -79,7 +77,15 @@ impl Ends {
         match case.access {
             Access::Copied => Copied::attach(case, shape, carriers, life).map(Ends::Copied),
             Access::InPlace => {
-                InPlace::attach(shape, carriers, life).map(|ends| Ends::InPlace(Box::new(ends)))
+                let region = |carrier| match carrier {
+                    Carrier::Region(region) => Ok(region),
+                    Carrier::Stream(_) => Err(Gone("a stream has no slots to work in".into())),
+                };
+                let Shape { message_size, type_hash, capacity, .. } = *shape;
+                let shape = sinew_link::Shape::queue(message_size, type_hash, capacity);
+                let (out, into) = (region(carriers.out)?, region(carriers.into)?);
+                let ends = InPlace::attach(&shape, out, into, life)?;
+                Ok(Ends::InPlace(Box::new(ends)))
             }
         }
     }
@@ -191,79 +197,6 @@ fn read(message: &[u8]) -> u64 {
     message.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
-#[inline]
-fn sum(bytes: &[u8]) -> u64 {
-    let (words, _) = bytes.as_chunks::<8>();
-    words.iter().fold(0, |sum: u64, bytes| sum.wrapping_add(u64::from_ne_bytes(*bytes)))
-}
-
 fn broken(fault: sinew_runtime::Fault) -> Gone {
     Gone(fault.to_string())
-}
-
-/// The ends of two queues, written and read part by part in their slots; they poll.
-pub(super) struct InPlace {
-    writer: queue::Writer<Region>,
-    reader: queue::Reader<Region>,
-    bytes: usize,
-    life: Life,
-}
-
-impl InPlace {
-    fn attach(shape: &Shape, carriers: Carriers, life: Life) -> Result<InPlace, Gone> {
-        let region = |carrier| match carrier {
-            Carrier::Region(region) => Ok(region),
-            Carrier::Stream(_) => Err(Gone("a stream has no slots to work in".into())),
-        };
-        let failed = |error| Gone(format!("cannot attach to the link: {error}"));
-        let layout = sinew_link::Shape::queue(shape.message_size, shape.type_hash, shape.capacity);
-        Ok(InPlace {
-            writer: queue::Writer::attach(region(carriers.out)?, &layout).map_err(failed)?,
-            reader: queue::Reader::attach(region(carriers.into)?, &layout).map_err(failed)?,
-            bytes: shape.message_size as usize,
-            life,
-        })
-    }
-}
-
-impl Side for InPlace {
-    #[inline]
-    fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let mut part = [0; PART_BYTES];
-        part.as_chunks_mut().0.fill(word.to_ne_bytes());
-        let mut patience = self.life.patience();
-        loop {
-            match self.writer.claim() {
-                Ok(mut claim) => {
-                    for at in (0..self.bytes).step_by(PART_BYTES) {
-                        claim.write_at(at, &part[..PART_BYTES.min(self.bytes - at)]);
-                    }
-                    claim.commit();
-                    return Ok(());
-                }
-                Err(SendError::Full) => patience.poll()?,
-                Err(error) => return Err(Gone(error.to_string())),
-            }
-        }
-    }
-
-    #[inline]
-    fn receive(&mut self) -> Result<u64, Gone> {
-        let mut patience = self.life.patience();
-        loop {
-            if let Some(peek) = self.reader.peek().map_err(|error| Gone(error.to_string()))? {
-                let (mut part, mut all) = ([0; PART_BYTES], 0_u64);
-                for at in (0..self.bytes).step_by(PART_BYTES) {
-                    let part = &mut part[..PART_BYTES.min(self.bytes - at)];
-                    peek.read_at(at, part);
-                    all = all.wrapping_add(sum(part));
-                }
-                black_box(all);
-                peek.read_at(0, &mut part[..8]);
-                peek.release();
-                return Ok(u64::from_ne_bytes(part[..8].try_into().expect("eight bytes")));
-            }
-            patience.poll()?;
-        }
-    }
 }

@@ -1,9 +1,11 @@
 //! What reading the newest value costs, against a seqlock as one writes it by hand: in one thread,
-//! where every read finds an old value or every one a new, and with a writer on another CPU.
+//! where every read finds an old value or every one a new, and where another CPU wrote every value
+//! since the last read. There reader and writer take turns: a writer that goes on at its own pace
+//! decides how many reads find a new value, and then that is what is measured.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use sinew_link::latest::{Fresh, Reader, Writer};
@@ -11,32 +13,36 @@ use sinew_link::{Shape, create};
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::sys::Region;
 
-use super::contender::of_batches;
-use super::reference::Reference;
-use crate::harness::{Gone, on_thread, on_threads};
+use crate::harness::reference::Reference;
+use crate::harness::{Gone, Life, of_means, on_thread, on_threads};
 use crate::report::Row;
 use crate::rounds::Contender;
+use crate::words::words;
 
 /// Places that are read between two readings of the clock, so that its cost does not show; few
 /// enough that all of them stay in the nearest cache.
 const PLACES: usize = 16;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 100;
-/// Time between two writes of the other CPU: a writer without any rest would starve the seqlock.
-const PAUSE_NS: u64 = 1_000;
 
-/// What a read finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    Old,
-    New,
-    WrittenMeanwhile,
+/// Whose turn it is where two CPUs take part.
+const READS: u32 = 0;
+const WRITES: u32 = 1;
+const OVER: u32 = 2;
+
+/// Bytes of the values that are read; the short form leaves the largest out.
+pub(super) const SIZES: [u32; 4] = [8, 48, 256, 1024];
+
+words! {
+    /// What a read finds.
+    pub(super) enum Value {
+        Old = "old",
+        New = "new",
+        WrittenMeanwhile = "written_meanwhile",
+    }
 }
 
 impl Value {
-    pub(super) const ALL: [(Value, &'static str); 3] =
-        [(Value::Old, "old"), (Value::New, "new"), (Value::WrittenMeanwhile, "written_meanwhile")];
-
     /// Whether a writer on another CPU takes part.
     pub(super) fn is_shared(self) -> bool {
         self == Value::WrittenMeanwhile
@@ -52,7 +58,7 @@ pub(super) fn axes(value: Value, bytes: u32) -> Vec<(String, String)> {
         ("delivery", "latest"),
         ("placement", placement),
         ("access", "copied"),
-        ("value", Value::ALL[value as usize].1),
+        ("value", value.word()),
         ("bytes", &bytes.to_string()),
     ];
     axes.map(|(axis, value)| (axis.into(), value.into())).into()
@@ -61,12 +67,27 @@ pub(super) fn axes(value: Value, bytes: u32) -> Vec<(String, String)> {
 /// A value of `WORDS` words, as bytes.
 type Bytes<const WORDS: usize> = [[u8; 8]; WORDS];
 
+/// Reads of one of the [`SIZES`]; `budget` is that of each of the three measurements of a round.
+pub(super) fn contender<'a>(
+    value: Value,
+    bytes: u32,
+    reference: &'a Reference,
+    budget: Duration,
+) -> Box<dyn Contender + 'a> {
+    match bytes {
+        8 => Box::new(Reads::<1> { value, reference, budget }),
+        48 => Box::new(Reads::<6> { value, reference, budget }),
+        256 => Box::new(Reads::<32> { value, reference, budget }),
+        1024 => Box::new(Reads::<128> { value, reference, budget }),
+        _ => unreachable!("there is no row that reads {bytes} B"),
+    }
+}
+
 /// Reads of values of `WORDS` words; the ratio is to the seqlock's.
-pub(super) struct Reads<'a, const WORDS: usize> {
-    pub(super) value: Value,
-    pub(super) reference: &'a Reference,
-    /// Of each of the three measurements of a round.
-    pub(super) budget: Duration,
+struct Reads<'a, const WORDS: usize> {
+    value: Value,
+    reference: &'a Reference,
+    budget: Duration,
 }
 
 /// A place for the newest value: how it is written, and how it is read; whether that was new.
@@ -164,32 +185,34 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
         places.iter_mut().for_each(|place| (place.write)(&value));
         let (mut writers, mut readers): (Vec<_>, Vec<_>) =
             places.into_iter().map(|place| (place.write, place.read)).unzip();
-        let mut write_all = |pause_ns: u64| {
+        let mut write_all = || {
             value[0] = (u64::from_ne_bytes(value[0]) + 1).to_ne_bytes();
-            for write in &mut writers {
-                write(black_box(&value));
-                let until_ns = if pause_ns == 0 { 0 } else { now_ns() + pause_ns };
-                while pause_ns > 0 && now_ns() < until_ns {
-                    spin_loop();
-                }
-            }
+            writers.iter_mut().for_each(|write| write(black_box(&value)));
         };
         match self.value {
-            Value::Old => on_thread(cpus.near, || Ok(batches(clock, budget, &mut readers, || ()))),
-            Value::New => {
-                on_thread(cpus.near, || Ok(batches(clock, budget, &mut readers, || write_all(0))))
-            }
+            Value::Old => on_thread(cpus.near, || batches(clock, budget, &mut readers, || Ok(()))),
+            Value::New => on_thread(cpus.near, || {
+                batches(clock, budget, &mut readers, || {
+                    write_all();
+                    Ok(())
+                })
+            }),
             Value::WrittenMeanwhile => {
-                let over = AtomicBool::new(false);
-                let near = |_: &_| {
-                    let found = batches(clock, budget, &mut readers, || ());
-                    // Relaxed, here and there: the flag carries nothing but itself.
-                    over.store(true, Ordering::Relaxed);
-                    Ok(found)
+                let turn = AtomicU32::new(READS);
+                // Release and acquire, here and there: who has the turn alone touches the places.
+                let near = |life: &Life| {
+                    let found = batches(clock, budget, &mut readers, || {
+                        turn.store(WRITES, Ordering::Release);
+                        life.until(|| (turn.load(Ordering::Acquire) == READS).then_some(()))
+                    });
+                    turn.store(OVER, Ordering::Release);
+                    found
                 };
-                let far = |_: &_| {
-                    while !over.load(Ordering::Relaxed) {
-                        write_all(PAUSE_NS);
+                let far = |life: &Life| {
+                    let next = || Some(turn.load(Ordering::Acquire)).filter(|turn| *turn != READS);
+                    while life.until(next)? == WRITES {
+                        write_all();
+                        turn.store(READS, Ordering::Release);
                     }
                     Ok(())
                 };
@@ -204,14 +227,14 @@ fn batches<const WORDS: usize>(
     clock: Clock,
     budget: Duration,
     readers: &mut [impl FnMut(&mut Bytes<WORDS>) -> bool],
-    mut before: impl FnMut(),
-) -> Vec<f64> {
+    mut before: impl FnMut() -> Result<(), Gone>,
+) -> Result<Vec<f64>, Gone> {
     /// A batch takes few counts of the clock; so its nanoseconds keep their fractions.
     const FINE: u64 = 1024;
     let mut found = vec![];
     let until_ns = now_ns() + budget.as_nanos() as u64;
     while now_ns() < until_ns || found.len() < BATCHES_MIN {
-        before();
+        before()?;
         let mut into = [[0; 8]; WORDS];
         let start = clock.ticks();
         for read in readers.iter_mut() {
@@ -222,7 +245,7 @@ fn batches<const WORDS: usize>(
         found.push(ns / readers.len() as f64);
     }
     // The first ones warmed up the caches.
-    found.split_off(found.len() / 10)
+    Ok(found.split_off(found.len() / 10))
 }
 
 impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
@@ -234,10 +257,11 @@ impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
             Ok((ours, [before, seqlock()?].concat()))
         };
         let (ours, seqlock) = measure().map_err(|Gone(why)| why)?;
-        let (values, reference) = of_batches(seqlock);
-        row.measure_mut("read_of_a_seqlock").add_round(&values, reference, None);
-        let (values, median) = of_batches(ours);
-        row.measure_mut("read").add_round(&values, median, Some(reference));
+        let seqlock = of_means(seqlock);
+        row.measure_mut("read_of_a_seqlock").add_round(&seqlock.values, seqlock.median_ns, None);
+        let ours = of_means(ours);
+        let reference = Some(seqlock.median_ns);
+        row.measure_mut("read").add_round(&ours.values, ours.median_ns, reference);
         Ok(())
     }
 

@@ -2,10 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
-use super::case::{Case, Placement, Purpose};
+use super::case::Case;
 use super::ends::{Carriers, Ends};
 use crate::harness::process::{Part, Process};
-use crate::harness::{Cpus, Gone, Life, answer, on_thread, on_threads, stop};
+use crate::harness::{Cpus, Gone, Life, Placement, What, answer, on_thread, on_threads, stop};
 
 /// The far side of a link in a process of its own.
 pub(crate) const PART: Part = Part { name: "link", run: far };
@@ -16,11 +16,11 @@ pub(crate) const PART: Part = Part { name: "link", run: far };
 /// The link cannot be opened, or one of the sides fails.
 pub(super) fn with_link<T: Send>(
     case: &Case,
-    purpose: Purpose,
+    what: What,
     cpus: Cpus,
     time: impl FnOnce(&mut Ends) -> Result<T, Gone> + Send,
 ) -> Result<T, Gone> {
-    let shape = case.shape(purpose);
+    let shape = case.shape(what);
     let opened = Carriers::open(case, &shape);
     let (near, far) = opened.map_err(|error| Gone(format!("cannot open the link: {error}")))?;
     let near = |life: &Life| {
@@ -36,7 +36,7 @@ pub(super) fn with_link<T: Send>(
         Placement::Processes => on_thread(cpus.near, move || {
             let descriptors = far.descriptors();
             let descriptors = descriptors.ok_or_else(|| Gone("it cannot leave here".into()))?;
-            let words = format!("{} {}", purpose.word(), case.words());
+            let words = format!("{} {}", what.word(), case.words());
             let process = Process::start(PART.name, &words, &descriptors, cpus.far)?;
             drop(far);
             let found = near(process.life());
@@ -48,10 +48,10 @@ pub(super) fn with_link<T: Send>(
 fn far(words: &str, descriptors: Vec<OwnedFd>) -> Result<(), Gone> {
     let parsed = words
         .split_once(' ')
-        .and_then(|(purpose, case)| Some((Purpose::parse(purpose)?, Case::parse(case)?)));
-    let (purpose, case) = parsed.ok_or_else(|| Gone(format!("'{words}' is no link")))?;
+        .and_then(|(what, case)| Some((what.parse().ok()?, Case::parse(case)?)));
+    let (what, case): (What, Case) = parsed.ok_or_else(|| Gone(format!("'{words}' is no link")))?;
     let carriers = Carriers::adopt(&case, descriptors)?;
-    answer(&mut Ends::attach(&case, &case.shape(purpose), carriers, &Life::Parent)?)
+    answer(&mut Ends::attach(&case, &case.shape(what), carriers, &Life::Parent)?)
 }
 
 #[cfg(test)]

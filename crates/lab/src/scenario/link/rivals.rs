@@ -1,9 +1,9 @@
 //! The rivals' rows beside ours: they were measured by the same harness on the same machine, in a
 //! run of their own, so they are compared by their ratios to the token of each run.
 
-use super::verdicts::{at_least, at_most, find, queues, text, verdict};
-use crate::interval::Interval;
-use crate::report::{Holds, Measure, Report, Row, Verdict};
+use super::verdicts::{find, queues, verdict};
+use crate::interval::{Bar, Interval};
+use crate::report::{Measure, Report, Row, Verdict};
 
 /// What the rivals' program calls its row of our own queue, without the runtime around it.
 const OURS: &str = "sinew";
@@ -43,28 +43,19 @@ pub(super) fn verdicts(ours: &[Row], theirs: &Report) -> Vec<Verdict> {
         "rtrb",
         ours,
         &theirs,
-        Bar::Least(1.5),
+        Bar::AtLeast(1.5),
     ));
     for bytes in ["64", "1024"] {
         let claim = format!("round trip, {bytes} B: iceoryx2 / ours");
         let cell = cell("round_trip", "processes", "copied", bytes);
-        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::Least(4.0)));
+        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::AtLeast(4.0)));
     }
     for bytes in ["65536", "1048576"] {
         let claim = format!("round trip in place, {bytes} B: ours / iceoryx2");
         let cell = cell("round_trip", "processes", "in_place", bytes);
-        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::Most(0.9)));
+        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::AtMost(0.9)));
     }
     verdicts
-}
-
-/// How far apart ours and a rival are to be.
-#[derive(Clone, Copy)]
-enum Bar {
-    /// The rival's over ours.
-    Least(f64),
-    /// Ours over the rival's.
-    Most(f64),
 }
 
 /// What is compared.
@@ -76,7 +67,8 @@ struct Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The least of our rows.
+    /// Ours: in process if that can be, or else in shared memory. Not the faster of both, for that
+    /// would count noise in our favour.
     fn ours(&self, rows: &[Row]) -> Option<Interval> {
         let wanted = [("placement", self.placement), ("bytes", self.bytes)];
         let rows: Vec<_> = match self.access {
@@ -86,7 +78,7 @@ impl Cell<'_> {
         let rows = rows
             .into_iter()
             .filter(|row| wanted.iter().all(|(axis, value)| row.axis(axis) == Some(value)));
-        rows.filter_map(|row| self.ratio(row)).min_by(|a, b| a.median.total_cmp(&b.median))
+        rows.filter_map(|row| self.ratio(row)).next()
     }
 
     /// The ratios of the rivals.
@@ -106,30 +98,27 @@ impl Cell<'_> {
         let (best, rival) = found.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
         let Cell { placement, bytes, .. } = self;
         let ratio = self.ours(ours).map(|ours| over(ours, *rival));
-        Some(verdict(
-            format!("{name}, {bytes} B, {placement}: never slower than the best rival, {best}"),
-            "<= 1.00 of its time".into(),
-            ratio.map(text),
-            ratio.map(|ratio| at_most(ratio, 1.0)),
-        ))
+        let claim =
+            format!("{name}, {bytes} B, {placement}: ours / the best rival's, which is {best}");
+        Some(judged(claim, Bar::AtMost(1.0), ratio))
     }
 
+    /// At least is a rival's over ours, at most ours over the rival's.
     fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> Verdict {
         let found = self.theirs(theirs);
         let rival = found.iter().find(|(rival, _)| *rival == name).map(|(_, ratio)| *ratio);
         let both = self.ours(ours).zip(rival);
-        let (asked, ratio, holds): (_, _, fn(Interval, f64) -> Holds) = match bar {
-            Bar::Least(_) => (">=", both.map(|(ours, rival)| over(rival, ours)), at_least),
-            Bar::Most(_) => ("<=", both.map(|(ours, rival)| over(ours, rival)), at_most),
-        };
-        let (Bar::Least(bar) | Bar::Most(bar)) = bar;
-        verdict(
-            claim.into(),
-            format!("{asked} {bar:.1}"),
-            ratio.map(text),
-            ratio.map(|ratio| holds(ratio, bar)),
-        )
+        let ratio = both.map(|(ours, rival)| match bar {
+            Bar::AtLeast(_) => over(rival, ours),
+            Bar::AtMost(_) => over(ours, rival),
+        });
+        judged(claim.into(), bar, ratio)
     }
+}
+
+fn judged(claim: String, bar: Bar, ratio: Option<Interval>) -> Verdict {
+    let ours = ratio.map(|ratio| ratio.to_string());
+    verdict(claim, bar.to_string(), ours, ratio.map(|ratio| bar.holds(ratio)))
 }
 
 /// One ratio over another of a different run: as wide as both allow.

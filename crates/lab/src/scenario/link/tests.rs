@@ -140,7 +140,11 @@ fn a_rival_is_compared_by_its_ratio_to_the_token_of_its_own_run() {
     let ours = [queue("in_process", "threads", "8", &[2.0; 3])];
     let verdicts = rivals::verdicts(&ours, &report);
     let best = &verdicts[0];
-    assert!(best.claim.contains("8 B, threads") && best.claim.ends_with("rtrb"), "{}", best.claim);
+    assert!(
+        best.claim.contains("8 B, threads: ours / the best") && best.claim.ends_with("rtrb"),
+        "{}",
+        best.claim
+    );
     assert_eq!((best.ours.as_str(), best.holds), ("0.80 (0.80 to 0.80)", Holds::Yes));
     assert_eq!(rivals::rows(&report)[2].axis("rival"), Some("sinew_link"));
 }

@@ -1,7 +1,7 @@
 //! What follows from the rows: whether our links reach their bars, and whether the claims about
 //! lock-free links and shared memory hold here.
 
-use crate::interval::Interval;
+use crate::interval::{Bar, Interval};
 use crate::report::{Holds, Measure, Row, Verdict};
 
 /// Equal means: so far apart at most.
@@ -12,9 +12,9 @@ const ARTICLE: &str = "article";
 
 /// All that the rows speak to.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
-    vec![
-        to_token(rows, "up to 48 B", &["8", "48"], 1.10),
-        to_token(rows, "256 B", &["256"], 1.35),
+    let mut verdicts = vec![
+        to_token(rows, "up to 48 B", &["8", "48"], Bar::AtMost(1.10)),
+        to_token(rows, "256 B", &["256"], Bar::AtMost(1.35)),
         placements(rows, "shared_memory costs what in_process does, between threads", "threads"),
         placements(
             rows,
@@ -22,8 +22,14 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
             "processes",
         ),
         mutex(rows),
-        latest(rows),
-    ]
+    ];
+    let is_read = |bytes: &u32| {
+        let bytes = bytes.to_string();
+        find(rows, &[("bytes", &bytes)]).iter().any(|row| row.axis("value").is_some())
+    };
+    let sizes = super::latest::SIZES.into_iter().filter(is_read);
+    verdicts.extend(sizes.map(|bytes| latest(rows, bytes)));
+    verdicts
 }
 
 /// The rows with these values.
@@ -51,23 +57,22 @@ pub(super) fn queues<'a>(rows: &'a [Row], bytes: &str) -> Vec<&'a Row> {
     [of("in_process"), of("shared_memory")].concat()
 }
 
-fn to_token(rows: &[Row], what: &str, sizes: &[&str], bar: f64) -> Verdict {
+fn to_token(rows: &[Row], what: &str, sizes: &[&str], bar: Bar) -> Verdict {
     let rows_of = sizes.iter().flat_map(|bytes| queues(rows, bytes));
     let ratio = |row: &Row| row.measure("round_trip").and_then(Measure::ratio);
     let found: Vec<_> = rows_of.filter_map(|row| Some((ratio(row)?, row.id()))).collect();
     let worst = found.iter().max_by(|a, b| a.0.median.total_cmp(&b.0.median));
     let pair = round_trip(rows, &[("transport", "pair")]).and_then(Measure::ratio);
     let pair = pair.map_or(String::new(), |pair| {
-        format!("; two lines, one each way, the least that two links can do with: {}", text(pair))
+        format!("; two lines, one each way, the least that two links can do with: {pair}")
     });
-    let ours = worst.map(|(ratio, id)| {
-        format!("{} in the worst of {} rows, {id}{pair}", text(*ratio), found.len())
-    });
+    let ours = worst
+        .map(|(ratio, id)| format!("{ratio} in the worst of {} rows, {id}{pair}", found.len()));
     verdict(
         format!("queue, round trip / token, {what}"),
-        format!("<= {bar:.2}"),
+        bar.to_string(),
         ours,
-        worst.map(|(ratio, _)| at_most(*ratio, bar)),
+        worst.map(|(ratio, _)| bar.holds(*ratio)),
     )
 }
 
@@ -98,9 +103,7 @@ fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
     verdict(
         claim.into(),
         format!("within {:.0} %", EQUAL * 100.0),
-        mean.map(|mean| {
-            format!("round trips {}, mean over sizes ({})", text(mean), by_size.join(", "))
-        }),
+        mean.map(|mean| format!("round trips {mean}, mean over sizes ({})", by_size.join(", "))),
         mean.map(equal),
     )
 }
@@ -144,11 +147,11 @@ fn mutex(rows: &[Row]) -> Verdict {
     let both = over("mutex", "park");
     let (lock, sleep) = (over("mutex", "spin"), over("lock_free", "park"));
     let part = |name, part: Option<Interval>| {
-        part.map_or(String::new(), |part| format!("; {name} {}", text(part)))
+        part.map_or(String::new(), |part| format!("; {name} {part}"))
     };
     let ours = both.map(|both| {
         let (lock, sleep) = (part("the mutex alone", lock), part("the sleeping alone", sleep));
-        format!("round trip of 8 B {}{lock}{sleep}", text(both))
+        format!("round trip of 8 B {both}{lock}{sleep}")
     });
     let holds = both.map(|both| match both.median {
         // What makes it slow is the sleeping, which a lock-free link can do as well.
@@ -166,20 +169,19 @@ fn mutex(rows: &[Row]) -> Verdict {
     )
 }
 
-fn latest(rows: &[Row]) -> Verdict {
-    const BAR: f64 = 1.10;
-    let ratio = |row: &Row| {
-        let value = row.axis("value")?;
-        Some((row.measure("read")?.ratio()?, format!("{value} {} B", row.axis("bytes")?)))
-    };
-    let found: Vec<_> = rows.iter().filter_map(ratio).collect();
-    let each: Vec<_> = found.iter().map(|(of, name)| format!("{name} {}", text(*of))).collect();
-    let worst = found.iter().max_by(|a, b| a.0.high.total_cmp(&b.0.high));
+/// A size each: a small read is a few instructions, of which the fixed ones weigh most.
+fn latest(rows: &[Row], bytes: u32) -> Verdict {
+    const BAR: Bar = Bar::AtMost(1.10);
+    let ratio = |row: &Row| Some((row.measure("read")?.ratio()?, row.axis("value")?.to_string()));
+    let rows = find(rows, &[("bytes", &bytes.to_string())]);
+    let found: Vec<_> = rows.into_iter().filter_map(ratio).collect();
+    let each: Vec<_> = found.iter().map(|(ratio, value)| format!("{value} {ratio}")).collect();
+    let worst = found.iter().max_by(|a, b| a.0.median.total_cmp(&b.0.median));
     verdict(
-        "latest, read / read of a seqlock".into(),
-        format!("<= {BAR:.2}"),
+        format!("latest, read / read of a seqlock, {bytes} B"),
+        BAR.to_string(),
         worst.map(|_| each.join("; ")),
-        worst.map(|(ratio, _)| at_most(*ratio, BAR)),
+        worst.map(|(ratio, _)| BAR.holds(*ratio)),
     )
 }
 
@@ -194,24 +196,6 @@ pub(super) fn verdict(
     Verdict { claim, theirs, ours, holds: holds.unwrap_or(Holds::NotMeasured) }
 }
 
-/// Whether a ratio is at most so much: only if its whole interval is.
-pub(super) fn at_most(ratio: Interval, bar: f64) -> Holds {
-    match () {
-        () if ratio.high <= bar => Holds::Yes,
-        () if ratio.low > bar => Holds::No,
-        () => Holds::NotDistinguishable,
-    }
-}
-
-/// Whether a ratio is at least so much.
-pub(super) fn at_least(ratio: Interval, bar: f64) -> Holds {
-    match () {
-        () if ratio.low >= bar => Holds::Yes,
-        () if ratio.high < bar => Holds::No,
-        () => Holds::NotDistinguishable,
-    }
-}
-
 fn equal(ratio: Interval) -> Holds {
     let (low, high) = (1.0 - EQUAL, 1.0 + EQUAL);
     match () {
@@ -219,9 +203,4 @@ fn equal(ratio: Interval) -> Holds {
         () if ratio.high < low || ratio.low > high => Holds::No,
         () => Holds::NotDistinguishable,
     }
-}
-
-/// A ratio and its interval.
-pub(super) fn text(of: Interval) -> String {
-    format!("{:.2} ({:.2} to {:.2})", of.median, of.low, of.high)
 }

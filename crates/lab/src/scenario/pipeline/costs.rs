@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sinew_runtime::clock::Clock;
 
+use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone, on_thread, on_threads};
 
 /// Batches of an operation that is too short to be timed alone; the median counts.
@@ -46,7 +47,8 @@ impl Costs {
     ///
     /// # Errors
     /// The kernel refuses to keep the threads on their CPUs.
-    pub(super) fn measure(cpus: Cpus, clock: Clock) -> Result<Costs, Gone> {
+    pub(super) fn measure(reference: &Reference) -> Result<Costs, Gone> {
+        let Reference { cpus, clock, .. } = *reference;
         let word = AtomicU64::new(0);
         let mutex = Mutex::new(0_u64);
         let add = || *mutex.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -184,7 +186,7 @@ mod tests {
         let cpus = sinew_runtime::privileges::cpus().expect("affinity");
         let (near, last) = (cpus[0], cpus[cpus.len() - 1]);
         for far in [near, last] {
-            let costs = Costs::measure(Cpus { near, far }, Clock::calibrate());
+            let costs = Costs::measure(&Reference::new(Cpus { near, far }, Clock::calibrate()));
             let costs = costs.expect("the threads stay where they are");
             assert!(costs.lock_alone > 0.0 && costs.wake_up > 0.0 && costs.message > 0.0);
         }

@@ -16,8 +16,8 @@ use sinew_spec::{Source, compile};
 use super::setup::{Period, Setup};
 use super::stage::table;
 use crate::distribution::Distribution;
-use crate::harness::token::{self, Lines};
-use crate::harness::{Cpus, Gone};
+use crate::harness::Gone;
+use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
 
@@ -34,33 +34,17 @@ const START: Duration = Duration::from_millis(50);
 const BURST_NS: f64 = 200e6;
 /// Cycles of the first burst, which tells how long a cycle is.
 const FIRST_BURST: u64 = 2000;
-/// For how long the token is measured before each row.
-const TOKEN: Duration = Duration::from_millis(5);
 
 /// What all rows share.
 pub(super) struct Shared<'a> {
     pub(super) session: &'a Session<'a>,
     pub(super) cpus: Vec<u32>,
-    pub(super) clock: Clock,
+    /// The token, measured before each row.
+    pub(super) reference: Reference,
     /// Where the arm's files are.
     pub(super) base: PathBuf,
     /// What the kernel refused.
     pub(super) refused: RefCell<BTreeSet<String>>,
-    /// What the token took, ns.
-    pub(super) tokens: RefCell<Vec<f64>>,
-}
-
-impl Shared<'_> {
-    /// The token now, ns; `None` with one CPU.
-    fn token_ns(&self) -> Result<Option<f64>, String> {
-        let [.., near, far] = self.cpus[..] else { return Ok(None) };
-        let cpus = Cpus { near, far };
-        let measured = token::measure(Lines::One, cpus, self.clock, TOKEN);
-        let measured = measured.map_err(|Gone(why)| format!("the token: {why}"))?;
-        let token_ns = measured.quantile(0.5).map(|ns| ns as f64);
-        self.tokens.borrow_mut().extend(token_ns);
-        Ok(token_ns)
-    }
 }
 
 /// How much of a row a round measures.
@@ -244,7 +228,8 @@ fn add_note(row: &mut Row, note: String) {
 
 impl Contender for Driver<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        let token_ns = self.shared.token_ns()?;
+        let token = self.shared.reference.now();
+        let token_ns = token.map_err(|Gone(why)| format!("the token: {why}"))?;
         let round = match self.setup.period {
             Period::Free => self.free(row)?,
             _ => self.planned(row)?,

@@ -2,26 +2,11 @@
 
 use sinew_spec::plan::{Sync, Transport, Wait};
 
-/// Name, and the words of its values.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum $name { $($(#[$vdoc])* $variant,)* }
-
-        impl $name {
-            pub(super) const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            pub(super) const fn word(self) -> &'static str {
-                match self { $($name::$variant => $word,)* }
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// What the nodes do.
-    Work {
+    pub(super) enum Work {
         /// They pass on 256 bytes.
         None = "none",
         /// Those of the arm.
@@ -31,7 +16,7 @@ words! {
 
 words! {
     /// Where the four stages are.
-    Placement {
+    pub(super) enum Placement {
         Fused = "fused",
         TwoThreads = "2_threads",
         FourThreads = "4_threads",
@@ -42,7 +27,7 @@ words! {
 
 words! {
     /// When the next cycle begins.
-    Period {
+    pub(super) enum Period {
         /// As soon as the last one is done.
         Free = "free",
         Ms1 = "1ms",

@@ -9,7 +9,7 @@ use sinew_spec::plan::{Transport, Wait};
 
 use super::super::case::{all, copied};
 use super::*;
-use crate::harness::{Delayed, round_trips, stream, time_round_trips};
+use crate::harness::{Delayed, round_trips, stream, time};
 use crate::interval::Interval;
 
 fn cpus() -> Cpus {
@@ -27,9 +27,9 @@ fn every_link_between_threads_carries_messages_to_and_fro() {
             && ([8, 8192].contains(&case.bytes) || case.bytes == 1 << 20 && case.wait == Wait::Park)
     };
     for case in all().into_iter().filter(threads) {
-        for purpose in [Purpose::RoundTrip, Purpose::PerMessage] {
-            let found = with_link(&case, purpose, cpus(), |ends| {
-                if case.has_throughput() {
+        for &what in case.measures() {
+            let found = with_link(&case, what, cpus(), |ends| {
+                if what == What::PerMessage {
                     stream(ends, clock, 5)?;
                 }
                 let mut trips = 0;
@@ -45,12 +45,12 @@ fn every_link_between_threads_carries_messages_to_and_fro() {
 fn ratio(delay: Duration, swapped: bool) -> Interval {
     let case = Case { wait: Wait::Park, ..copied(Transport::InProcess) };
     let median = |delay| {
-        let time = |ends: &mut Ends| {
+        let measure = |ends: &mut Ends| {
             let mut side = Delayed { side: ends, delay };
-            time_round_trips(&mut side, Clock::calibrate(), Duration::from_millis(2))
+            time(&mut side, What::RoundTrip, 1, Clock::calibrate(), Duration::from_millis(2))
         };
-        let found = with_link(&case, Purpose::RoundTrip, cpus(), time).expect("both live");
-        found.quantile(0.5).expect("enough trips") as f64
+        let found = with_link(&case, What::RoundTrip, cpus(), measure).expect("both live");
+        found.median_ns
     };
     let round = |_| match swapped {
         false => {
