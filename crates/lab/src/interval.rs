@@ -49,6 +49,8 @@ pub enum Bar {
     AtLeast(f64),
     /// So much or less.
     AtMost(f64),
+    /// So near to one: 0.05 is from 0.95 to 1.05.
+    Within(f64),
 }
 
 impl Bar {
@@ -57,6 +59,11 @@ impl Bar {
         let (reached, missed) = match self {
             Bar::AtLeast(bar) => (ratio.low >= bar, ratio.high < bar),
             Bar::AtMost(bar) => (ratio.high <= bar, ratio.low > bar),
+            Bar::Within(share) => {
+                let (low, high) = (1.0 - share, 1.0 + share);
+                let outside = ratio.high < low || ratio.low > high;
+                (ratio.low >= low && ratio.high <= high, outside)
+            }
         };
         match (reached, missed) {
             (true, _) => Holds::Yes,
@@ -71,6 +78,7 @@ impl fmt::Display for Bar {
         match self {
             Bar::AtLeast(bar) => write!(f, ">= {bar:.2}"),
             Bar::AtMost(bar) => write!(f, "<= {bar:.2}"),
+            Bar::Within(share) => write!(f, "within {:.0} %", share * 100.0),
         }
     }
 }
@@ -125,6 +133,8 @@ mod tests {
         assert_eq!(Bar::AtLeast(1.0).holds(ratio(0.9, 1.1)), Holds::NotDistinguishable);
         assert_eq!(Bar::AtMost(0.9).holds(ratio(0.8, 0.85)), Holds::Yes);
         assert_eq!(Bar::AtMost(0.9).holds(ratio(0.95, 1.0)), Holds::No);
+        assert_eq!(Bar::Within(0.05).holds(ratio(0.9, 1.0)), Holds::NotDistinguishable);
+        assert_eq!(Bar::Within(0.05).holds(ratio(0.9, 0.94)), Holds::No);
         assert_eq!(
             format!("{} {}", Bar::AtMost(0.9), ratio(0.8, 1.0)),
             "<= 0.90 0.90 (0.80 to 1.00)"

@@ -4,7 +4,8 @@
 //! The far side answers until it is told to stop ([`answer`]); it may run on a thread
 //! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`]
 //! one at a time, [`stream`] as many as go; [`time`] either for a given time. Beside it runs the
-//! [`token`], the least that a round trip can cost: before and after each, it is the [`reference`].
+//! [`token`], the least that a round trip can cost: before and after each, it is the
+//! [`reference`](mod@reference).
 
 mod delayed;
 mod form;

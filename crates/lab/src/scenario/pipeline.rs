@@ -108,8 +108,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
             .map_err(|Gone(why)| notes.push(format!("costs: {why}")))
             .ok(),
     };
-    let token_ns = shared.reference.median_ns();
-    let evidence = Evidence { rows: &rows, cpus: shared.cpus.len(), costs, token_ns };
+    let evidence = Evidence { rows: &rows, cpus: shared.cpus.len(), costs };
     let tables = vec![article::table(&rows), claims::bars(&evidence)];
     let verdicts = claims::verdicts(&evidence);
     Ok(Report {

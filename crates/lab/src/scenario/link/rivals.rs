@@ -110,7 +110,7 @@ impl Cell<'_> {
         let both = self.ours(ours).zip(rival);
         let ratio = both.map(|(ours, rival)| match bar {
             Bar::AtLeast(_) => over(rival, ours),
-            Bar::AtMost(_) => over(ours, rival),
+            Bar::AtMost(_) | Bar::Within(_) => over(ours, rival),
         });
         judged(claim.into(), bar, ratio)
     }

@@ -5,7 +5,7 @@ use crate::interval::{Bar, Interval};
 use crate::report::{Holds, Measure, Row, Verdict};
 
 /// Equal means: so far apart at most.
-const EQUAL: f64 = 0.05;
+const EQUAL: Bar = Bar::Within(0.05);
 
 /// Where a claim is made that is tested here.
 const ARTICLE: &str = "article";
@@ -102,9 +102,9 @@ fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
     let mean = Interval::of(&mean_over_sizes(&pairs));
     verdict(
         claim.into(),
-        format!("within {:.0} %", EQUAL * 100.0),
+        EQUAL.to_string(),
         mean.map(|mean| format!("round trips {mean}, mean over sizes ({})", by_size.join(", "))),
-        mean.map(equal),
+        mean.map(|mean| EQUAL.holds(mean)),
     )
 }
 
@@ -194,13 +194,4 @@ pub(super) fn verdict(
 ) -> Verdict {
     let ours = ours.unwrap_or_else(|| "-".into());
     Verdict { claim, theirs, ours, holds: holds.unwrap_or(Holds::NotMeasured) }
-}
-
-fn equal(ratio: Interval) -> Holds {
-    let (low, high) = (1.0 - EQUAL, 1.0 + EQUAL);
-    match () {
-        () if ratio.low >= low && ratio.high <= high => Holds::Yes,
-        () if ratio.high < low || ratio.low > high => Holds::No,
-        () => Holds::NotDistinguishable,
-    }
 }

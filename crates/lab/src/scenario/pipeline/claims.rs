@@ -3,7 +3,7 @@
 
 use super::article::{PUBLISHED, find};
 use super::costs::Costs;
-use crate::interval::Interval;
+use crate::interval::{Bar, Interval};
 use crate::report::{Holds, Row, Table, Verdict};
 
 /// What claims are judged by.
@@ -11,8 +11,6 @@ pub(super) struct Evidence<'a> {
     pub(super) rows: &'a [Row],
     pub(super) cpus: usize,
     pub(super) costs: Option<Costs>,
-    /// The median of what the token took, ns.
-    pub(super) token_ns: Option<f64>,
 }
 
 /// A claim.
@@ -348,29 +346,34 @@ fn entries(entries: &[(&str, f64, [f64; 2])]) -> (String, Holds) {
 
 /// What is to be reached, and whether it is.
 pub(super) fn bars(evidence: &Evidence<'_>) -> Table {
-    let free = |of, over| evidence.ratio(of, over, "free").map(|ratio| ratio.median);
-    let token = |values| Some(evidence.median(values, "free")? / evidence.token_ns?);
-    let none = f64::INFINITY;
+    let free = |of, over| evidence.ratio(of, over, "free");
+    let token = |values| evidence.row(values, "free")?.measure("cycle_latency")?.ratio();
     let rows = [
-        ("lock-free, two threads that spin: P50 / token", [0.0, 1.7], token(&THREADS)),
+        ("lock-free, two threads that spin: P50 / token", Bar::AtMost(1.7), token(&THREADS)),
         (
             "condition variable / lock-free, two threads",
-            [30.0, none],
+            Bar::AtLeast(30.0),
             free(&THREADS_MUTEX, &THREADS),
         ),
-        ("condition variable, two threads / fused", [300.0, none], free(&THREADS_MUTEX, &FUSED)),
-        ("shared_memory / in_process, two that spin", [0.95, 1.05], free(&PROCESSES, &THREADS)),
+        (
+            "condition variable, two threads / fused",
+            Bar::AtLeast(300.0),
+            free(&THREADS_MUTEX, &FUSED),
+        ),
+        (
+            "shared_memory / in_process, two that spin",
+            Bar::Within(0.05),
+            free(&PROCESSES, &THREADS),
+        ),
     ];
-    let row = |(what, [low, high], here): (&str, [f64; 2], Option<f64>)| {
-        let bar = match () {
-            () if low == 0.0 => format!("<= {high}"),
-            () if high == none => format!(">= {low}"),
-            () => format!("{low} to {high}"),
+    let row = |(what, bar, here): (&str, Bar, Option<Interval>)| {
+        let reached = match here.map(|here| bar.holds(here)) {
+            Some(Holds::Yes) => "yes",
+            Some(Holds::No) => "no",
+            other => other.unwrap_or(Holds::NotMeasured).words(),
         };
-        let is_reached = |here| if (low..=high).contains(&here) { "yes" } else { "no" };
-        let reached = here.map_or("not measured", is_reached);
-        let here = here.map_or("-".into(), |here| format!("{here:.2}"));
-        vec![what.into(), bar, here, reached.into()]
+        let here = here.map_or("-".into(), |here| here.to_string());
+        vec![what.into(), bar.to_string(), here, reached.into()]
     };
     Table {
         title: "bars, free-running".into(),

@@ -16,6 +16,8 @@ fn row(values: &[&str], period: &str, ns: u64) -> Row {
         (0..2000).for_each(|_| distribution.add(ns));
         measure.distribution = distribution;
         measure.rounds = vec![ns as f64; 3];
+        // The token takes 500 ns.
+        measure.ratios = vec![ns as f64 / 500.0; 3];
     }
     for name in ["overruns", "slack_mean"] {
         row.figures.push(Figure { name: name.into(), unit: String::new(), value: 0.0 });
@@ -69,7 +71,7 @@ const COSTS: Costs = Costs {
 };
 
 fn judged(rows: &[Row], cpus: usize, costs: Costs) -> Vec<Holds> {
-    let evidence = Evidence { rows, cpus, costs: Some(costs), token_ns: Some(130.0) };
+    let evidence = Evidence { rows, cpus, costs: Some(costs) };
     verdicts(&evidence).into_iter().map(|verdict| verdict.holds).collect()
 }
 
@@ -113,7 +115,7 @@ fn every_claim_can_fail() {
 
 #[test]
 fn what_was_not_measured_is_not_judged() {
-    let none = Evidence { rows: &[], cpus: 4, costs: None, token_ns: None };
+    let none = Evidence { rows: &[], cpus: 4, costs: None };
     let verdicts = verdicts(&none);
     assert!(verdicts.iter().all(|verdict| verdict.holds == Holds::NotMeasured), "{verdicts:?}");
     assert!(bars(&none).rows.iter().all(|row| row[3] == "not measured"));
@@ -124,7 +126,7 @@ fn what_was_not_measured_is_not_judged() {
 fn waiting_that_decides_is_told_from_the_lock() {
     let rows = rows(&[(&THREADS_PARK, "free", 100_000), (&THREADS_MUTEX_SPIN, "free", 1600)]);
     assert_eq!(judged(&rows, 4, COSTS)[4], Holds::Partly);
-    let evidence = Evidence { rows: &rows, cpus: 4, costs: None, token_ns: Some(500.0) };
+    let evidence = Evidence { rows: &rows, cpus: 4, costs: None };
     let reached: Vec<_> = bars(&evidence).rows.into_iter().map(|row| row[3].clone()).collect();
     assert_eq!(reached, ["no", "yes", "yes", "yes"]);
 }
