@@ -107,8 +107,8 @@ pub(crate) struct Region<M> {
     stride: usize,
     pub(crate) message_size: usize,
     pub(crate) parks: bool,
-    /// Whether the writer hands its lines over.
-    hands_over: bool,
+    /// Whether a message is to arrive soon, rather than many.
+    pub(crate) is_short: bool,
     /// Slots from the one written last to the one that is fetched.
     ahead: u32,
     // Last, because it is never looked at: it keeps the bytes alive.
@@ -128,7 +128,7 @@ impl<M: Memory> Region<M> {
             stride: shape.stride(),
             message_size: shape.message_size as usize,
             parks: shape.parks,
-            hands_over: shape.capacity <= SHORT_MAX,
+            is_short: shape.capacity <= SHORT_MAX,
             ahead: ahead(shape),
             memory,
         }
@@ -185,8 +185,8 @@ impl<M: Memory> Region<M> {
     /// them sooner; in a short link.
     #[inline(always)]
     pub(crate) fn hand_over(&self, at: At) {
-        if self.hands_over {
-            for line in (0..self.message_size.min(HANDED_OVER_MAX)).step_by(64) {
+        if self.is_short {
+            for line in (0..self.stride.min(HANDED_OVER_MAX)).step_by(64) {
                 hint_read(self.pointer(At(at.0 + line)));
             }
         }
@@ -262,15 +262,15 @@ impl<M: Memory> Region<M> {
 #[inline(always)]
 fn hint_write(pointer: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: PREFETCHW reads and writes nothing and faults at no address; a core without it takes
-    // it for a NOP.
+    // SAFETY: PREFETCHW changes no byte and faults at no address; a core without it takes it for a
+    // NOP. `readonly` keeps it behind the stores that publish.
     unsafe {
         core::arch::asm!(
             "prefetchw [{}]", in(reg) pointer, options(nostack, preserves_flags, readonly)
         );
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: PRFM reads and writes nothing and faults at no address.
+    // SAFETY: PRFM changes no byte and faults at no address.
     unsafe {
         core::arch::asm!(
             "prfm pstl1keep, [{}]", in(reg) pointer, options(nostack, preserves_flags, readonly)
@@ -286,7 +286,7 @@ fn hint_write(pointer: *mut u8) {
 fn hint_read(pointer: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: CLDEMOTE changes no byte and faults at no address; a core without it takes it for a
-    // NOP.
+    // NOP. `readonly` keeps it behind the stores to the line.
     unsafe {
         core::arch::asm!(
             "cldemote [{}]", in(reg) pointer, options(nostack, preserves_flags, readonly)

@@ -123,7 +123,7 @@ fn following(sequence: u32) -> u32 {
     ((sequence + 1) & (u32::MAX >> 1)).max(1)
 }
 
-/// The end that reads.
+/// The end that reads. If it misses a multiple of 2^31 - 1 messages, it takes the next one for old.
 #[repr(align(128))]
 pub struct Reader<M: Memory> {
     end: End<M>,
@@ -214,14 +214,12 @@ impl<M: Memory> Reader<M> {
     #[cold]
     #[inline(never)]
     fn read_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        // Acquire: whoever was seen to overwrite the slot had announced a message before that.
+        // Acquire, with the fence at the start of `send`: whoever was seen to overwrite the slot had
+        // announced a message before that. (Unless it came after a writer that was killed just
+        // before it announced one; then the slot that is named holds it.)
         fence(Ordering::Acquire);
         // Acquire: pairs with the announcement in `send`.
         let newest = self.end.region.word(NEWEST).load(Ordering::Acquire);
-        if newest == self.seen {
-            // A slot is overwritten only after a later message was announced.
-            return Err(Corrupt);
-        }
         let fresh = self.take(newest)?;
         self.end.region.get_words(self.slot, into);
         Ok(fresh)
@@ -239,7 +237,7 @@ impl<M: Memory> Reader<M> {
         Ok(fresh)
     }
 
-    /// Takes the slot of the newest message, which is another one than `seen`.
+    /// Takes the slot of the newest message.
     #[inline(always)]
     fn take(&mut self, newest: u32) -> Result<Fresh, Corrupt> {
         self.seen = newest;

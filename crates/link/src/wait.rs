@@ -26,6 +26,10 @@ pub enum Wait {
 
 /// Polls before [`Wait::SpinThenPark`] sleeps: some 20 us, about what a futex wake costs.
 pub const SPINS_BEFORE_PARK: u32 = 400;
+/// Gaps between two polls in a link that is not short. There many messages are to get through: who
+/// catches up and looks at once takes the writer's line away for every single one. Measured on two
+/// cores through the runtime's links: 8 B 50 ns per message with one gap, 34 with four, 21 with ten.
+const LONG_GAPS: u32 = 10;
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
 pub const PARK_NS_MAX: u64 = 50_000_000;
@@ -119,6 +123,7 @@ impl<M: Memory> End<M> {
         mut ready: impl FnMut(&Region<M>) -> bool,
     ) -> bool {
         let region = &self.region;
+        let gaps = if region.is_short { 1 } else { LONG_GAPS };
         let mut polls = 0_u32;
         loop {
             if ready(region) {
@@ -143,7 +148,7 @@ impl<M: Memory> End<M> {
                 }
             }
             if spins {
-                os.pause();
+                (0..gaps).for_each(|_| os.pause());
             } else if wait == Wait::Yield || !region.parks {
                 os.yield_now();
             } else {

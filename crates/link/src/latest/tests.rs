@@ -51,6 +51,29 @@ fn fresh_ends_find_the_last_message() {
 }
 
 #[test]
+fn a_message_whose_writer_was_killed_before_announcing_it_is_found_by_a_reader_in_need() {
+    let shape = Shape::latest(4, 7);
+    let heap = Heap::made(&shape, 0);
+    let (mut writer, mut reader) = ends(&heap, &shape);
+    let mut got = [0; 4];
+    writer.send(&[1; 4]);
+    assert_eq!(reader.read(&mut got), Ok(Fresh::New));
+    writer.send(&[2; 4]);
+    // Killed before it announced the second: the first, of sequence 2 in pair 1, still is.
+    heap.set_word(128, 2 << 1 | 1);
+    core::mem::forget(writer);
+    // The next writer is in the middle of overwriting the first message: pair 1, slot 1.
+    heap.set_word(640 + 3 * 64 + 60, 0);
+    assert_eq!(reader.read(&mut got), Ok(Fresh::New));
+    assert_eq!(got, [2; 4]);
+    assert_eq!(reader.read(&mut got), Ok(Fresh::Old));
+    assert_eq!(got, [2; 4]);
+    let mut writer = Writer::attach(heap, &shape).expect("goes on");
+    writer.send(&[3; 4]);
+    assert_eq!((reader.read(&mut got), got), (Ok(Fresh::New), [3; 4]));
+}
+
+#[test]
 fn sequences_wrap_past_zero() {
     let shape = Shape::latest(4, 7);
     let heap = Heap::made(&shape, 0);
