@@ -97,6 +97,11 @@ static PAUSES: LazyLock<u32> = LazyLock::new(|| {
     (POLL_GAP_NS * u64::from(TRIED)).div_ceil(ns).clamp(1, 64) as u32
 });
 
+/// Measures what [`poll_gap`] needs, so that no cycle has to; takes microseconds, once.
+pub(crate) fn know_poll_gap() {
+    LazyLock::force(&PAUSES);
+}
+
 /// Passes [`POLL_GAP_NS`].
 #[inline]
 pub(crate) fn poll_gap() {

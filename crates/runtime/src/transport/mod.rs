@@ -16,6 +16,8 @@ mod wait;
 use std::io;
 use std::os::fd::OwnedFd;
 
+pub use region::Kernel;
+
 use sinew_spec::plan::{Delivery, Link, Sync, Transport, Wait};
 
 use crate::fault::Fault;

@@ -9,7 +9,7 @@ use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::{Carrier, Received, Receiver, Sender, Sent, Shape, mutex};
-use crate::clock::{now_ns, poll_gap, timespec};
+use crate::clock::{know_poll_gap, now_ns, poll_gap, timespec};
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
 
@@ -69,6 +69,7 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
 
 /// Makes the writing end.
 pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>, Fault> {
+    know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
     Ok(match (shape.sync, shape.delivery) {
         (Sync::Mutex, _) => return mutex::sender(region, shape),
@@ -89,6 +90,7 @@ pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>,
 
 /// Makes a reading end.
 pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
+    know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
     Ok(match (shape.sync, shape.delivery) {
         (Sync::Mutex, _) => return mutex::receiver(region, shape),
@@ -127,8 +129,9 @@ fn corrupt(error: Corrupt) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
 }
 
-/// What waiting needs of Linux.
-struct Kernel;
+/// What waiting needs of Linux. For ends of `sinew_link` that are used without a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
 
 impl sinew_link::Os for Kernel {
     fn pause(&self) {
