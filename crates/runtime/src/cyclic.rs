@@ -197,6 +197,8 @@ impl Cyclic {
 
     /// Runs from the first release, at `start_ns`, until the domain has stopped.
     pub(crate) fn run(&mut self, start_ns: u64) {
+        // Nobody polls before that: the parent may need this very CPU to start the other domains.
+        sleep_until(start_ns.saturating_sub(NAP_GUARD_NS_MIN));
         self.next_ns = start_ns;
         while !self.is_over() {
             let released = self.await_release();
