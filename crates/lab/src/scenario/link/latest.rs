@@ -21,7 +21,7 @@ use crate::words::words;
 
 /// Places that are read between two readings of the clock, so that its cost does not show; few
 /// enough that all of them stay in the nearest cache.
-const PLACES: usize = 16;
+const PLACES: usize = 8;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 100;
 
