@@ -214,8 +214,8 @@ impl<M: Memory> Reader<M> {
     #[cold]
     #[inline(never)]
     fn read_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        // Acquire, with the fence at the start of `send`: whoever was seen to overwrite the slot had
-        // announced a message before that. (Unless it came after a writer that was killed just
+        // Acquire, with the fence at the start of `send`: whoever was seen to overwrite the slot
+        // had announced a message before that. (Unless it came after a writer that was killed just
         // before it announced one; then the slot that is named holds it.)
         fence(Ordering::Acquire);
         // Acquire: pairs with the announcement in `send`.

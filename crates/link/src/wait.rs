@@ -28,7 +28,8 @@ pub enum Wait {
 pub const SPINS_BEFORE_PARK: u32 = 400;
 /// Gaps between two polls in a link that is not short. There many messages are to get through: who
 /// catches up and looks at once takes the writer's line away for every single one. Measured on two
-/// cores through the runtime's links: 8 B 50 ns per message with one gap, 34 with four, 21 with ten.
+/// cores through the runtime's links: 8 B 50 ns per message with one gap, 34 with four, 21 with
+/// ten.
 const LONG_GAPS: u32 = 10;
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
