@@ -94,6 +94,7 @@ fn rows_are_measured_and_judged() {
         let latency = row.measure("cycle_latency").expect("it was measured");
         assert!(latency.distribution.n() >= 100 && latency.rounds.len() == 1, "{}", row.id());
         assert!(row.figure("compute") > Some(0.0), "{}", row.id());
+        assert!(row.figure("feedback_missing").is_some(), "{}", row.id());
         assert_eq!(row.figure("overruns").is_some(), row.axis("period") != Some("free"));
     }
     assert_eq!(report.verdicts.len(), 12);

@@ -109,15 +109,15 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn planned(&self, row: &mut Row) -> Result<Seen, String> {
+    fn planned(&self) -> Result<Seen, String> {
         let period_ns = self.setup.period.ms() * 1_000_000;
         let cycles = (self.share.time.as_nanos() as u64 / period_ns).max(1);
         let seen = Seen::new(&self.plan, self.share.warm_up, cycles);
-        self.run(Pace::AsPlanned, seen, row)
+        self.run(Pace::AsPlanned, seen)
     }
 
     /// As many bursts as the time holds.
-    fn free(&mut self, row: &mut Row) -> Result<Seen, String> {
+    fn free(&mut self) -> Result<Seen, String> {
         let mut round = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
         let share_ns = self.share.time.as_nanos() as f64;
         let mut spent_ns = 0.0;
@@ -127,7 +127,7 @@ impl<'a> Driver<'a> {
             let cycles = cycles.min(Pace::FREE_CYCLES_MAX - self.share.warm_up);
             let seen = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
             let pace = Pace::Free { cycles: self.share.warm_up + cycles };
-            let seen = self.run(pace, seen, row)?;
+            let seen = self.run(pace, seen)?;
             let burst_ns = seen.last_start_ns.saturating_sub(seen.first_start_ns) as f64;
             self.free_cycle_ns = Some(burst_ns / seen.latency.n().max(1) as f64);
             spent_ns += burst_ns.max(1.0);
@@ -136,8 +136,8 @@ impl<'a> Driver<'a> {
         Ok(round)
     }
 
-    /// From start to end, with all that is worth a note.
-    fn run(&self, pace: Pace, mut seen: Seen, row: &mut Row) -> Result<Seen, String> {
+    /// From start to end.
+    fn run(&self, pace: Pace, mut seen: Seen) -> Result<Seen, String> {
         let run = Run::start(self.request(pace));
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         let (clock, processes) = (run.clock(), run.processes());
@@ -162,10 +162,7 @@ impl<'a> Driver<'a> {
         if run.outcome() == Outcome::Faulted {
             return Err(faults(&run));
         }
-        if run.records_lost() > 0 {
-            let lost = run.records_lost();
-            add_note(row, format!("{lost} cycles were not read in time and are missing"));
-        }
+        seen.unread += run.records_lost();
         Ok(seen)
     }
 
@@ -210,29 +207,25 @@ impl<'a> Driver<'a> {
         }
         self.all.merge(round);
         row.figures = self.all.figures(if is_free { None } else { Some(self.setup.period.ms()) });
-        row.notes.retain(|note| !note.ends_with(NO_FEEDBACK));
-        if self.all.feedback_missing > 0 {
-            row.notes.push(format!("{} {NO_FEEDBACK}", self.all.feedback_missing));
+        for (n, note) in [(self.all.feedback_missing, NO_FEEDBACK), (self.all.unread, UNREAD)] {
+            if n > 0 && row.notes.iter().all(|there| there != note) {
+                row.notes.push(note.into());
+            }
         }
     }
 }
 
-const NO_FEEDBACK: &str =
-    "cycles had no feedback by the deadline; they count as long as they waited for it";
-
-fn add_note(row: &mut Row, note: String) {
-    if !row.notes.contains(&note) {
-        row.notes.push(note);
-    }
-}
+const NO_FEEDBACK: &str = "feedback missing: in so many cycles there was none by the deadline; \
+                           they count as long as they waited for it";
+const UNREAD: &str = "unread: so many cycles were not read in time and are left out";
 
 impl Contender for Driver<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         let token = self.shared.reference.now();
         let token_ns = token.map_err(|Gone(why)| format!("the token: {why}"))?;
         let round = match self.setup.period {
-            Period::Free => self.free(row)?,
-            _ => self.planned(row)?,
+            Period::Free => self.free()?,
+            _ => self.planned()?,
         };
         self.add(row, &round, token_ns);
         Ok(())
@@ -284,6 +277,8 @@ struct Seen {
     overruns: u64,
     skipped: u64,
     feedback_missing: u64,
+    /// Cycles whose record was overwritten before it was read.
+    unread: u64,
     first_start_ns: u64,
     last_start_ns: u64,
     /// For each node how often it was executed, and for how long in all.
@@ -313,6 +308,7 @@ impl Seen {
             overruns: 0,
             skipped: 0,
             feedback_missing: 0,
+            unread: 0,
             first_start_ns: u64::MAX,
             last_start_ns: 0,
             executions: vec![(0, 0.0); plan.nodes.len()],
@@ -354,6 +350,7 @@ impl Seen {
         self.overruns += other.overruns;
         self.skipped += other.skipped;
         self.feedback_missing += other.feedback_missing;
+        self.unread += other.unread;
         for (all, more) in self.executions.iter_mut().zip(&other.executions) {
             *all = (all.0 + more.0, all.1 + more.1);
         }
@@ -373,6 +370,8 @@ impl Seen {
             push("compute", "ns", compute_ns);
             push("communication", "ns", mean_ns - compute_ns);
         }
+        push("feedback_missing", "", self.feedback_missing as f64);
+        push("unread", "", self.unread as f64);
         let Some(period_ms) = period_ms else { return figures };
         let period_ns = (period_ms * 1_000_000) as f64;
         if let (Some(mean_ns), Some(max_ns)) = (self.latency.mean(), self.latency.max()) {
