@@ -170,12 +170,16 @@ fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
             cpus.near, cpus.far
         ));
     }
-    if references.iter().any(|(_, reference)| !reference.cpus.are_two()) {
-        notes.push("one CPU only: both sides share it, there is no token, and no ratio".into());
-    }
+    let ratios = match references.iter().all(|(_, reference)| reference.cpus.are_two()) {
+        true => "ratios are to the token; of reads to a seqlock in the same round",
+        false => {
+            "one CPU only: both sides share it, and there is no token; only reads have a ratio, to \
+             a seqlock in the same round"
+        }
+    };
+    notes.push(ratios.into());
     notes.extend(references.iter().filter_map(|(_, reference)| reference.moved()));
     notes.push(CAPACITIES.into());
-    notes.push("ratios are to the token; of reads to a seqlock in the same round".into());
     notes.push(
         "per message is measured where no message is lost: latest and broadcast have none; each \
          value is the mean of a burst, in whole nanoseconds, and ratios are from means with their \
