@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::Holds;
 
+/// Said where nothing follows for want of [`Interval::ROUNDS_MIN`].
+pub(crate) const NEEDS_ROUNDS: &str = "needs three rounds";
+
 /// The median over rounds, and between what values the true one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
@@ -15,9 +18,15 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Rounds that it rests on.
+    pub rounds: usize,
 }
 
 impl Interval {
+    /// With fewer rounds nothing follows: one says nothing of the noise, and two may agree by
+    /// chance.
+    pub const ROUNDS_MIN: usize = 3;
+
     /// The narrowest interval of order statistics that covers the true median with 95 %, whatever
     /// the distribution (W. J. Conover, "Practical Nonparametric Statistics", 3.2). With fewer than
     /// six rounds there is none: then it is from the least to the greatest. `None` without values.
@@ -27,18 +36,34 @@ impl Interval {
         let (n, last) = (sorted.len(), sorted.len().checked_sub(1)?);
         let cut = cut(n);
         let median = f64::midpoint(sorted[last / 2], sorted[n / 2]);
-        Some(Interval { median, low: sorted[cut], high: sorted[last - cut] })
+        Some(Interval { median, low: sorted[cut], high: sorted[last - cut], rounds: n })
+    }
+
+    /// Whether it rests on rounds enough for anything to follow from it.
+    pub fn is_firm(&self) -> bool {
+        self.rounds >= Interval::ROUNDS_MIN
     }
 
     /// Whether a ratio differs from one: 1.0 lies outside.
     pub fn differs_from_one(&self) -> bool {
-        self.low > 1.0 || self.high < 1.0
+        self.is_firm() && (self.low > 1.0 || self.high < 1.0)
+    }
+
+    /// What follows from these: `holds`, if all of them are firm.
+    pub fn judge(of: &[Interval], holds: Holds) -> Holds {
+        if of.iter().all(Interval::is_firm) { holds } else { Holds::NotDistinguishable }
     }
 }
 
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+        let Interval { median, low, high, rounds } = self;
+        let digits = f.precision().unwrap_or(2);
+        write!(f, "{median:.digits$} ({low:.digits$} to {high:.digits$}")?;
+        match self.is_firm() {
+            true => f.write_str(")"),
+            false => write!(f, ", rounds: {rounds}, {NEEDS_ROUNDS})"),
+        }
     }
 }
 
@@ -54,7 +79,7 @@ pub enum Bar {
 }
 
 impl Bar {
-    /// Whether it is reached: only if the whole interval is on the good side.
+    /// Whether it is reached: only if the whole interval is on the good side, and firm.
     pub fn holds(self, ratio: Interval) -> Holds {
         let (reached, missed) = match self {
             Bar::AtLeast(bar) => (ratio.low >= bar, ratio.high < bar),
@@ -65,11 +90,12 @@ impl Bar {
                 (ratio.low >= low && ratio.high <= high, outside)
             }
         };
-        match (reached, missed) {
+        let holds = match (reached, missed) {
             (true, _) => Holds::Yes,
             (_, true) => Holds::No,
             _ => Holds::NotDistinguishable,
-        }
+        };
+        Interval::judge(&[ratio], holds)
     }
 }
 
@@ -115,7 +141,7 @@ mod tests {
     #[test]
     fn a_few_rounds_span_all_that_was_seen() {
         let interval = Interval::of(&[3.0, 1.0, 2.0, 10.0]).expect("four");
-        assert_eq!(interval, Interval { median: 2.5, low: 1.0, high: 10.0 });
+        assert_eq!(interval, Interval { median: 2.5, low: 1.0, high: 10.0, rounds: 4 });
         assert_eq!(Interval::of(&[]), None);
     }
 
@@ -129,7 +155,10 @@ mod tests {
 
     #[test]
     fn a_bar_inside_the_interval_is_neither_reached_nor_missed() {
-        let ratio = |low, high| Interval { median: f64::midpoint(low, high), low, high };
+        let ratio = |low, high| {
+            let median = f64::midpoint(low, high);
+            Interval { median, low, high, rounds: 3 }
+        };
         assert_eq!(Bar::AtLeast(1.0).holds(ratio(0.9, 1.1)), Holds::NotDistinguishable);
         assert_eq!(Bar::AtMost(0.9).holds(ratio(0.8, 0.85)), Holds::Yes);
         assert_eq!(Bar::AtMost(0.9).holds(ratio(0.95, 1.0)), Holds::No);
@@ -139,5 +168,17 @@ mod tests {
             format!("{} {}", Bar::AtMost(0.9), ratio(0.8, 1.0)),
             "<= 0.90 0.90 (0.80 to 1.00)"
         );
+    }
+
+    #[test]
+    fn nothing_follows_from_fewer_than_three_rounds() {
+        let of = |values: &[f64]| Interval::of(values).expect("values");
+        for few in [&[5.0][..], &[5.0, 5.1]] {
+            assert_eq!(Bar::AtLeast(1.0).holds(of(few)), Holds::NotDistinguishable);
+            assert!(!of(few).differs_from_one());
+        }
+        assert_eq!(Bar::AtLeast(1.0).holds(of(&[5.0; 3])), Holds::Yes);
+        assert_eq!(of(&[5.0]).to_string(), "5.00 (5.00 to 5.00, rounds: 1, needs three rounds)");
+        assert_eq!(format!("{:.0}", of(&[5.0; 3])), "5 (5 to 5)");
     }
 }

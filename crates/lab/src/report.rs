@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sinew_runtime::clock::Clock;
 
 use crate::distribution::Distribution;
-use crate::interval::Interval;
+use crate::interval::{Bar, Interval};
 use crate::machine::Machine;
 
 /// How often the clock is read to know what that costs.
@@ -180,6 +180,29 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Cells, row by row.
     pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// What is to be reached, what was measured of it, if anything, and whether that is enough.
+    pub fn of_bars(
+        title: &str,
+        bars: impl IntoIterator<Item = (String, Bar, Option<Interval>)>,
+    ) -> Table {
+        let row = |(what, bar, here): (String, Bar, Option<Interval>)| {
+            let reached = match here.map(|here| bar.holds(here)) {
+                Some(Holds::Yes) => "yes",
+                Some(Holds::No) => "no",
+                other => other.unwrap_or(Holds::NotMeasured).words(),
+            };
+            let here = here.map_or("-".into(), |here| here.to_string());
+            vec![what, bar.to_string(), here, reached.into()]
+        };
+        Table {
+            title: title.into(),
+            columns: ["ratio", "bar", "here", "reached"].map(Into::into).to_vec(),
+            rows: bars.into_iter().map(row).collect(),
+        }
+    }
 }
 
 /// What was measured about a claim.

@@ -2,7 +2,7 @@
 
 use super::units::{Unit, ratio, words};
 use crate::distribution::Distribution;
-use crate::interval::Interval;
+use crate::interval::{Interval, NEEDS_ROUNDS};
 use crate::report::{Figure, Measure, Row, Table};
 
 /// A figure that is not known, or not worth the name: a percentile with too little beyond it.
@@ -96,7 +96,11 @@ pub(crate) fn figures(rows: &[Row]) -> Option<Grid> {
 /// Both ends of an interval around a ratio.
 pub(crate) fn interval(of: Interval) -> String {
     let ends = format!("{} to {}", ratio(of.low), ratio(of.high));
-    if of.differs_from_one() { ends } else { format!("{ends}, not distinguishable") }
+    match of {
+        of if !of.is_firm() => format!("{ends}, {NEEDS_ROUNDS}"),
+        of if of.differs_from_one() => ends,
+        _ => format!("{ends}, not distinguishable"),
+    }
 }
 
 /// Whether a measure was taken against a reference.

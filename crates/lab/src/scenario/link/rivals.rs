@@ -127,5 +127,6 @@ fn over(this: Interval, other: Interval) -> Interval {
         median: this.median / other.median,
         low: this.low / other.high,
         high: this.high / other.low,
+        rounds: this.rounds.min(other.rounds),
     }
 }

@@ -154,6 +154,7 @@ fn mutex(rows: &[Row]) -> Verdict {
         format!("round trip of 8 B {both}{lock}{sleep}")
     });
     let holds = both.map(|both| match both.median {
+        _ if !both.is_firm() => Holds::NotDistinguishable,
         // What makes it slow is the sleeping, which a lock-free link can do as well.
         _ if lock.is_some_and(|lock| lock.high < both.low / 2.0) && both.low > 1.0 => Holds::Partly,
         median if median >= 50.0 => Holds::Yes,

@@ -123,6 +123,28 @@ fn what_was_not_measured_is_not_judged() {
 }
 
 #[test]
+fn fewer_than_three_rounds_decide_nothing() {
+    let mut rows = rows(&[]);
+    for measure in rows.iter_mut().flat_map(|row| &mut row.measures) {
+        measure.rounds.truncate(2);
+        measure.ratios.truncate(2);
+    }
+    let evidence = Evidence { rows: &rows, cpus: 4, costs: None };
+    for (at, verdict) in verdicts(&evidence).into_iter().enumerate() {
+        // What 'jitter' is called is judged by the article's figures alone.
+        let expected = match at {
+            7 => Holds::No,
+            9..=11 => Holds::NotMeasured,
+            _ => Holds::NotDistinguishable,
+        };
+        assert_eq!(verdict.holds, expected, "{verdict:?}");
+        let says = verdict.ours.contains("needs three rounds");
+        assert_eq!(says, expected == Holds::NotDistinguishable, "{verdict:?}");
+    }
+    assert!(bars(&evidence).rows.iter().all(|row| row[3] == "not distinguishable"));
+}
+
+#[test]
 fn waiting_that_decides_is_told_from_the_lock() {
     let rows = rows(&[(&THREADS_PARK, "free", 100_000), (&THREADS_MUTEX_SPIN, "free", 1600)]);
     assert_eq!(judged(&rows, 4, COSTS)[4], Holds::Partly);
