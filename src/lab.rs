@@ -38,7 +38,8 @@ pub(crate) struct LabArgs {
     /// Measure every row so often, instead of the scenario's own number
     #[arg(long, requires = "scenario", value_parser = value_parser!(u32).range(1..=ROUNDS_MAX))]
     rounds: Option<u32>,
-    /// Only rows with one of these values on this axis; once for each axis
+    /// Only rows with one of these values on this axis; once for each axis. With --rivals there is
+    /// one more, rival
     #[arg(long, requires = "scenario", value_name = "AXIS=VALUE[,VALUE]")]
     only: Vec<String>,
     /// Show the rows of rivals beside ours: a report that was made on this machine with
@@ -60,7 +61,7 @@ const EXAMPLES: &str = "\
 Examples:
   sinew lab
   sinew lab pipeline --quick
-  sinew lab link --only transport=shared_memory --only bytes=8,64 --rounds 9
+  sinew lab link --quick --only transport=shared_memory --only bytes=8,64 --rounds 9
   sinew lab link --rivals rivals.json --report link.html --svg plots --json > link.json
 
 Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
@@ -126,7 +127,6 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         format!("no scenario '{name}'; there are {}", names.join(", "))
     })?;
-    let only = Selection::parse(scenario.axes, &args.only).map_err(|Refusal(why)| why)?;
     let machine = Machine::read();
     let rivals = match &args.rivals {
         Some(_) if !scenario.takes_rivals => {
@@ -135,6 +135,8 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
         Some(path) => Some(read_rivals(path, &machine)?),
         None => None,
     };
+    let only = Selection::parse(scenario.axes, rivals.as_ref(), &args.only);
+    let only = only.map_err(|Refusal(why)| why)?;
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);

@@ -3,18 +3,26 @@
 
 use crate::machine::Machine;
 use crate::report::Report;
+use crate::scenario::Axis;
 
 /// What the report's scenario is called.
 pub const SCENARIO: &str = "rivals";
 /// How to get one.
 const COMMAND: &str = "cargo run --release --manifest-path rivals/Cargo.toml -- --out rivals.json";
 
-/// The report in a file's `text`, if it was taken on this machine and to the end.
+/// What rows differ in beside those of rivals, and what ours are called there.
+pub(crate) const AXIS: Axis = Axis { name: "rival", values: &["sinew"] };
+/// What we call the row of our own queue that the rivals' program measures without the runtime
+/// around it: `sinew` is the link as the runtime has it.
+pub(crate) const BARE: &str = "sinew_link";
+
+/// The report in a file's `text`, if it was taken on this machine and to the end; our own queue in
+/// it is called `sinew_link`.
 ///
 /// # Errors
 /// Why it cannot stand beside what is measured `here`, and how to get one that can.
 pub fn read(text: &str, here: &Machine) -> Result<Report, String> {
-    let report: Report = serde_json::from_str(text)
+    let mut report: Report = serde_json::from_str(text)
         .map_err(|error| format!("is no report of rivals: {error}; make one with {COMMAND}"))?;
     if report.scenario != SCENARIO {
         let scenario = &report.scenario;
@@ -32,13 +40,18 @@ pub fn read(text: &str, here: &Machine) -> Result<Report, String> {
             "was taken on another machine: {differences}; run the rivals here: {COMMAND}"
         ));
     }
+    for (axis, value) in report.rows.iter_mut().flat_map(|row| &mut row.axes) {
+        if axis == AXIS.name && AXIS.values.contains(&value.as_str()) {
+            *value = BARE.into();
+        }
+    }
     Ok(report)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Timer;
+    use crate::report::{Row, Timer};
 
     fn here() -> Machine {
         Machine { cpu: "Foo 9000".into(), kernel: "6.18".into(), ..Machine::default() }
@@ -71,6 +84,16 @@ mod tests {
         report.machine.cpus_allowed = vec![3];
         let text = serde_json::to_string(&report).expect("plain data");
         assert_eq!(read(&text, &here()).map(|report| report.rounds), Ok(5));
+    }
+
+    #[test]
+    fn our_own_queue_among_them_gets_a_name_of_its_own() {
+        let row = |name: &str| Row { axes: vec![("rival".into(), name.into())], ..Row::default() };
+        let report = Report { rows: vec![row("rtrb"), row("sinew")], ..report() };
+        let text = serde_json::to_string(&report).expect("plain data");
+        let read = read(&text, &here()).expect("it is whole");
+        let names: Vec<_> = read.rows.iter().map(|row| row.axis("rival")).collect();
+        assert_eq!(names, [Some("rtrb"), Some("sinew_link")]);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Progress for Interrupt<'_> {
 
 fn run(only: &[&str], request: Request, rows_max: u32) -> Result<Report, Refusal> {
     let only: Vec<String> = only.iter().map(|&text| text.into()).collect();
-    let only = Selection::parse(scenario().axes, &only).expect("the axes are good");
+    let only = Selection::parse(scenario().axes, None, &only).expect("the axes are good");
     let stop = AtomicBool::new(false);
     let progress = Interrupt { rows: Cell::new(0), rows_max, stop: &stop };
     let session = Session { stop: &stop, progress: &progress };

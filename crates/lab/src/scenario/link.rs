@@ -24,6 +24,7 @@ use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
 use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
+use crate::rivals::AXIS;
 use crate::rounds::{Contender, Session, interleave};
 
 pub(crate) use self::measure::PART;
@@ -71,17 +72,20 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let references: Vec<_> =
         chosen.iter().map(|&(name, cpus)| (name, Reference::new(cpus, clock))).collect();
     let planned = references.iter().flat_map(|(name, reference)| plan(request, *name, reference));
-    let planned = request.only.pick(planned.collect(), |planned| &planned.row.axes)?;
+    let mut theirs: Vec<Row> = request.rivals.iter().flat_map(|of| of.rows.clone()).collect();
+    theirs.retain(|row| request.only.wants(&row.axes));
+    let planned = match request.only.pick(planned.collect(), |planned| &planned.row.axes) {
+        Err(_) if !theirs.is_empty() => vec![],
+        planned => planned?,
+    };
     let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
     let rounds = request.rounds.unwrap_or(default);
     let mut contenders = contenders(planned, request.quick, rounds);
     let partial = interleave(&mut contenders, rounds, session);
     let mut rows: Vec<_> = contenders.into_iter().map(|(row, _)| row).collect();
-    let mut verdicts = verdicts::of(&rows);
-    if let Some(theirs) = &request.rivals {
-        verdicts.extend(rivals::verdicts(&rows, theirs));
-        rows.extend(rivals::rows(theirs));
-    }
+    let verdicts = verdicts::of(&rows);
+    let tables = request.rivals.iter().map(|theirs| rivals::bars(&rows, &theirs.rows)).collect();
+    rows.extend(theirs);
     Ok(Report {
         scenario: SCENARIO.name.into(),
         machine,
@@ -90,7 +94,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         partial,
         rounds,
         rows,
-        tables: vec![],
+        tables,
         verdicts,
         notes: notes(&references),
     })
@@ -115,7 +119,7 @@ fn plan<'a>(
         let mut row = what.row(reference);
         row.axes.extend(cpus.map(|name| ("cpus".into(), name.into())));
         if request.rivals.is_some() {
-            row.axes.insert(0, ("rival".into(), "sinew".into()));
+            row.axes.insert(0, (AXIS.name.into(), AXIS.values[0].into()));
         }
         Planned { row, what, reference }
     };

@@ -1,6 +1,8 @@
 //! Which rows are asked for: values on axes, and what is wrong with a request that no row meets.
 
 use super::Refusal;
+use crate::report::{Report, Row};
+use crate::rivals;
 
 /// What rows differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,24 +18,29 @@ pub struct Axis {
 pub struct Selection(Vec<(String, Vec<String>)>);
 
 impl Selection {
-    /// From `AXIS=VALUE[,VALUE]`, once for each axis.
+    /// From `AXIS=VALUE[,VALUE]`, once for each axis. A report of rivals adds the axes and values
+    /// of its rows.
     ///
     /// # Errors
     /// What is no axis, or no value on it, and those there are.
-    pub fn parse(axes: &[Axis], texts: &[String]) -> Result<Selection, Refusal> {
+    pub fn parse(
+        axes: &[Axis],
+        theirs: Option<&Report>,
+        texts: &[String],
+    ) -> Result<Selection, Refusal> {
+        let axes = with_theirs(axes, theirs);
         let mut selection = Selection::default();
         for text in texts {
             let (name, values) = text.split_once('=').ok_or_else(|| {
                 Refusal(format!("--only {text}: expected AXIS=VALUE or AXIS=VALUE,VALUE"))
             })?;
-            let axis = axes.iter().find(|axis| axis.name == name).ok_or_else(|| {
-                let names: Vec<_> = axes.iter().map(|axis| axis.name).collect();
+            let (_, there) = axes.iter().find(|(axis, _)| *axis == name).ok_or_else(|| {
+                let names: Vec<_> = axes.iter().map(|(axis, _)| *axis).collect();
                 Refusal(format!("--only {text}: no axis '{name}'; there are {}", names.join(", ")))
             })?;
             let values: Vec<String> = values.split(',').map(Into::into).collect();
-            if let Some(value) = values.iter().find(|value| !axis.values.contains(&value.as_str()))
-            {
-                let there = axis.values.join(", ");
+            if let Some(value) = values.iter().find(|value| !there.contains(&value.as_str())) {
+                let there = there.join(", ");
                 let what = format!("--only {text}: {name} is never '{value}'; it is {there}");
                 return Err(Refusal(what));
             }
@@ -88,6 +95,22 @@ impl Selection {
     }
 }
 
+/// All axes that rows can have, and all values there.
+fn with_theirs<'a>(axes: &'a [Axis], theirs: Option<&'a Report>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let beside = theirs.map(|_| rivals::AXIS);
+    let axes = beside.iter().chain(axes).map(|axis| (axis.name, axis.values.to_vec()));
+    let mut axes: Vec<_> = axes.collect();
+    let rows: &[Row] = theirs.map_or(&[], |report| &report.rows);
+    for (name, value) in rows.iter().flat_map(|row| &row.axes) {
+        match axes.iter_mut().find(|(axis, _)| axis == name) {
+            Some((_, values)) if values.contains(&value.as_str()) => {}
+            Some((_, values)) => values.push(value),
+            None => axes.push((name, vec![value])),
+        }
+    }
+    axes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +122,7 @@ mod tests {
 
     fn parse(texts: &[&str]) -> Result<Selection, String> {
         let texts: Vec<String> = texts.iter().map(|&text| text.into()).collect();
-        Selection::parse(AXES, &texts).map_err(|Refusal(why)| why)
+        Selection::parse(AXES, None, &texts).map_err(|Refusal(why)| why)
     }
 
     fn row(transport: &str, bytes: &str) -> Vec<(String, String)> {

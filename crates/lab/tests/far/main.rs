@@ -134,7 +134,7 @@ fn link(only: &[&str], progress: &dyn Progress) -> sinew_lab::Report {
     let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
     let request = Request {
         quick: true,
-        only: Selection::parse(scenario.axes, &only).expect("good axes"),
+        only: Selection::parse(scenario.axes, None, &only).expect("good axes"),
         rounds: Some(2),
         cpus: privileges::cpus().expect("affinity"),
         rivals: None,

@@ -9,10 +9,9 @@ use crate::scenario::Axis;
 /// Bytes of a message.
 pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];
 
-/// What rows differ in. `token` and `pair` are the references; `rival` is there if a report of
-/// rivals is, `cpus` if some CPUs are farther apart than others, and `value` for the reads.
+/// What rows differ in. `token` and `pair` are the references; `cpus` is there if some CPUs are
+/// farther apart than others, and `value` for the reads.
 pub(super) const AXES: &[Axis] = &[
-    Axis { name: "rival", values: &["sinew"] },
     Axis {
         name: "transport",
         values: &["token", "pair", "in_process", "shared_memory", "pipe", "unix", "tcp"],

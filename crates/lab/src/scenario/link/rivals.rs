@@ -1,61 +1,43 @@
 //! The rivals' rows beside ours: they were measured by the same harness on the same machine, in a
 //! run of their own, so they are compared by their ratios to the token of each run.
 
-use super::verdicts::{find, queues, verdict};
+use super::verdicts::{find, queues};
 use crate::interval::{Bar, Interval};
-use crate::report::{Measure, Report, Row, Verdict};
+use crate::report::{Measure, Row, Table};
+use crate::rivals::{AXIS, BARE};
 
-/// What the rivals' program calls its row of our own queue, without the runtime around it.
-const OURS: &str = "sinew";
-/// What we call it: `sinew` is the link as the runtime has it.
-const BARE: &str = "sinew_link";
+/// A row of the table.
+type Judged = (String, Bar, Option<Interval>);
 
-/// Their rows.
-pub(super) fn rows(theirs: &Report) -> Vec<Row> {
-    let named = |row: &Row| {
-        let mut row = row.clone();
-        for (_, value) in row.axes.iter_mut().filter(|(axis, _)| axis == "rival") {
-            if value == OURS {
-                *value = BARE.into();
-            }
-        }
-        row
-    };
-    theirs.rows.iter().map(named).collect()
-}
-
-/// Ours against the best of them in each size, and against those that a bar names.
-pub(super) fn verdicts(ours: &[Row], theirs: &Report) -> Vec<Verdict> {
-    let theirs = rows(theirs);
-    let mut verdicts = vec![];
+/// Ours against the best of them in each size that we measured, and against those that a bar names.
+pub(super) fn bars(ours: &[Row], theirs: &[Row]) -> Table {
+    let cell = |measure, placement, access, bytes| Cell { measure, placement, access, bytes };
+    let mut bars = vec![];
+    let sizes = super::case::SIZES.map(|bytes| bytes.to_string());
     for (measure, name) in [("round_trip", "round trip"), ("per_message", "throughput")] {
-        for bytes in super::case::SIZES.map(|bytes| bytes.to_string()) {
+        for bytes in &sizes {
             for placement in ["threads", "processes"] {
-                let cell = Cell { measure, placement, access: "copied", bytes: &bytes };
-                verdicts.extend(cell.against_the_best(name, ours, &theirs));
+                let cell = cell(measure, placement, "copied", bytes);
+                bars.extend(cell.against_the_best(name, ours, theirs));
             }
         }
     }
-    let cell = |measure, placement, access, bytes| Cell { measure, placement, access, bytes };
+    let mut named = |cell: Cell<'_>, claim: &str, name, bar| {
+        bars.push(cell.named(claim, name, ours, theirs, bar));
+    };
     let rtrb = cell("per_message", "threads", "copied", "8");
-    verdicts.push(rtrb.named(
-        "throughput, 8 B: rtrb / ours",
-        "rtrb",
-        ours,
-        &theirs,
-        Bar::AtLeast(1.5),
-    ));
+    named(rtrb, "throughput, 8 B: rtrb / ours", "rtrb", Bar::AtLeast(1.5));
     for bytes in ["64", "1024"] {
         let claim = format!("round trip, {bytes} B: iceoryx2 / ours");
         let cell = cell("round_trip", "processes", "copied", bytes);
-        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::AtLeast(4.0)));
+        named(cell, &claim, "iceoryx2", Bar::AtLeast(4.0));
     }
     for bytes in ["65536", "1048576"] {
         let claim = format!("round trip in place, {bytes} B: ours / iceoryx2");
         let cell = cell("round_trip", "processes", "in_place", bytes);
-        verdicts.push(cell.named(&claim, "iceoryx2", ours, &theirs, Bar::AtMost(0.9)));
+        named(cell, &claim, "iceoryx2", Bar::AtMost(0.9));
     }
-    verdicts
+    Table::of_bars("beside the rivals, each by its ratio to the token of its own run", bars)
 }
 
 /// What is compared.
@@ -84,7 +66,7 @@ impl Cell<'_> {
     /// The ratios of the rivals.
     fn theirs<'r>(&self, rows: &'r [Row]) -> Vec<(&'r str, Interval)> {
         let axes = [("placement", self.placement), ("access", self.access), ("bytes", self.bytes)];
-        let named = |row: &'r Row| Some((row.axis("rival")?, self.ratio(row)?));
+        let named = |row: &'r Row| Some((row.axis(AXIS.name)?, self.ratio(row)?));
         find(rows, &axes).into_iter().filter_map(named).filter(|(name, _)| *name != BARE).collect()
     }
 
@@ -92,19 +74,18 @@ impl Cell<'_> {
         row.measure(self.measure).and_then(Measure::ratio)
     }
 
-    /// `None` if no rival was measured so.
-    fn against_the_best(&self, name: &str, ours: &[Row], theirs: &[Row]) -> Option<Verdict> {
+    /// `None` if no rival was measured so, or ours was not.
+    fn against_the_best(&self, name: &str, ours: &[Row], theirs: &[Row]) -> Option<Judged> {
         let found = self.theirs(theirs);
         let (best, rival) = found.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
         let Cell { placement, bytes, .. } = self;
-        let ratio = self.ours(ours).map(|ours| over(ours, *rival));
-        let claim =
-            format!("{name}, {bytes} B, {placement}: ours / the best rival's, which is {best}");
-        Some(judged(claim, Bar::AtMost(1.0), ratio))
+        let ratio = over(self.ours(ours)?, *rival);
+        let what = format!("{name}, {bytes} B, {placement}: ours / {best}, the best rival");
+        Some((what, Bar::AtMost(1.0), Some(ratio)))
     }
 
     /// At least is a rival's over ours, at most ours over the rival's.
-    fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> Verdict {
+    fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> Judged {
         let found = self.theirs(theirs);
         let rival = found.iter().find(|(rival, _)| *rival == name).map(|(_, ratio)| *ratio);
         let both = self.ours(ours).zip(rival);
@@ -112,13 +93,8 @@ impl Cell<'_> {
             Bar::AtLeast(_) => over(rival, ours),
             Bar::AtMost(_) | Bar::Within(_) => over(ours, rival),
         });
-        judged(claim.into(), bar, ratio)
+        (claim.into(), bar, ratio)
     }
-}
-
-fn judged(claim: String, bar: Bar, ratio: Option<Interval>) -> Verdict {
-    let ours = ratio.map(|ratio| ratio.to_string());
-    verdict(claim, bar.to_string(), ours, ratio.map(|ratio| bar.holds(ratio)))
 }
 
 /// One ratio over another of a different run: as wide as both allow.

@@ -11,7 +11,7 @@ use crate::scenario::Selection;
 
 fn request(only: &[&str]) -> Request {
     let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
-    let only = Selection::parse(AXES, &only).expect("good axes");
+    let only = Selection::parse(AXES, None, &only).expect("good axes");
     let cpus = privileges::cpus().expect("affinity");
     Request { quick: true, only, rounds: Some(2), cpus, rivals: None }
 }
@@ -125,26 +125,54 @@ fn a_rival_is_compared_by_its_ratio_to_the_token_of_its_own_run() {
             [("rival", name), ("placement", "threads"), ("access", "copied"), ("bytes", "8")];
         row(&axes, "round_trip", ratios)
     };
-    let report = Report {
+    let theirs =
+        [rival("slow", &[4.0; 3]), rival("rtrb", &[2.5; 3]), rival("sinew_link", &[1.0; 3])];
+    let bars = |ratios: &[f64]| {
+        let ours = [queue("in_process", "threads", "8", ratios)];
+        rivals::bars(&ours, &theirs).rows
+    };
+    let best = &bars(&[2.0; 3])[0];
+    assert_eq!(best[0], "round trip, 8 B, threads: ours / rtrb, the best rival");
+    assert_eq!(best[1..], ["<= 1.00", "0.80 (0.80 to 0.80)", "yes"]);
+    assert_eq!(bars(&[2.0; 2])[0][3], "not distinguishable", "too few rounds");
+    assert_eq!(bars(&[2.0; 3])[1][2..], ["-", "not measured"]);
+}
+
+fn report_of(rivals: Vec<Row>) -> Report {
+    Report {
         scenario: "rivals".into(),
         machine: Machine::default(),
         timer: Timer { overhead_ns: 9.0, resolution_ns: 0.4 },
         quick: false,
         partial: false,
         rounds: 3,
-        rows: vec![rival("slow", &[4.0; 3]), rival("rtrb", &[2.5; 3]), rival("sinew", &[1.0; 3])],
+        rows: rivals,
         tables: vec![],
         verdicts: vec![],
         notes: vec![],
+    }
+}
+
+#[test]
+fn a_selection_holds_for_the_rows_of_rivals_too() {
+    let rival = |name, bytes| {
+        let axes =
+            [("rival", name), ("placement", "threads"), ("access", "copied"), ("bytes", bytes)];
+        row(&axes, "round_trip", &[2.5; 3])
     };
-    let ours = [queue("in_process", "threads", "8", &[2.0; 3])];
-    let verdicts = rivals::verdicts(&ours, &report);
-    let best = &verdicts[0];
-    assert!(
-        best.claim.contains("8 B, threads: ours / the best") && best.claim.ends_with("rtrb"),
-        "{}",
-        best.claim
-    );
-    assert_eq!((best.ours.as_str(), best.holds), ("0.80 (0.80 to 0.80)", Holds::Yes));
-    assert_eq!(rivals::rows(&report)[2].axis("rival"), Some("sinew_link"));
+    let report = report_of(vec![rival("rtrb", "8"), rival("rtrb", "48"), rival("gil", "8")]);
+    let run = |only: &[&str]| {
+        let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
+        let only = Selection::parse(AXES, Some(&report), &only)?;
+        let request = Request { only, rivals: Some(report.clone()), ..request(&[]) };
+        let rows = run_with(&request, true)?.rows;
+        Ok::<_, Refusal>(rows.iter().map(Row::id).collect::<Vec<_>>())
+    };
+    let rtrb = ["rtrb/threads/copied/8", "rtrb/threads/copied/48"];
+    assert_eq!(run(&["rival=rtrb"]).expect("rows"), rtrb);
+    let ids = run(&["rival=sinew,gil", "bytes=8"]).expect("rows");
+    assert!(ids.len() > 3 && ids.iter().all(|id| id.ends_with("/8")), "{ids:?}");
+    assert!(ids.contains(&"gil/threads/copied/8".into()), "{ids:?}");
+    let Refusal(why) = run(&["rival=rtbr"]).expect_err("no such rival");
+    assert!(why.contains("rival is never 'rtbr'; it is sinew, rtrb, gil"), "{why}");
 }
