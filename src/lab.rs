@@ -5,17 +5,18 @@ mod progress;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use clap::{Args, value_parser};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
 use sinew_lab::machine::Machine;
 use sinew_lab::rounds::Session;
-use sinew_lab::scenario::{Refusal, Request, Selection};
+use sinew_lab::scenario::{Refusal, Request, Selection, remove_files};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 
 use self::output::Outputs;
@@ -155,10 +156,18 @@ fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
 /// A flag that the first signal sets; the second one ends the process.
 fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register_conditional_shutdown(signal, FAULTED.into(), stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let stopped = stop.clone();
+    let watch = move || {
+        for _ in &mut signals {
+            // Relaxed: it carries nothing but itself.
+            if stopped.swap(true, Ordering::Relaxed) {
+                remove_files();
+                exit(FAULTED.into());
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(watch)?;
     Ok(stop)
 }
 

@@ -1,7 +1,7 @@
-//! The files of a report: opened before anything is measured, written when all is known.
+//! The files of a report: tried before anything is measured, written when all is known.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use sinew_lab::{Report, show};
@@ -11,19 +11,17 @@ const PROBE: &str = ".sinew-lab";
 
 /// Where a report goes beside standard output.
 pub(super) struct Outputs {
-    page: Option<(PathBuf, File)>,
+    page: Option<PathBuf>,
     plots: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// Opens the page and the folder of the plots. What is there already stays as it is until there
-    /// is something to take its place.
-    pub(super) fn open(page: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
-        let open = |path: &Path| {
-            let file = File::options().write(true).create(true).truncate(false).open(path);
-            let file = file
-                .map_err(|error| format!("--report: cannot write '{}': {error}", path.display()))?;
-            Ok::<_, String>((path.to_path_buf(), file))
+    /// Tries the page and the folder of the plots. What is there already stays as it is, and no page
+    /// is left, until there is something to write.
+    pub(super) fn open(file: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
+        let page = |path: &Path| match try_file(path) {
+            Ok(()) => Ok(path.to_path_buf()),
+            Err(error) => Err(format!("--report: cannot write '{}': {error}", path.display())),
         };
         let folder = |path: &Path| {
             let probe = path.join(PROBE);
@@ -35,16 +33,13 @@ impl Outputs {
             })?;
             Ok::<_, String>(path.to_path_buf())
         };
-        Ok(Outputs { page: page.map(open).transpose()?, plots: plots.map(folder).transpose()? })
+        Ok(Outputs { page: file.map(page).transpose()?, plots: plots.map(folder).transpose()? })
     }
 
     /// Writes all of it.
     pub(super) fn write(self, report: &Report) -> Result<(), String> {
-        if let Some((path, mut file)) = self.page {
-            let page = show::to_page(report);
-            // A device has no length to be cut; then writing alone is all there is to do.
-            let _ = file.set_len(0);
-            let written = file.write_all(page.as_bytes()).and_then(|()| file.flush());
+        if let Some(path) = self.page {
+            let written = fs::write(&path, show::to_page(report));
             written.map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
         }
         if let Some(folder) = self.plots {
@@ -55,5 +50,16 @@ impl Outputs {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a file can be written; one that was not there is not there afterwards.
+fn try_file(path: &Path) -> io::Result<()> {
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            File::options().write(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
     }
 }

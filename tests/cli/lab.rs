@@ -103,6 +103,33 @@ fn a_report_of_rivals_must_be_one_of_this_machine() {
     self::refused(&["lab", "pipeline", "--rivals", &missing], "'pipeline' has no rivals");
 }
 
+#[test]
+fn no_page_is_left_by_a_request_that_no_row_meets() {
+    let page = folder("lab_no_page").join("page.html");
+    let nothing = ["lab", "link", "--only", "transport=pipe", "--only", "sync=mutex", "--report"];
+    let arguments: Vec<_> = nothing.into_iter().chain([page.to_str().expect("a name")]).collect();
+    refused(&arguments, "none of the ");
+    assert!(!page.exists());
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_leaves_no_file() {
+    let folder = folder("lab_second");
+    let mut command = Command::new(SINEW);
+    command.args(["lab", "pipeline", "--only", "work=real", "--only", "placement=fused"]);
+    command.env("TMPDIR", &folder).arg("--report").arg(folder.join("page.html"));
+    let running = Running::start(command);
+    running.domains(1);
+    let left = || fs::read_dir(&folder).expect("a folder").count();
+    assert_eq!(left(), 1, "the arm's files, and no page yet");
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    running.answer().ended_with(1);
+    // Either the second came in time, or the report of the first did.
+    let written = folder.join("page.html").exists();
+    assert_eq!(left(), usize::from(written));
+}
+
 fn well_formed(svg: &str) {
     EventReader::from_str(svg).into_iter().for_each(|event| drop(event.expect("XML")));
 }

@@ -47,6 +47,12 @@ pub struct Refusal(pub String);
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO, link::SCENARIO];
 
+/// Removes the files that scenarios keep while they measure; for a process that is about to end
+/// without returning from one.
+pub fn remove_files() {
+    pipeline::remove_files();
+}
+
 /// What far sides in processes of their own can do; for [`process::main`].
 ///
 /// [`process::main`]: crate::harness::process::main

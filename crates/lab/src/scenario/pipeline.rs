@@ -75,7 +75,8 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let rows: Vec<_> = setups.into_iter().map(row).collect();
     let rows = request.only.pick(rows, |(row, _)| &row.axes)?;
     let rounds = request.rounds.unwrap_or(if request.quick { QUICK_ROUNDS } else { ROUNDS });
-    let files = Files::write().map_err(|error| {
+    let needs_files = rows.iter().any(|(_, setup)| setup.work == Work::Real);
+    let files = needs_files.then(Files::write).transpose().map_err(|error| {
         Refusal(format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours"))
     })?;
     let clock = Clock::calibrate();
@@ -83,7 +84,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         session,
         cpus: request.cpus.clone(),
         reference: Reference::new(last_two(&request.cpus)?, clock),
-        base: files.0.clone(),
+        base: folder(),
         refused: RefCell::new(BTreeSet::new()),
     };
     let machine = Machine::read();
@@ -100,6 +101,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         contenders.push((row, Box::new(driver) as Box<dyn Contender>));
     }
     let partial = interleave(&mut contenders, rounds, session);
+    drop(files);
     let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
     let mut notes = notes(request.quick, &shared);
     let costs = match partial {
@@ -204,8 +206,13 @@ fn quick() -> Vec<Setup> {
     rows
 }
 
+/// Where the arm's files are while this process measures.
+fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()))
+}
+
 /// The arm's files, in a folder of their own until this is dropped.
-struct Files(PathBuf);
+struct Files;
 
 /// Those of graphs/arm.
 const ARM: [(&str, &str); 2] = [
@@ -215,11 +222,10 @@ const ARM: [(&str, &str); 2] = [
 
 impl Files {
     fn write() -> io::Result<Files> {
-        let folder = std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let files = Files(folder);
+        fs::create_dir(folder())?;
+        let files = Files;
         for (name, text) in ARM {
-            fs::write(files.0.join(name), text)?;
+            fs::write(folder().join(name), text)?;
         }
         Ok(files)
     }
@@ -227,7 +233,12 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // What cannot be removed is in the folder for what is temporary.
-        let _ = fs::remove_dir_all(&self.0);
+        remove_files();
     }
+}
+
+/// Removes the folder, if it is there.
+pub(super) fn remove_files() {
+    // What cannot be removed is in the folder for what is temporary.
+    let _ = fs::remove_dir_all(folder());
 }
