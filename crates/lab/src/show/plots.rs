@@ -4,8 +4,10 @@ mod bars;
 mod distributions;
 mod frame;
 mod reference;
+mod seen;
 mod sizes;
 
+use self::seen::Seen;
 use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
 use super::units::{self, words};
@@ -25,9 +27,10 @@ pub fn plots(report: &Report) -> Vec<Plot> {
     for measure in distinct(measures.map(|measure| measure.name.as_str())) {
         let items: Vec<_> = items(&report.rows, measure, &|_| true);
         let lines = lines(&report.rows, measure);
-        add(&mut plots, "size", measure, &split(lines, CURVES_MAX), sizes::plot);
-        add(&mut plots, "median", measure, &split(items.clone(), BARS_MAX), bars::plot);
-        let times = split(items, CURVES_MAX);
+        let whole = |items| Part { items, of: vec![] };
+        add(&mut plots, "by-size", measure, &split(whole(lines), CURVES_MAX), sizes::plot);
+        add(&mut plots, "medians", measure, &split(whole(items.clone()), BARS_MAX), bars::plot);
+        let times = split(whole(items), CURVES_MAX);
         add(&mut plots, "distribution", measure, &times, distributions::plot);
     }
     plots.extend(reference::plot(&report.rows));
@@ -41,9 +44,9 @@ fn add(
     parts: &[Part<'_>],
     draw: fn(&str, &str, &Part<'_>) -> Plot,
 ) {
-    for (number, part) in parts.iter().enumerate() {
-        let number = if parts.len() > 1 { format!("-{}", number + 1) } else { String::new() };
-        let name = format!("{what}-{measure}{number}").replace(|c| !is_plain(c), "_");
+    for part in parts {
+        let words = [&[measure.to_string(), what.into()], &part.of[..]].concat();
+        let name = words.join("-").replace(|c| !is_plain(c), "_");
         plots.push(draw(&name, measure, part));
     }
 }
@@ -99,6 +102,8 @@ fn size(row: &Row) -> Option<f64> {
 /// What one plot shows.
 struct Part<'a> {
     items: Vec<Item<'a>>,
+    /// What tells it from other parts of the same: `processes`, `64 B`.
+    of: Vec<String>,
 }
 
 impl<'a> Part<'a> {
@@ -127,49 +132,70 @@ impl<'a> Part<'a> {
         let varying = self.varying();
         let is_shown = |axis: &str| varying.is_empty() || varying.contains(&axis);
         let axes = item.axes.iter().filter(|(axis, value)| is_shown(axis) && *value != UNKNOWN);
-        let value = |(axis, value): &(&str, &str)| match (*axis, value.parse()) {
-            (SIZE_AXIS, Ok(bytes)) => units::size(bytes),
-            _ => value.to_string(),
-        };
-        axes.map(value).collect::<Vec<_>>().join(" ")
+        axes.map(|(axis, value)| shown(axis, value)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A value on an axis, as it is called beside others.
+fn shown(axis: &str, value: &str) -> String {
+    match (axis, value.parse()) {
+        (SIZE_AXIS, Ok(bytes)) => units::size(bytes),
+        _ => value.to_string(),
     }
 }
 
 /// Parts of `most` items at most, by the values on an axis if possible.
-fn split(items: Vec<Item<'_>>, most: usize) -> Vec<Part<'_>> {
-    if items.is_empty() {
+fn split(whole: Part<'_>, most: usize) -> Vec<Part<'_>> {
+    if whole.items.is_empty() {
         return vec![];
     }
-    let part = Part { items };
-    if part.items.len() <= most {
-        return vec![part];
+    if whole.items.len() <= most {
+        return vec![whole];
     }
     // What crosses is compared at one size; else the fewest plots are best.
-    let plots = |axis: &str, groups: &Vec<Vec<Item<'_>>>| -> (bool, usize, usize) {
-        let parts = groups.iter().map(|group| group.len().div_ceil(most)).sum();
+    let plots = |axis: &str, groups: &Vec<Part<'_>>| -> (bool, usize, usize) {
+        let parts = groups.iter().map(|group| group.items.len().div_ceil(most)).sum();
         (axis != SIZE_AXIS, parts, groups.len())
     };
-    let groups = part.varying().into_iter().map(|axis| (axis, by_value(&part.items, axis)));
+    let groups = whole.varying().into_iter().map(|axis| (axis, by_value(&whole, axis)));
     let best = groups.min_by_key(|(axis, groups)| plots(axis, groups));
     match best.map(|(_, groups)| groups) {
         Some(groups) => groups.into_iter().flat_map(|group| split(group, most)).collect(),
-        None => part.items.chunks(most).map(|items| Part { items: items.to_vec() }).collect(),
+        None => {
+            let mut parts = vec![];
+            for (at, items) in whole.items.chunks(most).enumerate() {
+                let of = [&whole.of[..], &[(at + 1).to_string()]].concat();
+                parts.push(Part { items: items.to_vec(), of });
+            }
+            parts
+        }
     }
 }
 
-fn by_value<'a>(items: &[Item<'a>], axis: &str) -> Vec<Vec<Item<'a>>> {
-    let mut groups: Vec<Vec<Item<'a>>> = vec![];
-    for item in items {
-        match groups.iter_mut().find(|group| group[0].axis(axis) == item.axis(axis)) {
-            Some(group) => group.push(item.clone()),
-            None => groups.push(vec![item.clone()]),
+fn by_value<'a>(whole: &Part<'a>, axis: &str) -> Vec<Part<'a>> {
+    let mut groups: Vec<Part<'a>> = vec![];
+    for item in &whole.items {
+        match groups.iter_mut().find(|group| group.items[0].axis(axis) == item.axis(axis)) {
+            Some(group) => group.items.push(item.clone()),
+            None => {
+                let value = item.axis(axis).filter(|value| *value != UNKNOWN);
+                let value = value.map_or(format!("no {axis}"), |value| shown(axis, value));
+                let of = [&whole.of[..], &[value]].concat();
+                groups.push(Part { items: vec![item.clone()], of });
+            }
         }
     }
     groups
 }
 
-/// How the curve of the item at this place looks: a hue, and a dash where hues come again.
-fn class(at: usize) -> String {
+/// How the curve of the item at this place looks: a hue, and a dash where hues come again, or where
+/// an earlier curve would be hidden.
+fn class(at: usize, hides: bool) -> String {
     const HUES: usize = 6;
-    format!("s{}{}", at % HUES, if at % (2 * HUES) < HUES { "" } else { " dashed" })
+    let dash = match at % (2 * HUES) {
+        _ if hides => " over",
+        less if less < HUES => "",
+        _ => " dashed",
+    };
+    format!("s{}{dash}", at % HUES)
 }

@@ -117,14 +117,14 @@ fn the_page_holds_the_whole_report_whatever_its_words() {
 fn the_plots_follow_from_axes_and_measures() {
     let names =
         |report: &Report| -> Vec<_> { plots(report).into_iter().map(|plot| plot.name).collect() };
-    let all = ["size-round_trip", "median-round_trip", "distribution-round_trip", "reference"];
+    let all = ["round_trip-by-size", "round_trip-medians", "round_trip-distribution", "reference"];
     assert_eq!(names(&report()), all);
     let mut bare = report();
     for row in &mut bare.rows {
         row.axes.retain(|(axis, _)| axis != "bytes");
         row.measures.iter_mut().for_each(|measure| measure.ratios.clear());
     }
-    assert_eq!(names(&bare), ["median-round_trip", "distribution-round_trip"]);
+    assert_eq!(names(&bare), ["round_trip-medians", "round_trip-distribution"]);
     bare.rows.clear();
     assert!(names(&bare).is_empty());
 }
@@ -132,7 +132,7 @@ fn the_plots_follow_from_axes_and_measures() {
 #[test]
 fn every_maximum_has_a_dot_and_is_named() {
     let plots = plots(&report());
-    let plot = plots.iter().find(|plot| plot.name.starts_with("distribution")).expect("one");
+    let plot = plots.iter().find(|plot| plot.name.contains("distribution")).expect("one");
     let svg = plot.to_document();
     assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
     assert!(svg.contains("in_process 8 B: max 7.65 ms, n 1001</text>"), "{svg}");
@@ -154,9 +154,11 @@ fn many_rows_are_split_so_that_curves_can_be_told_apart() {
         })
         .collect();
     let plots = plots(&report);
-    let curves = plots.iter().filter(|plot| plot.name.starts_with("distribution"));
+    let curves = plots.iter().filter(|plot| plot.name.contains("distribution"));
     let dots: Vec<_> = curves.map(|plot| plot.to_document().matches("<circle").count()).collect();
     assert_eq!(dots, [10; 10], "one for each size");
+    let name = "round_trip-distribution-64_B";
+    assert_eq!(plots.iter().filter(|plot| plot.name == name).count(), 1, "it says what it holds");
 }
 
 #[test]

@@ -10,12 +10,12 @@ use super::frame::{Frame, MARGIN, WIDTH};
 const STEP: f64 = 22.0;
 const THICK: f64 = 13.0;
 /// The axis turns logarithmic where the greatest is so many times the least.
-const LINEAR_MAX: f64 = 100.0;
+const LINEAR_MAX: f64 = 10.0;
 /// Least width of the plane, px.
 const PLANE_MIN: f64 = 260.0;
 
 pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
-    let title = format!("{}: medians, and the least and greatest of the rounds", words(measure));
+    let title = format!("{}: medians", words(measure));
     let mut frame = Frame::new(&title, &part.subtitle());
     let rows: Vec<_> = part
         .items
@@ -60,5 +60,6 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     if axis.is_empty() {
         frame.y -= 16.0;
     }
+    frame.remark("Lines: from the least to the greatest of the rounds.");
     frame.finish(name)
 }

@@ -5,7 +5,7 @@ use super::super::scale::Scale;
 use super::super::svg::{Plot, Point};
 use super::super::units::{round_time, time, words};
 use super::frame::{Frame, MARGIN, WIDTH, thinned};
-use super::{Part, class};
+use super::{Part, Seen, class};
 use crate::distribution::Distribution;
 
 /// Height of the plane, px.
@@ -30,19 +30,20 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let x = Scale::log_between(1.0, n_max * 1.3, (left, right));
     frame.upwards(&y, (left, right), &round_time);
     frame.shares(&x, (top, bottom), n_max);
-    let mut names = vec![];
+    let (mut names, mut seen) = (vec![], Seen::default());
     for (at, item) in part.items.iter().enumerate() {
-        let (class, label) = (class(at), part.label(item));
+        let label = part.label(item);
         for (_, measure) in &item.rows {
             let times = &measure.distribution;
             let (sure, few) = curve(times, &x, &y);
+            let class = class(at, seen.covers(&[sure.as_slice(), &few].concat()));
             frame.canvas.path(&format!("curve {class}"), &thinned(sure));
             frame.canvas.path(&format!("curve few {class}"), &thinned(few));
             let max = times.max().unwrap_or_default() as f64;
             let what = format!("{label}: max {} of {}", time(max), times.n());
             let dot = (x.px(times.n() as f64), y.px(max));
             frame.canvas.dot(&format!("dot {class}"), dot, RADIUS, &what);
-            names.push((class.clone(), format!("{label}: max {}, n {}", time(max), times.n())));
+            names.push((class, format!("{label}: max {}, n {}", time(max), times.n())));
         }
     }
     frame.legend(&names);

@@ -4,7 +4,7 @@ use super::super::scale::Scale;
 use super::super::svg::Plot;
 use super::super::units::{self, round_time, time, words};
 use super::frame::{Frame, MARGIN, WIDTH};
-use super::{Item, Part, class, size};
+use super::{Item, Part, Seen, class, size};
 use crate::interval::Interval;
 
 /// Height of the plane, px.
@@ -29,11 +29,12 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let x = Scale::log(sizes.iter().copied(), (left, right));
     frame.upwards(&y, (left, right), &round_time);
     frame.across_at(&sizes, &x, (top, bottom), "bytes of a message", &units::size);
-    let mut names = vec![];
+    let (mut names, mut seen) = (vec![], Seen::default());
     for (at, (item, line)) in part.items.iter().zip(&lines).enumerate() {
-        let (class, label) = (class(at), part.label(item));
+        let label = part.label(item);
         let points: Vec<_> =
             line.iter().map(|(bytes, ns)| (x.px(*bytes), y.px(ns.median))).collect();
+        let class = class(at, seen.covers(&points));
         frame.canvas.path(&format!("curve {class}"), &points);
         for ((bytes, ns), at) in line.iter().zip(points) {
             let ends = [ns.low, ns.high].map(|end| (at.0, y.px(end.max(1.0))));
