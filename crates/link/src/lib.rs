@@ -12,9 +12,9 @@
 //! [`counter`] is a directory of named u64 that anyone may read; [`wait`] is how a side waits.
 //!
 //! The crate uses no std, no allocation and no dependency, only loads, stores and fences of
-//! 32-bit words: no compare-and-swap, no 64-bit atomics. What the peer wrote is hostile input:
-//! it can make a link report [`Corrupt`] or deliver nonsense, but never make this side panic,
-//! hang or leave the region.
+//! 32-bit words, and of words of the machine for payloads that may be overwritten while they are
+//! read: no compare-and-swap. What the peer wrote is hostile input: it can make a link report
+//! [`Corrupt`] or deliver nonsense, but never make this side panic, hang or leave the region.
 //!
 //! ```
 //! use core::ptr::NonNull;
