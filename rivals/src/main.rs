@@ -9,10 +9,11 @@
 //! measures every contender in turn, with the token (the least that a round trip can cost) before
 //! and after each. Both sides of all contenders write and read every byte of every message, each on
 //! a CPU of its own. How each rival is used stands at the top of its file: [`rings`], [`iceoryx`],
-//! [`tachyon`]; [`sinew`] is ours.
+//! [`tachyon`]; [`sinew`] is ours. What is polled is measured with both ways to [`poll`].
 
 mod iceoryx;
 mod measure;
+mod poll;
 mod rings;
 mod run;
 mod sinew;

@@ -8,14 +8,19 @@ use std::time::Duration;
 use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, time};
 use sinew_runtime::clock::Clock;
 
+use crate::poll::Poll;
+
 /// What both sides of a link must agree on; it is handed to a far process as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
+    pub(crate) what: What,
     pub(crate) access: Access,
     /// Of a message.
     pub(crate) bytes: usize,
     /// Messages that a link holds.
     pub(crate) capacity: usize,
+    /// How both sides wait.
+    pub(crate) poll: Poll,
 }
 
 impl Form {
@@ -27,7 +32,9 @@ impl Form {
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.access.word(), self.bytes, self.capacity)
+        let Form { what, access, bytes, capacity, poll } = self;
+        let [what, access, poll] = [what.word(), access.word(), poll.word()];
+        write!(f, "{what} {access} {bytes} {capacity} {poll}")
     }
 }
 
@@ -35,20 +42,21 @@ impl FromStr for Form {
     type Err = Gone;
 
     fn from_str(text: &str) -> Result<Form, Gone> {
-        let bad = || Gone(format!("'{text}': expected access, bytes and capacity"));
-        let [access, bytes, capacity] = text.split(' ').collect::<Vec<_>>()[..] else {
+        let bad = || Gone(format!("'{text}': expected measure, access, bytes, capacity and poll"));
+        let [what, access, bytes, capacity, poll] = text.split(' ').collect::<Vec<_>>()[..] else {
             return Err(bad());
         };
+        let what = what.parse().map_err(|_| bad())?;
         let access = access.parse().map_err(|_| bad())?;
+        let poll = poll.parse().map_err(|()| bad())?;
         let number = |word: &str| word.parse().map_err(|_| bad());
-        Ok(Form { access, bytes: number(bytes)?, capacity: number(capacity)? })
+        Ok(Form { what, access, bytes: number(bytes)?, capacity: number(capacity)?, poll })
     }
 }
 
 /// One contender, one size, one measure, for a short time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    pub(crate) what: What,
     pub(crate) form: Form,
     pub(crate) cpus: Cpus,
     pub(crate) clock: Clock,
@@ -84,8 +92,8 @@ impl Role for &Cell {
     type Found = Found;
 
     fn play(self, side: &mut impl Side) -> Result<Found, Gone> {
-        let Cell { what, form, clock, budget, .. } = *self;
-        let found = time(side, what, form.capacity as u32, clock, budget)?;
+        let Cell { form, clock, budget, .. } = *self;
+        let found = time(side, form.what, form.capacity as u32, clock, budget)?;
         stop(side)?;
         Ok(found)
     }
@@ -97,10 +105,18 @@ mod tests {
 
     #[test]
     fn a_form_is_handed_over_as_text() {
-        let form = Form { access: Access::InPlace, bytes: 64, capacity: 8 };
-        assert_eq!(form.to_string().parse(), Ok(form));
-        let Gone(why) = "in_place 64".parse::<Form>().expect_err("too short");
-        assert_eq!(why, "'in_place 64': expected access, bytes and capacity");
-        assert!("moved 64 8".parse::<Form>().is_err() && "copied 64 -1".parse::<Form>().is_err());
+        for poll in [Poll::Pause, Poll::Gap, Poll::Own] {
+            let (what, access) = (What::PerMessage, Access::InPlace);
+            let form = Form { what, access, bytes: 64, capacity: 8, poll };
+            assert_eq!(form.to_string().parse(), Ok(form));
+        }
+        let Gone(why) = "round_trip in_place 64".parse::<Form>().expect_err("too short");
+        assert_eq!(
+            why,
+            "'round_trip in_place 64': expected measure, access, bytes, capacity and poll"
+        );
+        for bad in ["moved 64 8 gap", "copied 64 -1 gap", "copied 64 8 often"] {
+            assert!(format!("round_trip {bad}").parse::<Form>().is_err(), "{bad}");
+        }
     }
 }

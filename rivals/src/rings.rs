@@ -1,6 +1,6 @@
 //! Queues between two threads of one process: every message is copied in and out, and both sides
-//! poll, with one `spin_loop` hint after every look that found nothing. That is how the
-//! documentation of each uses its `try_` verbs. The two that can also sleep have a second row.
+//! poll the `try_` verbs in both manners of [`poll`](crate::poll). The two that can also sleep have
+//! rows in which they wait by themselves.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -10,6 +10,7 @@ use ringbuf::traits::{Consumer as _, Producer as _, Split as _};
 use sinew_lab::harness::{Found, Gone, Life, Side, on_threads};
 
 use crate::measure::{Answer, Cell, Role as _};
+use crate::poll::Waiting;
 
 /// Reads all of a message; its first word.
 #[inline(always)]
@@ -21,13 +22,13 @@ pub(crate) fn read(message: &[u64]) -> u64 {
 /// The end of a queue that writes messages of `N` words.
 pub(crate) trait Writer<const N: usize>: Send {
     /// Sends `N` times `word`, waiting for room.
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone>;
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone>;
 }
 
 /// The end that reads them.
 pub(crate) trait Reader<const N: usize>: Send {
     /// Waits for a message and reads all of it; its first word.
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone>;
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone>;
 }
 
 /// A kind of queue.
@@ -43,18 +44,18 @@ pub(crate) trait Ring {
 pub(crate) struct Ends<'a, W, R, const N: usize> {
     pub(crate) there: W,
     pub(crate) back: R,
-    pub(crate) life: &'a Life,
+    pub(crate) waiting: Waiting<'a>,
 }
 
 impl<W: Writer<N>, R: Reader<N>, const N: usize> Side for Ends<'_, W, R, N> {
     #[inline]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        self.there.send(word, self.life)
+        self.there.send(word, &mut self.waiting)
     }
 
     #[inline]
     fn receive(&mut self) -> Result<u64, Gone> {
-        self.back.receive(self.life)
+        self.back.receive(&mut self.waiting)
     }
 }
 
@@ -76,8 +77,15 @@ pub(crate) fn measure<Q: Ring>(cell: &Cell) -> Result<Found, Gone> {
 fn between_threads<Q: Ring, const N: usize>(cell: &Cell) -> Result<Found, Gone> {
     let (near_there, far_back) = Q::open::<N>(cell.form.capacity)?;
     let (far_there, near_back) = Q::open::<N>(cell.form.capacity)?;
-    let near = |life: &Life| cell.play(&mut Ends { there: near_there, back: near_back, life });
-    let far = |life: &Life| Answer.play(&mut Ends { there: far_there, back: far_back, life });
+    let form = &cell.form;
+    let near = |life: &Life| {
+        let waiting = Waiting::new(form, life);
+        cell.play(&mut Ends { there: near_there, back: near_back, waiting })
+    };
+    let far = |life: &Life| {
+        let waiting = Waiting::new(form, life);
+        Answer.play(&mut Ends { there: far_there, back: far_back, waiting })
+    };
     on_threads(cell.cpus, near, far)
 }
 
@@ -93,15 +101,15 @@ impl Ring for Rtrb {
 
 impl<const N: usize> Writer<N> for rtrb::Producer<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.push([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for rtrb::Consumer<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.pop().ok().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.pop().ok().map(|message| read(&message)))
     }
 }
 
@@ -118,15 +126,15 @@ impl Ring for Gil {
 
 impl<const N: usize> Writer<N> for gil::spsc::Sender<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.try_send([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for gil::spsc::Receiver<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.try_recv().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.try_recv().map(|message| read(&message)))
     }
 }
 
@@ -142,15 +150,15 @@ impl Ring for Nexus {
 
 impl<const N: usize> Writer<N> for nexus_queue::spsc::Producer<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.push([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for nexus_queue::spsc::Consumer<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.pop().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.pop().map(|message| read(&message)))
     }
 }
 
@@ -166,15 +174,15 @@ impl Ring for Ringbuf {
 
 impl<const N: usize> Writer<N> for ringbuf::HeapProd<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.try_push([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.try_push([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for ringbuf::HeapCons<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.try_pop().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.try_pop().map(|message| read(&message)))
     }
 }
 
@@ -190,15 +198,15 @@ impl Ring for Crossbeam {
 
 impl<const N: usize> Writer<N> for crossbeam_channel::Sender<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.try_send([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for crossbeam_channel::Receiver<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.try_recv().ok().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.try_recv().ok().map(|message| read(&message)))
     }
 }
 
@@ -214,15 +222,15 @@ impl Ring for Std {
 
 impl<const N: usize> Writer<N> for mpsc::SyncSender<[u64; N]> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.try_send([word; N]).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        waiting.until(|| self.try_send([word; N]).ok())
     }
 }
 
 impl<const N: usize> Reader<N> for mpsc::Receiver<[u64; N]> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| self.try_recv().ok().map(|message| read(&message)))
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        waiting.until(|| self.try_recv().ok().map(|message| read(&message)))
     }
 }
 
@@ -246,14 +254,14 @@ impl Ring for CrossbeamBlocking {
 
 impl<const N: usize> Writer<N> for Blocking<crossbeam_channel::Sender<[u64; N]>> {
     #[inline]
-    fn send(&mut self, word: u64, _: &Life) -> Result<(), Gone> {
+    fn send(&mut self, word: u64, _: &mut Waiting<'_>) -> Result<(), Gone> {
         self.0.send([word; N]).map_err(closed)
     }
 }
 
 impl<const N: usize> Reader<N> for Blocking<crossbeam_channel::Receiver<[u64; N]>> {
     #[inline]
-    fn receive(&mut self, _: &Life) -> Result<u64, Gone> {
+    fn receive(&mut self, _: &mut Waiting<'_>) -> Result<u64, Gone> {
         self.0.recv().map(|message| read(&message)).map_err(closed)
     }
 }
@@ -271,14 +279,14 @@ impl Ring for StdBlocking {
 
 impl<const N: usize> Writer<N> for Blocking<mpsc::SyncSender<[u64; N]>> {
     #[inline]
-    fn send(&mut self, word: u64, _: &Life) -> Result<(), Gone> {
+    fn send(&mut self, word: u64, _: &mut Waiting<'_>) -> Result<(), Gone> {
         self.0.send([word; N]).map_err(closed)
     }
 }
 
 impl<const N: usize> Reader<N> for Blocking<mpsc::Receiver<[u64; N]>> {
     #[inline]
-    fn receive(&mut self, _: &Life) -> Result<u64, Gone> {
+    fn receive(&mut self, _: &mut Waiting<'_>) -> Result<u64, Gone> {
         self.0.recv().map(|message| read(&message)).map_err(closed)
     }
 }

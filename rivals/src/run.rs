@@ -13,6 +13,7 @@ use sinew_runtime::clock::Clock;
 use sinew_runtime::privileges;
 
 use crate::measure::{Cell, Form};
+use crate::poll::Poll;
 use crate::table::{OURS, RIVALS, Rival};
 use crate::verdicts;
 
@@ -83,38 +84,44 @@ fn contenders<'a>(
     let is_asked = |rival: &&Rival| {
         asked.only.is_empty() || rival.name == OURS || asked.only.iter().any(|n| n == rival.name)
     };
-    let sizes = |rival: &'static Rival| rival.sizes.iter().map(move |&bytes| (rival, bytes));
-    let contender = |(rival, bytes)| {
-        let row = row(rival, bytes);
-        (row, Box::new(Contestant { rival, bytes, reference, budget }) as Box<dyn Contender>)
+    let each = |rival: &'static Rival| {
+        let sizes = rival.sizes.iter();
+        sizes.flat_map(move |&bytes| rival.polls.iter().map(move |&poll| (rival, bytes, poll)))
     };
-    RIVALS.iter().filter(is_asked).flat_map(sizes).map(contender).collect()
+    let contender = |(rival, bytes, poll)| {
+        let contestant = Contestant { rival, bytes, poll, reference, budget };
+        (row(rival, bytes, poll), Box::new(contestant) as Box<dyn Contender>)
+    };
+    RIVALS.iter().filter(is_asked).flat_map(each).map(contender).collect()
 }
 
-fn row(rival: &Rival, bytes: usize) -> Row {
+fn row(rival: &Rival, bytes: usize, poll: Poll) -> Row {
     let axis = |name: &str, value: &str| (name.into(), value.into());
     let axes = vec![
         axis("rival", rival.name),
         axis("placement", rival.placement.word()),
         axis("access", rival.access.word()),
+        axis("poll", poll.word()),
         axis("bytes", &bytes.to_string()),
     ];
     Row { axes, skipped: rival.measure.err().map(Into::into), ..Row::default() }
 }
 
-/// A rival with one size of messages.
+/// A rival with one size of messages and one way to wait.
 struct Contestant<'a> {
     rival: &'static Rival,
     bytes: usize,
+    poll: Poll,
     reference: &'a Reference,
     budget: Duration,
 }
 
 impl Contestant<'_> {
     fn cell(&self, what: What) -> Cell {
-        let Contestant { rival, bytes, reference, budget } = *self;
-        let form = Form { access: rival.access, bytes, capacity: rival.capacity.of(what, bytes) };
-        Cell { what, form, cpus: reference.cpus, clock: reference.clock, budget }
+        let Contestant { rival, bytes, poll, reference, budget } = *self;
+        let capacity = rival.capacity.of(what, bytes);
+        let form = Form { what, access: rival.access, bytes, capacity, poll };
+        Cell { form, cpus: reference.cpus, clock: reference.clock, budget }
     }
 }
 

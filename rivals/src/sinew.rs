@@ -1,16 +1,19 @@
 //! Ours: the queue of `sinew-link`, between threads like the other rings, and between processes
-//! over shared memory, with messages of any size, copied or written and read in place.
+//! over shared memory, with messages of any size, copied or written and read in place. It waits by
+//! its own verbs, as the runtime does.
 
 use std::os::fd::OwnedFd;
 
 use sinew_lab::harness::in_place::InPlace;
 use sinew_lab::harness::process::Process;
 use sinew_lab::harness::{Access, Found, Gone, Life, Side, on_thread};
-use sinew_link::{Shape, create, queue};
+use sinew_link::{Shape, Wait, create, queue};
 use sinew_runtime::sys::Region;
+use sinew_runtime::transport::Kernel;
 use zerocopy::IntoBytes;
 
 use crate::measure::{Answer, Cell, Form, Role};
+use crate::poll::Waiting;
 use crate::rings::{Ends, Reader, Ring, Writer, read};
 use crate::table::OURS;
 
@@ -40,24 +43,53 @@ fn shape(bytes: usize, capacity: usize) -> Shape {
     Shape::queue(bytes as u32, 0, capacity as u32)
 }
 
+/// Sends a message, waiting for room.
+#[inline(always)]
+fn send(
+    there: &mut queue::Writer<Region>,
+    message: &[u8],
+    waiting: &mut Waiting<'_>,
+) -> Result<(), Gone> {
+    let send = |there: &mut queue::Writer<Region>| match there.try_send(message) {
+        Ok(()) => Some(Ok(())),
+        Err(queue::SendError::Full) => None,
+        Err(error) => Some(Err(failed(error))),
+    };
+    waiting.own.until(there, send, |there, until_ns| {
+        there.wait_room(Wait::Spin, Some(until_ns), &Kernel)
+    })?
+}
+
+/// Waits for a message.
+#[inline(always)]
+fn receive(
+    back: &mut queue::Reader<Region>,
+    message: &mut [u8],
+    waiting: &mut Waiting<'_>,
+) -> Result<(), Gone> {
+    let receive = |back: &mut queue::Reader<Region>| match back.try_receive(message) {
+        Ok(true) => Some(Ok(())),
+        Ok(false) => None,
+        Err(corrupt) => Some(Err(failed(corrupt))),
+    };
+    waiting
+        .own
+        .until(back, receive, |back, until_ns| back.wait(Wait::Spin, Some(until_ns), &Kernel))?
+}
+
 impl<const N: usize> Writer<N> for queue::Writer<Region> {
     #[inline]
-    fn send(&mut self, word: u64, life: &Life) -> Result<(), Gone> {
-        life.until(|| self.try_send([word; N].as_bytes()).ok())
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        send(self, [word; N].as_bytes(), waiting)
     }
 }
 
 impl<const N: usize> Reader<N> for queue::Reader<Region> {
     #[inline]
-    fn receive(&mut self, life: &Life) -> Result<u64, Gone> {
-        life.until(|| {
-            let mut message = [0; N];
-            match self.try_receive(message.as_mut_bytes()) {
-                Ok(true) => Some(Ok(read(&message))),
-                Ok(false) => None,
-                Err(corrupt) => Some(Err(failed(corrupt))),
-            }
-        })?
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        let mut message = [0; N];
+        receive(self, message.as_mut_bytes(), waiting)?;
+        Ok(read(&message))
     }
 }
 
@@ -66,25 +98,19 @@ impl<const N: usize> Reader<N> for queue::Reader<Region> {
 struct Large<'a> {
     there: queue::Writer<Region>,
     back: queue::Reader<Region>,
-    life: &'a Life,
+    waiting: Waiting<'a>,
     buffer: Vec<u64>,
 }
 
 impl Side for Large<'_> {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let Large { there, life, buffer, .. } = self;
-        buffer.fill(word);
-        life.until(|| there.try_send(buffer.as_bytes()).ok())
+        self.buffer.fill(word);
+        send(&mut self.there, self.buffer.as_bytes(), &mut self.waiting)
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let Large { back, life, buffer, .. } = self;
-        life.until(|| match back.try_receive(buffer.as_mut_bytes()) {
-            Ok(true) => Some(Ok(())),
-            Ok(false) => None,
-            Err(corrupt) => Some(Err(failed(corrupt))),
-        })??;
-        Ok(read(buffer))
+        receive(&mut self.back, self.buffer.as_mut_bytes(), &mut self.waiting)?;
+        Ok(read(&self.buffer))
     }
 }
 
@@ -101,13 +127,14 @@ fn play<R: Role>(
     }
     let there = queue::Writer::attach(there, &shape).map_err(failed)?;
     let back = queue::Reader::attach(back, &shape).map_err(failed)?;
+    let waiting = Waiting::new(form, life);
     match form.bytes {
-        8 => role.play(&mut Ends::<_, _, 1> { there, back, life }),
-        48 => role.play(&mut Ends::<_, _, 6> { there, back, life }),
-        64 => role.play(&mut Ends::<_, _, 8> { there, back, life }),
-        256 => role.play(&mut Ends::<_, _, 32> { there, back, life }),
-        1024 => role.play(&mut Ends::<_, _, 128> { there, back, life }),
-        _ => role.play(&mut Large { there, back, life, buffer: vec![0; form.words()] }),
+        8 => role.play(&mut Ends::<_, _, 1> { there, back, waiting }),
+        48 => role.play(&mut Ends::<_, _, 6> { there, back, waiting }),
+        64 => role.play(&mut Ends::<_, _, 8> { there, back, waiting }),
+        256 => role.play(&mut Ends::<_, _, 32> { there, back, waiting }),
+        1024 => role.play(&mut Ends::<_, _, 128> { there, back, waiting }),
+        _ => role.play(&mut Large { there, back, waiting, buffer: vec![0; form.words()] }),
     }
 }
 

@@ -1,10 +1,11 @@
-//! Who takes part: one row for each contender, placement and access.
+//! Who takes part: one entry for each contender, placement and access.
 
 use sinew_lab::harness::Access::{self, Copied, InPlace};
 use sinew_lab::harness::Placement::{self, Processes, Threads};
 use sinew_lab::harness::{Found, Gone, What};
 
 use crate::measure::Cell;
+use crate::poll::Poll;
 use crate::{iceoryx, rings, sinew, tachyon};
 
 /// Messages that a link holds, which is part of how a contender is used.
@@ -44,6 +45,8 @@ pub(crate) struct Rival {
     pub(crate) name: &'static str,
     pub(crate) placement: Placement,
     pub(crate) access: Access,
+    /// How its sides wait; a row for each.
+    pub(crate) polls: &'static [Poll],
     pub(crate) capacity: Capacity,
     /// Of its messages, in bytes.
     pub(crate) sizes: &'static [usize],
@@ -69,11 +72,12 @@ pub(crate) const ALL: &[usize] = &[8, 48, 64, 256, 1024, 8192, 65_536, 1_048_576
 /// What a ring of bytes still holds some of.
 const MIDDLE: &[usize] = &[8, 48, 64, 256, 1024, 8192, 65_536];
 
-const fn ring<Q: rings::Ring>() -> Rival {
+const fn ring<Q: rings::Ring>(polls: &'static [Poll]) -> Rival {
     Rival {
         name: Q::NAME,
         placement: Threads,
         access: Copied,
+        polls,
         capacity: RING,
         sizes: SMALL,
         measure: Ok(rings::measure::<Q>),
@@ -82,8 +86,15 @@ const fn ring<Q: rings::Ring>() -> Rival {
 
 const fn ours(access: Access) -> Rival {
     let measure: Measure = sinew::between_processes;
-    let (placement, capacity) = (Processes, RING);
-    Rival { name: OURS, placement, access, capacity, sizes: ALL, measure: Ok(measure) }
+    Rival {
+        name: OURS,
+        placement: Processes,
+        access,
+        polls: &[Poll::Gap],
+        capacity: RING,
+        sizes: ALL,
+        measure: Ok(measure),
+    }
 }
 
 const fn iceoryx2(placement: Placement, access: Access) -> Rival {
@@ -91,14 +102,22 @@ const fn iceoryx2(placement: Placement, access: Access) -> Rival {
         Threads => iceoryx::between_threads,
         Processes => iceoryx::between_processes,
     };
-    let capacity = SUBSCRIBER;
-    Rival { name: "iceoryx2", placement, access, capacity, sizes: ALL, measure: Ok(measure) }
+    Rival {
+        name: "iceoryx2",
+        placement,
+        access,
+        polls: Poll::BOTH,
+        capacity: SUBSCRIBER,
+        sizes: ALL,
+        measure: Ok(measure),
+    }
 }
 
 const TACHYON: Rival = Rival {
     name: "tachyon-ipc",
     placement: Processes,
     access: Copied,
+    polls: &[Poll::Own],
     capacity: RING,
     sizes: MIDDLE,
     measure: tachyon::MEASURE,
@@ -106,15 +125,15 @@ const TACHYON: Rival = Rival {
 
 /// All of them, in the order in which they are measured.
 pub(crate) const RIVALS: &[Rival] = &[
-    ring::<sinew::Sinew>(),
-    ring::<rings::Rtrb>(),
-    ring::<rings::Gil>(),
-    ring::<rings::Nexus>(),
-    ring::<rings::Ringbuf>(),
-    ring::<rings::Crossbeam>(),
-    ring::<rings::CrossbeamBlocking>(),
-    ring::<rings::Std>(),
-    ring::<rings::StdBlocking>(),
+    ring::<sinew::Sinew>(&[Poll::Gap]),
+    ring::<rings::Rtrb>(Poll::BOTH),
+    ring::<rings::Gil>(Poll::BOTH),
+    ring::<rings::Nexus>(Poll::BOTH),
+    ring::<rings::Ringbuf>(Poll::BOTH),
+    ring::<rings::Crossbeam>(Poll::BOTH),
+    ring::<rings::CrossbeamBlocking>(&[Poll::Own]),
+    ring::<rings::Std>(Poll::BOTH),
+    ring::<rings::StdBlocking>(&[Poll::Own]),
     iceoryx2(Threads, Copied),
     iceoryx2(Threads, InPlace),
     ours(Copied),
@@ -143,15 +162,18 @@ mod tests {
         };
         let (cpus, clock, budget) = (Cpus { near, far }, Clock::calibrate(), Duration::ZERO);
         for rival in RIVALS.iter().filter(|rival| rival.placement == Threads) {
-            for &bytes in rival.sizes {
-                let what = What::RoundTrip;
-                let capacity = rival.capacity.of(what, bytes);
-                let form = Form { access: rival.access, bytes, capacity };
+            let what = What::RoundTrip;
+            let forms = rival.polls.iter().flat_map(|&poll| {
+                rival.sizes.iter().map(move |&bytes| {
+                    let capacity = rival.capacity.of(what, bytes);
+                    Form { what, access: rival.access, bytes, capacity, poll }
+                })
+            });
+            for form in forms {
                 let measure = rival.measure.expect("all of them are built");
-                let found = measure(&Cell { what, form, cpus, clock, budget });
-                let Found { values, .. } =
-                    found.unwrap_or_else(|gone| panic!("{}, {bytes} B: {gone:?}", rival.name));
-                assert!(values.n() > 0, "{}, {bytes} B", rival.name);
+                let found = measure(&Cell { form, cpus, clock, budget });
+                let found = found.unwrap_or_else(|gone| panic!("{}, {form}: {gone:?}", rival.name));
+                assert!(found.values.n() > 0, "{}, {form}", rival.name);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What the rows say of the bars: ratios of measures of the same round, with their interval.
+//! What the rows say of the bars: ratios of measures of the same round, with their interval. Of a
+//! rival that was polled in two ways, the better one counts.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use sinew_lab::harness::Access::{self, Copied, InPlace};
 use sinew_lab::harness::Placement::{self, Processes, Threads};
 use sinew_lab::harness::What::{self, PerMessage, RoundTrip};
 use sinew_lab::interval::{Bar, Interval};
-use sinew_lab::report::{Row, Verdict};
+use sinew_lab::report::{Measure, Row, Verdict};
 
 use crate::table::OURS;
 
@@ -45,21 +46,31 @@ pub(crate) fn of(rows: &[Row], all_asked: bool) -> Vec<Verdict> {
 
 /// Against whoever is best in these rounds.
 fn against_best(rows: &[Row], field: Field) -> Option<Verdict> {
-    let others = field.rows(rows).filter(|(rival, _)| *rival != OURS);
-    let ratios = others.filter_map(|(rival, _)| Some((rival, field.ratio(rows, rival, OURS)?)));
-    let (rival, ratio) = ratios.min_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))?;
+    let (best, theirs) = field.fastest(rows, |rival| rival != OURS)?;
+    let (_, ours) = field.fastest(rows, |rival| rival == OURS)?;
     let claim = format!("{field}: the best rival's time / ours");
-    Some(verdict(claim, Bar::AtLeast(1.0), ratio, &format!("; the best is {rival}")))
+    let best = format!("; the best is {}", named(best));
+    Some(verdict(claim, Bar::AtLeast(1.0), theirs.over(ours)?, &best))
 }
 
 fn theirs_over_ours(rows: &[Row], field: Field, rival: &str, bar: Bar) -> Option<Verdict> {
-    let ratio = field.ratio(rows, rival, OURS)?;
-    Some(verdict(format!("{field}: {rival}'s time / ours"), bar, ratio, ""))
+    let (row, theirs) = field.fastest(rows, |name| name == rival)?;
+    let (_, ours) = field.fastest(rows, |name| name == OURS)?;
+    let claim = format!("{field}: {rival}'s time / ours");
+    Some(verdict(claim, bar, theirs.over(ours)?, &format!("; of {}", named(row))))
 }
 
 fn ours_over_iceoryx2(rows: &[Row], field: Field) -> Option<Verdict> {
-    let ratio = field.ratio(rows, OURS, "iceoryx2")?;
-    Some(verdict(format!("{field}: our time / iceoryx2's"), Bar::AtMost(0.9), ratio, ""))
+    let (row, theirs) = field.fastest(rows, |name| name == "iceoryx2")?;
+    let (_, ours) = field.fastest(rows, |name| name == OURS)?;
+    let claim = format!("{field}: our time / iceoryx2's");
+    Some(verdict(claim, Bar::AtMost(0.9), ours.over(theirs)?, &format!("; of {}", named(row))))
+}
+
+/// Whose row it is, and how it was polled.
+fn named(row: &Row) -> String {
+    let axis = |name| row.axis(name).unwrap_or("-");
+    format!("{}, poll {}", axis("rival"), axis("poll"))
 }
 
 fn verdict(claim: String, bar: Bar, ratio: Interval, more: &str) -> Verdict {
@@ -68,24 +79,21 @@ fn verdict(claim: String, bar: Bar, ratio: Interval, more: &str) -> Verdict {
 }
 
 impl Field {
-    /// Its rows and whose they are.
-    fn rows(self, rows: &[Row]) -> impl Iterator<Item = (&str, &Row)> {
+    /// Of its rows of such rivals the one with the least median, and what was measured there.
+    fn fastest(self, rows: &[Row], is: impl Fn(&str) -> bool) -> Option<(&Row, &Measure)> {
         let bytes = self.bytes.to_string();
-        let is_in = move |row: &&Row| {
-            row.axis("placement") == Some(self.placement.word())
+        let is_in = |row: &&Row| {
+            row.axis("rival").is_some_and(&is)
+                && row.axis("placement") == Some(self.placement.word())
                 && row.axis("access") == Some(self.access.word())
                 && row.axis("bytes") == Some(&bytes)
         };
-        rows.iter().filter(is_in).filter_map(|row| Some((row.axis("rival")?, row)))
-    }
-
-    /// Round by round, one's time over the other's.
-    fn ratio(self, rows: &[Row], of: &str, over: &str) -> Option<Interval> {
-        let measure = |name| {
-            let (_, row) = self.rows(rows).find(|(rival, _)| *rival == name)?;
-            row.measure(self.what.word())
+        let measured = |row| {
+            let measure = Row::measure(row, self.what.word())?;
+            Some((measure.spread()?.median, row, measure))
         };
-        measure(of)?.over(measure(over)?)
+        let rows = rows.iter().filter(is_in).filter_map(measured);
+        rows.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row, measure)| (row, measure))
     }
 }
 
@@ -105,27 +113,36 @@ mod tests {
     use super::*;
     use sinew_lab::report::Holds;
 
-    fn row(rival: &str, bytes: usize, rounds: &[f64]) -> Row {
-        let axes = [("rival", rival), ("placement", "threads"), ("access", "copied")];
-        let mut axes: Vec<_> = axes.map(|(axis, value)| (axis.into(), value.into())).into();
-        axes.push(("bytes".into(), bytes.to_string()));
+    fn row(rival: &str, poll: &str, bytes: usize, rounds: &[f64]) -> Row {
+        let bytes = bytes.to_string();
+        let axes = [
+            ("rival", rival),
+            ("placement", "threads"),
+            ("access", "copied"),
+            ("poll", poll),
+            ("bytes", &bytes),
+        ];
+        let axes = axes.map(|(axis, value)| (axis.into(), value.into())).into();
         let mut row = Row { axes, ..Row::default() };
         row.measure_mut("per_message").rounds = rounds.into();
         row
     }
 
     #[test]
-    fn ours_is_held_against_the_best_of_the_same_rounds() {
+    fn ours_is_held_against_the_better_of_both_polls_in_the_same_rounds() {
         let rows = [
-            row(OURS, 8, &[2.0, 4.0, 2.0]),
-            row("rtrb", 8, &[4.0, 8.0, 4.4]),
-            row("gil", 8, &[2.4, 4.8, 2.2]),
-            row("gil", 64, &[0.1, 0.1, 0.1]),
+            row(OURS, "gap", 8, &[2.0, 4.0, 2.0]),
+            row("rtrb", "pause", 8, &[9.0, 9.0, 9.0]),
+            row("rtrb", "gap", 8, &[4.0, 8.0, 4.4]),
+            row("gil", "pause", 8, &[2.4, 4.8, 2.2]),
+            row("gil", "gap", 8, &[5.0, 6.0, 5.0]),
+            row("gil", "gap", 64, &[0.1, 0.1, 0.1]),
         ];
         let [best, rtrb] = &of(&rows, true)[..] else { panic!("8 B alone can be judged") };
         assert_eq!(of(&rows, false).len(), 1, "the best of a few is no verdict");
-        assert_eq!(best.ours, "1.20 (1.10 to 1.20); the best is gil");
+        assert_eq!(best.ours, "1.20 (1.10 to 1.20); the best is gil, poll pause");
         assert_eq!((best.holds, rtrb.holds), (Holds::Yes, Holds::Yes));
-        assert_eq!((rtrb.theirs.as_str(), rtrb.ours.as_str()), (">= 1.50", "2.00 (2.00 to 2.20)"));
+        assert_eq!(rtrb.ours, "2.00 (2.00 to 2.20); of rtrb, poll gap");
+        assert_eq!(rtrb.theirs, ">= 1.50");
     }
 }

@@ -1,0 +1,98 @@
+//! How a side waits that finds nothing: how often it looks decides much of what a queue costs, for
+//! each look takes the line from the core that is about to write it. A reader that catches up with
+//! a writer and looks at once does so for every single message.
+//!
+//! So every rival that is polled from here is measured with both ways of polling, and judged by the
+//! better one. Ours waits by its own `wait`, whose gaps are those of [`Poll::Gap`].
+
+use std::hint::spin_loop;
+use std::str::FromStr;
+
+use sinew_lab::harness::in_place::Waits;
+use sinew_lab::harness::{Gone, Life};
+use sinew_link::{Os as _, SHORT_MAX};
+use sinew_runtime::transport::Kernel;
+
+use crate::measure::Form;
+
+/// What a side does between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll {
+    /// One `spin_loop` hint, as the documentation of most rivals has it.
+    Pause,
+    /// What our own wait does: 50 ns in a short queue, ten times that in a longer one.
+    Gap,
+    /// The rival waits by itself.
+    Own,
+}
+
+impl Poll {
+    /// For a rival that is polled from here.
+    pub(crate) const BOTH: &'static [Poll] = &[Poll::Pause, Poll::Gap];
+
+    /// Its word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Poll::Pause => "pause",
+            Poll::Gap => "gap",
+            Poll::Own => "-",
+        }
+    }
+}
+
+impl FromStr for Poll {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Poll, ()> {
+        [Poll::Pause, Poll::Gap, Poll::Own].into_iter().find(|poll| poll.word() == word).ok_or(())
+    }
+}
+
+/// Gaps of 50 ns between two looks at a queue that is not short; as many as our own wait makes.
+const LONG_GAPS: u32 = 10;
+/// Looks at the queue between two looks at the life.
+const LOOKS_PER_LIFE: u32 = 1 << 16;
+
+/// All waits of one side.
+pub(crate) struct Waiting<'a> {
+    life: &'a Life,
+    /// Of 50 ns; none means one hint.
+    gaps: u32,
+    /// For a link that waits by itself.
+    pub(crate) own: Waits,
+}
+
+impl<'a> Waiting<'a> {
+    /// In the manner that the form says.
+    pub(crate) fn new(form: &Form, life: &'a Life) -> Waiting<'a> {
+        let gaps = match form.poll {
+            Poll::Gap if form.capacity <= SHORT_MAX as usize => 1,
+            Poll::Gap => LONG_GAPS,
+            Poll::Pause | Poll::Own => 0,
+        };
+        Waiting { life, gaps, own: Waits::new(life.clone()) }
+    }
+
+    /// Polls until `look` finds something.
+    ///
+    /// # Errors
+    /// The other side has ended or is silent.
+    #[inline(always)]
+    pub(crate) fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
+        let mut patience = self.life.patience();
+        let mut looks = 0_u32;
+        loop {
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            match self.gaps {
+                0 => spin_loop(),
+                gaps => (0..gaps).for_each(|_| Kernel.pause()),
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_PER_LIFE) {
+                patience.look()?;
+            }
+        }
+    }
+}
