@@ -116,8 +116,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "latency does not depend on the period",
         theirs: "0.74-0.82 us from 1 to 10 ms",
-        criterion: "two parts: P50 less than 1.3 times apart from 1 to 10 ms in the article's rows; \
-                    and from free-running to 1 ms, two threads that spin",
+        criterion: "P50 less than 1.3 times apart, both from 1 to 10 ms in the article's rows and \
+                    from free-running to 1 ms, two threads that spin",
         judge: periods,
     },
     Claim {
@@ -334,7 +334,9 @@ fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
         us(free_ns.median),
         us(at_1ms_ns.median)
     );
-    let holds = parts(&[by_period < SAME_AT_PERIODS_MAX, from_free < SAME_AT_PERIODS_MAX]);
+    // The greater decides: the first alone moves across the limit from run to run.
+    let is_same = by_period.max(from_free) < SAME_AT_PERIODS_MAX;
+    let holds = if is_same { Holds::Yes } else { Holds::No };
     let all = [threads, processes, vec![free_ns, at_1ms_ns]].concat();
     Some((ours, Interval::judge(&all, holds)))
 }
