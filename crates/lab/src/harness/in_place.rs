@@ -11,7 +11,7 @@ use sinew_runtime::transport::Kernel;
 
 use super::{Gone, Life, Side};
 
-/// Bytes that are written or read at once, from and to a cache that is near. The loads and stores of
+/// Bytes that are written or read at once, from and to a cache that is near. Loads and stores of
 /// smaller parts often agree in the lower 12 bits of their addresses, which makes loads wait:
 /// 1 MiB there and back took 231 us in parts of 4 KiB and 192 us in parts of 16 KiB.
 const PART_BYTES: usize = 16 << 10;
