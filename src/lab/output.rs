@@ -16,8 +16,8 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Tries the page and the folder of the plots. What is there already stays as it is, and no page
-    /// is left, until there is something to write.
+    /// Tries the page and the folder of the plots. What is there already stays as it is, and no
+    /// page is left, until there is something to write.
     pub(super) fn open(file: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
         let page = |path: &Path| match try_file(path) {
             Ok(()) => Ok(path.to_path_buf()),
