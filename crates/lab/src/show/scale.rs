@@ -1,11 +1,11 @@
 //! Where a figure stands on an axis, and which figures are named there.
 
-/// Below so many 1-2-5 marks a narrow logarithmic axis gets even steps.
+/// With fewer 1-2-5 marks a logarithmic axis of less than a decade gets even steps.
 const MARKS_MIN: usize = 4;
 /// About so many even steps.
 const STEPS: f64 = 5.0;
 /// Above so many decades only whole ones are named.
-const DECADES_MAX: f64 = 3.5;
+const DECADES_MAX: f64 = 4.5;
 
 /// An axis from one figure to another, and where they stand, px.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl Scale {
         let all = (first..=last)
             .flat_map(|exponent| digits.iter().map(move |digit| digit * 10_f64.powi(exponent)));
         let marks: Vec<_> = all.filter(|mark| self.holds(*mark)).collect();
-        if marks.len() < MARKS_MIN { self.even() } else { marks }
+        if marks.len() < MARKS_MIN && decades < 1.0 { self.even() } else { marks }
     }
 
     fn even(&self) -> Vec<f64> {
@@ -103,6 +103,8 @@ mod tests {
         let marks = |low, high| Scale::log_between(low, high, (0.0, 1.0)).marks();
         assert_eq!(marks(90.0, 2500.0), [100.0, 200.0, 500.0, 1000.0, 2000.0]);
         assert_eq!(marks(1.0, 1e5), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]);
+        assert_eq!(marks(150.0, 5e6), [1e3, 1e4, 1e5, 1e6]);
+        assert_eq!(marks(170.0, 9e4).len(), 8);
         assert_eq!(marks(130.0, 180.0), [130.0, 140.0, 150.0, 160.0, 170.0, 180.0]);
     }
 
