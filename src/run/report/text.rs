@@ -6,6 +6,7 @@ use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
 use super::Report;
 use sinew_lab::Distribution;
+use sinew_lab::show::wrap_at;
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -186,22 +187,7 @@ fn losses(thread: &ThreadStats) -> String {
     text
 }
 
-/// Adds `words` after `head`, in lines of [`WIDTH`]; further lines are indented as far as the head.
+/// Adds `words` after `head`, in lines of [`WIDTH`].
 fn wrap(text: &mut String, head: &str, words: &str) {
-    let indent = head.chars().count();
-    let mut column = indent;
-    text.push_str(head);
-    for (at, word) in words.split(' ').enumerate() {
-        let len = word.chars().count();
-        if at > 0 && column + 1 + len > WIDTH {
-            let _ = write!(text, "\n{:indent$}", "");
-            column = indent;
-        } else if at > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += len;
-    }
-    text.push('\n');
+    wrap_at(text, head, words, WIDTH);
 }

@@ -12,7 +12,7 @@ mod units;
 pub use page::to_page;
 pub use plots::plots;
 pub use svg::Plot;
-pub use text::to_text;
+pub use text::{to_text, wrap_at};
 
 #[cfg(test)]
 mod tests;

@@ -196,14 +196,19 @@ fn shared(title: &str, remarks: &[(&String, &Row)]) -> String {
     text
 }
 
-/// Adds `words` with line breaks; further lines stand below the first word.
 fn wrap(text: &mut String, before: &str, words: &str) {
+    wrap_at(text, before, words, WIDTH);
+}
+
+/// Adds `words` after `before`, in lines of `width` columns; further lines stand below the first
+/// word.
+pub fn wrap_at(text: &mut String, before: &str, words: &str, width: usize) {
     let indent = before.chars().count();
     let mut column = indent;
     text.push_str(before);
-    for (at, word) in words.split_whitespace().enumerate() {
+    for (at, word) in words.split(' ').enumerate() {
         let len = word.chars().count();
-        if at > 0 && column + 1 + len > WIDTH {
+        if at > 0 && column + 1 + len > width {
             let _ = write!(text, "\n{:indent$}", "");
             column = indent;
         } else if at > 0 {
