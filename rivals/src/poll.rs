@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use sinew_lab::harness::in_place::Waits;
 use sinew_lab::harness::{Gone, Life};
+use sinew_link::wait::LONG_GAPS;
 use sinew_link::{Os as _, SHORT_MAX};
 use sinew_runtime::transport::Kernel;
 
@@ -48,8 +49,6 @@ impl FromStr for Poll {
     }
 }
 
-/// Gaps of 50 ns between two looks at a queue that is not short; as many as our own wait makes.
-const LONG_GAPS: u32 = 10;
 /// Looks at the queue between two looks at the life.
 const LOOKS_PER_LIFE: u32 = 1 << 16;
 

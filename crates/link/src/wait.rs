@@ -20,17 +20,18 @@ pub enum Wait {
     Yield,
     /// Sleeps in the kernel until woken. In a region that does not park: as `Yield`.
     Park,
-    /// Polls [`SPINS_BEFORE_PARK`] times, then parks.
+    /// Polls for [`SPINS_BEFORE_PARK`] gaps, then parks.
     SpinThenPark,
 }
 
-/// Polls before [`Wait::SpinThenPark`] sleeps: some 20 us, about what a futex wake costs.
+/// Gaps for which [`Wait::SpinThenPark`] polls before it sleeps: some 20 us, about what a futex wake
+/// costs.
 pub const SPINS_BEFORE_PARK: u32 = 400;
 /// Gaps between two polls in a link that is not short. There many messages are to get through: who
 /// catches up and looks at once takes the writer's line away for every single one. Measured on two
 /// cores through the runtime's links: 8 B 50 ns per message with one gap, 34 with four, 21 with
 /// ten.
-const LONG_GAPS: u32 = 10;
+pub const LONG_GAPS: u32 = 10;
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
 pub const PARK_NS_MAX: u64 = 50_000_000;
@@ -137,7 +138,7 @@ impl<M: Memory> End<M> {
             let spins = match wait {
                 Wait::Spin => true,
                 Wait::Yield | Wait::Park => false,
-                Wait::SpinThenPark => polls < SPINS_BEFORE_PARK,
+                Wait::SpinThenPark => polls.saturating_mul(gaps) < SPINS_BEFORE_PARK,
             };
             let mut left_ns = PARK_NS_MAX;
             if let Some(deadline_ns) = deadline_ns
