@@ -24,8 +24,8 @@ pub enum Wait {
     SpinThenPark,
 }
 
-/// Gaps for which [`Wait::SpinThenPark`] polls before it sleeps: some 20 us, about what a futex wake
-/// costs.
+/// Gaps for which [`Wait::SpinThenPark`] polls before it sleeps: some 20 us, about what a futex
+/// wake costs.
 pub const SPINS_BEFORE_PARK: u32 = 400;
 /// Gaps between two polls in a link that is not short. There many messages are to get through: who
 /// catches up and looks at once takes the writer's line away for every single one. Measured on two
