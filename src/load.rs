@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sinew_runtime::{NodeEntry, make_node, privileges};
+use sinew_runtime::{NodeEntry, check_node, privileges};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, render};
 
@@ -78,7 +78,7 @@ pub(crate) fn load_and_make(
     let loaded = load(path, overrides, nodes)?;
     let plan = &loaded.plan;
     let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
-        let text = make_node(plan, index, nodes, &loaded.base).err()?.text().to_owned();
+        let text = check_node(plan, index, nodes, &loaded.base).err()?.text().to_owned();
         Some(Refusal { file: loaded.file.clone(), line: node.line, node: node.name.clone(), text })
     });
     let refusals: Vec<_> = refusals.collect();

@@ -130,7 +130,7 @@ impl Csv {
 fn beside(path: &Path, plan: &Plan, thread: &ThreadStats) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!(".{}", thread.domain));
-    if plan.domains[thread.id.domain].threads.len() > 1 {
+    if plan.domains[thread.id.domain].threads().len() > 1 {
         name.push(format!(".{}", thread.id.thread));
     }
     if let Some(extension) = path.extension() {

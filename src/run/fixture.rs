@@ -1,8 +1,8 @@
 //! A plan of two domains and the records of its cycles, for the tests of what a run makes of them.
 
-use sinew_runtime::catalogue::{Kind, Signal};
+use sinew_runtime::catalogue::{Kind, RunsIn, Signal};
 use sinew_runtime::run::ThreadId;
-use sinew_spec::plan::{Domain, Node, Overrun, Plan, Release, Thread};
+use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
 
 use super::stats::{Observed, Stats};
 
@@ -12,6 +12,7 @@ const fn signal(name: &'static str, unit: &'static str, count: usize) -> Signal 
 
 static PLANNER: Kind = Kind {
     name: "path_planner",
+    runs_in: RunsIn::Realtime,
     doc: "",
     ports: &[],
     parameters: &[],
@@ -20,6 +21,7 @@ static PLANNER: Kind = Kind {
 
 static DRIVES: Kind = Kind {
     name: "drives",
+    runs_in: RunsIn::Realtime,
     doc: "",
     ports: &[],
     parameters: &[],
@@ -33,11 +35,14 @@ static DRIVES: Kind = Kind {
 fn domain(name: &str, release: Release, node: usize) -> Domain {
     Domain {
         name: name.into(),
-        period_ns: 1_000_000,
-        deadline_ns: 1_000_000,
-        priority: 80,
-        overrun: Overrun::Count,
-        threads: vec![Thread { cpu: Some(1), release, nodes: vec![node] }],
+        user: None,
+        role: Role::Realtime(Realtime {
+            period_ns: 1_000_000,
+            deadline_ns: 1_000_000,
+            priority: 80,
+            overrun: Overrun::Count,
+            threads: vec![Thread { cpu: Some(1), release, nodes: vec![node] }],
+        }),
     }
 }
 

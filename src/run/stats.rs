@@ -153,7 +153,8 @@ pub(crate) struct ThreadStats {
 impl ThreadStats {
     fn new(plan: &Plan, id: ThreadId) -> ThreadStats {
         let domain = &plan.domains[id.domain];
-        let thread = &domain.threads[id.thread];
+        let realtime = domain.realtime().expect("only realtime domains have threads of this sort");
+        let thread = &realtime.threads[id.thread];
         let nodes = || thread.nodes.iter().map(|&node| &plan.nodes[node]);
         let execution = Distribution::new;
         let signals = nodes().flat_map(|node| {
@@ -163,8 +164,8 @@ impl ThreadStats {
         ThreadStats {
             id,
             domain: domain.name.clone(),
-            period_ns: domain.period_ns,
-            deadline_ns: domain.deadline_ns,
+            period_ns: realtime.period_ns,
+            deadline_ns: realtime.deadline_ns,
             release: thread.release,
             cycles: 0,
             stopping_cycles: 0,
@@ -251,7 +252,7 @@ impl Stats {
     pub(crate) fn new(plan: &Plan) -> Stats {
         let domains = plan.domains.iter().enumerate();
         let ids = domains.flat_map(|(domain, planned)| {
-            (0..planned.threads.len()).map(move |thread| ThreadId { domain, thread })
+            (0..planned.threads().len()).map(move |thread| ThreadId { domain, thread })
         });
         let threads: Vec<_> = ids.map(|id| ThreadStats::new(plan, id)).collect();
         let control = threads.iter().position(ThreadStats::is_timer_released).unwrap_or(0);

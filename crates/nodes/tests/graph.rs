@@ -29,7 +29,7 @@ fn make_all(plan: &Plan) {
             period_ns: plan.domains[node.domain].period_ns,
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);
-        let made = (entry.expect("the plan names our kinds").make)(&parameters);
+        let made = entry.expect("the plan names our kinds").make.cyclic(&parameters);
         assert!(made.is_ok(), "{}: {}", node.name, made.err().expect("a fault"));
     }
 }

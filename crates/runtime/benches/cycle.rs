@@ -10,10 +10,10 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use sinew_runtime::catalogue::{Direction, Kind, Port};
+use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::executor::Executor;
-use sinew_runtime::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
+use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, message};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -35,6 +35,7 @@ const fn port(name: &'static str, direction: Direction) -> Port {
 
 static PASS: Kind = Kind {
     name: "pass",
+    runs_in: RunsIn::Realtime,
     doc: "Passes on.",
     ports: &[port("in", Direction::In), port("out", Direction::Out)],
     parameters: &[],
@@ -73,7 +74,7 @@ nodes:
 ";
 
 fn main() {
-    let table = [NodeEntry { kind: &PASS, make: |_| Ok(Box::new(Pass)), safe: None }];
+    let table = [NodeEntry { kind: &PASS, make: Make::Cyclic(|_| Ok(Box::new(Pass))), safe: None }];
     let source = Source { file: "four.yaml", text: SPEC, overrides: &[] };
     let plan = compile(&source, &[&PASS], &Machine { cpus: vec![0] }).expect("the spec is good");
     let mut executor = Executor::fused(&plan, &table, Path::new(".")).expect("the nodes are good");

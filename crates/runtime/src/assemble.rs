@@ -15,7 +15,7 @@ use crate::cyclic::Release;
 use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
-use crate::node::{Node, NodeEntry, Parameters, Wiring};
+use crate::node::{NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
 use crate::step::{Guard, Input, Numbers, Output, Step};
 use crate::trace::Record;
@@ -65,20 +65,24 @@ pub(crate) fn entry<'a>(table: &'a [NodeEntry], node: &PlanNode) -> &'a NodeEntr
     row.expect("the plan is made from the same table")
 }
 
-/// Makes the node at `index`, with its files read and its parameters checked.
+/// Makes the node at `index` and drops it again: its files are read and its parameters checked.
 ///
 /// # Errors
 /// What the kind says.
-pub fn make_node(
+pub fn check_node(
     plan: &Plan,
     index: usize,
     table: &[NodeEntry],
     base: &Path,
-) -> Result<Box<dyn Node>, Fault> {
+) -> Result<(), Fault> {
     let node = &plan.nodes[index];
-    let period_ns = plan.domains[node.domain].period_ns;
-    let parameters = Parameters { kind: node.kind, values: &node.values, base, period_ns };
-    (entry(table, node).make)(&parameters)
+    entry(table, node).make.check(&parameters(plan, node, base))
+}
+
+/// What a node is made of.
+pub(crate) fn parameters<'a>(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
+    let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
+    Parameters { kind: node.kind, values: &node.values, base, period_ns }
 }
 
 /// Puts one thread together.
@@ -100,7 +104,7 @@ impl Assembly<'_> {
         thread: usize,
         ends: &mut Ends,
     ) -> Result<(Executor, Release), FaultAt> {
-        let planned = &self.plan.domains[domain].threads[thread];
+        let planned = &self.plan.domains[domain].threads()[thread];
         let timer = planned.release == PlanRelease::Timer;
         let mut slots = Slots::default();
         let ports = self.lay_out(&planned.nodes, &mut slots);
@@ -170,7 +174,8 @@ impl Assembly<'_> {
         signals: &mut usize,
     ) -> Result<Step, Fault> {
         let node = &self.plan.nodes[index];
-        let mut made = make_node(self.plan, index, self.table, self.base)?;
+        let make = entry(self.table, node).make;
+        let mut made = make.cyclic(&parameters(self.plan, node, self.base))?;
         made.start()?;
         let wiring = Wiring::new(node.kind, ports[&index].clone(), *signals);
         *signals = wiring.signals_end();

@@ -24,7 +24,7 @@ const CYCLE_HIGH: usize = 7;
 const TEXT_LEN: usize = 8;
 const TEXT: usize = 9;
 const THREADS: usize = TEXT + TEXT_MAX / 4;
-const THREAD_WORDS: usize = 4;
+const THREAD_WORDS: usize = 5;
 const WORDS: usize = THREADS + THREADS_MAX * THREAD_WORDS;
 
 /// What the parent wants of a domain.
@@ -131,12 +131,11 @@ impl Board {
         }
     }
 
-    /// Sleeps while the order is to wait, `for_ns` at most.
-    pub fn wait_for_order(&self, for_ns: u64) {
-        let wait = Order::Wait as u32;
+    /// Sleeps while the order is `order`, `for_ns` at most.
+    pub fn sleep_while(&self, order: Order, for_ns: u64) {
         // Whatever ends the sleep, the caller looks again.
         let time = timespec(for_ns);
-        let _ = futex::wait(self.word(ORDER), futex::Flags::empty(), wait, Some(&time));
+        let _ = futex::wait(self.word(ORDER), futex::Flags::empty(), order as u32, Some(&time));
     }
 
     /// Time of the first release, monotonic ns.
@@ -200,6 +199,16 @@ impl Board {
         self.set(at + 1, u32::from(obtained.priority));
         self.set(at + 2, obtained.cpu.map_or(0, |cpu| cpu + 1));
         self.set(at + 3, obtained.locked_kib);
+    }
+
+    /// Thread `thread` of the domain says its number in the kernel.
+    pub fn set_thread_id(&self, thread: usize, id: u32) {
+        self.set(THREADS + thread * THREAD_WORDS + 4, id);
+    }
+
+    /// The kernel's number of thread `thread`; `None` before it has started.
+    pub fn thread_id(&self, thread: usize) -> Option<u32> {
+        Some(self.get(THREADS + thread * THREAD_WORDS + 4)).filter(|&id| id != 0)
     }
 
     /// What the kernel gave to thread `thread`.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sinew_spec::plan::{Domain, Overrun, Wait};
+use sinew_spec::plan::{Overrun, Realtime, Wait};
 
 use crate::board::{Board, FaultAt, Order, State};
 use crate::clock::{Clock, now_ns, sleep_until};
@@ -128,8 +128,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    pub(crate) fn of(domain: &Domain, pace: Pace) -> Times {
-        let Domain { period_ns, deadline_ns, overrun, .. } = *domain;
+    pub(crate) fn of(domain: &Realtime, pace: Pace) -> Times {
+        let Realtime { period_ns, deadline_ns, overrun, .. } = *domain;
         match pace {
             Pace::AsPlanned => Times { period_ns, deadline_ns, overrun, free_cycles: None },
             Pace::Free { cycles } => Times {

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::thread::gettid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sinew_spec::plan::{Machine, Plan, Transport};
 use sinew_spec::{Source, compile};
@@ -70,7 +71,7 @@ fn run(
     let mut made = Vec::new();
     let clock = Clock::from_rate(f64::from_bits(launch.rate));
     let assembly = Assembly { plan: &plan, table, base: &launch.base, clock };
-    let domain = &plan.domains[launch.domain];
+    let Some(domain) = plan.domains[launch.domain].realtime() else { return Ok(()) };
     for (at, &descriptor) in launch.traces.iter().enumerate() {
         let (executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
         let region =
@@ -188,6 +189,7 @@ struct Start {
 fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io::Result<()> {
     let name = format!("cyclic {}", start.at);
     let body = move || {
+        start.board.set_thread_id(start.at, gettid().as_raw_nonzero().get() as u32);
         let obtained = obtain(&start.asked);
         start.board.set_obtained(start.at, &obtained);
         let missing = obtained.missing(&start.asked);
@@ -222,7 +224,7 @@ fn await_order(board: &Board, halt: &Halt) -> Option<u64> {
         match board.current_order() {
             _ if halt.is_stopping() => return None,
             Order::Run => return Some(board.start_ns()),
-            _ => board.wait_for_order(ORDER_WAIT_NS),
+            _ => board.sleep_while(Order::Wait, ORDER_WAIT_NS),
         }
     }
 }

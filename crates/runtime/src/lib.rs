@@ -20,16 +20,18 @@ pub mod node;
 mod panics;
 pub mod privileges;
 pub mod run;
+pub mod service;
 mod slots;
 mod step;
 pub mod sys;
 pub mod trace;
 pub mod transport;
 
-pub use assemble::make_node;
+pub use assemble::check_node;
 pub use fault::{Cause, Fault};
 pub use message::Message;
-pub use node::{Cycle, Fixture, Fresh, Io, Node, NodeEntry, Parameters};
+pub use node::{Cycle, Fixture, Fresh, Io, Make, Node, NodeEntry, Parameters};
+pub use service::{Service, ServiceIo};
 pub use sinew_spec::catalogue;
 /// For the code that [`message!`] writes.
 #[doc(hidden)]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use sinew_spec::catalogue::{Direction, Kind, Value};
 
-use crate::fault::Fault;
+use crate::fault::{Cause, Fault};
 use crate::message::Message;
+use crate::service::Service;
 use crate::slots::{Slot, Slots};
 
 /// A cyclic node. After `start` it neither allocates, locks, logs nor calls the kernel.
@@ -36,10 +37,61 @@ pub struct NodeEntry {
     pub kind: &'static Kind,
     /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
     /// `sinew check`, so it must have no effect outside itself.
-    pub make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>,
+    pub make: Make,
     /// Writes safe value `safe` (index into the port's table) of actuator port `port` into
     /// `message`, which is zeroed. `None` for kinds without actuator ports.
     pub safe: Option<fn(port: usize, safe: usize, message: &mut [u8])>,
+}
+
+/// How a node is made, and so of which trait it is: what only a service may do cannot get into a
+/// cycle.
+#[derive(Clone, Copy)]
+pub enum Make {
+    /// A node of a realtime domain; its kind says [`RunsIn::Realtime`](crate::catalogue::RunsIn).
+    Cyclic(fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>),
+    /// A node of a service domain; its kind says [`RunsIn::Service`](crate::catalogue::RunsIn).
+    Service(fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>),
+}
+
+impl Make {
+    /// Makes a node and drops it again, to see whether it can be made.
+    ///
+    /// # Errors
+    /// What the kind says.
+    pub fn check(self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        match self {
+            Make::Cyclic(make) => make(parameters).map(drop),
+            Make::Service(make) => make(parameters).map(drop),
+        }
+    }
+
+    /// Makes a cyclic node.
+    ///
+    /// # Errors
+    /// What the kind says, or that it is a service.
+    pub fn cyclic(self, parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+        match self {
+            Make::Cyclic(make) => make(parameters),
+            Make::Service(_) => Err(wrong_home(parameters.kind, "a service")),
+        }
+    }
+
+    /// Makes a service.
+    ///
+    /// # Errors
+    /// What the kind says, or that it is a cyclic node.
+    pub fn service(self, parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+        match self {
+            Make::Service(make) => make(parameters),
+            Make::Cyclic(_) => Err(wrong_home(parameters.kind, "a cyclic node")),
+        }
+    }
+}
+
+/// Only for a kind whose table and code disagree: the compiler puts nodes where `runs_in` says.
+fn wrong_home(kind: &Kind, what: &str) -> Fault {
+    let name = kind.name;
+    Fault::new(Cause::System, format_args!("{name} is {what}; mend 'runs_in' in its table"))
 }
 
 /// One pass of an executor, as its nodes see it.
@@ -168,7 +220,7 @@ pub struct Parameters<'a> {
     pub values: &'a [Value],
     /// The folder of the spec: relative paths start here.
     pub base: &'a Path,
-    /// Nominal period of the node's domain, ns.
+    /// Nominal period of the node's domain, ns; 0 in a service domain.
     pub period_ns: u64,
 }
 
@@ -242,7 +294,7 @@ impl Fixture {
     /// What `make` or `start` say.
     pub fn new(entry: &NodeEntry, parameters: &Parameters<'_>) -> Result<Fixture, Fault> {
         let kind = entry.kind;
-        let mut node = (entry.make)(parameters)?;
+        let mut node = entry.make.cyclic(parameters)?;
         node.start()?;
         let mut slots = Slots::default();
         let ports = kind.ports.iter().map(|port| slots.add(port.message.size)).collect();

@@ -150,8 +150,9 @@ impl Run {
     /// # Errors
     /// What the kernel says.
     pub fn start(request: Request) -> io::Result<Run> {
-        if let Some(domain) = request.plan.domains.iter().find(|d| d.threads.len() > THREADS_MAX) {
-            let (name, threads) = (&domain.name, domain.threads.len());
+        if let Some(domain) = request.plan.domains.iter().find(|d| d.threads().len() > THREADS_MAX)
+        {
+            let (name, threads) = (&domain.name, domain.threads().len());
             let text = format!("domain '{name}' has {threads} threads, at most {THREADS_MAX} run");
             return Err(io::Error::other(text));
         }
@@ -189,7 +190,7 @@ impl Run {
         self.go_on_starting();
         for (index, domain) in self.domains.iter_mut().enumerate() {
             domain.read_traces(|thread, record| each(ThreadId { domain: index, thread }, record));
-            domain.listen(self.plan.domains[index].period_ns);
+            domain.listen(self.plan.domains[index].realtime().map_or(0, |d| d.period_ns));
         }
         self.finished |= self.domains.iter().any(|d| d.board.state() == State::Finished);
         self.go_on_stopping();
@@ -256,7 +257,7 @@ impl Run {
         self.stopping = Some((at, since_ns));
         let Some(domain) = self.domains.get_mut(at) else { return };
         domain.board.order_stop();
-        let limit_ns = stop_ns_max(self.plan.domains[at].period_ns);
+        let limit_ns = stop_ns_max(self.plan.domains[at].realtime().map_or(0, |d| d.period_ns));
         if now_ns() - since_ns > limit_ns {
             domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
             // It may end by itself meanwhile; then there is nothing to kill.
@@ -283,14 +284,28 @@ impl Run {
     pub fn privileges(&self) -> Vec<(ThreadId, Asked, Obtained)> {
         let threads = self.plan.domains.iter().enumerate().flat_map(|(domain, planned)| {
             let thread = move |(thread, cpu)| (ThreadId { domain, thread }, cpu);
-            let cpus = planned.threads.iter().map(|thread| thread.cpu);
-            cpus.enumerate().map(thread).map(|(id, cpu)| (id, planned.priority, cpu))
+            let cpus = planned.threads().iter().map(|thread| thread.cpu);
+            cpus.enumerate()
+                .map(thread)
+                .map(|(id, cpu)| (id, planned.realtime().map_or(0, |d| d.priority), cpu))
         });
         let row = |(id, priority, cpu): (ThreadId, u8, Option<u32>)| {
             let obtained = self.domains[id.domain].board.obtained(id.thread);
             (id, Asked { priority, cpu }, obtained)
         };
         threads.map(row).collect()
+    }
+
+    /// Each realtime thread that has started, with its process and its number in the kernel.
+    pub fn threads(&self) -> Vec<(ThreadId, u32, u32)> {
+        let domains = self.domains.iter().enumerate();
+        let threads = domains.flat_map(|(domain, running)| {
+            (0..running.traces.len()).filter_map(move |thread| {
+                let id = running.board.thread_id(thread)?;
+                Some((ThreadId { domain, thread }, running.child.id(), id))
+            })
+        });
+        threads.collect()
     }
 
     /// Process of each domain.
@@ -352,9 +367,10 @@ impl Domain {
         let (writers, readers) = carriers.of(&request.plan, index);
         let (mut traces, mut regions) = (Vec::new(), Vec::new());
         let planned = &request.plan.domains[index];
-        for thread in &planned.threads {
+        for thread in planned.threads() {
             let record = record(&request.plan, &thread.nodes);
-            let (region, reader) = trace::open(&record, planned.period_ns, request.pace)?;
+            let (region, reader) =
+                trace::open(&record, planned.realtime().map_or(0, |d| d.period_ns), request.pace)?;
             traces.push(Trace { reader, heard_ns: u64::MAX });
             regions.push(region);
         }

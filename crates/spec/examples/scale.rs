@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use sinew_spec::catalogue::{
-    Direction, Kind, MessageType, Parameter, ParameterType, Port, type_hash,
+    Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, type_hash,
 };
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
@@ -25,6 +25,7 @@ const fn parameter(name: &'static str, ty: ParameterType, default: &'static str)
 
 static FILTER: Kind = Kind {
     name: "filter",
+    runs_in: RunsIn::Realtime,
     doc: "Word to word.",
     ports: &[port("in", Direction::In), port("out", Direction::Out)],
     parameters: &[

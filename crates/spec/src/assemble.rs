@@ -8,7 +8,8 @@ use crate::join::Joined;
 use crate::order::sort;
 use crate::place::{Home, cpus, cpus_text, periods, releases};
 use crate::plan::{
-    Delivery, Domain, End, Link, Machine, Node, Plan, Release, Sync, Thread, Transport, Wait,
+    Delivery, Domain, End, Link, Machine, Node, Plan, Realtime, Release, Role, Sync, Thread,
+    Transport, Wait,
 };
 
 /// A graph in which every name was found.
@@ -107,11 +108,14 @@ pub(crate) fn plan(
     let (stop_order, rank) = stop_order(graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
-        period_ns: periods[at].0,
-        deadline_ns: periods[at].1,
-        priority: draft.domains[at].priority,
-        overrun: draft.domains[at].overrun,
-        threads: std::mem::take(&mut threads[at]),
+        user: None,
+        role: Role::Realtime(Realtime {
+            period_ns: periods[at].0,
+            deadline_ns: periods[at].1,
+            priority: draft.domains[at].priority,
+            overrun: draft.domains[at].overrun,
+            threads: std::mem::take(&mut threads[at]),
+        }),
     });
     let domains = domains.collect();
     let nodes = draft.nodes.iter().zip(homes).filter_map(|(node, home)| {

@@ -197,11 +197,22 @@ pub struct Signal {
     pub labels: &'static [&'static str],
 }
 
-/// A kind of cyclic node.
+/// Where nodes of a kind run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunsIn {
+    /// In the cycles of a realtime domain.
+    Realtime,
+    /// On a thread of its own in a service domain, where it may block.
+    Service,
+}
+
+/// A kind of node.
 #[derive(Debug, PartialEq)]
 pub struct Kind {
     /// Name as it stands in the spec after `kind:`.
     pub name: &'static str,
+    /// Where it runs.
+    pub runs_in: RunsIn,
     /// What it does: first a sentence, then whatever a user must know.
     pub doc: &'static str,
     /// Ports, by the index that the node's code uses.

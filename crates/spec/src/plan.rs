@@ -14,7 +14,9 @@ pub struct Machine {
 pub struct Plan {
     /// Name of the graph.
     pub name: String,
-    /// Fault domains in the order in which they stop: who commands before who obeys.
+    /// Fault domains in the order in which they stop: the realtime ones, who commands before who
+    /// obeys, then the services, who reads before who writes. Services start in the reverse order,
+    /// and then the realtime domains run.
     pub domains: Vec<Domain>,
     /// All nodes, in the order of the spec.
     pub nodes: Vec<Node>,
@@ -29,6 +31,24 @@ pub struct Plan {
 pub struct Domain {
     /// Name.
     pub name: String,
+    /// The user that it runs as; `None`: whoever starts the graph.
+    pub user: Option<String>,
+    /// What it promises, and so what runs it.
+    pub role: Role,
+}
+
+/// What a domain promises.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// Cycles, fail-stop: its fault stops the graph.
+    Realtime(Realtime),
+    /// To disturb nobody: it may block and fail, and is restarted by its policy.
+    Service(Service),
+}
+
+/// A realtime domain.
+#[derive(Clone, Debug)]
+pub struct Realtime {
     /// Nominal spacing of cycles. Of an input-released domain: that of the domain it follows.
     pub period_ns: u64,
     /// Latest end of a cycle after its release.
@@ -39,6 +59,51 @@ pub struct Domain {
     pub overrun: Overrun,
     /// Its threads.
     pub threads: Vec<Thread>,
+}
+
+/// A service domain.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Indices into [`Plan::nodes`]; each has a thread of its own.
+    pub nodes: Vec<usize>,
+    /// How often it comes back.
+    pub restart: Restart,
+    /// How long it may take to make its nodes.
+    pub start_deadline_ns: u64,
+    /// A node without a heartbeat for so long hangs.
+    pub heartbeat_ns: u64,
+    /// How long it may take to stop before it is killed.
+    pub stop_deadline_ns: u64,
+    /// What it may use.
+    pub limits: Limits,
+}
+
+/// A restart policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// After which ends.
+    pub policy: RestartPolicy,
+    /// Pause before the first restart; it doubles with each further one within the window.
+    pub backoff_ns: u64,
+    /// Longest pause.
+    pub backoff_max_ns: u64,
+    /// So many restarts within the window are made; at the next end the service is given up.
+    pub restarts_max: u32,
+    /// Restarts that are longer ago do not count.
+    pub window_ns: u64,
+}
+
+/// What a service may use; `None`: as much as there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of all its processes, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Share of one CPU, in hundredths; 200 is two CPUs.
+    pub cpu_percent: Option<u32>,
+    /// Open descriptors of one process.
+    pub descriptors: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
 }
 
 /// When overruns become a fault.
@@ -82,7 +147,7 @@ pub struct Node {
     pub kind: &'static Kind,
     /// Index into [`Plan::domains`].
     pub domain: usize,
-    /// Index into that domain's threads.
+    /// Index into that domain's threads; 0 in a service domain, where each node has its own.
     pub thread: usize,
     /// One value for each of the kind's parameters, in their order.
     pub values: Vec<Value>,
@@ -210,6 +275,18 @@ option_enum! {
 }
 
 option_enum! {
+    /// After which ends a service comes back.
+    RestartPolicy {
+        /// None.
+        Never = "never",
+        /// Faults, deaths and hangs.
+        OnFailure = "on_failure",
+        /// All but the stop of the graph.
+        Always = "always",
+    }
+}
+
+option_enum! {
     /// What the writer does when a queue is full.
     Full {
         /// Faults.
@@ -221,7 +298,40 @@ option_enum! {
     }
 }
 
+impl Domain {
+    /// Its times and threads, if it is a realtime domain.
+    pub fn realtime(&self) -> Option<&Realtime> {
+        match &self.role {
+            Role::Realtime(realtime) => Some(realtime),
+            Role::Service(_) => None,
+        }
+    }
+
+    /// Its policy and limits, if it is a service domain.
+    pub fn service(&self) -> Option<&Service> {
+        match &self.role {
+            Role::Realtime(_) => None,
+            Role::Service(service) => Some(service),
+        }
+    }
+
+    /// Its realtime threads: none of a service domain.
+    pub fn threads(&self) -> &[Thread] {
+        self.realtime().map_or(&[], |realtime| &realtime.threads)
+    }
+}
+
 impl Plan {
+    /// Whether a node runs in a service domain.
+    pub fn is_service(&self, node: usize) -> bool {
+        self.domains[self.nodes[node].domain].service().is_some()
+    }
+
+    /// Whether a link joins the core and a service.
+    pub fn leaves_core(&self, link: &Link) -> bool {
+        self.is_service(link.from.node) != self.is_service(link.to.node)
+    }
+
     /// The port at an end of a link.
     pub fn port(&self, end: End) -> &'static Port {
         &self.nodes[end.node].kind.ports[end.port]

@@ -16,7 +16,7 @@ fn the_arm_becomes_two_domains_in_stop_order() {
     assert_eq!(plan.name, "arm");
     let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
     assert_eq!(names, ["control", "plant"]);
-    let control = &plan.domains[0];
+    let control = plan.domains[0].realtime().expect("realtime");
     assert_eq!(
         (control.period_ns, control.deadline_ns, control.priority),
         (1_000_000, 1_000_000, 80)
@@ -26,7 +26,7 @@ fn the_arm_becomes_two_domains_in_stop_order() {
     assert_eq!(control.threads[0].nodes, [0, 1, 2]);
     assert_eq!(control.threads[0].release, Release::Timer);
     assert_eq!(control.threads[0].cpu, Some(3));
-    let plant = &plan.domains[1];
+    let plant = plan.domains[1].realtime().expect("realtime");
     assert_eq!((plant.period_ns, plant.deadline_ns), (1_000_000, 1_000_000));
     assert_eq!(plant.threads[0].cpu, Some(2));
     let Release::Input(link) = plant.threads[0].release else { panic!("{plant:?}") };
@@ -90,7 +90,7 @@ fn the_command_line_changes_parameters() {
 fn with_one_cpu_nothing_spins() {
     let plan = compile_on(1, ARM).unwrap();
     assert!(plan.links.iter().filter(|link| !link.fused).all(|l| l.wait == Wait::SpinThenPark));
-    assert_eq!(plan.domains[0].threads[0].cpu, None);
+    assert_eq!(plan.domains[0].threads()[0].cpu, None);
     assert_eq!(plan.notes.len(), 2);
     assert!(plan.notes[1].starts_with("2 threads of 2 would spin on 1 CPU"), "{:?}", plan.notes);
 }
@@ -156,8 +156,9 @@ nodes:
 fn threads_are_released_by_who_writes_to_them() {
     let plan = plan(THREADS);
     assert_eq!(plan.name, "graph");
-    let (a, b) = (&plan.domains[0], &plan.domains[1]);
-    assert_eq!((a.name.as_str(), b.name.as_str()), ("a", "b"));
+    assert_eq!((&*plan.domains[0].name, &*plan.domains[1].name), ("a", "b"));
+    let realtime = |at: usize| plan.domains[at].realtime().expect("realtime");
+    let (a, b) = (realtime(0), realtime(1));
     assert_eq!((a.period_ns, a.deadline_ns, a.overrun), (2_000_000, 500_000, Overrun::Count));
     assert_eq!((b.period_ns, b.deadline_ns), (2_000_000, 400_000));
     let by = |thread: &sinew_spec::plan::Thread| match thread.release {
@@ -196,7 +197,7 @@ nodes:
   - {kind: filter, name: first, ports: {out: [{name: middle, port: in}]}}
 ";
     let plan = plan(text);
-    assert_eq!(plan.domains[0].threads[0].nodes, [1, 3, 2, 0]);
+    assert_eq!(plan.domains[0].threads()[0].nodes, [1, 3, 2, 0]);
     let note = "link 'middle.out' -> 'last.in' stays inside one thread: a plain slot takes the \
                 place of tcp";
     assert_eq!(plan.notes, [note]);

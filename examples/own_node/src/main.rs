@@ -4,8 +4,8 @@ use std::array;
 use std::f64::consts::TAU;
 
 use sinew_nodes::robot::messages::JointTargets;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters};
 
 const IN: Port = Port {
     name: "in",
@@ -19,6 +19,7 @@ const OUT: Port = Port { name: "out", doc: "The same, smooth.", direction: Direc
 
 const INFO: Kind = Kind {
     name: "joint_filter",
+    runs_in: RunsIn::Realtime,
     doc: "First-order low-pass filter on the joint targets; delays them by 1 / (2 pi cutoff).",
     ports: &[IN, OUT],
     parameters: &[Parameter {
@@ -31,7 +32,7 @@ const INFO: Kind = Kind {
     signals: &[],
 };
 
-const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let cutoff_rad_per_s = parameters.number("cutoff_hz") * TAU;

@@ -1,8 +1,8 @@
 //! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm already is.
 
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_runtime::catalogue::{Direction, Kind, Port, Signal};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault};
 
 use super::arm;
 use super::kinematics::{Joints, Solver};
@@ -16,6 +16,7 @@ const JOINT_RAD: usize = 0;
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "ik",
+    runs_in: RunsIn::Realtime,
     doc: "Analytic inverse kinematics of a six-axis arm with a spherical wrist. Takes the solution \
           nearest to the one before. A target that is out of reach, beyond a joint's limit, faster \
           than a joint or too near a singularity stops the graph before anything moves there.",
@@ -48,7 +49,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;

@@ -4,8 +4,8 @@ use std::f64::consts::FRAC_PI_2;
 
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, Signal};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault};
 
 use super::arm;
 use super::kinematics::{Joints, Solver};
@@ -65,6 +65,7 @@ const fn signal(name: &'static str, doc: &'static str, unit: &'static str, count
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "path_planner",
+    runs_in: RunsIn::Realtime,
     doc: "Moves the tool along a path from a file, limited in speed, acceleration and jerk. Waits \
           at home until the drives are enabled, goes straight to the first waypoint, then around. \
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
@@ -159,7 +160,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;

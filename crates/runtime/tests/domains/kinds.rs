@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sinew_runtime::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, SafeValue, Signal,
+    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
 use sinew_runtime::{
     Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message,
@@ -23,9 +23,13 @@ message! {
 
 /// All kinds.
 pub(crate) const NODES: &[NodeEntry] = &[
-    NodeEntry { kind: &SOURCE, make: |p| Ok(Box::new(Source::new(p))), safe: None },
-    NodeEntry { kind: &RELAY, make: |_| Ok(Box::new(Relay)), safe: None },
-    NodeEntry { kind: &MOTOR, make: |p| Ok(Box::new(Motor::new(p))), safe: Some(safe) },
+    NodeEntry { kind: &SOURCE, make: Make::Cyclic(|p| Ok(Box::new(Source::new(p)))), safe: None },
+    NodeEntry { kind: &RELAY, make: Make::Cyclic(|_| Ok(Box::new(Relay))), safe: None },
+    NodeEntry {
+        kind: &MOTOR,
+        make: Make::Cyclic(|p| Ok(Box::new(Motor::new(p)))),
+        safe: Some(safe),
+    },
 ];
 
 const fn port(name: &'static str, direction: Direction, optional: bool) -> Port {
@@ -43,6 +47,7 @@ const fn signal(name: &'static str) -> Signal {
 
 static SOURCE: Kind = Kind {
     name: "source",
+    runs_in: RunsIn::Realtime,
     doc: "Commands velocity 1 and fails as told.",
     ports: &[port("out", Direction::Out, false), port("feedback", Direction::In, true)],
     parameters: &[
@@ -139,6 +144,7 @@ impl Node for Source {
 
 static RELAY: Kind = Kind {
     name: "relay",
+    runs_in: RunsIn::Realtime,
     doc: "Passes on.",
     ports: &[port("in", Direction::In, false), port("out", Direction::Out, false)],
     parameters: &[],
@@ -158,6 +164,7 @@ impl Node for Relay {
 
 static MOTOR: Kind = Kind {
     name: "motor",
+    runs_in: RunsIn::Realtime,
     doc: "Runs at the commanded velocity; needs some cycles to come to rest.",
     ports: &[
         Port {

@@ -4,32 +4,74 @@ use serde_json::{Value as Json, json};
 
 use crate::catalogue::Value;
 use crate::picture::end_text;
-use crate::plan::{Link, Node, Overrun, Plan, Release, Thread};
+use crate::plan::{
+    Domain, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service, Thread,
+};
 
 /// The whole plan; nodes, links and threads refer to each other by name.
 pub fn json(plan: &Plan) -> Json {
-    let domains = plan.domains.iter().map(|domain| {
-        let overrun = match domain.overrun {
-            Overrun::Stop { consecutive_max } => {
-                json!({"policy": "stop", "consecutive_max": consecutive_max})
-            }
-            Overrun::Count => json!({"policy": "count"}),
-        };
-        json!({
-            "name": domain.name,
-            "period_ns": domain.period_ns,
-            "deadline_ns": domain.deadline_ns,
-            "priority": domain.priority,
-            "overrun": overrun,
-            "threads": domain.threads.iter().map(|row| thread(plan, row)).collect::<Json>(),
-        })
-    });
+    let domains = plan.domains.iter().map(|domain| domain_json(plan, domain));
     json!({
         "name": plan.name,
         "domains": domains.collect::<Json>(),
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "notes": plan.notes,
+    })
+}
+
+fn domain_json(plan: &Plan, domain: &Domain) -> Json {
+    let mut json = match &domain.role {
+        Role::Realtime(realtime) => realtime_json(plan, realtime),
+        Role::Service(service) => service_json(plan, service),
+    };
+    json["name"] = json!(domain.name);
+    json["user"] = json!(domain.user);
+    json
+}
+
+fn realtime_json(plan: &Plan, realtime: &Realtime) -> Json {
+    let overrun = match realtime.overrun {
+        Overrun::Stop { consecutive_max } => {
+            json!({"policy": "stop", "consecutive_max": consecutive_max})
+        }
+        Overrun::Count => json!({"policy": "count"}),
+    };
+    json!({
+        "name": "",
+        "role": "realtime",
+        "period_ns": realtime.period_ns,
+        "deadline_ns": realtime.deadline_ns,
+        "priority": realtime.priority,
+        "overrun": overrun,
+        "threads": realtime.threads.iter().map(|row| thread(plan, row)).collect::<Json>(),
+    })
+}
+
+fn service_json(plan: &Plan, service: &Service) -> Json {
+    let Restart { policy, backoff_ns, backoff_max_ns, restarts_max, window_ns } = service.restart;
+    let Limits { memory_bytes, cpu_percent, descriptors, processes } = service.limits;
+    let names = service.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
+    json!({
+        "name": "",
+        "role": "service",
+        "nodes": names.collect::<Json>(),
+        "restart": {
+            "policy": policy.word(),
+            "backoff_ns": backoff_ns,
+            "backoff_max_ns": backoff_max_ns,
+            "restarts_max": restarts_max,
+            "window_ns": window_ns,
+        },
+        "start_deadline_ns": service.start_deadline_ns,
+        "heartbeat_ns": service.heartbeat_ns,
+        "stop_deadline_ns": service.stop_deadline_ns,
+        "limits": {
+            "memory_bytes": memory_bytes,
+            "cpu_percent": cpu_percent,
+            "descriptors": descriptors,
+            "processes": processes,
+        },
     })
 }
 

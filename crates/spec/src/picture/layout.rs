@@ -235,7 +235,7 @@ fn columns(plan: &Plan) -> Vec<Column> {
     let mut columns = Vec::new();
     for (at, domain) in plan.domains.iter().enumerate() {
         let nodes: Vec<usize> =
-            domain.threads.iter().flat_map(|thread| &thread.nodes).copied().collect();
+            domain.threads().iter().flat_map(|thread| &thread.nodes).copied().collect();
         let deepest = nodes.iter().map(|&node| depths[node]).max().unwrap_or(0);
         for column in 0..=deepest.min(COLUMNS_MAX - 1) {
             let here = nodes.iter().copied().filter(|&node| depths[node] % COLUMNS_MAX == column);
@@ -258,7 +258,7 @@ fn column_of(plan: &Plan, columns: &[Column]) -> Vec<usize> {
 /// A key that grows from top to bottom of a column.
 fn columns_place(plan: &Plan, bands: &[usize], node: usize) -> (usize, usize, usize) {
     let row = &plan.nodes[node];
-    let thread = &plan.domains[row.domain].threads[row.thread];
+    let thread = &plan.domains[row.domain].threads()[row.thread];
     let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0);
     (row.thread, bands[node], order)
 }
@@ -323,7 +323,7 @@ fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
 /// Room for what is said of a domain and its threads.
 fn domain_width_min(plan: &Plan, domain: &Domain) -> f64 {
     let facts = text_width(&domain_facts(domain).join(SEPARATOR), 11.0);
-    let threads = domain.threads.iter().enumerate();
+    let threads = domain.threads().iter().enumerate();
     let heads = threads.map(|(at, thread)| text_width(&thread_head(plan, at, thread), 12.0));
     (heads.fold(0.0, f64::max) + 2.0 * DOMAIN_PAD).max(facts) + 36.0
 }
@@ -350,10 +350,10 @@ fn place_rows(
         let frame = layout.domains[at];
         let mut y = frame.y + DOMAIN_HEADER;
         let mut threads = Vec::new();
-        for thread in 0..domain.threads.len() {
+        for thread in 0..domain.threads().len() {
             let top = y;
             y += THREAD_HEADER;
-            let last = domain.threads[thread].nodes.iter().map(|&node| bands[node]).max();
+            let last = domain.threads()[thread].nodes.iter().map(|&node| bands[node]).max();
             for band in 0..=last.unwrap_or(0) {
                 let mut bottom = y;
                 for column in columns.iter().filter(|column| column.domain == at) {

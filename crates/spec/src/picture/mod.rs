@@ -11,12 +11,12 @@ pub use json::json;
 pub use svg::svg;
 pub use text::{summary, text};
 
-use crate::plan::{Delivery, Domain, End, Full, Link, Overrun, Plan, Release, Thread};
+use crate::plan::{Delivery, Domain, End, Full, Link, Overrun, Plan, Release, Role, Thread};
 use crate::value::duration_text;
 
 /// How much of everything there is.
 fn counts(plan: &Plan) -> String {
-    let threads = plan.domains.iter().map(|domain| domain.threads.len()).sum();
+    let threads = plan.domains.iter().map(|domain| domain.threads().len()).sum();
     let count = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),
@@ -32,18 +32,23 @@ fn end_text(plan: &Plan, end: End) -> String {
 }
 
 /// What is to be said of a domain beside its name.
-fn domain_facts(domain: &Domain) -> [String; 4] {
-    [
-        format!("every {}", duration_text(domain.period_ns)),
-        format!("deadline {}", duration_text(domain.deadline_ns)),
-        format!("priority {}", domain.priority),
-        match domain.overrun {
-            Overrun::Stop { consecutive_max } => {
-                format!("stops past {consecutive_max} overruns in a row")
-            }
-            Overrun::Count => "overruns are counted".to_owned(),
-        },
-    ]
+fn domain_facts(domain: &Domain) -> Vec<String> {
+    match &domain.role {
+        Role::Realtime(realtime) => vec![
+            format!("every {}", duration_text(realtime.period_ns)),
+            format!("deadline {}", duration_text(realtime.deadline_ns)),
+            format!("priority {}", realtime.priority),
+            match realtime.overrun {
+                Overrun::Stop { consecutive_max } => {
+                    format!("stops past {consecutive_max} overruns in a row")
+                }
+                Overrun::Count => "overruns are counted".to_owned(),
+            },
+        ],
+        Role::Service(service) => {
+            vec!["service".to_owned(), format!("restarts {}", service.restart.policy.word())]
+        }
+    }
 }
 
 /// What is to be said of a thread.

@@ -46,7 +46,7 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
         label(out, "domain-name", (frame.x + 18.0, frame.y + 27.0), "start", &domain.name)?;
         let facts = domain_facts(domain).join(SEPARATOR);
         label(out, "fact", (frame.x + 18.0, frame.y + 45.0), "start", &facts)?;
-        for (thread, row) in domain.threads.iter().enumerate() {
+        for (thread, row) in domain.threads().iter().enumerate() {
             let frame = layout.threads[at][thread];
             rect(out, "thread", frame, 10.0)?;
             let head = thread_head(plan, thread, row);
@@ -186,7 +186,7 @@ fn draw_label(out: &mut String, link: &Link, way: &Way) -> fmt::Result {
 fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt::Result {
     let row = &plan.nodes[node];
     let frame = layout.nodes[node];
-    let thread = &plan.domains[row.domain].threads[row.thread];
+    let thread = &plan.domains[row.domain].threads()[row.thread];
     let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0) + 1;
     writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
     rect(out, "node", frame, 9.0)?;

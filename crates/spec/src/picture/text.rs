@@ -31,7 +31,7 @@ pub fn summary(plan: &Plan) -> String {
     let mut lines = vec![format!("{}: {}", plan.name, counts(plan))];
     for domain in &plan.domains {
         lines.push(format!("  {}: {}", domain.name, domain_facts(domain).join(", ")));
-        for (at, thread) in domain.threads.iter().enumerate() {
+        for (at, thread) in domain.threads().iter().enumerate() {
             let names = thread.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
             let names = names.collect::<Vec<_>>().join(" -> ");
             let facts = thread_facts(plan, thread).join(", ");
@@ -45,7 +45,7 @@ pub fn summary(plan: &Plan) -> String {
 fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
     let inner = width - 4;
     let mut body = Vec::new();
-    for (at, thread) in domain.threads.iter().enumerate() {
+    for (at, thread) in domain.threads().iter().enumerate() {
         body.extend(thread_box(plan, at, thread, inner));
     }
     boxed(&domain.name, &domain_facts(domain), body, width)

@@ -1,7 +1,7 @@
 //! A small catalogue: the four kinds of the arm, a filter, and the machine they run on.
 
 use sinew_spec::catalogue::{
-    Direction, Field, Kind, MessageType, Parameter, ParameterType, Port, SafeValue, Scalar,
+    Direction, Field, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, SafeValue, Scalar,
     type_hash,
 };
 use sinew_spec::plan::{Machine, Plan};
@@ -34,6 +34,7 @@ const fn parameter(
 
 static PLANNER: Kind = Kind {
     name: "path_planner",
+    runs_in: RunsIn::Realtime,
     doc: "Follows a path.",
     ports: &[
         Port { optional: true, ..port("feedback", Direction::In, &JOINTS) },
@@ -54,6 +55,7 @@ static PLANNER: Kind = Kind {
 
 static IK: Kind = Kind {
     name: "ik",
+    runs_in: RunsIn::Realtime,
     doc: "Pose to joints.",
     ports: &[port("in", Direction::In, &POSE), port("out", Direction::Out, &JOINTS)],
     parameters: &[parameter(
@@ -67,6 +69,7 @@ static IK: Kind = Kind {
 
 static MASTER: Kind = Kind {
     name: "ethercat_master",
+    runs_in: RunsIn::Realtime,
     doc: "Joints to frame bytes.",
     ports: &[
         port("in", Direction::In, &JOINTS),
@@ -84,6 +87,7 @@ static MASTER: Kind = Kind {
 
 static DRIVES: Kind = Kind {
     name: "drives",
+    runs_in: RunsIn::Realtime,
     doc: "The machine.",
     ports: &[
         Port {
@@ -101,6 +105,7 @@ static DRIVES: Kind = Kind {
 
 static FILTER: Kind = Kind {
     name: "filter",
+    runs_in: RunsIn::Realtime,
     doc: "Joints to joints; its ports may stay unlinked.",
     ports: &[
         Port { optional: true, ..port("in", Direction::In, &JOINTS) },

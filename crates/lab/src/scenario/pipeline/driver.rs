@@ -290,10 +290,10 @@ struct Seen {
 impl Seen {
     fn new(plan: &Plan, warm_up: u64, cycles_max: u64) -> Seen {
         let threads = |domain: &sinew_spec::plan::Domain| {
-            domain.threads.iter().map(|thread| thread.nodes.clone()).collect()
+            domain.threads().iter().map(|thread| thread.nodes.clone()).collect()
         };
         let leads = |domain: &sinew_spec::plan::Domain| {
-            domain.threads.iter().position(|thread| thread.release == Release::Timer)
+            domain.threads().iter().position(|thread| thread.release == Release::Timer)
         };
         let mut domains = plan.domains.iter().enumerate();
         let leader = domains

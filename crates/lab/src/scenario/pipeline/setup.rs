@@ -296,7 +296,7 @@ mod tests {
             let plan = compile(&source, &kinds, &machine)
                 .unwrap_or_else(|errors| panic!("{setup:?}: {}\n{text}", errors[0]));
             assert!(plan.notes.is_empty(), "{:?}\n{text}", plan.notes);
-            let threads: Vec<_> = plan.domains.iter().flat_map(|domain| &domain.threads).collect();
+            let threads: Vec<_> = plan.domains.iter().flat_map(|domain| domain.threads()).collect();
             assert_eq!(threads.len(), setup.placement.threads());
             let by_timer = threads.iter().filter(|thread| thread.release == Release::Timer);
             assert_eq!(by_timer.count(), 1, "{text}");

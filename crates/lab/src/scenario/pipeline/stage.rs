@@ -2,8 +2,8 @@
 //! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
 
 use sinew_nodes::NODES;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, Signal};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, message};
 
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
@@ -25,6 +25,7 @@ const fn port(name: &'static str, direction: Direction) -> Port {
 /// What the compiler knows of the kind.
 static KIND: Kind = Kind {
     name: "lab_stage",
+    runs_in: RunsIn::Realtime,
     doc: "Adds one to every word of a message.",
     ports: &[port("in", Direction::In), port("out", Direction::Out)],
     parameters: &[Parameter {
@@ -46,7 +47,7 @@ static KIND: Kind = Kind {
 /// The kind's row in the table; users do not see it.
 pub(super) const NODE: NodeEntry = NodeEntry {
     kind: &KIND,
-    make: |parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") })),
+    make: Make::Cyclic(|parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") }))),
     safe: None,
 };
 

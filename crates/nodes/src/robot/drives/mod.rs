@@ -5,9 +5,9 @@ mod axis;
 use std::f64::consts::TAU;
 
 use sinew_runtime::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, SafeValue, Signal,
+    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters};
 use zerocopy::{FromZeros, IntoBytes};
 
 use self::axis::{Axis, Physics};
@@ -60,6 +60,7 @@ const fn signal(
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "drives",
+    runs_in: RunsIn::Realtime,
     doc: "Six simulated servo drives with motors, encoders and brakes: the machine. Reads and \
           answers EtherCAT frames as slaves do, runs the CiA 402 state machine, follows targets in \
           cyclic synchronous position with limited torque, and closes the brakes whenever a motor \
@@ -158,7 +159,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: Some(safe) };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let home = arm::joints_rad(parameters.numbers("home_deg"));

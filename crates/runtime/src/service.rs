@@ -1,0 +1,143 @@
+//! What a service is, and what it sees: its ports, the order to stop, its heartbeat. A service may
+//! block, allocate and fail; it runs on a thread of its own in the process of its domain.
+
+use std::time::Duration;
+
+use sinew_link::counter;
+
+use crate::board::{Board, Order};
+use crate::clock::now_ns;
+use crate::fault::Fault;
+use crate::message::Message;
+use crate::sys::Region;
+use crate::transport::{Received, Receiver, Sender, Sent};
+
+/// A node of a service domain.
+pub trait Service: Send {
+    /// Once, before the domain is ready; may take its time, within the domain's start deadline.
+    ///
+    /// # Errors
+    /// Whatever keeps it from serving: its domain ends, and comes back by its restart policy.
+    fn start(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The node's work: until [`ServiceIo::wait`] says that it is over, or until there is nothing
+    /// left to do. Each call of [`ServiceIo::wait`] or [`ServiceIo::beat`] is a heartbeat: without
+    /// one for as long as its domain allows, the node hangs, and its domain is killed.
+    ///
+    /// # Errors
+    /// As for [`Service::start`].
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault>;
+
+    /// Once, after `run`, also after one that failed: to flush what must not be lost.
+    fn stop(&mut self) {}
+}
+
+/// What is counted for each node of a service domain. The counters outlive the process.
+pub const COUNTERS: [&str; 5] = ["beats", "received", "lost", "sent", "dropped"];
+const BEATS: u32 = 0;
+const RECEIVED: u32 = 1;
+const LOST: u32 = 2;
+const SENT: u32 = 3;
+const DROPPED: u32 = 4;
+
+/// Tells the counters of a service from other regions.
+const NAMES_HASH: u32 = u32::from_le_bytes(*b"serv");
+
+/// The shape of a service node's counters.
+pub(crate) const fn counters_shape() -> sinew_link::Shape {
+    counter::shape(COUNTERS.len() as u32, NAMES_HASH)
+}
+
+/// Makes the counters of a service node.
+pub(crate) fn open_counters() -> std::io::Result<Region> {
+    let region = Region::shared("sinew-counters", counters_shape().region_len())?;
+    let made = counter::Writer::create(region.clone(), &COUNTERS, NAMES_HASH);
+    made.map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(region)
+}
+
+/// How long a sleeping service goes without a heartbeat.
+const NAP_NS: u64 = 100_000_000;
+
+/// A service's ports, and its word to the supervisor.
+pub struct ServiceIo {
+    pub(crate) board: Board,
+    pub(crate) counters: counter::Writer<Region>,
+    /// One for each port of the kind: an input that is linked.
+    pub(crate) inputs: Vec<Option<Box<dyn Receiver>>>,
+    /// One for each port of the kind: the links of an output.
+    pub(crate) outputs: Vec<Vec<Box<dyn Sender>>>,
+    /// As long as the longest message.
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl ServiceIo {
+    /// Whether the service is to end.
+    pub fn is_stopping(&self) -> bool {
+        self.board.current_order() == Order::Stop
+    }
+
+    /// A heartbeat: the node lives.
+    pub fn beat(&mut self) {
+        self.counters.add(BEATS, 1);
+    }
+
+    /// A heartbeat, then sleeps for `time`, or until the service is to end, beating on. Whether it
+    /// goes on.
+    pub fn wait(&mut self, time: Duration) -> bool {
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = now_ns().saturating_add(time_ns);
+        loop {
+            self.beat();
+            if self.is_stopping() {
+                return false;
+            }
+            match until_ns.saturating_sub(now_ns()) {
+                0 => return true,
+                left_ns => self.board.sleep_while(Order::Run, left_ns.min(NAP_NS)),
+            }
+        }
+    }
+
+    /// The next message at input `port`, if there is one; with `latest` the newest, if it is new.
+    /// An input that is not linked never has one.
+    ///
+    /// # Errors
+    /// The writer wrote what no writer may write.
+    ///
+    /// # Panics
+    /// If `T` is not the message type that the kind's table gives for this port.
+    pub fn receive<T: Message>(&mut self, port: usize) -> Result<Option<T>, Fault> {
+        let Some(receiver) = &mut self.inputs[port] else { return Ok(None) };
+        let bytes = &mut self.buffer[..size_of::<T>()];
+        match receiver.receive(bytes)? {
+            Received::New { lost } => {
+                self.counters.add(RECEIVED, 1);
+                self.counters.add(LOST, u64::from(lost));
+                let message = T::read_from_bytes(bytes);
+                Ok(Some(message.expect("the bytes are as long as the message")))
+            }
+            Received::None | Received::Closed => Ok(None),
+        }
+    }
+
+    /// Sends a message to all links of output `port`; never waits. Whether all of them took it: a
+    /// full mailbox does not, and that is counted as dropped.
+    ///
+    /// # Errors
+    /// A reader wrote what no reader may write.
+    ///
+    /// # Panics
+    /// As for [`ServiceIo::receive`].
+    pub fn send<T: Message>(&mut self, port: usize, message: &T) -> Result<bool, Fault> {
+        let mut taken = true;
+        for sender in &mut self.outputs[port] {
+            let sent = sender.send(message.as_bytes())? == Sent::Done;
+            self.counters.add(if sent { SENT } else { DROPPED }, 1);
+            taken &= sent;
+        }
+        Ok(taken)
+    }
+}
