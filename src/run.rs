@@ -301,10 +301,11 @@ fn write_report(report: &Report<'_>, json: bool) -> io::Result<()> {
 }
 
 /// A number with a unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || format!("'{text}' is no duration: expected a number with ms, s, m or h");
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("'{text}' is no duration: expected a number with us, ms, s, m or h");
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit_s = match &text[digits.len()..] {
+        "us" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
         "m" => 60.0,
@@ -314,7 +315,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 = digits.parse().map_err(|_| expected())?;
     let duration = Duration::try_from_secs_f64(number * unit_s).map_err(|_| expected())?;
     if duration.is_zero() {
-        return Err("a run of no time: expected more than zero".into());
+        return Err("no time at all: expected more than zero".into());
     }
     Ok(duration)
 }
@@ -327,6 +328,7 @@ mod tests {
     fn a_duration_has_a_unit() {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
         for bad in ["", "10", "s", "-1s", "0s", "1d", "NaNs", "infs", "1e300h", "1 s x", "10µs"] {
