@@ -17,6 +17,7 @@ mod finite;
 mod launch;
 pub mod message;
 pub mod node;
+pub mod observer;
 mod panics;
 pub mod privileges;
 pub mod run;
