@@ -19,7 +19,7 @@ use crate::wait::{MESSAGE, Os, Wait};
 use crate::{Corrupt, RegionError, Shape};
 
 /// The writer's: sequence and pair of the newest message.
-const NEWEST: At = At::control(1, 0);
+pub(crate) const NEWEST: At = At::control(1, 0);
 /// The writer's: for each pair, which of its slots was written last.
 const LAST: [At; 2] = [At::control(1, 1), At::control(1, 2)];
 /// The reader's: the pair that it reads.

@@ -86,6 +86,7 @@ pub mod counter;
 #[cfg(all(test, not(loom)))]
 mod heap;
 pub mod latest;
+pub mod observe;
 #[cfg(all(test, loom))]
 pub mod proofs;
 pub mod queue;
