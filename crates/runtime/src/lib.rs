@@ -23,6 +23,7 @@ pub mod privileges;
 pub mod run;
 pub mod service;
 mod slots;
+pub mod status;
 mod step;
 pub mod sys;
 pub mod trace;
