@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use crate::diagnostic::{Lines, Report};
-use crate::draft::{Draft, Link as DraftLink};
+use crate::draft::{self, Draft};
 use crate::join::Joined;
+use crate::options::{Options, Reach};
 use crate::order::sort;
 use crate::place::{Home, cpus, cpus_text, periods, releases};
 use crate::plan::{
-    Delivery, Domain, End, Link, Machine, Node, Plan, Realtime, Release, Role, Sync, Thread,
-    Transport, Wait,
+    Domain, End, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread, Transport,
+    Wait,
 };
 
 /// A graph in which every name was found.
@@ -21,55 +22,10 @@ pub(crate) struct Graph<'a, 'd> {
     pub(crate) order: Vec<usize>,
 }
 
-/// Reports options that do not go together. `homes` may still have gaps.
-pub(crate) fn check_options(
-    joined: &[Joined<'_, '_>],
-    homes: &[Option<Home>],
-    report: &mut Report,
-) {
-    for Joined { from, to, link } in joined {
-        let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
-        if a.domain != b.domain && link.transport == Some(Transport::InProcess) {
-            report.error(
-                link.fields.at("transport"),
-                "transport in_process cannot cross between two domains",
-                "write shared_memory, or put both nodes in one domain",
-            );
-        }
-        let shares_memory =
-            matches!(transport(link, a, b), Transport::InProcess | Transport::SharedMemory);
-        if link.sync == Sync::Mutex && !shares_memory {
-            report.error(
-                link.fields.at("sync"),
-                format!(
-                    "sync mutex needs shared bytes, and {} has none",
-                    transport(link, a, b).word()
-                ),
-                "remove 'sync', or write transport: shared_memory",
-            );
-        }
-        meaningless(link, report);
+impl Graph<'_, '_> {
+    fn reach(&self, from: End, to: End) -> Reach {
+        Reach::of(self.draft, self.homes[from.node], self.homes[to.node])
     }
-}
-
-/// Reports options that the delivery leaves without a meaning.
-fn meaningless(link: &DraftLink<'_>, report: &mut Report) {
-    for (option, means) in [
-        ("capacity", link.delivery != Delivery::Latest),
-        ("full", link.delivery == Delivery::Queue),
-    ] {
-        if let Some(entry) = link.fields.entry(option).filter(|_| !means) {
-            let message =
-                format!("'{option}' has no meaning with delivery: {}", link.delivery.word());
-            report.error(entry.span, message, "remove it, or write delivery: queue");
-        }
-    }
-}
-
-fn transport(link: &DraftLink<'_>, from: Home, to: Home) -> Transport {
-    let default =
-        if from.domain == to.domain { Transport::InProcess } else { Transport::SharedMemory };
-    link.transport.unwrap_or(default)
 }
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
@@ -98,24 +54,33 @@ pub(crate) fn plan(
         .collect();
     for &node in order {
         let Home { domain, thread } = homes[node];
-        threads[domain][thread].nodes.push(node);
+        if let Some(thread) = threads[domain].get_mut(thread) {
+            thread.nodes.push(node);
+        }
+    }
+    let mut members = vec![Vec::new(); draft.domains.len()];
+    for (node, home) in homes.iter().enumerate() {
+        members[home.domain].push(node);
     }
     let mut links = links(graph, &mut notes);
-    let mut priorities = graph.draft.domains.iter().map(|domain| domain.priority);
-    let first = priorities.next();
-    let one_priority = priorities.all(|priority| Some(priority) == first);
-    park_if_crowded(&mut links, &threads, homes, one_priority, machine, &mut notes);
+    park_if_crowded(&mut links, &threads, graph, machine, &mut notes);
     let (stop_order, rank) = stop_order(graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
-        user: None,
-        role: Role::Realtime(Realtime {
-            period_ns: periods[at].0,
-            deadline_ns: periods[at].1,
-            priority: draft.domains[at].priority,
-            overrun: draft.domains[at].overrun,
-            threads: std::mem::take(&mut threads[at]),
-        }),
+        user: draft.domains[at].user.map(str::to_owned),
+        role: match &draft.domains[at].role {
+            draft::Role::Realtime(realtime) => Role::Realtime(Realtime {
+                period_ns: periods[at].0,
+                deadline_ns: periods[at].1,
+                priority: realtime.priority,
+                overrun: realtime.overrun,
+                threads: std::mem::take(&mut threads[at]),
+            }),
+            draft::Role::Service(service) => {
+                let nodes = std::mem::take(&mut members[at]);
+                Role::Service(Service { nodes, ..service.clone() })
+            }
+        },
     });
     let domains = domains.collect();
     let nodes = draft.nodes.iter().zip(homes).filter_map(|(node, home)| {
@@ -132,15 +97,25 @@ pub(crate) fn plan(
     Some(Plan { name: draft.name.to_owned(), domains, nodes: nodes.collect(), links, notes })
 }
 
-/// Domains in the order in which they stop, and the place of each in it.
+/// Domains in the order in which they stop, and the place of each in it: the core, who commands
+/// before who obeys; then the services, who reads before who writes, and who stands further down in
+/// the spec before who stands above.
 fn stop_order(graph: &Graph<'_, '_>) -> (Vec<usize>, Vec<usize>) {
-    let direct = graph.joined.iter().filter(|joined| !joined.link.delay);
-    let pairs: Vec<(usize, usize)> = direct
-        .map(|Joined { from, to, .. }| (graph.homes[from.node].domain, graph.homes[to.node].domain))
-        .filter(|(from, to)| from != to)
-        .collect();
-    let (order, _) = sort(graph.draft.domains.len(), &pairs);
-    let mut rank = vec![0; order.len()];
+    let count = graph.draft.domains.len();
+    let between = |reach: Reach| {
+        let domains = graph.joined.iter().filter(move |joined| {
+            !joined.link.delay && graph.reach(joined.from, joined.to) == reach
+        });
+        let pairs = domains.map(|Joined { from, to, .. }| {
+            (graph.homes[from.node].domain, graph.homes[to.node].domain)
+        });
+        sort(count, &pairs.filter(|(from, to)| from != to).collect::<Vec<_>>()).0
+    };
+    let is_service = |at: &usize| graph.draft.domains[*at].is_service();
+    let core = between(Reach::Core).into_iter().filter(|at| !is_service(at));
+    let services = between(Reach::Services).into_iter().rev().filter(is_service);
+    let order: Vec<usize> = core.chain(services).collect();
+    let mut rank = vec![0; count];
     for (place, &domain) in order.iter().enumerate() {
         rank[domain] = place;
     }
@@ -152,13 +127,15 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     for &Joined { from, to, link } in &graph.joined {
         let (a, b) = (graph.homes[from.node], graph.homes[to.node]);
         let Some(kind) = graph.draft.nodes[from.node].kind else { continue };
-        let fused = a == b;
-        if fused && link.transport.is_some_and(|transport| transport != Transport::InProcess) {
+        let reach = graph.reach(from, to);
+        let options = Options::of(link, reach, a.domain == b.domain);
+        let fused = a == b && reach == Reach::Core;
+        if fused && options.transport != Transport::InProcess {
             notes.push(format!(
                 "link '{}' -> '{}' stays inside one thread: a plain slot takes the place of {}",
                 end(graph, from),
                 end(graph, to),
-                transport(link, a, b).word()
+                options.transport.word()
             ));
         }
         links.push(Link {
@@ -166,12 +143,12 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
             to,
             message: kind.ports[from.port].message,
             fused,
-            transport: if fused { Transport::InProcess } else { transport(link, a, b) },
-            sync: link.sync,
-            delivery: link.delivery,
-            wait: link.wait,
-            capacity: if link.delivery == Delivery::Latest { 1 } else { link.capacity },
-            full: link.full,
+            transport: if fused { Transport::InProcess } else { options.transport },
+            sync: options.sync,
+            delivery: options.delivery,
+            wait: options.wait,
+            capacity: options.capacity,
+            full: options.full,
             delay: link.delay,
         });
     }
@@ -184,24 +161,28 @@ fn end(graph: &Graph<'_, '_>, end: End) -> String {
     format!("{}.{port}", node.name.text)
 }
 
-/// With more threads that poll than CPUs, each would poll away the time of who it waits for. One
+/// With more realtime threads that poll than CPUs, each would poll away the time of who it waits for. One
 /// that yields gives it away, but only to threads of its own priority.
 fn park_if_crowded(
     links: &mut [Link],
     threads: &[Vec<Thread>],
-    homes: &[Home],
-    one_priority: bool,
+    graph: &Graph<'_, '_>,
     machine: &Machine,
     notes: &mut Vec<String>,
 ) {
+    let realtime = graph.draft.domains.iter().filter_map(draft::Domain::realtime);
+    let mut priorities = realtime.map(|realtime| realtime.priority);
+    let first = priorities.next();
+    let one_priority = priorities.all(|priority| Some(priority) == first);
     let polls = |link: &Link| match link.wait {
-        Wait::Spin => !link.fused,
-        Wait::Yield => !link.fused && !one_priority,
+        _ if link.fused || graph.reach(link.from, link.to) != Reach::Core => false,
+        Wait::Spin => true,
+        Wait::Yield => !one_priority,
         Wait::Park | Wait::SpinThenPark => false,
     };
     let mut spins: Vec<Vec<bool>> = threads.iter().map(|all| vec![false; all.len()]).collect();
     for (at, link) in links.iter().enumerate().filter(|(_, link)| polls(link)) {
-        let home = homes[link.to.node];
+        let home = graph.homes[link.to.node];
         // A thread waits on the link that releases it, or, released by the clock, at the end of its
         // cycle on what comes back with a delay.
         let waits = match threads[home.domain][home.thread].release {

@@ -1,15 +1,20 @@
 //! The spec as the user wrote it, read by the tables of keys and by the kinds of its nodes. Names
 //! of other nodes and domains are still only names here.
 
+mod domain;
+mod service;
+
 use std::collections::HashMap;
+
+pub(crate) use domain::{Domain, Realtime, Role, late};
 
 use crate::catalogue::{Direction, Kind, Parameter, Value};
 use crate::diagnostic::{Report, Span};
-use crate::fields::{Fields, Named, check_name, how_to_add, list};
-use crate::keys::{self, NODES_MAX, Policy, Trigger};
+use crate::fields::{Fields, Named, how_to_add, list};
+use crate::keys::{self, NODES_MAX};
 use crate::nearest::suggest;
-use crate::plan::{Actuator, Delivery, Full, Overrun, Sync, Transport, Wait};
-use crate::value::{duration_text, parameter, scalar};
+use crate::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
+use crate::value::parameter;
 use crate::yaml::{Data, Entry, Item, parse};
 
 /// The whole spec.
@@ -19,28 +24,8 @@ pub(crate) struct Draft<'a> {
     /// Names of domains that are reported already and stand for nothing.
     pub(crate) refused: Vec<&'a str>,
     pub(crate) nodes: Vec<Node<'a>>,
-}
-
-/// A domain.
-pub(crate) struct Domain<'a> {
-    pub(crate) name: Named<'a>,
-    pub(crate) trigger: Trigger,
-    pub(crate) period_ns: Option<u64>,
-    pub(crate) deadline_ns: Option<u64>,
-    pub(crate) deadline_at: Span,
-    pub(crate) priority: u8,
-    pub(crate) overrun: Overrun,
-    /// `None`: all nodes fused on one thread.
-    pub(crate) threads: Option<Vec<Thread<'a>>>,
-}
-
-/// A row of `threads`.
-pub(crate) struct Thread<'a> {
-    pub(crate) span: Span,
-    pub(crate) cpu: Option<u32>,
-    pub(crate) cpu_at: Span,
-    pub(crate) nodes: Vec<Named<'a>>,
-    pub(crate) trigger: Option<Trigger>,
+    /// Whether it is only a list of nodes.
+    pub(crate) is_bare_list: bool,
 }
 
 /// A node.
@@ -64,12 +49,13 @@ pub(crate) struct Link<'a> {
     pub(crate) from: Option<usize>,
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
+    // What stands for an option that is not written depends on where the link leads.
     pub(crate) transport: Option<Transport>,
-    pub(crate) sync: Sync,
-    pub(crate) delivery: Delivery,
-    pub(crate) wait: Wait,
+    pub(crate) sync: Option<Sync>,
+    pub(crate) delivery: Option<Delivery>,
+    pub(crate) wait: Option<Wait>,
     pub(crate) capacity: u32,
-    pub(crate) full: Full,
+    pub(crate) full: Option<Full>,
     pub(crate) delay: bool,
     /// What was written, for the places of options.
     pub(crate) fields: Fields<'a>,
@@ -114,12 +100,18 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut 
 }
 
 fn nodes_mut(root: &mut Item) -> impl Iterator<Item = &mut Item> {
-    let entries =
-        if let Data::Map(entries) = &mut root.data { entries.as_mut_slice() } else { &mut [] };
-    let nodes = entries.iter_mut().filter(|entry| entry.key == "nodes");
-    nodes.flat_map(|entry| {
-        if let Data::List(items) = &mut entry.value.data { items.as_mut_slice() } else { &mut [] }
-    })
+    let items: &mut [Item] = match &mut root.data {
+        Data::List(items) => items,
+        Data::Map(entries) => {
+            let nodes = entries.iter_mut().find(|entry| entry.key == "nodes");
+            match nodes.map(|entry| &mut entry.value.data) {
+                Some(Data::List(items)) => items,
+                _ => &mut [],
+            }
+        }
+        Data::Scalar { .. } => &mut [],
+    };
+    items.iter_mut()
 }
 
 fn name_of(node: &Item) -> Option<String> {
@@ -128,142 +120,44 @@ fn name_of(node: &Item) -> Option<String> {
     if let Data::Scalar { text, .. } = &name.data { Some(text.clone()) } else { None }
 }
 
-/// Reads the tree. `None` if it is no graph of this release at all.
+/// Reads the tree. `None` if it is too large to be a graph. A bare list of nodes is one service
+/// domain.
 pub(crate) fn read<'a>(
     root: &'a Item,
     catalogue: &[&'static Kind],
     report: &mut Report,
 ) -> Option<Draft<'a>> {
-    if let Data::List(_) = root.data {
-        report.error(
-            root.span,
-            "a bare list of nodes is one service domain, and services are not supported yet",
-            "put the nodes under 'nodes:' and give the graph 'domains: {control: {realtime: \
-             {period: 1ms}}}'",
-        );
-        return None;
-    }
-    let fields = Fields::new(root, &keys::GRAPH, &[], root.span, report);
-    let name = fields.name("name", report).map_or("graph", |named| named.text);
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
-    for entry in fields.map("domains", report) {
-        match domain(entry, report) {
-            Some(domain) => domains.push(domain),
-            None => refused.push(entry.key.as_str()),
+    let mut name = keys::GRAPH_NAME;
+    let is_bare_list = matches!(root.data, Data::List(_));
+    let nodes = if is_bare_list {
+        domains.push(Domain::of_a_bare_list(root.span));
+        Some(root)
+    } else {
+        let fields = Fields::new(root, &keys::GRAPH, &[], root.span, report);
+        name = fields.name("name", report).map_or(name, |named| named.text);
+        for entry in fields.map("domains", report) {
+            match domain::read(entry, report) {
+                Some(domain) => domains.push(domain),
+                None => refused.push(entry.key.as_str()),
+            }
         }
-    }
-    let items = fields.list("nodes", report);
+        fields.get("nodes")
+    };
+    let items = nodes.map_or(&[][..], |item| list(item, "nodes", report));
     if let Some(item) = items.get(NODES_MAX) {
         let message = format!("{} nodes in one graph", items.len());
         report.error(item.span, message, format!("at most {NODES_MAX}; split the graph"));
         return None;
     }
-    if items.is_empty()
-        && fields.get("nodes").is_some_and(|item| matches!(item.data, Data::List(_)))
+    if let Some(item) = nodes.filter(|item| matches!(&item.data, Data::List(all) if all.is_empty()))
     {
-        report.error(fields.at("nodes"), "the graph has no nodes", "add '- kind: ...' to it");
+        report.error(item.span, "the graph has no nodes", "add '- kind: ...' to it");
     }
     let kinds: HashMap<&str, Known> =
         catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect();
     let nodes = items.iter().filter_map(|item| node(item, catalogue, &kinds, report)).collect();
-    Some(Draft { name, domains, refused, nodes })
-}
-
-fn domain<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
-    let name = Named { text: &entry.key, span: entry.span };
-    check_name(name, "a domain's name", report);
-    if service(entry, report) {
-        return None;
-    }
-    let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
-    let realtime = fields.entry("realtime")?;
-    let rows = fields.list("threads", report).iter();
-    let threads: Vec<Thread<'a>> = rows.map(|item| thread(item, report)).collect();
-    let written = fields.get("threads").is_some();
-    let fields = Fields::new(&realtime.value, &keys::REALTIME, &[], realtime.span, report);
-    let trigger = fields.word("trigger", Trigger::ALL, report).unwrap_or(Trigger::Timer);
-    let period_ns = fields.duration_ns("period", report);
-    let deadline_ns = fields.duration_ns("deadline", report);
-    match (trigger, fields.get("period")) {
-        (Trigger::Timer, None) => {
-            let message = format!("domain '{}' lacks 'period'", name.text);
-            report.error(fields.span, message, "add 'period: 1ms', or 'trigger: input'");
-        }
-        (Trigger::Input, Some(item)) => {
-            let message = "a domain with trigger: input has no period of its own";
-            report.error(item.span, message, "remove 'period'; it is that of who releases it");
-        }
-        _ => {}
-    }
-    if let (Some(period_ns), Some(deadline_ns)) = (period_ns, deadline_ns)
-        && deadline_ns > period_ns
-    {
-        late(fields.at("deadline"), deadline_ns, period_ns, report);
-    }
-    Some(Domain {
-        name,
-        trigger,
-        period_ns,
-        deadline_ns,
-        deadline_at: fields.at("deadline"),
-        priority: fields.integer("priority", report).unwrap_or(80) as u8,
-        overrun: overrun(&fields, report),
-        threads: written.then_some(threads),
-    })
-}
-
-/// Reports a domain that can only be meant as a service: no key of it is of a realtime domain.
-fn service(entry: &Entry, report: &mut Report) -> bool {
-    let Data::Map(entries) = &entry.value.data else { return false };
-    if entries.iter().any(|entry| entry.key != "restart") {
-        return false;
-    }
-    let span = entries.first().map_or(entry.span, |restart| restart.span);
-    let name = &entry.key;
-    let message = format!("domain '{name}' is a service, and services are not supported yet");
-    report.error(span, message, "make it a realtime domain: 'realtime: {period: 1ms}'");
-    true
-}
-
-/// Reports a deadline that is later than the period.
-pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &mut Report) {
-    let (deadline, period) = (duration_text(deadline_ns), duration_text(period_ns));
-    let message = format!("deadline {deadline} is later than the period {period}");
-    report.error(at, message, format!("write {period} or less, or raise the period"));
-}
-
-fn overrun(realtime: &Fields<'_>, report: &mut Report) -> Overrun {
-    let empty = Item { span: realtime.span, data: Data::Map(Vec::new()) };
-    let item = realtime.get("overrun").unwrap_or(&empty);
-    let fields = Fields::new(item, &keys::OVERRUN, &[], item.span, report);
-    let policy = fields.word("policy", Policy::ALL, report).unwrap_or(Policy::Stop);
-    let consecutive_max = fields.integer("consecutive_max", report).unwrap_or(0) as u32;
-    match (policy, fields.entry("consecutive_max")) {
-        (Policy::Stop, _) => Overrun::Stop { consecutive_max },
-        (Policy::Count, None) => Overrun::Count,
-        (Policy::Count, Some(entry)) => {
-            let message = "'consecutive_max' has no meaning with policy: count";
-            report.error(entry.span, message, "remove it, or write policy: stop");
-            Overrun::Count
-        }
-    }
-}
-
-fn thread<'a>(item: &'a Item, report: &mut Report) -> Thread<'a> {
-    let fields = Fields::new(item, &keys::THREAD, &[], item.span, report);
-    let names = fields.list("nodes", report).iter();
-    let given = fields.get("trigger").is_some();
-    Thread {
-        span: item.span,
-        cpu: fields.integer("cpu", report).map(|cpu| cpu as u32),
-        cpu_at: fields.at("cpu"),
-        nodes: names
-            .filter_map(|item| {
-                scalar(item, "nodes", report).map(|text| Named { text, span: item.span })
-            })
-            .collect(),
-        trigger: given.then(|| fields.word("trigger", Trigger::ALL, report)).flatten(),
-    }
+    Some(Draft { name, domains, refused, nodes, is_bare_list })
 }
 
 fn node<'a>(
@@ -439,17 +333,16 @@ fn output(kind: &Kind, entry: &Entry, name: Named<'_>, report: &mut Report) -> O
 
 fn link<'a>(from: Option<usize>, item: &'a Item, report: &mut Report) -> Option<Link<'a>> {
     let fields = Fields::new(item, &keys::LINK, &[], item.span, report);
-    let given = fields.get("transport").is_some();
     Some(Link {
         from,
         node: fields.reference("name", report)?,
         port: fields.reference("port", report)?,
-        transport: given.then(|| fields.word("transport", Transport::ALL, report)).flatten(),
-        sync: fields.word("sync", Sync::ALL, report).unwrap_or(Sync::LockFree),
-        delivery: fields.word("delivery", Delivery::ALL, report).unwrap_or(Delivery::Queue),
-        wait: fields.word("wait", Wait::ALL, report).unwrap_or(Wait::Spin),
+        transport: fields.given_word("transport", Transport::ALL, report),
+        sync: fields.given_word("sync", Sync::ALL, report),
+        delivery: fields.given_word("delivery", Delivery::ALL, report),
+        wait: fields.given_word("wait", Wait::ALL, report),
         capacity: fields.power_of_two("capacity", report).unwrap_or(1),
-        full: fields.word("full", Full::ALL, report).unwrap_or(Full::Fault),
+        full: fields.given_word("full", Full::ALL, report),
         delay: fields.integer("delay", report).is_none_or(|delay| delay == 1),
         fields,
     })

@@ -5,7 +5,7 @@ use crate::catalogue::Parameter;
 use crate::diagnostic::{Report, Span};
 use crate::keys::{Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
-use crate::value::{duration_ns, duration_text, scalar, word};
+use crate::value::{duration_ns, duration_text, percent, scalar, size_bytes, size_text, word};
 use crate::yaml::{Data, Entry, Item};
 
 /// A name and where it stands.
@@ -66,7 +66,11 @@ impl<'a> Fields<'a> {
             if !known.clone().any(|name| name == entry.key) {
                 report.error_with(entry.span, || {
                     let message = format!("unknown key '{}' in {}", entry.key, table.what);
-                    (message, suggest(&entry.key, known.clone()))
+                    let help = match table.inner_of(&entry.key) {
+                        Some(inner) => format!("write it under '{}:'", inner.name),
+                        None => suggest(&entry.key, known.clone()),
+                    };
+                    (message, help)
                 });
             }
         }
@@ -93,6 +97,11 @@ impl<'a> Fields<'a> {
     /// The key and its value.
     pub(crate) fn entry(&self, name: &str) -> Option<&'a Entry> {
         self.entries.iter().find(|entry| entry.key == name)
+    }
+
+    /// All keys that were written, known or not.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
     }
 
     /// Where the value of a key stands; the mapping's own place if it is not given.
@@ -182,6 +191,38 @@ impl<'a> Fields<'a> {
         None
     }
 
+    /// A size in the table's limits, in bytes.
+    pub(crate) fn size_bytes(&self, name: &str, report: &mut Report) -> Option<u64> {
+        let Shape::Size { min_bytes, max_bytes } = self.key(name).shape else {
+            panic!("'{name}' is no size in the table");
+        };
+        let Named { text, span } = self.text(name, report)?;
+        let help = match size_bytes(text) {
+            Ok(value) if (min_bytes..=max_bytes).contains(&value) => return Some(value),
+            Ok(_) => {
+                let (min, max) = (size_text(min_bytes), size_text(max_bytes));
+                format!("it is at least {min} and at most {max}")
+            }
+            Err(help) => help,
+        };
+        report.error(span, format!("{name} cannot be '{text}'"), help);
+        None
+    }
+
+    /// A number of hundredths in the table's limits.
+    pub(crate) fn percent(&self, name: &str, report: &mut Report) -> Option<u32> {
+        let Shape::Percent { min, max } = self.key(name).shape else {
+            panic!("'{name}' is no percentage in the table");
+        };
+        let Named { text, span } = self.text(name, report)?;
+        let value = percent(text).filter(|value| (min..=max).contains(value));
+        if value.is_none() {
+            let help = format!("write a whole number from {min} to {max} and %, such as 50%");
+            report.error(span, format!("{name} cannot be '{text}'"), help);
+        }
+        value
+    }
+
     /// One of an option's words.
     pub(crate) fn word<T: Copy>(
         &self,
@@ -191,6 +232,17 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         let Named { text, span } = self.text(name, report)?;
         word(text, span, name, all, report)
+    }
+
+    /// The same without its default: `None` if the key is not given.
+    pub(crate) fn given_word<T: Copy>(
+        &self,
+        name: &str,
+        all: &[(T, &'static str)],
+        report: &mut Report,
+    ) -> Option<T> {
+        self.get(name)?;
+        self.word(name, all, report)
     }
 
     /// The entries of a mapping from names.

@@ -179,7 +179,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// `'node.port'`.
-fn show(draft: &Draft<'_>, end: End) -> String {
+pub(crate) fn show(draft: &Draft<'_>, end: End) -> String {
     let node = &draft.nodes[end.node];
     let port = node.kind.map_or("?", |kind| kind.ports[end.port].name);
     format!("'{}.{port}'", node.name.text)
@@ -246,7 +246,7 @@ fn complain(draft: &Draft<'_>, end: End, report: &mut Report) {
 fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>], report: &mut Report) {
     let mut first: HashMap<(usize, usize), &Link<'_>> = HashMap::new();
     for Joined { from, link, .. } in joined {
-        if link.delivery != Delivery::Broadcast {
+        if link.delivery != Some(Delivery::Broadcast) {
             continue;
         }
         let one = *first.entry((from.node, from.port)).or_insert(link);
@@ -263,13 +263,18 @@ fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>], report: &mut Report)
     }
 }
 
-/// Reports loops of links without delay, and gives an order in which writers come first.
+/// Reports loops of links without delay, and gives an order in which writers come first. Services
+/// have no part in it: `in_cycle` says of a node whether it is updated in cycles.
 pub(crate) fn order(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],
+    in_cycle: impl Fn(usize) -> bool,
     report: &mut Report,
 ) -> Vec<usize> {
-    let direct = joined.iter().filter(|joined| !joined.link.delay);
+    let counts = |joined: &&Joined<'_, '_>| {
+        !joined.link.delay && in_cycle(joined.from.node) && in_cycle(joined.to.node)
+    };
+    let direct = joined.iter().filter(counts);
     let pairs: Vec<(usize, usize)> =
         direct.map(|joined| (joined.from.node, joined.to.node)).collect();
     let (order, loops) = sort(draft.nodes.len(), &pairs);

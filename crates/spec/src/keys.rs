@@ -1,7 +1,7 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
-use crate::plan::{Delivery, Full, Sync, Transport, Wait};
+use crate::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
 
 /// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
 pub const PERIOD_NS_MIN: u64 = 10_000;
@@ -18,6 +18,17 @@ pub const AFTER_MAX: i64 = 1_000_000;
 /// Highest CPU number that a spec may write; the machine's own set is checked besides.
 pub const CPU_MAX: i64 = 65_535;
 
+/// Name of a graph that has none of its own.
+pub(crate) const GRAPH_NAME: &str = "graph";
+/// Name of the domain that a bare list of nodes is.
+pub const SERVICES: &str = "services";
+/// Least memory of a service, bytes: below it no process of this program gets ready.
+pub const MEMORY_BYTES_MIN: u64 = 8 << 20;
+/// Least limit of open descriptors: what a process opens before its first node is made.
+pub const DESCRIPTORS_MIN: i64 = 16;
+/// Least limit of processes and threads; one more for each node is checked besides.
+pub const PROCESSES_MIN: i64 = 4;
+
 /// What stands behind a key.
 pub(crate) enum Shape {
     /// Letters, digits, `_` and `-`.
@@ -26,6 +37,10 @@ pub(crate) enum Shape {
     Duration { min_ns: u64, max_ns: u64 },
     /// A whole number in limits (both included).
     Integer { min: i64, max: i64 },
+    /// A size in bytes, in limits (both included).
+    Size { min_bytes: u64, max_bytes: u64 },
+    /// Hundredths with a `%`, in limits (both included).
+    Percent { min: u32, max: u32 },
     /// A power of two up to a limit.
     PowerOfTwo { max: u32 },
     /// One of a few words.
@@ -60,6 +75,17 @@ pub(crate) struct Table {
     pub(crate) keys: &'static [Key],
 }
 
+impl Table {
+    /// The key behind which a key of this name stands: who forgot the level above it means that.
+    pub(crate) fn inner_of(&self, name: &str) -> Option<&'static Key> {
+        let holds = |key: &&'static Key| match key.shape {
+            Shape::Fields(inner) => inner.keys.iter().any(|inner| inner.name == name),
+            _ => false,
+        };
+        self.keys.iter().find(holds)
+    }
+}
+
 const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Key {
     Key { name, shape, required: true, default: None, doc }
 }
@@ -90,11 +116,20 @@ const fn words<T: Copy, const N: usize>(all: &[(T, &'static str)]) -> [&'static 
 
 const PERIOD: Shape = Shape::Duration { min_ns: PERIOD_NS_MIN, max_ns: PERIOD_NS_MAX };
 const DEADLINE: Shape = Shape::Duration { min_ns: 1_000, max_ns: PERIOD_NS_MAX };
+/// Longest pause and longest window of restarts, ns.
+pub(crate) const PAUSE_NS_MAX: u64 = 3_600_000_000_000;
+const PAUSE: Shape = Shape::Duration { min_ns: 1_000_000, max_ns: PAUSE_NS_MAX };
+/// How long a service may take to start or to stop.
+const PATIENCE: Shape = Shape::Duration { min_ns: 100_000_000, max_ns: 600_000_000_000 };
+/// How long a service may be silent. A sleeping one beats every 100 ms: with less than a few of
+/// those, a busy machine alone would look like a hang.
+const SILENCE: Shape = Shape::Duration { min_ns: 500_000_000, max_ns: 600_000_000_000 };
 const TRANSPORTS: [&str; Transport::ALL.len()] = words(Transport::ALL);
 const SYNCS: [&str; Sync::ALL.len()] = words(Sync::ALL);
 const DELIVERIES: [&str; Delivery::ALL.len()] = words(Delivery::ALL);
 const WAITS: [&str; Wait::ALL.len()] = words(Wait::ALL);
 const FULLS: [&str; Full::ALL.len()] = words(Full::ALL);
+const RESTART_POLICIES: [&str; RestartPolicy::ALL.len()] = words(RestartPolicy::ALL);
 const TRIGGERS: [&str; Trigger::ALL.len()] = words(Trigger::ALL);
 const POLICIES: [&str; Policy::ALL.len()] = words(Policy::ALL);
 
@@ -126,21 +161,107 @@ impl Policy {
 pub(crate) static GRAPH: Table = Table {
     what: "the graph",
     keys: &[
-        default("name", Shape::Name, "graph", "Name of the graph."),
+        default("name", Shape::Name, GRAPH_NAME, "Name of the graph."),
         required("domains", Shape::MapOf(&DOMAIN), "The fault domains: one OS process each."),
         required("nodes", Shape::ListOf(&NODE), "The nodes, with the links they write to."),
     ],
 };
 
-/// A domain.
+/// A domain. Without `realtime` it is a service.
 pub(crate) static DOMAIN: Table = Table {
     what: "a domain",
     keys: &[
-        required("realtime", Shape::Fields(&REALTIME), "Runs its nodes in cycles, fail-stop."),
+        optional(
+            "realtime",
+            Shape::Fields(&REALTIME),
+            "Runs its nodes in cycles, fail-stop. Without it the domain is a service: its nodes \
+             may block and fail, and it is restarted.",
+        ),
         optional(
             "threads",
             Shape::ListOf(&THREAD),
-            "Its threads. Default: all nodes of the domain fused on one thread.",
+            "Threads of a realtime domain. Default: all nodes of the domain fused on one thread.",
+        ),
+        optional("restart", Shape::Fields(&RESTART), "When and how often a service comes back."),
+        default(
+            "start_deadline",
+            PATIENCE,
+            "10s",
+            "How long a service may take until it is ready.",
+        ),
+        default(
+            "heartbeat",
+            SILENCE,
+            "2s",
+            "A node of a service that gives no sign of life for so long hangs: the service is \
+             killed, and comes back by its policy.",
+        ),
+        default(
+            "stop_deadline",
+            PATIENCE,
+            "3s",
+            "How long a service may take to stop before it is killed.",
+        ),
+        optional("limits", Shape::Fields(&LIMITS), "What a service may use. Default: no limit."),
+        optional(
+            "user",
+            Shape::Name,
+            "User that the domain runs as. Default: who starts the graph.",
+        ),
+    ],
+};
+
+/// Keys of a domain that only a realtime domain has.
+pub(crate) const OF_REALTIME: &[&str] = &["threads"];
+/// Keys of a domain that only a service has.
+pub(crate) const OF_SERVICE: &[&str] =
+    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits"];
+
+/// What stands behind `restart`.
+pub(crate) static RESTART: Table = Table {
+    what: "restart",
+    keys: &[
+        default(
+            "policy",
+            Shape::Words(&RESTART_POLICIES),
+            "on_failure",
+            "After which ends: faults, deaths and hangs; none; or all but the graph's own stop.",
+        ),
+        default("backoff", PAUSE, "100ms", "Pause before the first restart; doubles with each."),
+        default("backoff_max", PAUSE, "5s", "Longest pause."),
+        default(
+            "restarts_max",
+            Shape::Integer { min: 1, max: 1_000_000 },
+            "10",
+            "So many restarts within the window are made; then the service is given up.",
+        ),
+        default("window", PAUSE, "60s", "Restarts that are longer ago do not count."),
+    ],
+};
+
+/// What stands behind `limits`.
+pub(crate) static LIMITS: Table = Table {
+    what: "limits",
+    keys: &[
+        optional(
+            "memory",
+            Shape::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 44 },
+            "Memory of all its processes.",
+        ),
+        optional(
+            "cpu",
+            Shape::Percent { min: 1, max: 100_000 },
+            "Share of one CPU; 200% is two CPUs.",
+        ),
+        optional(
+            "descriptors",
+            Shape::Integer { min: DESCRIPTORS_MIN, max: 1_048_576 },
+            "Open descriptors of one process.",
+        ),
+        optional(
+            "processes",
+            Shape::Integer { min: PROCESSES_MIN, max: 4_194_304 },
+            "Processes and threads.",
         ),
     ],
 };
@@ -243,15 +364,31 @@ pub(crate) static LINK: Table = Table {
             "How it crosses. Default: in_process inside a domain, shared_memory between domains.",
         ),
         default("sync", Shape::Words(&SYNCS), "lock_free", "How both sides keep apart."),
-        default("delivery", Shape::Words(&DELIVERIES), "queue", "Which messages arrive."),
-        default("wait", Shape::Words(&WAITS), "spin", "How a side waits for the other."),
+        default(
+            "delivery",
+            Shape::Words(&DELIVERIES),
+            "queue",
+            "Which messages arrive. From the core to a service: latest, or broadcast.",
+        ),
+        default(
+            "wait",
+            Shape::Words(&WAITS),
+            "spin",
+            "How a side waits for the other. Between services: park. A link between the core and \
+             a service has none.",
+        ),
         default(
             "capacity",
             Shape::PowerOfTwo { max: CAPACITY_MAX },
             "8",
             "Messages that a queue or broadcast link can hold; a power of two.",
         ),
-        default("full", Shape::Words(&FULLS), "fault", "What the writer of a full queue does."),
+        default(
+            "full",
+            Shape::Words(&FULLS),
+            "fault",
+            "What the writer of a full queue does. Where a service writes: drop.",
+        ),
         default(
             "delay",
             Shape::Integer { min: 0, max: 1 },

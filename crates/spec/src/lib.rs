@@ -12,6 +12,7 @@ mod fields;
 mod join;
 pub mod keys;
 mod nearest;
+mod options;
 mod order;
 pub mod picture;
 mod place;
@@ -22,12 +23,13 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, render};
 pub use schema::schema;
-pub use value::{duration_text, expected};
+pub use value::{duration_text, expected, size_text};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX};
 
 use assemble::Graph;
 use catalogue::Kind;
 use diagnostic::{Lines, Report, Span};
+use place::Home;
 use plan::{Machine, Plan};
 
 /// A spec and what the command line changes in it.
@@ -80,9 +82,10 @@ fn build(
     let lines = Lines::new(source.text);
     let names = join::names(&draft, &lines, report);
     let (joined, joined_all) = join::join(&draft, &names, &lines, report);
-    let order = join::order(&draft, &joined, report);
     let homes = place::homes(&draft, &names, report);
-    assemble::check_options(&joined, &homes, report);
+    let serves = |home: Home| draft.domains[home.domain].is_service();
+    let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves), report);
+    options::check(&draft, &joined, &homes, report);
     place::check_cpus(&draft, machine, report);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
     assemble::plan(&Graph { draft: &draft, joined, homes, order }, machine, &lines, report)

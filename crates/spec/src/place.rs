@@ -2,12 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::catalogue::RunsIn;
 use crate::diagnostic::Report;
-use crate::draft::{Domain, Draft, Node, late};
+use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
 use crate::join::Joined;
 use crate::keys::Trigger;
 use crate::nearest::suggest;
+use crate::options::Reach;
 use crate::order::sort;
 use crate::plan::{Machine, Release};
 
@@ -50,7 +52,45 @@ pub(crate) fn homes(
         }
     }
     assign(draft, names, &mut homes, report);
+    for (node, home) in draft.nodes.iter().zip(&mut homes) {
+        let fits = |home: &Home| fits(draft, node, &draft.domains[home.domain], report);
+        *home = home.filter(fits);
+    }
     homes
+}
+
+/// Whether a node can run in its domain; reports one that cannot.
+fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>, report: &mut Report) -> bool {
+    let Some(kind) = node.kind else { return true };
+    let (name, kind_name, home) = (node.name.text, kind.name, domain.name.text);
+    let other = draft.domains.iter().find(|other| other.is_service() != domain.is_service());
+    let there = other.map(|other| format!("write 'domain: {}'", other.name.text));
+    match (kind.runs_in, domain.is_service()) {
+        (RunsIn::Realtime, false) | (RunsIn::Service, true) => return true,
+        (RunsIn::Realtime, true) => {
+            let message =
+                format!("node '{name}' ({kind_name}) runs in cycles, and '{home}' is a service");
+            let help = match there {
+                _ if draft.is_bare_list => "a bare list of nodes is one service: put the nodes \
+                     under 'nodes:', and give the graph 'domains: {control: {realtime: {period: \
+                     1ms}}}'"
+                    .to_owned(),
+                Some(there) => format!("{there}, or give '{home}' 'realtime: {{period: 1ms}}'"),
+                None => format!(
+                    "put it in a realtime domain, or give '{home}' 'realtime: {{period: 1ms}}'"
+                ),
+            };
+            report.error(node.name.span, message, help);
+        }
+        (RunsIn::Service, false) => {
+            let message =
+                format!("node '{name}' ({kind_name}) may block, and '{home}' is a realtime domain");
+            let there = there.unwrap_or("add a domain 'services: {}' for it".to_owned());
+            let help = format!("{there}, or remove 'realtime' from '{home}'");
+            report.error(node.name.span, message, help);
+        }
+    }
+    false
 }
 
 /// Reports a node whose domain is not there or not named.
@@ -85,7 +125,7 @@ fn assign(
 ) {
     let mut assigned = vec![false; draft.nodes.len()];
     for (at, domain) in draft.domains.iter().enumerate() {
-        for (thread, row) in domain.threads.iter().flatten().enumerate() {
+        for (thread, row) in domain.listed().iter().enumerate() {
             if row.nodes.is_empty() {
                 report.error(
                     row.span,
@@ -110,7 +150,8 @@ fn assign(
     }
     for ((node, home), assigned) in draft.nodes.iter().zip(homes).zip(assigned) {
         let Some(domain) = home.map(|home| &draft.domains[home.domain]) else { continue };
-        if domain.threads.is_some() && !assigned {
+        let lists = domain.realtime().is_some_and(|realtime| realtime.threads.is_some());
+        if lists && !assigned {
             let (name, domain) = (node.name, domain.name.text);
             let message = format!("node '{}' is on no thread of domain '{domain}'", name.text);
             report.error(name.span, message, "add its name to 'nodes:' of one of the threads");
@@ -151,21 +192,31 @@ pub(crate) fn releases(
     }
     let mut inputs = Inputs::new(draft);
     for (at, link) in joined.iter().enumerate().filter(|(_, joined)| !joined.link.delay) {
-        inputs.add(at, homes[link.from.node], homes[link.to.node], rank[link.to.node]);
+        let (from, to) = (homes[link.from.node], homes[link.to.node]);
+        match Reach::of(draft, from, to) {
+            Reach::Core => inputs.add(at, from, to, rank[link.to.node]),
+            Reach::Inwards => inputs.of_services[to.domain][to.thread] = true,
+            Reach::Outwards | Reach::Services => {}
+        }
     }
     let mut releases = Vec::new();
     for (at, domain) in draft.domains.iter().enumerate() {
+        let Some(realtime) = domain.realtime() else {
+            releases.push(Vec::new());
+            continue;
+        };
         let threads = 0..thread_count(domain);
-        let release = |thread| inputs.release(at, domain, thread, notes, report);
+        let release = |thread| inputs.release((at, thread), domain.name, realtime, notes, report);
         releases.push(threads.map(release).collect());
     }
     rings(draft, joined, homes, &releases, report);
     releases
 }
 
-/// How many threads a domain has.
-pub(crate) fn thread_count(domain: &Domain<'_>) -> usize {
-    domain.threads.as_ref().map_or(1, Vec::len)
+/// How many realtime threads a domain has.
+fn thread_count(domain: &Domain<'_>) -> usize {
+    let listed = |realtime: &Realtime<'_>| realtime.threads.as_ref().map_or(1, Vec::len);
+    domain.realtime().map_or(0, listed)
 }
 
 /// For each thread the links that could release it, as (rank of the reader, link): from another
@@ -173,13 +224,17 @@ pub(crate) fn thread_count(domain: &Domain<'_>) -> usize {
 struct Inputs {
     same: Vec<Vec<Vec<(usize, usize)>>>,
     cross: Vec<Vec<Vec<(usize, usize)>>>,
+    /// Whether a service writes to the thread: such a link releases nothing.
+    of_services: Vec<Vec<bool>>,
 }
 
 impl Inputs {
     fn new(draft: &Draft<'_>) -> Inputs {
         let empty = |domain| vec![Vec::new(); thread_count(domain)];
         let all: Vec<_> = draft.domains.iter().map(empty).collect();
-        Inputs { same: all.clone(), cross: all }
+        let none = |domain| vec![false; thread_count(domain)];
+        let of_services = draft.domains.iter().map(none).collect();
+        Inputs { same: all.clone(), cross: all, of_services }
     }
 
     fn add(&mut self, link: usize, from: Home, to: Home, rank: usize) {
@@ -192,35 +247,46 @@ impl Inputs {
 
     fn release(
         &self,
-        at: usize,
-        domain: &Domain<'_>,
-        thread: usize,
+        (at, thread): (usize, usize),
+        name: Named<'_>,
+        realtime: &Realtime<'_>,
         notes: &mut Vec<String>,
         report: &mut Report,
     ) -> Release {
-        let row = domain.threads.as_ref().map(|threads| &threads[thread]);
+        let row = realtime.threads.as_ref().map(|threads| &threads[thread]);
         let same = self.same[at][thread].iter().min();
         let cross = self.cross[at][thread].iter().min();
-        let (link, wants) = match (row.and_then(|row| row.trigger), domain.trigger) {
+        let (link, wants) = match (row.and_then(|row| row.trigger), realtime.trigger) {
             (Some(Trigger::Timer), _) => (None, false),
             (Some(Trigger::Input), _) => (same.or(cross), true),
             (None, Trigger::Input) => (cross.or(same), true),
             (None, Trigger::Timer) => (same, false),
         };
         if wants && link.is_none() {
-            let span = row.map_or(domain.name.span, |row| row.span);
-            let message = format!(
-                "thread {thread} of domain '{}' waits for an input, but no link without delay \
-                 comes in from another thread or domain",
-                domain.name.text
-            );
-            report.error(span, message, "link a node to it without delay, or use trigger: timer");
+            let span = row.map_or(name.span, |row| row.span);
+            let domain = name.text;
+            if self.of_services[at][thread] {
+                let message = format!(
+                    "thread {thread} of domain '{domain}' waits for an input, but only services \
+                     write to it: a service would decide when the core runs"
+                );
+                let help = "link a node of another realtime thread to it without delay, or use \
+                            trigger: timer with 'period:'";
+                report.error(span, message, help);
+            } else {
+                let message = format!(
+                    "thread {thread} of domain '{domain}' waits for an input, but no link without \
+                     delay comes in from another thread or domain"
+                );
+                let help = "link a node to it without delay, or use trigger: timer";
+                report.error(span, message, help);
+            }
         }
         if wants && same.is_none() && self.cross[at][thread].len() > 1 {
             notes.push(format!(
                 "{} links from other domains could release domain '{}'; the first one does",
                 self.cross[at][thread].len(),
-                domain.name.text
+                name.text
             ));
         }
         link.map_or(Release::Timer, |&(_, link)| Release::Input(link))
@@ -274,7 +340,8 @@ pub(crate) fn periods(
         Release::Timer => None,
     };
     let follows = |at: usize| {
-        let input = draft.domains[at].trigger == Trigger::Input;
+        let input = |realtime: &Realtime<'_>| realtime.trigger == Trigger::Input;
+        let input = draft.domains[at].realtime().is_some_and(input);
         releases[at].iter().filter(|_| input).find_map(|release| other(at, release))
     };
     let count = draft.domains.len();
@@ -286,7 +353,8 @@ pub(crate) fn periods(
     let mut periods = vec![(0, 0); count];
     for at in order {
         let domain = &draft.domains[at];
-        let (period_ns, deadline_ns) = match (domain.period_ns, follows(at)) {
+        let Some(realtime) = domain.realtime() else { continue };
+        let (period_ns, deadline_ns) = match (realtime.period_ns, follows(at)) {
             (Some(period_ns), _) => (period_ns, period_ns),
             (None, Some(released_by)) => periods[released_by],
             (None, None) => {
@@ -294,9 +362,9 @@ pub(crate) fn periods(
                 continue;
             }
         };
-        let deadline_ns = domain.deadline_ns.unwrap_or(deadline_ns);
+        let deadline_ns = realtime.deadline_ns.unwrap_or(deadline_ns);
         if deadline_ns > period_ns && period_ns > 0 {
-            late(domain.deadline_at, deadline_ns, period_ns, report);
+            late(realtime.deadline_at, deadline_ns, period_ns, report);
         }
         periods[at] = (period_ns, deadline_ns);
     }
@@ -313,7 +381,7 @@ fn unreleased(domain: &Domain<'_>, report: &mut Report) {
 
 /// Reports CPUs that the machine does not have.
 pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine, report: &mut Report) {
-    let rows = draft.domains.iter().flat_map(|domain| domain.threads.iter().flatten());
+    let rows = draft.domains.iter().flat_map(Domain::listed);
     for row in rows {
         if let Some(cpu) = row.cpu.filter(|cpu| !machine.cpus.contains(cpu)) {
             let cpus: Vec<String> = machine.cpus.iter().map(u32::to_string).collect();
@@ -332,7 +400,7 @@ pub(crate) fn cpus_text(machine: &Machine) -> String {
     }
 }
 
-/// CPUs of all threads, in the order of the draft.
+/// CPUs of all realtime threads, in the order of the draft.
 pub(crate) fn cpus(
     draft: &Draft<'_>,
     machine: &Machine,
@@ -341,9 +409,9 @@ pub(crate) fn cpus(
     let given: Vec<Vec<Option<u32>>> = draft
         .domains
         .iter()
-        .map(|domain| match &domain.threads {
-            Some(threads) => threads.iter().map(|row| row.cpu).collect(),
-            None => vec![None],
+        .map(|domain| match domain.listed() {
+            [] => vec![None; thread_count(domain)],
+            listed => listed.iter().map(|row| row.cpu).collect(),
         })
         .collect();
     let threads: usize = given.iter().map(Vec::len).sum();

@@ -52,6 +52,8 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
             json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *(ns|us|µs|ms|s)$"})
         }
         Shape::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Shape::Size { .. } => json!({"type": "string", "pattern": "^[0-9]+ *(KiB|MiB|GiB)$"}),
+        Shape::Percent { .. } => json!({"type": "string", "pattern": "^[0-9]+ *%$"}),
         Shape::PowerOfTwo { max } => {
             let powers: Vec<u32> = (0..=max.ilog2()).map(|power| 1 << power).collect();
             json!({"enum": powers})

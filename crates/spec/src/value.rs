@@ -41,6 +41,34 @@ pub fn duration_text(ns: u64) -> String {
     format!("{}{unit}", ns / unit_ns)
 }
 
+/// Units of a size, with their length in bytes.
+const SIZES: &[(&str, u64)] = &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// A size such as `256MiB`, in bytes. The error is what to write instead.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+    let form = "write a whole number and KiB, MiB or GiB, such as 256MiB";
+    let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let unit = SIZES.iter().find(|(word, _)| *word == unit.trim_start());
+    let bytes = unit.and_then(|(_, bytes)| number.parse::<u64>().ok()?.checked_mul(*bytes));
+    bytes.ok_or_else(|| form.to_owned())
+}
+
+/// A size as the spec writes it, in the largest unit that gives a whole number.
+pub fn size_text(bytes: u64) -> String {
+    let whole = |&&(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(unit);
+    match SIZES.iter().rev().find(whole) {
+        Some((unit, unit_bytes)) => format!("{}{unit}", bytes / unit_bytes),
+        None => format!("{bytes}B"),
+    }
+}
+
+/// Hundredths such as `50%`.
+pub(crate) fn percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%')?.trim_end();
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
 /// The text of a single value; reports anything else.
 pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &mut Report) -> Option<&'a str> {
     match &item.data {
@@ -163,6 +191,26 @@ mod tests {
     fn durations_are_written_as_they_are_read() {
         for text in ["1ms", "500us", "2s", "100ns", "1500us", "0s"] {
             assert_eq!(duration_text(duration_ns(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn sizes_need_a_binary_unit_and_are_written_as_they_are_read() {
+        for text in ["1KiB", "256MiB", "3GiB", "1536MiB"] {
+            assert_eq!(size_text(size_bytes(text).unwrap()), text);
+        }
+        assert_eq!(size_bytes("8 MiB"), Ok(8 << 20));
+        assert_eq!(size_text(1000), "1000B");
+        for bad in ["", "64", "64MB", "64M", "1.5GiB", "-1MiB", "99999999999999999GiB", "MiB"] {
+            assert!(size_bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_a_whole_number_with_its_sign() {
+        assert_eq!((percent("50%"), percent("200 %")), (Some(50), Some(200)));
+        for bad in ["50", "%", "-1%", "+1%", "0.5%", "99999999999%", "5%%"] {
+            assert_eq!(percent(bad), None, "{bad}");
         }
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::order::sort;
 use crate::picture::lanes::{Lanes, Level};
-use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, thread_head};
+use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, rows, thread_head};
 use crate::plan::{Domain, End, Link, Plan};
 
 /// Nodes in a row before it wraps.
@@ -234,8 +234,7 @@ fn columns(plan: &Plan) -> Vec<Column> {
     let depths = depths(plan);
     let mut columns = Vec::new();
     for (at, domain) in plan.domains.iter().enumerate() {
-        let nodes: Vec<usize> =
-            domain.threads().iter().flat_map(|thread| &thread.nodes).copied().collect();
+        let nodes: Vec<usize> = rows(domain).concat();
         let deepest = nodes.iter().map(|&node| depths[node]).max().unwrap_or(0);
         for column in 0..=deepest.min(COLUMNS_MAX - 1) {
             let here = nodes.iter().copied().filter(|&node| depths[node] % COLUMNS_MAX == column);
@@ -258,8 +257,8 @@ fn column_of(plan: &Plan, columns: &[Column]) -> Vec<usize> {
 /// A key that grows from top to bottom of a column.
 fn columns_place(plan: &Plan, bands: &[usize], node: usize) -> (usize, usize, usize) {
     let row = &plan.nodes[node];
-    let thread = &plan.domains[row.domain].threads()[row.thread];
-    let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0);
+    let nodes = rows(&plan.domains[row.domain])[row.thread];
+    let order = nodes.iter().position(|&other| other == node).unwrap_or(0);
     (row.thread, bands[node], order)
 }
 
@@ -350,10 +349,10 @@ fn place_rows(
         let frame = layout.domains[at];
         let mut y = frame.y + DOMAIN_HEADER;
         let mut threads = Vec::new();
-        for thread in 0..domain.threads().len() {
+        for (thread, nodes) in rows(domain).into_iter().enumerate() {
             let top = y;
-            y += THREAD_HEADER;
-            let last = domain.threads()[thread].nodes.iter().map(|&node| bands[node]).max();
+            y += if domain.service().is_some() { 0.0 } else { THREAD_HEADER };
+            let last = nodes.iter().map(|&node| bands[node]).max();
             for band in 0..=last.unwrap_or(0) {
                 let mut bottom = y;
                 for column in columns.iter().filter(|column| column.domain == at) {

@@ -51,6 +51,16 @@ fn domain_facts(domain: &Domain) -> Vec<String> {
     }
 }
 
+/// The nodes of each thread of a domain. In a service, where each node has its own, all in one row.
+fn rows(domain: &Domain) -> Vec<&[usize]> {
+    match &domain.role {
+        Role::Realtime(realtime) => {
+            realtime.threads.iter().map(|thread| thread.nodes.as_slice()).collect()
+        }
+        Role::Service(service) => vec![&service.nodes],
+    }
+}
+
 /// What is to be said of a thread.
 fn thread_facts(plan: &Plan, thread: &Thread) -> [String; 2] {
     [

@@ -7,7 +7,7 @@ use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
 use crate::picture::{
-    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
+    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, rows, thread_head,
 };
 use crate::plan::{Link, Plan};
 
@@ -186,8 +186,8 @@ fn draw_label(out: &mut String, link: &Link, way: &Way) -> fmt::Result {
 fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt::Result {
     let row = &plan.nodes[node];
     let frame = layout.nodes[node];
-    let thread = &plan.domains[row.domain].threads()[row.thread];
-    let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0) + 1;
+    let thread = rows(&plan.domains[row.domain])[row.thread];
+    let order = thread.iter().position(|&other| other == node).unwrap_or(0) + 1;
     writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
     rect(out, "node", frame, 9.0)?;
     let (cx, cy) = (frame.x + 20.0, frame.y + 24.0);

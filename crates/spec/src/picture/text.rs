@@ -37,6 +37,10 @@ pub fn summary(plan: &Plan) -> String {
             let facts = thread_facts(plan, thread).join(", ");
             lines.push(format!("    thread {at}, {facts}: {names}"));
         }
+        if let Some(service) = domain.service() {
+            let names = service.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
+            lines.push(format!("    {}", names.collect::<Vec<_>>().join(", ")));
+        }
     }
     lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
     lines.join("\n") + "\n"
@@ -48,6 +52,9 @@ fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
     for (at, thread) in domain.threads().iter().enumerate() {
         body.extend(thread_box(plan, at, thread, inner));
     }
+    for &node in domain.service().map_or(&[][..], |service| &service.nodes) {
+        body.extend(node_lines(plan, node, "", inner));
+    }
     boxed(&domain.name, &domain_facts(domain), body, width)
 }
 
@@ -55,19 +62,25 @@ fn thread_box(plan: &Plan, at: usize, thread: &Thread, width: usize) -> Vec<Stri
     let inner = width - 4;
     let mut body = Vec::new();
     for (place, &node) in thread.nodes.iter().enumerate() {
-        let row = &plan.nodes[node];
-        body.push(cut(&format!("{} {}  ({})", place + 1, row.name, row.kind.name), inner));
-        for actuator in &row.actuators {
-            let port = &row.kind.ports[actuator.port];
-            let safe = port.safe[actuator.safe].name;
-            let safe = format!("{safe} after {} cycles without a command", actuator.after);
-            body.extend(wrap(&format!("    {} is safe: ", port.name), &safe, inner));
-        }
-        for link in plan.links.iter().filter(|link| link.from.node == node) {
-            body.extend(link_lines(plan, link, inner));
-        }
+        body.extend(node_lines(plan, node, &format!("{} ", place + 1), inner));
     }
     boxed(&format!("thread {at}"), &thread_facts(plan, thread), body, width)
+}
+
+/// A node, its safe values and the links that it writes to.
+fn node_lines(plan: &Plan, node: usize, order: &str, width: usize) -> Vec<String> {
+    let row = &plan.nodes[node];
+    let mut lines = vec![cut(&format!("{order}{}  ({})", row.name, row.kind.name), width)];
+    for actuator in &row.actuators {
+        let port = &row.kind.ports[actuator.port];
+        let safe = port.safe[actuator.safe].name;
+        let safe = format!("{safe} after {} cycles without a command", actuator.after);
+        lines.extend(wrap(&format!("    {} is safe: ", port.name), &safe, width));
+    }
+    for link in plan.links.iter().filter(|link| link.from.node == node) {
+        lines.extend(link_lines(plan, link, width));
+    }
+    lines
 }
 
 fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {

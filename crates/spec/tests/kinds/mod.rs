@@ -116,8 +116,22 @@ static FILTER: Kind = Kind {
     signals: &[],
 };
 
+static GAUGE: Kind = Kind {
+    name: "gauge",
+    runs_in: RunsIn::Service,
+    doc: "Shows joints, and passes on what somebody wishes; its ports may stay unlinked.",
+    ports: &[
+        Port { optional: true, ..port("in", Direction::In, &JOINTS) },
+        Port { optional: true, ..port("pose", Direction::In, &POSE) },
+        Port { optional: true, ..port("out", Direction::Out, &JOINTS) },
+        Port { optional: true, ..port("frame", Direction::Out, &FRAME) },
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
 /// The catalogue.
-pub(crate) const KINDS: &[&Kind] = &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER];
+pub(crate) const KINDS: &[&Kind] = &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE];
 
 /// Compiles for a machine with CPUs 0 to `cpus` - 1.
 pub(crate) fn compile_on(cpus: u32, text: &str) -> Result<Plan, Vec<Diagnostic>> {

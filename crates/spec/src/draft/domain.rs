@@ -1,0 +1,194 @@
+//! Domains as the user wrote them: realtime ones, and [services](super::service).
+
+use super::service;
+use crate::diagnostic::{Report, Span};
+use crate::fields::{Fields, Named, check_name};
+use crate::keys::{self, Policy, Trigger};
+use crate::plan::{Overrun, Service};
+use crate::value::{duration_text, scalar};
+use crate::yaml::{Data, Entry, Item};
+
+/// A domain.
+pub(crate) struct Domain<'a> {
+    pub(crate) name: Named<'a>,
+    pub(crate) user: Option<&'a str>,
+    pub(crate) role: Role<'a>,
+}
+
+/// What a domain promises.
+pub(crate) enum Role<'a> {
+    Realtime(Realtime<'a>),
+    /// Still without its nodes.
+    Service(Service),
+}
+
+/// What a realtime domain says of itself.
+pub(crate) struct Realtime<'a> {
+    pub(crate) trigger: Trigger,
+    pub(crate) period_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
+    pub(crate) deadline_at: Span,
+    pub(crate) priority: u8,
+    pub(crate) overrun: Overrun,
+    /// `None`: all nodes fused on one thread.
+    pub(crate) threads: Option<Vec<Thread<'a>>>,
+}
+
+/// A row of `threads`.
+pub(crate) struct Thread<'a> {
+    pub(crate) span: Span,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) cpu_at: Span,
+    pub(crate) nodes: Vec<Named<'a>>,
+    pub(crate) trigger: Option<Trigger>,
+}
+
+impl<'a> Domain<'a> {
+    /// The one domain of a bare list of nodes, which begins at `span`.
+    pub(super) fn of_a_bare_list(span: Span) -> Domain<'a> {
+        let name = Named { text: keys::SERVICES, span };
+        Domain { name, user: None, role: Role::Service(service::with_defaults(span)) }
+    }
+
+    pub(crate) fn realtime(&self) -> Option<&Realtime<'a>> {
+        match &self.role {
+            Role::Realtime(realtime) => Some(realtime),
+            Role::Service(_) => None,
+        }
+    }
+
+    pub(crate) fn is_service(&self) -> bool {
+        matches!(self.role, Role::Service(_))
+    }
+
+    /// The threads that its spec lists.
+    pub(crate) fn listed(&self) -> &[Thread<'a>] {
+        self.realtime().and_then(|realtime| realtime.threads.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Reads a domain; `None` if it cannot be told what it shall be, which is reported.
+pub(super) fn read<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
+    let name = Named { text: &entry.key, span: entry.span };
+    check_name(name, "a domain's name", report);
+    let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
+    let user = fields.name("user", report).map(|user| user.text);
+    if let Some(realtime) = fields.entry("realtime") {
+        refuse_service_keys(&fields, name, report);
+        let role = Role::Realtime(realtime_role(name, &fields, realtime, report));
+        return Some(Domain { name, user, role });
+    }
+    let role = Role::Service(service::read(&fields, report));
+    is_service(&fields, name, report).then_some(Domain { name, user, role })
+}
+
+/// Reports keys that only a service has, in a realtime domain.
+fn refuse_service_keys(fields: &Fields<'_>, name: Named<'_>, report: &mut Report) {
+    let name = name.text;
+    for entry in keys::OF_SERVICE.iter().filter_map(|key| fields.entry(key)) {
+        let message =
+            format!("'{}' has no meaning in '{name}', which is a realtime domain", entry.key);
+        let help = "remove it: a realtime domain is never restarted, its fault stops the graph; \
+                    or remove 'realtime', then it is a service";
+        report.error(entry.span, message, help);
+    }
+}
+
+/// Whether a domain without `realtime` can be meant as a service: not with keys of the other sort,
+/// which are reported.
+fn is_service(fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> bool {
+    let name = name.text;
+    for entry in keys::OF_REALTIME.iter().filter_map(|key| fields.entry(key)) {
+        let message = format!(
+            "'{}' has no meaning in '{name}', which is a service: it has no 'realtime'",
+            entry.key
+        );
+        let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
+                    {period: 1ms}'";
+        report.error(entry.span, message, help);
+    }
+    let of_realtime = |key: &str| {
+        keys::OF_REALTIME.contains(&key) || keys::REALTIME.keys.iter().any(|row| row.name == key)
+    };
+    !fields.keys().any(of_realtime)
+}
+
+fn realtime_role<'a>(
+    name: Named<'a>,
+    domain: &Fields<'a>,
+    entry: &'a Entry,
+    report: &mut Report,
+) -> Realtime<'a> {
+    let rows = domain.list("threads", report).iter();
+    let threads: Vec<Thread<'a>> = rows.map(|item| thread(item, report)).collect();
+    let written = domain.get("threads").is_some();
+    let fields = Fields::new(&entry.value, &keys::REALTIME, &[], entry.span, report);
+    let trigger = fields.word("trigger", Trigger::ALL, report).unwrap_or(Trigger::Timer);
+    let period_ns = fields.duration_ns("period", report);
+    let deadline_ns = fields.duration_ns("deadline", report);
+    match (trigger, fields.get("period")) {
+        (Trigger::Timer, None) => {
+            let message = format!("domain '{}' lacks 'period'", name.text);
+            report.error(fields.span, message, "add 'period: 1ms', or 'trigger: input'");
+        }
+        (Trigger::Input, Some(item)) => {
+            let message = "a domain with trigger: input has no period of its own";
+            report.error(item.span, message, "remove 'period'; it is that of who releases it");
+        }
+        _ => {}
+    }
+    if let (Some(period_ns), Some(deadline_ns)) = (period_ns, deadline_ns)
+        && deadline_ns > period_ns
+    {
+        late(fields.at("deadline"), deadline_ns, period_ns, report);
+    }
+    Realtime {
+        trigger,
+        period_ns,
+        deadline_ns,
+        deadline_at: fields.at("deadline"),
+        priority: fields.integer("priority", report).unwrap_or(80) as u8,
+        overrun: overrun(&fields, report),
+        threads: written.then_some(threads),
+    }
+}
+
+/// Reports a deadline that is later than the period.
+pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &mut Report) {
+    let (deadline, period) = (duration_text(deadline_ns), duration_text(period_ns));
+    let message = format!("deadline {deadline} is later than the period {period}");
+    report.error(at, message, format!("write {period} or less, or raise the period"));
+}
+
+fn overrun(realtime: &Fields<'_>, report: &mut Report) -> Overrun {
+    let empty = Item { span: realtime.span, data: Data::Map(Vec::new()) };
+    let item = realtime.get("overrun").unwrap_or(&empty);
+    let fields = Fields::new(item, &keys::OVERRUN, &[], item.span, report);
+    let policy = fields.word("policy", Policy::ALL, report).unwrap_or(Policy::Stop);
+    let consecutive_max = fields.integer("consecutive_max", report).unwrap_or(0) as u32;
+    match (policy, fields.entry("consecutive_max")) {
+        (Policy::Stop, _) => Overrun::Stop { consecutive_max },
+        (Policy::Count, None) => Overrun::Count,
+        (Policy::Count, Some(entry)) => {
+            let message = "'consecutive_max' has no meaning with policy: count";
+            report.error(entry.span, message, "remove it, or write policy: stop");
+            Overrun::Count
+        }
+    }
+}
+
+fn thread<'a>(item: &'a Item, report: &mut Report) -> Thread<'a> {
+    let fields = Fields::new(item, &keys::THREAD, &[], item.span, report);
+    let names = fields.list("nodes", report).iter();
+    Thread {
+        span: item.span,
+        cpu: fields.integer("cpu", report).map(|cpu| cpu as u32),
+        cpu_at: fields.at("cpu"),
+        nodes: names
+            .filter_map(|item| {
+                scalar(item, "nodes", report).map(|text| Named { text, span: item.span })
+            })
+            .collect(),
+        trigger: fields.given_word("trigger", Trigger::ALL, report),
+    }
+}
