@@ -86,7 +86,6 @@ pub(crate) const WORDS: &[Word] = &[
     word("topology", "graph"),
     word("daemon", "supervisor"),
     word("metric", "counter"),
-    word("backoff", "wait strategy"),
     word("keepalive", "heartbeat"),
     word("wcet", "execution time (observed)"),
     word("util", "the thing's own name"),
