@@ -14,6 +14,7 @@ pub mod domain;
 pub mod executor;
 pub mod fault;
 mod finite;
+pub mod inject;
 mod launch;
 pub mod message;
 pub mod node;
