@@ -9,6 +9,7 @@ extern crate self as sinew_runtime;
 mod assemble;
 pub mod board;
 pub mod clock;
+pub mod control;
 mod cyclic;
 pub mod domain;
 pub mod executor;

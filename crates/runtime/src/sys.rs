@@ -211,6 +211,24 @@ pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
     unsafe { command.pre_exec(keep) };
 }
 
+/// Process and effective user at the other end of a Unix socket, as they were when it connected.
+/// The process is 0 if it lives where this one cannot see it, and so it is no rustix `Pid`.
+///
+/// # Errors
+/// What getsockopt says.
+pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let into = ptr::from_mut(&mut peer).cast();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: the kernel writes `len` bytes at most, which is the size of `peer`; every bit pattern
+    // is one.
+    if unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, into, &mut len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((peer.pid as u32, peer.uid))
+}
+
 /// Takes a descriptor that the parent left open for us.
 ///
 /// # Errors

@@ -1,0 +1,185 @@
+//! How a run is reached: a Unix socket on which it answers what it is asked, one JSON object per
+//! line each way.
+//!
+//! ```text
+//! > {"sinew": 1, "request": "status"}
+//! < {"sinew":1,"status":{"graph":"arm","pid":4711,...}}
+//! > {"sinew": 1, "request": "stop"}
+//! < {"sinew":1,"done":{"text":"stopping","newest":17}}
+//! > {"sinew": 1, "request": "restart", "domain": "camera"}
+//! < {"sinew":1,"error":"no domain 'camera'; its domains: control, plant"}
+//! > {"sinew": 1, "request": "log", "after": 15, "follow": false}
+//! < {"sinew":1,"event":{"number":16,...}}
+//! < {"sinew":1,"event":{"number":17,...}}
+//! < {"sinew":1,"end":17}
+//! ```
+//!
+//! With `follow` there is no end: every further event follows as it happens. Events that the run no
+//! longer keeps come as `{"sinew":1,"missed":7}`.
+//!
+//! The socket stands in a folder that only its owner may enter ([`place`]), has mode 0600, and the
+//! kernel is asked who is at the other end: another user cannot attach. What a peer sends is
+//! hostile input all the same: everything about it is bounded ([`Server`]).
+
+pub mod client;
+mod peer;
+pub mod place;
+mod server;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::server::{Asked, PEERS_MAX, PeerId, Server};
+use crate::status::{Event, Status};
+
+/// Version of the protocol: the first key of every line. Whoever speaks another one is told so.
+pub const VERSION: u64 = 1;
+
+/// Bytes of a request with its newline. Ours take 60; a longer one is refused, and its sender with
+/// it.
+pub const REQUEST_LEN_MAX: usize = 4096;
+
+/// What is asked of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// What it looks like now: [`Answer::Status`].
+    Status {},
+    /// To stop in order: [`Answer::Done`] at once; the end comes later.
+    Stop {},
+    /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
+    Restart {
+        /// The service's domain.
+        domain: String,
+    },
+    /// What happened: [`Answer::Event`] for each, then [`Answer::End`].
+    Log {
+        /// Number of the last event that is known; 0 for all that the run keeps.
+        #[serde(default)]
+        after: u64,
+        /// Whether to go on with what happens later; then there is no end.
+        #[serde(default)]
+        follow: bool,
+    },
+}
+
+/// A line from a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// What it looks like.
+    Status(Box<Status>),
+    /// It does what it was asked to.
+    Done {
+        /// What it does.
+        text: String,
+        /// Number of the newest event before that: what comes of it has higher ones.
+        newest: u64,
+    },
+    /// It does not: why, what was expected, what to do instead.
+    Error(String),
+    /// Something happened.
+    Event(Event),
+    /// So many events are kept no more.
+    Missed(u64),
+    /// No more events yet; the number of the newest.
+    End(u64),
+}
+
+/// A line with its version.
+#[derive(Serialize, Deserialize)]
+struct Line<T> {
+    sinew: u64,
+    #[serde(flatten)]
+    what: T,
+}
+
+/// As a line, with its newline.
+fn to_line<T: Serialize>(what: T) -> Vec<u8> {
+    let line = Line { sinew: VERSION, what };
+    let mut bytes = serde_json::to_vec(&line).expect("a bug: our own types are JSON objects");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What a line asks for.
+///
+/// # Errors
+/// What is wrong with it, and what was expected.
+fn parse_request(line: &[u8]) -> Result<Request, String> {
+    const EXPECTED: &str = r#"expected a line such as {"sinew": 1, "request": "status"}"#;
+    let value = serde_json::from_slice(line).map_err(|error| format!("{error}; {EXPECTED}"))?;
+    let Value::Object(mut object) = value else {
+        return Err(format!("no JSON object; {EXPECTED}"));
+    };
+    match object.remove("sinew") {
+        Some(version) if version == VERSION => {}
+        Some(other) => {
+            return Err(format!(
+                "version {other} of the protocol is asked for, this run speaks {VERSION}; use the \
+                 sinew that it was started with"
+            ));
+        }
+        None => return Err(format!("no version; {EXPECTED}")),
+    }
+    serde_json::from_value(Value::Object(object)).map_err(|error| format!("{error}; {EXPECTED}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_comes_back_from_its_line() {
+        let requests = [
+            Request::Status {},
+            Request::Stop {},
+            Request::Restart { domain: "camera".into() },
+            Request::Log { after: u64::MAX, follow: true },
+        ];
+        for request in requests {
+            let line = to_line(&request);
+            assert_eq!(line.last(), Some(&b'\n'));
+            assert_eq!(parse_request(&line), Ok(request));
+        }
+        let short = parse_request(br#"{"sinew": 1, "request": "log"}"#);
+        assert_eq!(short, Ok(Request::Log { after: 0, follow: false }));
+    }
+
+    #[test]
+    fn an_answer_comes_back_from_its_line() {
+        let answers = [
+            Answer::Done { text: "stopping".into(), newest: 3 },
+            Answer::Error("no domain 'x'".into()),
+            Answer::Missed(7),
+            Answer::End(u64::MAX),
+        ];
+        for answer in answers {
+            let line: Line<Answer> = serde_json::from_slice(&to_line(&answer)).expect("a line");
+            assert_eq!((line.sinew, line.what), (VERSION, answer));
+        }
+    }
+
+    #[test]
+    fn garbage_is_answered_with_what_was_expected() {
+        let deep = "[".repeat(REQUEST_LEN_MAX);
+        let cases: [(&[u8], &str); 11] = [
+            (b"", "EOF while parsing a value"),
+            (b"\0\xff\xfe", "expected value"),
+            (b"status", "expected value"),
+            (b"[1]", "no JSON object"),
+            (b"{}", "no version"),
+            (br#"{"sinew": 2, "request": "status"}"#, "version 2"),
+            (br#"{"sinew": "1", "request": "status"}"#, "version \"1\""),
+            (br#"{"sinew": 1, "request": "explode"}"#, "unknown variant `explode`"),
+            (br#"{"sinew": 1, "request": "restart"}"#, "missing field `domain`"),
+            (br#"{"sinew": 1, "request": "status", "x": 1}"#, "unknown field `x`"),
+            (deep.as_bytes(), "recursion limit"),
+        ];
+        for (line, expected) in cases {
+            let error = parse_request(line).expect_err("garbage");
+            assert!(error.contains(expected), "{error}");
+            assert!(error.contains("\"request\"") || error.contains("use the sinew"), "{error}");
+        }
+    }
+}

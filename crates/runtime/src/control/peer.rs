@@ -1,0 +1,211 @@
+//! Somebody at the other end of a connection: what he sent and is no whole request yet, what he is
+//! to be sent, and how long he may take. Nothing here waits for him.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags};
+use serde::Serialize;
+
+use super::{Answer, PeerId, REQUEST_LEN_MAX, Request, parse_request, to_line};
+use crate::status::Events;
+
+/// How long a peer may go without a whole request, or without reading what waits for him. A person
+/// who types into a socket is the slowest honest one. Past it the connection is closed.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// Bytes of events that are held for a peer before he reads them; the rest stays where it is kept
+/// for all, and is counted as missed if he is too slow for that.
+const OUTPUT_LEN_FULL: usize = 64 << 10;
+
+/// A connection.
+pub(super) struct Peer {
+    stream: UnixStream,
+    /// Which one.
+    pub(super) id: PeerId,
+    /// Whose it is.
+    pub(super) process: u32,
+    /// No longer than a request may be.
+    input: Vec<u8>,
+    /// One answer, or [`OUTPUT_LEN_FULL`] and an event.
+    output: Vec<u8>,
+    /// When he last sent a whole request or read something.
+    moved_ns: u64,
+    log: Option<Reading>,
+    /// He sends no more.
+    is_silent: bool,
+    /// Nothing is expected of him any more: what is to be sent is the last.
+    is_dismissed: bool,
+    /// The connection is broken.
+    is_gone: bool,
+}
+
+/// How far a peer has read the log.
+struct Reading {
+    after: u64,
+    follow: bool,
+}
+
+impl Peer {
+    /// A peer on a stream that does not block.
+    pub(super) fn new(stream: UnixStream, id: PeerId, process: u32, now_ns: u64) -> Peer {
+        Peer {
+            stream,
+            id,
+            process,
+            input: Vec::new(),
+            output: Vec::new(),
+            moved_ns: now_ns,
+            log: None,
+            is_silent: false,
+            is_dismissed: false,
+            is_gone: false,
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn wait(&self) -> PollFd<'_> {
+        let reads =
+            if self.is_busy() || self.is_silent { PollFlags::empty() } else { PollFlags::IN };
+        let writes = if self.output.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        PollFd::new(&self.stream, reads | writes)
+    }
+
+    /// When to look at him even if nothing comes; `None` if that need not be.
+    pub(super) fn until_ns(&self) -> Option<u64> {
+        if !self.is_busy() && self.input.contains(&b'\n') {
+            return Some(0);
+        }
+        let follows = self.log.is_some() && self.output.is_empty();
+        (!follows).then_some(self.moved_ns + PATIENCE_NS)
+    }
+
+    /// Whether he has not read all of the last answer: then the next request can wait.
+    fn is_busy(&self) -> bool {
+        !self.output.is_empty() || self.log.as_ref().is_some_and(|log| !log.follow)
+    }
+
+    /// His next request, unless it is garbage or one for the log: those are dealt with here.
+    pub(super) fn receive(&mut self, now_ns: u64) -> Option<Request> {
+        if self.is_busy() || self.is_dismissed {
+            return None;
+        }
+        self.read();
+        let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
+            self.judge_silence(now_ns);
+            return None;
+        };
+        let line: Vec<_> = self.input.drain(..=end).collect();
+        self.moved_ns = now_ns;
+        match parse_request(&line) {
+            Ok(Request::Log { after, follow }) => {
+                self.log = Some(Reading { after, follow });
+                None
+            }
+            Ok(request) => Some(request),
+            Err(text) => {
+                self.say(&Answer::Error(text));
+                None
+            }
+        }
+    }
+
+    /// Reads what fits.
+    fn read(&mut self) {
+        let mut bytes = [0; REQUEST_LEN_MAX];
+        let room = REQUEST_LEN_MAX - self.input.len();
+        if room == 0 || self.is_silent {
+            return;
+        }
+        match self.stream.read(&mut bytes[..room]) {
+            Ok(0) => self.is_silent = true,
+            Ok(len) => self.input.extend(&bytes[..len]),
+            Err(error) => self.is_gone = !is_for_later(&error),
+        }
+    }
+
+    /// What to do with a peer who has sent no whole request.
+    fn judge_silence(&mut self, now_ns: u64) {
+        if self.input.len() == REQUEST_LEN_MAX {
+            let text = format!("no request is longer than {REQUEST_LEN_MAX} bytes; send a newline");
+            self.dismiss(text);
+        } else if self.is_silent {
+            self.is_dismissed = true;
+        } else if self.log.is_none() && self.is_late(now_ns) {
+            self.dismiss(format!(
+                "no request within {} s; connect again",
+                PATIENCE_NS / 1_000_000_000
+            ));
+        }
+    }
+
+    fn is_late(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.moved_ns) > PATIENCE_NS
+    }
+
+    fn dismiss(&mut self, text: String) {
+        self.say(&Answer::Error(text));
+        self.is_dismissed = true;
+    }
+
+    /// Keeps a line until he reads it.
+    pub(super) fn say(&mut self, what: &impl Serialize) {
+        self.output.extend(to_line(what));
+    }
+
+    /// Sends what he takes without being waited for.
+    pub(super) fn send(&mut self, events: &Events, now_ns: u64) {
+        loop {
+            self.tell(events);
+            if self.output.is_empty() || self.is_gone {
+                return;
+            }
+            match self.stream.write(&self.output) {
+                Ok(len) => {
+                    self.output.drain(..len);
+                    self.moved_ns = now_ns;
+                }
+                Err(error) => {
+                    self.is_gone = !is_for_later(&error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Fetches events for him, as many as are held at once.
+    fn tell(&mut self, events: &Events) {
+        let Some(mut log) = self.log.take() else { return };
+        log.after = log.after.min(events.newest());
+        if self.output.len() < OUTPUT_LEN_FULL {
+            let missed = events.missed(log.after);
+            if missed > 0 {
+                self.say(&Answer::Missed(missed));
+                log.after += missed;
+            }
+        }
+        for event in events.after(log.after) {
+            if self.output.len() >= OUTPUT_LEN_FULL {
+                break;
+            }
+            self.say(&Answer::Event(event.clone()));
+            log.after = event.number;
+        }
+        if log.follow || log.after < events.newest() {
+            self.log = Some(log);
+        } else {
+            self.say(&Answer::End(log.after));
+        }
+    }
+
+    /// Whether the connection is to be closed.
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        let has_all = self.output.is_empty() && self.is_dismissed;
+        let is_slow = !self.output.is_empty() && self.is_late(now_ns);
+        self.is_gone || has_all || is_slow
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

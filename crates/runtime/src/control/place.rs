@@ -1,0 +1,142 @@
+//! Where the sockets of runs stand: in a folder that only its owner may enter.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// What a socket's name ends in; before it stands the process, `4711.sock`, and for a further run
+/// of the same process a number, `4711-1.sock`.
+pub(super) const ENDING: &str = "sock";
+
+/// The environment's variables that count here.
+struct Environment {
+    uid: u32,
+    /// systemd's, for a service with `RuntimeDirectory=`; may be several, with colons.
+    runtime_directory: Option<OsString>,
+    /// Of a user who has logged in.
+    xdg_runtime_dir: Option<OsString>,
+}
+
+impl Environment {
+    fn read() -> Environment {
+        Environment {
+            uid: geteuid().as_raw(),
+            runtime_directory: env::var_os("RUNTIME_DIRECTORY"),
+            xdg_runtime_dir: env::var_os("XDG_RUNTIME_DIR"),
+        }
+    }
+
+    /// Where a socket may be made, the best place first.
+    fn candidates(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        let given = self.runtime_directory.iter().flat_map(env::split_paths);
+        folders.extend(given.filter(|path| path.is_absolute()).take(1));
+        // One that belongs to somebody else was left over by `sudo`.
+        let own = self.xdg_runtime_dir.iter().map(PathBuf::from).filter(|path| {
+            path.is_absolute() && path.metadata().is_ok_and(|it| it.uid() == self.uid)
+        });
+        folders.extend(own.map(|path| path.join("sinew")));
+        folders.push(match self.uid {
+            0 => "/run/sinew".into(),
+            uid => format!("/run/sinew-{uid}").into(),
+        });
+        folders.push(format!("/tmp/sinew-{}", self.uid).into());
+        folders
+    }
+}
+
+/// The folder for the socket of a new run; it is made if it is not there.
+///
+/// # Errors
+/// If no folder can be made, or the one that is there is not for its owner alone: what is wrong
+/// with it, and what to do.
+pub fn folder() -> io::Result<PathBuf> {
+    let environment = Environment::read();
+    make_first(&environment.candidates(), environment.uid)
+}
+
+/// Every folder in which runs of this user may stand: as it would be chosen here or in another
+/// session, or by systemd for a service below `/run/sinew`.
+pub fn folders() -> Vec<PathBuf> {
+    let environment = Environment::read();
+    let mut folders = environment.candidates();
+    let all = Path::new("/run/sinew");
+    folders.push(all.into());
+    // Nothing there, or nothing to be seen there: then no run of ours is there.
+    let below = fs::read_dir(all).into_iter().flatten().flatten();
+    folders.extend(below.map(|entry| entry.path()));
+    folders.sort();
+    folders.dedup();
+    // What others can enter or own holds no run of ours: no run would have started there.
+    folders.retain(|folder| check(folder, environment.uid).is_ok());
+    folders
+}
+
+/// The first folder that is there or can be made.
+fn make_first(candidates: &[PathBuf], uid: u32) -> io::Result<PathBuf> {
+    let mut refusals = Vec::new();
+    for folder in candidates {
+        let made = DirBuilder::new().mode(0o700).create(folder);
+        match made {
+            // Whatever the umask took away.
+            Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o700))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                refusals.push(format!("{}: {error}", folder.display()));
+                continue;
+            }
+        }
+        return check(folder, uid).map(|()| folder.clone());
+    }
+    let text = format!(
+        "no folder for the control socket can be made ({}); set XDG_RUNTIME_DIR to a folder of \
+         yours",
+        refusals.join("; ")
+    );
+    Err(io::Error::other(text))
+}
+
+/// Whether a folder is a real one, ours, and closed to others: whoever could write there could put
+/// a socket of his in the place of ours.
+fn check(folder: &Path, uid: u32) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    let mode = found.mode() & 0o777;
+    let wrong = if found.is_symlink() {
+        "is a symbolic link, expected a folder; remove it".to_owned()
+    } else if !found.is_dir() {
+        "is no folder; remove it".to_owned()
+    } else if found.uid() != uid {
+        format!(
+            "belongs to user {}, expected {uid}; have it removed, or set XDG_RUNTIME_DIR to a \
+             folder of yours",
+            found.uid()
+        )
+    } else if mode != 0o700 {
+        format!(
+            "has mode {mode:04o}, expected 0700; run 'chmod 700 {}' (in a unit of systemd: \
+             RuntimeDirectoryMode=0700)",
+            folder.display()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::other(format!("the control socket's folder {} {wrong}", folder.display())))
+}
+
+/// The process that a socket's name stands for.
+pub(super) fn process_of(socket: &Path) -> Option<u32> {
+    if socket.extension()? != ENDING {
+        return None;
+    }
+    let stem = socket.file_stem()?.to_str()?;
+    let pid = stem.split_once('-').map_or(stem, |(pid, _)| pid);
+    pid.parse().ok().filter(|&pid| pid != 0)
+}
+
+#[cfg(test)]
+mod tests;
