@@ -9,7 +9,7 @@ use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, graph, lab, run};
+use crate::{check, doctor, graph, lab, run};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -30,6 +30,7 @@ Examples:
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
   sinew lab pipeline --quick
+  sinew doctor
 
 Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
 
@@ -39,6 +40,7 @@ enum Command {
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
     Lab(lab::LabArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// Runs the command line of this process with these kinds of nodes.
@@ -66,6 +68,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod check;
 mod cli;
+mod doctor;
 mod graph;
 mod lab;
 mod load;

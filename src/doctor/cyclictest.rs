@@ -1,0 +1,187 @@
+//! The same wake-ups as cyclictest sees them: the program of rt-tests that everybody knows, asked
+//! to do what our threads do.
+
+use std::io::{ErrorKind, Read};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use sinew_lab::Distribution;
+
+use super::findings::PRIORITY;
+use super::wakeups::Round;
+
+const PROGRAM: &str = "cyclictest";
+/// Its histogram reaches so far, us; beyond it a wake-up is counted as late as the latest one.
+const HISTOGRAM_US: usize = 10_000;
+/// It ends by itself; if it takes so much longer than its wake-ups it hangs, and is ended.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why there is nothing to compare with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Absent(pub(super) String);
+
+/// The first line of what it says of itself: `cyclictest V 2.40`.
+pub(super) fn version() -> Result<String, Absent> {
+    let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
+    let output = asked.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Absent(
+            "cyclictest is not installed, so nothing stands beside these figures: \
+             apt-get install rt-tests (Fedora: dnf install realtime-tests)"
+                .into(),
+        ),
+        _ => Absent(format!("cyclictest cannot be started: {error}")),
+    })?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().find(|line| line.contains(PROGRAM)).unwrap_or(PROGRAM);
+    Ok(line.trim().into())
+}
+
+/// Has it measure all these CPUs at once: a distribution of each.
+pub(super) fn measure(
+    cpus: &[u32],
+    round: Round,
+    locked: bool,
+) -> Result<Vec<Distribution>, Absent> {
+    let text = run(&arguments(cpus, round, locked), round)?;
+    let found = parse(&text).filter(|found| found.len() == cpus.len());
+    found.ok_or_else(|| Absent("cyclictest's answer has no histogram of each CPU".into()))
+}
+
+fn arguments(cpus: &[u32], round: Round, locked: bool) -> Vec<String> {
+    let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+    let mut arguments: Vec<String> = vec![
+        "--quiet".into(),
+        // It would hold /dev/cpu_dma_latency at 0, and measure a machine that nobody has then.
+        "--default-system".into(),
+        format!("--affinity={}", cpus.join(",")),
+        format!("--threads={}", cpus.len()),
+        format!("--priority={PRIORITY}"),
+        format!("--interval={}", round.period_ns / 1000),
+        format!("--loops={}", round.count),
+        format!("--histogram={HISTOGRAM_US}"),
+    ];
+    arguments.extend(locked.then(|| "--mlockall".into()));
+    arguments
+}
+
+/// Its answer, if it gave one in time.
+fn run(arguments: &[String], round: Round) -> Result<String, Absent> {
+    let said =
+        |what: &str, error: &dyn std::fmt::Display| Absent(format!("cyclictest {what}: {error}"));
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| said("cannot be started", &error))?;
+    let out = reader(child.stdout.take());
+    let err = reader(child.stderr.take());
+    let limit = PATIENCE + Duration::from_nanos(round.period_ns * 2) * round.count as u32;
+    let ended = wait(&child, limit).map_err(|error| said("cannot be waited for", &error))?;
+    if !ended {
+        // It fails only if it has ended just now.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| said("cannot be waited for", &error))?;
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    let first = err.lines().find(|line| !line.starts_with("WARN")).unwrap_or("without a word");
+    match (ended, status.success()) {
+        (true, true) => Ok(out),
+        (true, false) => Err(said("refused", &first)),
+        (false, _) => Err(said("was ended", &format!("no answer in {limit:?}"))),
+    }
+}
+
+/// Reads all of a pipe, so that whoever writes never waits.
+fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = vec![];
+        // What was read before an error is all there is.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into()
+    })
+}
+
+/// Whether a process ends within `limit`.
+fn wait(child: &Child, limit: Duration) -> std::io::Result<bool> {
+    let pid = Pid::from_child(child);
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let limit = Timespec::try_from(limit).map_err(std::io::Error::other)?;
+    let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit))?;
+    Ok(ended > 0)
+}
+
+/// Reads histograms: a line for each microsecond, a column for each thread, and then lines with
+/// the maxima and with how many are beyond the histogram.
+fn parse(text: &str) -> Option<Vec<Distribution>> {
+    let summary = |name: &str| -> Option<Vec<u64>> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().map(|word| word.parse().ok()).collect()
+    };
+    let latest = summary("# Max Latencies")?;
+    let beyond = summary("# Histogram Overflows")?;
+    let mut all = vec![Distribution::new(); latest.len()];
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let figures: Option<Vec<u64>> =
+            line.split_whitespace().map(|word| word.parse().ok()).collect();
+        let figures = figures.filter(|figures| figures.len() == all.len() + 1)?;
+        for (one, count) in all.iter_mut().zip(&figures[1..]) {
+            (0..*count).for_each(|_| one.add(figures[0] * 1000));
+        }
+    }
+    if beyond.len() != all.len() {
+        return None;
+    }
+    for (one, (late, count)) in all.iter_mut().zip(latest.into_iter().zip(beyond)) {
+        (0..count).for_each(|_| one.add(late * 1000));
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = "# Histogram
+000000 000000\t000000
+000001 000002\t000000
+000002 000001\t000003
+# Total: 000000003 000000003
+# Min Latencies: 00001 00002
+# Avg Latencies: 00001 00002
+# Max Latencies: 00002 00617
+# Histogram Overflows: 00000 00001
+# Histogram Overflow at cycle number:
+# Thread 0:
+# Thread 1: 00004
+";
+
+    #[test]
+    fn a_histogram_is_read_for_each_thread_and_what_is_beyond_it_is_not_lost() {
+        let found = parse(ANSWER).expect("as cyclictest writes it");
+        let seen = |at: usize| (found[at].n(), found[at].min(), found[at].max());
+        assert_eq!(seen(0), (3, Some(1000), Some(2000)));
+        assert_eq!(seen(1), (4, Some(2000), Some(617_000)));
+    }
+
+    #[test]
+    fn what_is_no_histogram_is_not_taken_for_one() {
+        let halves = ANSWER.lines().map(|line| ANSWER.split(line).next().unwrap_or_default());
+        assert!(halves.take(8).all(|half| parse(half).is_none()));
+        for (from, to) in [("000003\n#", "x\n#"), ("000002 000001\t", "000002 "), ("00617", "-1")] {
+            assert!(parse(&ANSWER.replacen(from, to, 1)).is_none(), "{to}");
+        }
+        assert!(parse("").is_none() && parse("Usage: cyclictest").is_none());
+    }
+
+    #[test]
+    fn it_is_asked_for_the_same_wake_ups_and_to_leave_the_machine_as_it_is() {
+        let round = Round { period_ns: 500_000, count: 2000 };
+        let asked = arguments(&[1, 3], round, false).join(" ");
+        for part in ["--affinity=1,3", "--threads=2", "--interval=500", "--loops=2000"] {
+            assert!(asked.contains(part), "{asked}");
+        }
+        assert!(asked.contains("--default-system") && !asked.contains("mlockall"), "{asked}");
+    }
+}

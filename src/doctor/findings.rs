@@ -1,0 +1,277 @@
+//! What is looked at: one row of [`FINDINGS`] each. To add one, write a reader and its row.
+//!
+//! A reader is a pure function of the files below a root, so that tests bring machines of their
+//! own.
+
+mod interrupts;
+mod kernel;
+mod options;
+mod others;
+mod processors;
+mod rights;
+
+pub(super) use self::others::Stolen;
+pub(super) use self::processors::{isolated_cpus, online};
+use super::place::{Place, Unread};
+
+/// What the machine is asked to do.
+#[derive(Clone, Debug)]
+pub(super) struct Aim {
+    /// The CPUs that the graph would use, in order.
+    pub(super) cpus: Vec<u32>,
+    /// How often it would run.
+    pub(super) period_ns: u64,
+}
+
+/// The priority that realtime threads get if the spec names none.
+pub(super) const PRIORITY: u8 = 80;
+
+/// How good something is for a realtime thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grade {
+    /// It alone may spoil the graph.
+    Bad,
+    /// It adds to the latency, or may.
+    Better,
+    /// It could not be read.
+    Unknown,
+    /// Nothing is to be done.
+    Good,
+}
+
+impl Grade {
+    /// All of them, worst first.
+    pub(super) const ALL: [Grade; 4] = [Grade::Bad, Grade::Better, Grade::Unknown, Grade::Good];
+
+    /// In words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Grade::Bad => "bad",
+            Grade::Better => "could be better",
+            Grade::Unknown => "unknown",
+            Grade::Good => "good",
+        }
+    }
+}
+
+/// Two commands, for root.
+#[derive(Debug)]
+pub(super) struct Remedy {
+    /// Makes it better.
+    pub(super) mend: String,
+    /// Makes it what it is now.
+    pub(super) undo: String,
+}
+
+/// What a reader found.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub(super) grade: Grade,
+    /// What was read, in words.
+    pub(super) read: String,
+    /// The files it was read from.
+    pub(super) from: Vec<String>,
+    /// What mends it; none where nothing needs to be, or nothing on this machine can.
+    pub(super) remedy: Option<Remedy>,
+    /// A command that shows more than we could see.
+    pub(super) show: Option<String>,
+}
+
+impl Finding {
+    fn new(grade: Grade, read: impl Into<String>, from: &[&str]) -> Finding {
+        let from = from.iter().map(|&path| path.into()).collect();
+        Finding { grade, read: read.into(), from, remedy: None, show: None }
+    }
+
+    fn mended(self, mend: impl Into<String>, undo: impl Into<String>) -> Finding {
+        let remedy = Some(Remedy { mend: mend.into(), undo: undo.into() });
+        Finding { remedy, ..self }
+    }
+
+    fn shown(self, command: impl Into<String>) -> Finding {
+        Finding { show: Some(command.into()), ..self }
+    }
+
+    /// Of a fact that is not known.
+    fn unknown(why: &Unread) -> Finding {
+        let finding = Finding::new(Grade::Unknown, why.to_string(), &[why.path()]);
+        match why {
+            Unread::Missing(_) => finding,
+            _ => finding.shown(format!("sudo cat {}", why.path())),
+        }
+    }
+}
+
+/// What is looked at, and how.
+pub(super) struct Row {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Why it matters.
+    pub(super) why: &'static str,
+    /// Reads it.
+    read: fn(&Place, &Aim) -> Result<Finding, Unread>,
+}
+
+/// All of them: the kernel, its processors, what is allowed to us, and who else is there.
+pub(super) const FINDINGS: &[Row] = &[
+    Row {
+        name: "preemption",
+        why: "a woken thread waits until the kernel lets go of the CPU; PREEMPT_RT lets go almost \
+              everywhere, 'full' between its spinlocks, 'none' only when it is done",
+        read: kernel::preemption,
+    },
+    Row {
+        name: "timers",
+        why: "with high resolution timers a wake-up comes at its time, without them at the next \
+              interrupt of HZ",
+        read: kernel::timers,
+    },
+    Row {
+        name: "timer migration",
+        why: "the kernel may put the timer of an idle CPU on another one, whose work then delays \
+              the wake-up",
+        read: kernel::timer_migration,
+    },
+    Row {
+        name: "clock source",
+        why: "the counter of the CPU is read in nanoseconds; a timer chip takes a microsecond or \
+              more, each time, and a hypervisor's clock has to be computed",
+        read: kernel::clock_source,
+    },
+    Row {
+        name: "RT throttling",
+        why: "realtime threads that never sleep lose the rest of each period of the limit; without \
+              it one that hangs takes its CPU for good",
+        read: kernel::throttling,
+    },
+    Row {
+        name: "fair server",
+        why: "since Linux 6.12 it takes a CPU from realtime threads that leave nothing to others, \
+              50 ms of every second",
+        read: kernel::fair_server,
+    },
+    Row {
+        name: "isolated CPUs",
+        why: "on an isolated CPU the scheduler puts nobody beside the graph's threads",
+        read: processors::isolated,
+    },
+    Row {
+        name: "nohz_full",
+        why: "a CPU with one thread to run is interrupted HZ times a second, unless it is listed \
+              there",
+        read: processors::nohz_full,
+    },
+    Row {
+        name: "rcu_nocbs",
+        why: "the kernel frees memory in callbacks on the CPU that asked for it, unless they are \
+              moved away",
+        read: processors::rcu_nocbs,
+    },
+    Row {
+        name: "governor",
+        why: "a CPU whose frequency follows its load is slow when a cycle begins",
+        read: processors::governor,
+    },
+    Row {
+        name: "idle states",
+        why: "out of a deep sleep a CPU needs as long as the state says, before the first \
+              instruction of a cycle",
+        read: processors::idle_states,
+    },
+    Row {
+        name: "cpu_dma_latency",
+        why: "whoever holds it at 0 keeps all CPUs out of sleep; on one virtual machine that \
+              halved the activation jitter of the arm",
+        read: processors::dma_latency,
+    },
+    Row {
+        name: "SMT",
+        why: "two hardware threads share one core, so what runs on the other one makes this one \
+              slower, cycle by cycle differently",
+        read: processors::smt,
+    },
+    Row {
+        name: "IRQ affinity",
+        why: "an interrupt takes the CPU from any thread, of whatever priority",
+        read: interrupts::affinity,
+    },
+    Row {
+        name: "irqbalance",
+        why: "it moves interrupts between CPUs every few seconds, also onto those of the graph",
+        read: interrupts::balancer,
+    },
+    Row {
+        name: "rtprio",
+        why: "without SCHED_FIFO every program on the machine competes with the graph",
+        read: rights::rtprio,
+    },
+    Row {
+        name: "memlock",
+        why: "memory that is not locked can be taken away, and a page fault in a cycle takes as \
+              long as the disk",
+        read: rights::memlock,
+    },
+    Row {
+        name: "cgroup CPU limit",
+        why: "it stops the services of the graph, and its realtime threads too where SCHED_FIFO is \
+              refused, once their share is used up",
+        read: rights::cpu_limit,
+    },
+    Row {
+        name: "cgroup RT share",
+        why: "where the kernel shares realtime time among cgroups, one without a share cannot have \
+              SCHED_FIFO at all",
+        read: rights::rt_share,
+    },
+    Row {
+        name: "virtual machine",
+        why: "the host may take a CPU away at any time and for any time, and the guest cannot see \
+              when",
+        read: others::virtual_machine,
+    },
+    Row {
+        name: "steal",
+        why: "that is time in which the host ran somebody else on our CPUs",
+        read: others::steal,
+    },
+    Row {
+        name: "swap",
+        why: "a page that was swapped out comes back in milliseconds; locked memory stays, that of \
+              the services does not",
+        read: others::swap,
+    },
+    Row {
+        name: "huge pages",
+        why: "with 'always' the kernel joins pages of running programs, and they fault meanwhile",
+        read: others::huge_pages,
+    },
+    Row {
+        name: "FIFO threads",
+        why: "a realtime thread of the same or a higher priority keeps the graph waiting for as \
+              long as it likes",
+        read: others::fifo_threads,
+    },
+    Row {
+        name: "load",
+        why: "the wake-ups below hold for what the machine does now: other programs fill caches, \
+              and hold locks of the kernel",
+        read: others::load,
+    },
+];
+
+/// A row and what was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) name: &'static str,
+    pub(super) why: &'static str,
+    pub(super) finding: Finding,
+}
+
+/// Looks at everything.
+pub(super) fn examine(place: &Place, aim: &Aim) -> Vec<Found> {
+    let found = |row: &Row| {
+        let finding = (row.read)(place, aim).unwrap_or_else(|why| Finding::unknown(&why));
+        Found { name: row.name, why: row.why, finding }
+    };
+    FINDINGS.iter().map(found).collect()
+}

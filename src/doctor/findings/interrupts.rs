@@ -1,0 +1,66 @@
+//! Which interrupts may take the graph's CPUs, and who moves them.
+
+use std::collections::BTreeMap;
+
+use super::super::cpus;
+use super::super::place::{Place, Unread};
+use super::others::processes;
+use super::processors::kept_and_left;
+use super::{Aim, Finding, Grade};
+
+const FOLDER: &str = "/proc/irq";
+
+pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    let numbers = place.numbers(FOLDER);
+    if numbers.is_empty() {
+        return Err(Unread::Missing(FOLDER.into()));
+    }
+    let path = |number: &str| format!("{FOLDER}/{number}/smp_affinity_list");
+    let mut allowed: Vec<(u32, Vec<u32>)> = vec![];
+    for number in &numbers {
+        let path = path(&number.to_string());
+        // One may be gone since they were listed.
+        let Ok(text) = place.text(&path) else { continue };
+        let list = cpus::parse(&text)
+            .ok_or_else(|| Unread::odd(&path, &text, "a list of CPUs such as 0-3,8"))?;
+        allowed.push((*number, list));
+    }
+    let on = |cpus: &[u32]| -> Vec<&(u32, Vec<u32>)> {
+        let touches = |list: &[u32]| list.iter().any(|cpu| cpus.contains(cpu));
+        allowed.iter().filter(|(_, list)| touches(list)).collect()
+    };
+    let here = on(&aim.cpus).len();
+    let read = format!("{here} of {} may come to {}", allowed.len(), cpus::named(&aim.cpus));
+    let from = path("*");
+    if here == 0 {
+        return Ok(Finding::new(Grade::Good, read, &[&from]));
+    }
+    let finding = Finding::new(Grade::Better, read, &[&from]);
+    let Some((kept, left)) = kept_and_left(place, aim) else { return Ok(finding) };
+    let moved = on(&kept);
+    if moved.is_empty() {
+        return Ok(finding);
+    }
+    let mut were: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
+    moved.iter().for_each(|(number, was)| were.entry(was).or_default().push(*number));
+    let all: Vec<_> = moved.iter().map(|(number, _)| *number).collect();
+    let undo: Vec<_> = were.iter().map(|(was, numbers)| set(numbers, was)).collect();
+    Ok(finding.mended(set(&all, &left), undo.join("; ")))
+}
+
+/// Lets these interrupts come to those CPUs. A driver that keeps its own where they are says so.
+fn set(numbers: &[u32], to: &[u32]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+    let (numbers, to) = (numbers.join(" "), cpus::write(to));
+    format!("for i in {numbers}; do echo {to} > {FOLDER}/$i/smp_affinity_list; done")
+}
+
+pub(super) fn balancer(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const NAME: &str = "irqbalance";
+    let runs = |pid: &u32| place.text(&format!("/proc/{pid}/comm")).is_ok_and(|name| name == NAME);
+    match processes(place)?.iter().any(runs) {
+        false => Ok(Finding::new(Grade::Good, "does not run", &["/proc/*/comm"])),
+        true => Ok(Finding::new(Grade::Better, "runs", &["/proc/*/comm"])
+            .mended("systemctl stop irqbalance", "systemctl start irqbalance")),
+    }
+}

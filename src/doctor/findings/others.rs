@@ -1,0 +1,191 @@
+//! Who else is there: the host below us, other programs, what the kernel does for them.
+
+use super::super::place::{Place, Unread};
+use super::kernel::chosen;
+use super::{Aim, Finding, Grade, PRIORITY};
+
+/// The processes that we can see, without ourselves.
+pub(super) fn processes(place: &Place) -> Result<Vec<u32>, Unread> {
+    // Where processes of others are hidden, the first one is.
+    place.text("/proc/1/stat")?;
+    let own = place.text("/proc/self/stat").unwrap_or_default();
+    let own: Option<u32> = own.split(' ').next().and_then(|pid| pid.parse().ok());
+    Ok(place.numbers("/proc").into_iter().filter(|pid| Some(*pid) != own).collect())
+}
+
+pub(super) fn virtual_machine(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const CPU: &str = "/proc/cpuinfo";
+    const KINDS: [&str; 2] = ["/sys/hypervisor/type", "/proc/device-tree/hypervisor/compatible"];
+    let cpu = place.text(CPU)?;
+    let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let kind = KINDS.into_iter().find_map(|path| Some((path, place.text(path).ok()?)));
+    let (read, path) = match kind {
+        Some((path, kind)) => (format!("yes: {kind}"), path),
+        None if flags.split_whitespace().any(|flag| flag == "hypervisor") => ("yes".into(), CPU),
+        None => return Ok(Finding::new(Grade::Good, "no sign of one", &[CPU])),
+    };
+    Ok(Finding::new(Grade::Better, read, &[path]))
+}
+
+pub(super) fn steal(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    /// Of the time since boot; below the first it is hardly ever, above the second all the time.
+    const LIMITS: (f64, f64) = (0.0001, 0.01);
+    let Stolen { stolen, all } = Stolen::read(place)?;
+    let share = stolen as f64 / all.max(1) as f64;
+    let grade = match share {
+        share if share < LIMITS.0 => Grade::Good,
+        share if share < LIMITS.1 => Grade::Better,
+        _ => Grade::Bad,
+    };
+    let read = format!("{:.3} % of the time since boot", share * 100.0);
+    Ok(Finding::new(grade, read, &[Stolen::PATH]))
+}
+
+/// Time of all CPUs since boot, in units of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::doctor) struct Stolen {
+    /// In which the host ran somebody else.
+    pub(in crate::doctor) stolen: u64,
+    /// All of it.
+    pub(in crate::doctor) all: u64,
+}
+
+impl Stolen {
+    const PATH: &str = "/proc/stat";
+
+    /// Reads it.
+    pub(in crate::doctor) fn read(place: &Place) -> Result<Stolen, Unread> {
+        let text = place.text(Stolen::PATH)?;
+        let line = text.lines().next().unwrap_or_default();
+        // user nice system idle iowait irq softirq steal; two more are part of the first ones.
+        let times: Vec<u64> =
+            line.split_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
+        match (line.starts_with("cpu "), times.as_slice()) {
+            (true, [.., stolen]) if times.len() == 8 => {
+                let all = times.iter().fold(0, |all: u64, time| all.saturating_add(*time));
+                Ok(Stolen { stolen: *stolen, all })
+            }
+            _ => Err(Unread::odd(Stolen::PATH, line, "'cpu' and eight times")),
+        }
+    }
+}
+
+pub(super) fn swap(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const PATH: &str = "/proc/swaps";
+    let text = place.text(PATH)?;
+    // Name, type, size, used, priority.
+    let rows = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows: Vec<_> = rows.filter(|fields| !fields.is_empty()).collect();
+    let Some(first) = rows.first() else {
+        return Ok(Finding::new(Grade::Good, "none", &[PATH]));
+    };
+    if rows.iter().any(|fields| fields.len() != 5) {
+        return Err(Unread::odd(PATH, &first.join(" "), "lines of five words"));
+    }
+    let names: Vec<_> = rows.iter().map(|fields| fields[0]).collect();
+    let on = |fields: &Vec<&str>| match fields[4].starts_with('-') {
+        // The kernel itself gave it a negative priority, and does so again.
+        true => format!("swapon {}", fields[0]),
+        false => format!("swapon -p {} {}", fields[4], fields[0]),
+    };
+    let undo: Vec<_> = rows.iter().map(on).collect();
+    let read = format!("on {}", names.join(", "));
+    let finding = Finding::new(Grade::Better, read, &[PATH]);
+    Ok(finding.mended(format!("swapoff {}", names.join(" ")), undo.join("; ")))
+}
+
+pub(super) fn huge_pages(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let text = match place.text(PATH) {
+        Err(Unread::Missing(_)) if place.has("/sys/kernel/mm") => {
+            return Ok(Finding::new(Grade::Good, "this kernel has none", &[PATH]));
+        }
+        text => text?,
+    };
+    let Some(mode) = chosen(&text, '[', ']') else {
+        return Err(Unread::odd(PATH, &text, "words with one in brackets"));
+    };
+    if mode != "always" {
+        return Ok(Finding::new(Grade::Good, mode, &[PATH]));
+    }
+    let set = |mode: &str| format!("echo {mode} > {PATH}");
+    Ok(Finding::new(Grade::Better, mode, &[PATH]).mended(set("madvise"), set(mode)))
+}
+
+/// A thread of another program in a realtime class.
+struct Realtime {
+    id: u32,
+    name: String,
+    priority: u32,
+    /// SCHED_FIFO; else SCHED_RR.
+    is_fifo: bool,
+}
+
+/// Reads a thread's stat, as proc(5) has it; `None` if it is no realtime thread, or one of the
+/// kernel's.
+fn realtime(id: u32, stat: &str) -> Option<Realtime> {
+    const KERNEL_THREAD: u64 = 0x0020_0000;
+    const FIFO: u32 = 1;
+    const RR: u32 = 2;
+    // The name stands in parentheses and may hold more of them.
+    let (before, after) = stat.rsplit_once(')')?;
+    let name = before.split_once('(')?.1.to_string();
+    // The third field of the manual is the first one here.
+    let fields: Vec<_> = after.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let (flags, priority, policy) = (field(9)?, field(40)? as u32, field(41)? as u32);
+    let is_realtime = flags & KERNEL_THREAD == 0 && [FIFO, RR].contains(&policy);
+    is_realtime.then(|| Realtime { id, name, priority, is_fifo: policy == FIFO })
+}
+
+pub(super) fn fifo_threads(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const FROM: &str = "/proc/*/task/*/stat";
+    /// So many are named.
+    const NAMED_MAX: usize = 4;
+    let mut found = vec![];
+    for process in processes(place)? {
+        let threads = format!("/proc/{process}/task");
+        for id in place.numbers(&threads) {
+            // It may have ended meanwhile.
+            let stat = place.text(&format!("{threads}/{id}/stat")).unwrap_or_default();
+            found.extend(realtime(id, &stat));
+        }
+    }
+    if found.is_empty() {
+        return Ok(Finding::new(Grade::Good, "none but the kernel's", &[FROM]));
+    }
+    let above: Vec<_> =
+        found.iter().filter(|thread| thread.priority >= u32::from(PRIORITY)).collect();
+    let named = found.iter().take(NAMED_MAX);
+    let named: Vec<_> = named
+        .map(|thread| format!("{} ({}) at {}", thread.name, thread.id, thread.priority))
+        .collect();
+    let more = found.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let read = format!("{}{more}", named.join(", "));
+    if above.is_empty() {
+        return Ok(Finding::new(Grade::Good, format!("{read}: all below {PRIORITY}"), &[FROM]));
+    }
+    let class = |thread: &Realtime| if thread.is_fifo { "-f" } else { "-r" };
+    let set = |thread: &Realtime, to| format!("chrt {} -p {to} {}", class(thread), thread.id);
+    let all = |commands: Vec<String>| commands.join("; ");
+    let mend = all(above.iter().map(|thread| set(thread, u32::from(PRIORITY) - 1)).collect());
+    let undo = all(above.iter().map(|thread| set(thread, thread.priority)).collect());
+    Ok(Finding::new(Grade::Better, read, &[FROM]).mended(mend, undo))
+}
+
+pub(super) fn load(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const PATH: &str = "/proc/loadavg";
+    /// Programs that want a CPU, on average over a minute.
+    const BUSY: f64 = 0.5;
+    let text = place.text(PATH)?;
+    let load = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    let Some(load) = load.filter(|load| load.is_finite() && *load >= 0.0) else {
+        return Err(Unread::odd(PATH, &text, "a number first"));
+    };
+    let read = format!("{load:.2} programs want a CPU, on average over a minute");
+    Ok(match load < BUSY {
+        true => Finding::new(Grade::Good, read, &[PATH]),
+        false => Finding::new(Grade::Better, read, &[PATH]).shown("top -b -n 1 | head -20"),
+    })
+}

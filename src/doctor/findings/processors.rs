@@ -1,0 +1,225 @@
+//! The CPUs that the graph would use: who else may use them, how fast they are, how deep they
+//! sleep.
+
+use super::super::cpus;
+use super::super::place::{Place, Unread};
+use super::options::{Built, COMMAND_LINE, boot_with, booted};
+use super::{Aim, Finding, Grade};
+
+const FOLDER: &str = "/sys/devices/system/cpu";
+
+/// A file that holds a list of CPUs.
+fn list(place: &Place, path: &str) -> Result<Vec<u32>, Unread> {
+    let text = place.text(path)?;
+    // A kernel that was booted without the parameter writes "(null)" for some of them.
+    let list = if text == "(null)" { "" } else { &text };
+    cpus::parse(list).ok_or_else(|| Unread::odd(path, &text, "a list of CPUs such as 0-3,8"))
+}
+
+/// The CPUs that are switched on.
+pub(in crate::doctor) fn online(place: &Place) -> Result<Vec<u32>, Unread> {
+    list(place, &format!("{FOLDER}/online"))
+}
+
+/// The CPUs that the scheduler leaves alone.
+pub(in crate::doctor) fn isolated_cpus(place: &Place) -> Result<Vec<u32>, Unread> {
+    list(place, &format!("{FOLDER}/isolated"))
+}
+
+/// Which CPUs could be kept for the graph, and which would be left for all others: those of the
+/// graph, or the last one if it would use them all. `None` with one CPU.
+pub(super) fn kept_and_left(place: &Place, aim: &Aim) -> Option<(Vec<u32>, Vec<u32>)> {
+    let online = online(place).ok()?;
+    let left = |kept: &[u32]| -> Vec<u32> {
+        online.iter().copied().filter(|cpu| !kept.contains(cpu)).collect()
+    };
+    let kept = match left(&aim.cpus).is_empty() {
+        true => vec![*online.last()?],
+        false => aim.cpus.clone(),
+    };
+    let left = left(&kept);
+    (!left.is_empty()).then_some((kept, left))
+}
+
+/// A list of CPUs that is best if it holds all of the graph's.
+fn listed(aim: &Aim, on: &[u32], from: &[&str]) -> (bool, Finding) {
+    let all = aim.cpus.iter().all(|cpu| on.contains(cpu));
+    let grade = if all { Grade::Good } else { Grade::Better };
+    let read = if on.is_empty() { "none".into() } else { cpus::named(on) };
+    (all, Finding::new(grade, read, from))
+}
+
+/// The finding, and the boot parameter that keeps CPUs free if it does not yet.
+fn kept_by(place: &Place, aim: &Aim, found: (bool, Finding), name: &str) -> Finding {
+    let (all, finding) = found;
+    match kept_and_left(place, aim) {
+        Some((kept, _)) if !all => {
+            let (mend, undo) = boot_with(place, &format!("{name}={}", cpus::write(&kept)));
+            finding.mended(mend, undo)
+        }
+        _ => finding,
+    }
+}
+
+pub(super) fn isolated(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    let isolated = isolated_cpus(place)?;
+    let found = listed(aim, &isolated, &[&format!("{FOLDER}/isolated")]);
+    Ok(kept_by(place, aim, found, "isolcpus"))
+}
+
+pub(super) fn nohz_full(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    let path = format!("{FOLDER}/nohz_full");
+    let on = match list(place, &path) {
+        Err(Unread::Missing(_)) => {
+            let read = "this kernel has none (CONFIG_NO_HZ_FULL)";
+            // With the whole of /sys missing that does not follow.
+            online(place)?;
+            return Ok(Finding::new(Grade::Better, read, &[&path]));
+        }
+        list => list?,
+    };
+    Ok(kept_by(place, aim, listed(aim, &on, &[&path]), "nohz_full"))
+}
+
+pub(super) fn rcu_nocbs(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    place.text(COMMAND_LINE)?;
+    // A CPU in nohz_full gets it too.
+    let asked = booted(place, "rcu_nocbs").or_else(|| booted(place, "nohz_full"));
+    let on = match asked.as_deref() {
+        Some("all") => aim.cpus.clone(),
+        Some(text) => cpus::parse(text)
+            .ok_or_else(|| Unread::odd(COMMAND_LINE, text, "a list of CPUs after rcu_nocbs"))?,
+        None => vec![],
+    };
+    let built = Built::read(place);
+    if let Ok(built) = &built
+        && !built.has("CONFIG_RCU_NOCB_CPU")
+    {
+        let read = "this kernel has none (CONFIG_RCU_NOCB_CPU)";
+        return Ok(Finding::new(Grade::Better, read, &[&built.path]));
+    }
+    Ok(kept_by(place, aim, listed(aim, &on, &[COMMAND_LINE]), "rcu_nocbs"))
+}
+
+pub(super) fn governor(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    const BEST: &str = "performance";
+    let path = |cpu: &str| format!("{FOLDER}/cpu{cpu}/cpufreq/scaling_governor");
+    let mut others: Vec<(u32, String)> = vec![];
+    for cpu in &aim.cpus {
+        match place.text(&path(&cpu.to_string())) {
+            Ok(governor) if governor == BEST => {}
+            Ok(governor) => others.push((*cpu, governor)),
+            Err(Unread::Missing(path)) => {
+                let read = "no governor here: the firmware or the hypervisor sets the frequency";
+                return Ok(Finding::new(Grade::Unknown, read, &[&path]));
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    let from = path("*");
+    let Some((_, first)) = others.first() else {
+        return Ok(Finding::new(Grade::Good, BEST, &[&from]));
+    };
+    let set = |(cpu, to): (u32, &str)| format!("echo {to} > {}", path(&cpu.to_string()));
+    let all = |commands: Vec<String>| commands.join("; ");
+    let mend = all(others.iter().map(|(cpu, _)| set((*cpu, BEST))).collect());
+    let undo = all(others.iter().map(|(cpu, was)| set((*cpu, was))).collect());
+    let on = cpus::named(&others.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>());
+    Ok(Finding::new(Grade::Better, format!("{first} on {on}"), &[&from]).mended(mend, undo))
+}
+
+/// A state in which a CPU may sleep.
+struct State {
+    folder: String,
+    name: String,
+    latency_us: u64,
+}
+
+/// The states of a CPU that are not disabled.
+fn states(place: &Place, cpu: u32) -> Result<Vec<State>, Unread> {
+    let folder = format!("{FOLDER}/cpu{cpu}/cpuidle");
+    let names = place.names(&folder);
+    if names.is_empty() {
+        return Err(Unread::Missing(folder));
+    }
+    let mut states = vec![];
+    for name in names.iter().filter(|name| name.starts_with("state")) {
+        let folder = format!("{folder}/{name}");
+        if place.number::<u8>(&format!("{folder}/disable"))? == 0 {
+            let name = place.text(&format!("{folder}/name"))?;
+            let latency_us = place.number(&format!("{folder}/latency"))?;
+            states.push(State { folder, name, latency_us });
+        }
+    }
+    Ok(states)
+}
+
+pub(super) fn idle_states(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+    if booted(place, "idle").as_deref() == Some("poll") {
+        return Ok(Finding::new(Grade::Good, "idle=poll: it never sleeps", &[COMMAND_LINE]));
+    }
+    let mut all = vec![];
+    for cpu in &aim.cpus {
+        match states(place, *cpu) {
+            Ok(states) => all.extend(states),
+            Err(Unread::Missing(path)) => {
+                let read = "none listed: the kernel halts, and what that costs is not known";
+                return Ok(Finding::new(Grade::Unknown, read, &[&path]));
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    let from = format!("{FOLDER}/cpu*/cpuidle/state*/latency");
+    let Some(deepest) = all.iter().max_by_key(|state| state.latency_us) else {
+        return Ok(Finding::new(Grade::Good, "all disabled", &[&from]));
+    };
+    let read = format!("the deepest is '{}', {} us", deepest.name, deepest.latency_us);
+    // The share of a period that a wake-up may cost unnoticed, and that which it must not.
+    let slow_ns = |share| aim.period_ns / share;
+    let grade = match deepest.latency_us.saturating_mul(1000) {
+        ns if ns <= slow_ns(100) => return Ok(Finding::new(Grade::Good, read, &[&from])),
+        ns if ns <= slow_ns(10) => Grade::Better,
+        _ => Grade::Bad,
+    };
+    let slow = all.iter().filter(|state| state.latency_us * 1000 > slow_ns(100));
+    let folders: Vec<_> = slow.map(|state| state.folder.as_str()).collect();
+    let folders = folders.join(" ");
+    let set = |to| format!("for s in {folders}; do echo {to} > $s/disable; done");
+    Ok(Finding::new(grade, read, &[&from]).mended(set(1), set(0)))
+}
+
+pub(super) fn dma_latency(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    const PATH: &str = "/dev/cpu_dma_latency";
+    /// What the kernel answers while nobody asks for less.
+    const NOBODY_US: i32 = 2_000_000_000;
+    // To read asks for nothing: an opened file stands for "no limit" until a limit is written.
+    let bytes = match place.bytes(PATH) {
+        Err(why @ Unread::Refused(..)) => {
+            let show = format!(r#"sudo od -An -td4 {PATH}    # us; {NOBODY_US}: nobody asks"#);
+            return Ok(Finding { show: Some(show), ..Finding::unknown(&why) });
+        }
+        bytes => bytes?,
+    };
+    let Ok(bytes) = <[u8; 4]>::try_from(bytes.as_slice()) else {
+        let text = String::from_utf8_lossy(&bytes);
+        return Err(Unread::odd(PATH, &text, "four bytes"));
+    };
+    let read = match i32::from_ne_bytes(bytes) {
+        0 => return Ok(Finding::new(Grade::Good, "held at 0", &[PATH])),
+        NOBODY_US => "nobody holds it".into(),
+        us => format!("held at {us} us"),
+    };
+    let mend = format!(r"exec 9> {PATH}; printf '\0\0\0\0' >&9    # as long as this shell lives");
+    Ok(Finding::new(Grade::Better, read, &[PATH]).mended(mend, "exec 9>&-    # in the same shell"))
+}
+
+pub(super) fn smt(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+    let (active, control) = (format!("{FOLDER}/smt/active"), format!("{FOLDER}/smt/control"));
+    let on: u8 = place.number(&active)?;
+    let word = place.text(&control)?;
+    if on == 0 {
+        return Ok(Finding::new(Grade::Good, format!("not active ({word})"), &[&active, &control]));
+    }
+    let set = |to| format!("echo {to} > {control}");
+    Ok(Finding::new(Grade::Better, "active", &[&active, &control]).mended(set("off"), set("on")))
+}

@@ -1,0 +1,224 @@
+//! The wake-ups of the graph's CPUs, in rounds: ours and cyclictest's in turn, so that whatever
+//! the machine does meanwhile hits both.
+
+use std::io;
+use std::time::Duration;
+
+use sinew_lab::Distribution;
+use sinew_lab::interval::Interval;
+use sinew_runtime::privileges;
+
+use super::cyclictest::{self, Absent};
+use super::findings::{Aim, Stolen};
+use super::place::Place;
+use super::wakeups::{self, Round};
+
+/// A round lasts about so long; a shorter measurement has one.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// How the time is parted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rounds {
+    /// How many.
+    pub(super) rounds: usize,
+    /// Wake-ups of each thread in each.
+    pub(super) count: usize,
+}
+
+impl Rounds {
+    /// As many as fit; `duration` holds one period at least.
+    pub(super) fn of(duration: Duration, period_ns: u64) -> Rounds {
+        let rounds = (duration.as_secs_f64() / ROUND.as_secs_f64()).floor().max(1.0);
+        let all = duration.as_nanos() as f64 / period_ns as f64;
+        Rounds { rounds: rounds as usize, count: (all / rounds).floor().max(1.0) as usize }
+    }
+}
+
+/// What one of the two saw.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// On each CPU of the aim, all rounds.
+    pub(super) cpus: Vec<Distribution>,
+    /// On all of them, all rounds.
+    pub(super) all: Distribution,
+}
+
+impl Seen {
+    fn new(cpus: usize) -> Seen {
+        Seen { cpus: vec![Distribution::new(); cpus], all: Distribution::new() }
+    }
+
+    /// Adds a round; gives all CPUs of it together.
+    fn add(&mut self, round: &[Distribution]) -> Distribution {
+        let mut all = Distribution::new();
+        round.iter().for_each(|cpu| all.merge(cpu));
+        self.cpus.iter_mut().zip(round).for_each(|(cpu, round)| cpu.merge(round));
+        self.all.merge(&all);
+        all
+    }
+}
+
+/// How what we saw compares with what cyclictest saw: ours over its, round by round.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    /// Of the maxima.
+    pub(super) max: Interval,
+    /// Of the 99th percentiles, where a round has wake-ups enough for them.
+    pub(super) p99: Option<Interval>,
+}
+
+/// What cyclictest saw.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// Its version.
+    pub(super) version: String,
+    pub(super) seen: Seen,
+    pub(super) agreement: Agreement,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(super) struct Latency {
+    pub(super) seen: Seen,
+    pub(super) beside: Result<Beside, Absent>,
+    pub(super) rounds: Rounds,
+    /// Whether all threads ran as SCHED_FIFO, each on its CPU.
+    pub(super) is_realtime: bool,
+    /// What they lacked of what they asked for, in words.
+    pub(super) missing: Vec<String>,
+    /// The share of the CPUs' time that the host took meanwhile, where the kernel says so.
+    pub(super) stolen_share: Option<f64>,
+}
+
+/// Measures. `progress` is told before every round which one it is.
+///
+/// # Errors
+/// If a thread cannot be started.
+pub(super) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io::Result<Latency> {
+    privileges::lock_memory();
+    let place = Place::here();
+    let before = Stolen::read(&place);
+    let mut both = Both::new(aim, rounds.count);
+    for number in 0..rounds.rounds {
+        progress(number);
+        both.round(number)?;
+    }
+    let stolen_share = match (before, Stolen::read(&place)) {
+        (Ok(before), Ok(after)) => share(before, after),
+        _ => None,
+    };
+    let Both { ours, theirs, ratios, is_realtime, mut missing, .. } = both;
+    missing.sort();
+    missing.dedup();
+    let beside = theirs.map(|(version, seen)| {
+        let max = Interval::of(&ratios.max).expect("a round, and so a maximum");
+        let agreement = Agreement { max, p99: Interval::of(&ratios.p99) };
+        Beside { version, seen, agreement }
+    });
+    Ok(Latency { seen: ours, beside, rounds, is_realtime, missing, stolen_share })
+}
+
+fn share(before: Stolen, after: Stolen) -> Option<f64> {
+    let all = after.all.checked_sub(before.all).filter(|&all| all > 0)?;
+    Some(after.stolen.saturating_sub(before.stolen) as f64 / all as f64)
+}
+
+/// Ours over theirs, a value for each round.
+#[derive(Default)]
+struct Ratios {
+    max: Vec<f64>,
+    p99: Vec<f64>,
+}
+
+/// Our threads and cyclictest's, round by round.
+struct Both<'a> {
+    aim: &'a Aim,
+    round: Round,
+    ours: Seen,
+    theirs: Result<(String, Seen), Absent>,
+    ratios: Ratios,
+    is_realtime: bool,
+    is_locked: bool,
+    missing: Vec<String>,
+}
+
+impl Both<'_> {
+    fn new(aim: &Aim, count: usize) -> Both<'_> {
+        let cpus = aim.cpus.len();
+        Both {
+            aim,
+            round: Round { period_ns: aim.period_ns, count },
+            ours: Seen::new(cpus),
+            theirs: cyclictest::version().map(|version| (version, Seen::new(cpus))),
+            ratios: Ratios::default(),
+            is_realtime: true,
+            is_locked: true,
+            missing: vec![],
+        }
+    }
+
+    /// In every second round cyclictest comes first.
+    fn round(&mut self, number: usize) -> io::Result<()> {
+        let (ours, theirs) = if number % 2 == 0 {
+            let ours = self.ours()?;
+            (ours, self.theirs())
+        } else {
+            let theirs = self.theirs();
+            (self.ours()?, theirs)
+        };
+        let Some(theirs) = theirs else { return Ok(()) };
+        let ratio = |ours: Option<u64>, theirs: Option<u64>| {
+            ours.zip(theirs.filter(|&ns| ns > 0)).map(|(ours, theirs)| ours as f64 / theirs as f64)
+        };
+        self.ratios.max.extend(ratio(ours.max(), theirs.max()));
+        self.ratios.p99.extend(ratio(ours.quantile(0.99), theirs.quantile(0.99)));
+        Ok(())
+    }
+
+    fn ours(&mut self) -> io::Result<Distribution> {
+        let found = wakeups::measure(&self.aim.cpus, self.round)?;
+        self.is_realtime &= found.iter().all(|thread| thread.is_realtime);
+        self.is_locked = found.iter().all(|thread| thread.is_locked);
+        let late: Vec<_> = found.iter().map(|thread| thread.late.clone()).collect();
+        self.missing.extend(found.into_iter().flat_map(|thread| thread.missing));
+        Ok(self.ours.add(&late))
+    }
+
+    /// Nothing more once it failed: a figure of some rounds only would not be of the same time.
+    fn theirs(&mut self) -> Option<Distribution> {
+        let (_, seen) = self.theirs.as_mut().ok()?;
+        match cyclictest::measure(&self.aim.cpus, self.round, self.is_locked) {
+            Ok(found) => Some(seen.add(&found)),
+            Err(absent) => {
+                self.theirs = Err(absent);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_parted_into_rounds_of_about_a_second() {
+        let of = |ms, period_us: u64| {
+            let Rounds { rounds, count } = Rounds::of(Duration::from_millis(ms), period_us * 1000);
+            (rounds, count)
+        };
+        assert_eq!(of(6000, 1000), (6, 1000));
+        assert_eq!(of(250, 1000), (1, 250));
+        assert_eq!(of(2500, 1000), (2, 1250));
+        assert_eq!(of(10_000, 1_000_000), (10, 1));
+        assert_eq!(of(1, 1000), (1, 1));
+    }
+
+    #[test]
+    fn the_host_took_what_was_stolen_since() {
+        let at = |stolen, all| Stolen { stolen, all };
+        assert_eq!(share(at(10, 1000), at(15, 2000)), Some(0.005));
+        assert_eq!(share(at(10, 1000), at(10, 1000)), None);
+        assert_eq!(share(at(10, 1000), at(9, 900)), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where facts are read from: the files of this machine, or of a folder that looks like one.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Files below /proc and /sys are small; what is longer is none of theirs, and only its beginning
+/// is looked at.
+const LEN_MAX: u64 = 4 << 20;
+
+/// So much of a text that is not understood is quoted.
+const QUOTED_MAX: usize = 40;
+
+/// The root of a machine's files. Nothing below it is ever opened for writing.
+#[derive(Debug)]
+pub(super) struct Place {
+    root: PathBuf,
+}
+
+/// Why a fact is not known.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// There is no such file.
+    Missing(String),
+    /// The kernel does not let us.
+    Refused(String, io::Error),
+    /// It was read, and not understood.
+    Odd {
+        /// Where it stands.
+        path: String,
+        /// Its beginning.
+        text: String,
+        /// What it should have been.
+        expected: &'static str,
+    },
+}
+
+impl Place {
+    /// The machine that this runs on.
+    pub(super) fn here() -> Place {
+        Place { root: "/".into() }
+    }
+
+    /// A folder that looks like the root of a machine.
+    #[cfg(test)]
+    pub(super) fn at(root: &std::path::Path) -> Place {
+        Place { root: root.into() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A file's bytes; `path` begins with a slash.
+    pub(super) fn bytes(&self, path: &str) -> Result<Vec<u8>, Unread> {
+        let read = || {
+            let mut bytes = vec![];
+            File::open(self.path(path))?.take(LEN_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read().map_err(|error: io::Error| match error.kind() {
+            // Within /proc a process may end while it is looked at.
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Unread::Missing(path.into()),
+            _ => Unread::Refused(path.into(), error),
+        })
+    }
+
+    /// A file's text, without the white space around it.
+    pub(super) fn text(&self, path: &str) -> Result<String, Unread> {
+        Ok(String::from_utf8_lossy(&self.bytes(path)?).trim().into())
+    }
+
+    /// A file that holds one number.
+    pub(super) fn number<N: FromStr>(&self, path: &str) -> Result<N, Unread> {
+        let text = self.text(path)?;
+        text.parse().map_err(|_| Unread::odd(path, &text, "a number"))
+    }
+
+    /// Whether there is such a file or folder, as far as we are let to see.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The names in a folder, in order; none if it cannot be read.
+    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Those names in a folder that are numbers, in order.
+    pub(super) fn numbers(&self, folder: &str) -> Vec<u32> {
+        let names = self.names(folder);
+        let mut numbers: Vec<_> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
+impl Unread {
+    /// A text that was not understood.
+    pub(super) fn odd(path: &str, text: &str, expected: &'static str) -> Unread {
+        let text = text.chars().take(QUOTED_MAX).collect();
+        Unread::Odd { path: path.into(), text, expected }
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Unread::Missing(path) | Unread::Refused(path, _) | Unread::Odd { path, .. } => path,
+        }
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unread::Missing(_) => write!(f, "no such file"),
+            Unread::Refused(_, error) => write!(f, "cannot be read: {error}"),
+            Unread::Odd { text, expected, .. } => write!(f, "{text:?}; expected {expected}"),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The answer, for people and as JSON.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use sinew_lab::Distribution;
+use sinew_lab::machine::Machine;
+use sinew_lab::show::wrap_at;
+use sinew_spec::duration_text;
+
+use super::cpus;
+use super::findings::{Aim, Found, Grade, PRIORITY};
+use super::latency::{Beside, Latency};
+use super::verdict::Verdict;
+
+/// Columns of a line; commands stand whole.
+const WIDTH: usize = 120;
+/// What is printed of a distribution: name and share, as far as there are wake-ups enough.
+const PERCENTILES: [(&str, f64); 5] =
+    [("P50", 0.5), ("P95", 0.95), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
+/// Of each figure.
+const COLUMN: usize = 9;
+
+/// All that there is to say.
+pub(super) struct Answer {
+    pub(super) machine: Machine,
+    pub(super) aim: Aim,
+    pub(super) found: Vec<Found>,
+    pub(super) latency: Latency,
+    pub(super) verdict: Verdict,
+}
+
+impl Answer {
+    /// For people.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!(
+            "doctor: can this machine run a graph every {} on {}?\n",
+            duration_text(self.aim.period_ns),
+            cpus::named(&self.aim.cpus)
+        );
+        wrap_at(&mut text, "machine: ", &self.machine.to_line(), WIDTH);
+        text += &table(&self.found);
+        text += &remedies(&self.found);
+        text += &wake_ups(&self.aim, &self.latency);
+        let (words, why) = (self.verdict.words(), self.verdict.text());
+        text.push('\n');
+        wrap_at(&mut text, "verdict: ", &format!("{words}: {why}"), WIDTH);
+        text
+    }
+
+    /// One object.
+    pub(super) fn to_json(&self) -> Value {
+        let (room_ns, tight_ns) = self.verdict.periods_ns();
+        json!({
+            "period_ns": self.aim.period_ns,
+            "cpus": self.aim.cpus,
+            "machine": self.machine.to_json(),
+            "findings": self.found.iter().map(finding_json).collect::<Vec<_>>(),
+            "latency": latency_json(&self.aim, &self.latency),
+            "verdict": {
+                "can": self.verdict.is_yes(),
+                "words": self.verdict.words(),
+                "why": self.verdict.text(),
+                "wake_ups": self.verdict.n,
+                "late_ns_max": self.verdict.max_ns,
+                "period_with_room_ns_min": room_ns,
+                "period_tight_ns_min": tight_ns,
+            },
+        })
+    }
+}
+
+/// A line or two for each finding.
+fn table(found: &[Found]) -> String {
+    let count = |grade: Grade| found.iter().filter(|row| row.finding.grade == grade).count();
+    let counts = Grade::ALL.map(|grade| format!("{} {}", count(grade), grade.words()));
+    let mut text = format!("\nfindings: {}\n", counts.join(", "));
+    let wide = |words: &mut dyn Iterator<Item = &str>| words.map(str::len).max().unwrap_or(0);
+    let grades = wide(&mut Grade::ALL.iter().map(|grade| grade.words()));
+    let names = wide(&mut found.iter().map(|row| row.name));
+    for Found { name, finding, .. } in found {
+        let before = format!("  {:<grades$}  {name:<names$}  ", finding.grade.words());
+        let words = format!("{} [{}]", finding.read, finding.from.join(", "));
+        wrap_at(&mut text, &before, &words, WIDTH);
+    }
+    text
+}
+
+/// What to do about those that are not good.
+fn remedies(found: &[Found]) -> String {
+    let mut text = String::new();
+    for grade in Grade::ALL.into_iter().filter(|&grade| grade != Grade::Good) {
+        for Found { name, why, finding } in found.iter().filter(|row| row.finding.grade == grade) {
+            text.push('\n');
+            wrap_at(&mut text, &format!("{name}: "), why, WIDTH);
+            if let Some(remedy) = &finding.remedy {
+                let _ = writeln!(text, "  mend  {}\n  undo  {}", remedy.mend, remedy.undo);
+            } else if finding.show.is_none() {
+                text += "  no command on this machine mends it\n";
+            }
+            finding.show.iter().for_each(|show| text += &format!("  show  {show}\n"));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!(
+            "\nwhat to do (nothing was changed; 'mend' and 'undo' are for a shell of root, and \
+             hold until the next boot)\n{text}"
+        ),
+    }
+}
+
+fn wake_ups(aim: &Aim, latency: &Latency) -> String {
+    let mut text = format!(
+        "\nwake-ups every {}, {} of {} on each CPU: how late, us\n",
+        duration_text(aim.period_ns),
+        plural(latency.rounds.rounds, "round"),
+        latency.rounds.count,
+    );
+    let names = ["n", "min", "mean"].into_iter().chain(PERCENTILES.map(|(name, _)| name));
+    let line = |name: &str, cells: &mut dyn Iterator<Item = String>| {
+        let cells: String = cells.map(|cell| format!("{cell:>COLUMN$}")).collect();
+        format!("  {name:<22}{cell}\n", cell = cells.trim_end())
+    };
+    text += &line("", &mut names.chain(["max"]).map(String::from));
+    let mut rows = |by: &str, seen: &super::latency::Seen| {
+        for (cpu, late) in aim.cpus.iter().zip(&seen.cpus) {
+            text += &line(&format!("{by} CPU {cpu}"), &mut figures(late).into_iter());
+        }
+        if aim.cpus.len() > 1 {
+            text += &line(&format!("{by} all"), &mut figures(&seen.all).into_iter());
+        }
+    };
+    rows("sinew", &latency.seen);
+    if let Ok(beside) = &latency.beside {
+        rows("cyclictest", &beside.seen);
+    }
+    notes(latency).iter().for_each(|note| wrap_at(&mut text, "  ", note, WIDTH));
+    text
+}
+
+fn figures(late: &Distribution) -> Vec<String> {
+    let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.1}", ns / 1e3));
+    let whole = |ns: Option<u64>| us(ns.map(|ns| ns as f64));
+    let mut cells = vec![late.n().to_string(), whole(late.min()), us(late.mean())];
+    cells.extend(PERCENTILES.map(|(_, share)| whole(late.quantile(share))));
+    cells.push(whole(late.max()));
+    cells
+}
+
+/// What a reader of the figures must know.
+fn notes(latency: &Latency) -> Vec<String> {
+    let mut notes = latency.missing.clone();
+    match latency.is_realtime {
+        true => notes.push(format!("SCHED_FIFO {PRIORITY}, one thread on each CPU, read back")),
+        false => notes.push("the threads did not run as they would in a graph".into()),
+    }
+    if let Some(share) = latency.stolen_share {
+        notes.push(format!("the host took {:.2} % of the CPUs' time meanwhile", share * 100.0));
+    }
+    match &latency.beside {
+        Ok(beside) => notes.extend(agreement(beside)),
+        Err(absent) => notes.push(absent.0.clone()),
+    }
+    notes.push(
+        "this is what happened in these seconds, under the load of now; a rarer cause of delay \
+         shows only in a longer run, --duration 1h, with the machine doing what it will do"
+            .into(),
+    );
+    notes
+}
+
+/// Ours over cyclictest's.
+fn agreement(beside: &Beside) -> Vec<String> {
+    let said = |what: &str, ratio: &sinew_lab::interval::Interval| {
+        let same = ratio.is_firm() && !ratio.differs_from_one();
+        let same = if same { ", not distinguishable" } else { "" };
+        format!("{what} of sinew over that of {}, round by round: {ratio}{same}", beside.version)
+    };
+    let max = said("max", &beside.agreement.max);
+    let p99 = beside.agreement.p99.as_ref();
+    std::iter::once(max).chain(p99.map(|ratio| said("P99", ratio))).collect()
+}
+
+fn plural(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+fn finding_json(found: &Found) -> Value {
+    let Found { name, why, finding } = found;
+    json!({
+        "name": name,
+        "grade": finding.grade.words(),
+        "read": finding.read,
+        "from": finding.from,
+        "why": why,
+        "mend": finding.remedy.as_ref().map(|remedy| &remedy.mend),
+        "undo": finding.remedy.as_ref().map(|remedy| &remedy.undo),
+        "show": finding.show,
+    })
+}
+
+fn latency_json(aim: &Aim, latency: &Latency) -> Value {
+    let cpus = |seen: &super::latency::Seen| -> Vec<Value> {
+        let rows = aim.cpus.iter().zip(&seen.cpus);
+        rows.map(|(cpu, late)| json!({"cpu": cpu, "late_ns": late.to_json()})).collect()
+    };
+    let of = |seen: &super::latency::Seen| json!({"all": seen.all.to_json(), "cpus": cpus(seen)});
+    let beside = match &latency.beside {
+        Ok(beside) => json!({
+            "version": beside.version,
+            "late_ns": of(&beside.seen),
+            "max_ratio": beside.agreement.max,
+            "p99_ratio": beside.agreement.p99,
+        }),
+        Err(absent) => json!({ "absent": absent.0 }),
+    };
+    json!({
+        "rounds": latency.rounds.rounds,
+        "wake_ups_per_round": latency.rounds.count,
+        "policy": if latency.is_realtime { "SCHED_FIFO" } else { "other" },
+        "missing": latency.missing,
+        "stolen_share": latency.stolen_share,
+        "late_ns": of(&latency.seen),
+        "cyclictest": beside,
+    })
+}
