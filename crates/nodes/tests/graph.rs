@@ -26,7 +26,7 @@ fn make_all(plan: &Plan) {
             kind: node.kind,
             values: &node.values,
             base: &folder(),
-            period_ns: plan.domains[node.domain].period_ns,
+            period_ns: plan.domains[node.domain].realtime().expect("realtime").period_ns,
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);
         let made = entry.expect("the plan names our kinds").make.cyclic(&parameters);

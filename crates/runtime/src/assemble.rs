@@ -15,9 +15,10 @@ use crate::cyclic::Release;
 use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
+use crate::inject::{self, Injection};
 use crate::node::{NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
-use crate::step::{Guard, Input, Numbers, Output, Step};
+use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
 use crate::trace::Record;
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
@@ -28,14 +29,31 @@ pub(crate) struct Ends {
     pub(crate) readers: BTreeMap<usize, Carrier>,
 }
 
+/// The ends of links to elsewhere that a thread with these nodes has, in the order of their words
+/// in its record: for each node the links that it reads, then those that it writes.
+pub(crate) fn link_ends(plan: &Plan, nodes: &[usize]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    for &node in nodes {
+        let crossing = || plan.links.iter().enumerate().filter(|(_, link)| !link.fused);
+        ends.extend(crossing().filter(|(_, link)| link.to.node == node).map(|(at, _)| at));
+        let written = crossing().filter(|(_, link)| link.from.node == node);
+        ends.extend(written.map(|(at, _)| at).filter(|&at| leader(plan, at) == at));
+    }
+    ends
+}
+
 /// The link whose writing end also serves link `link`: readers of one broadcast region share it.
+/// Each service domain has a region of its own, so that none can spoil it for another reader.
 pub(crate) fn leader(plan: &Plan, link: usize) -> usize {
     let this = &plan.links[link];
     if this.delivery != Delivery::Broadcast {
         return link;
     }
+    let service =
+        |link: &Link| plan.is_service(link.to.node).then(|| plan.nodes[link.to.node].domain);
     let shares = |other: &Link| {
         !this.fused
+            && service(other) == service(this)
             && !other.fused
             && (other.from, other.delivery) == (this.from, Delivery::Broadcast)
             && other.transport == this.transport
@@ -91,6 +109,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) table: &'a [NodeEntry],
     pub(crate) base: &'a Path,
     pub(crate) clock: Clock,
+    pub(crate) injections: &'a [Injection],
 }
 
 impl Assembly<'_> {
@@ -109,11 +128,13 @@ impl Assembly<'_> {
         let mut slots = Slots::default();
         let ports = self.lay_out(&planned.nodes, &mut slots);
         let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), Release::Timer);
-        let mut signals = 0;
+        let (mut signals, mut ends_seen) = (0, 0);
         for (at, &index) in planned.nodes.iter().enumerate() {
             let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
             let mut step = self.step(index, at, &ports, &mut signals).map_err(in_node)?;
-            for (link, input) in self.inputs(index, &step.wiring.ports, ends).map_err(in_node)? {
+            let inputs = self.inputs(index, &step.wiring.ports, &mut slots, ends);
+            for (link, mut input) in inputs.map_err(in_node)? {
+                input.end = next(&mut ends_seen);
                 if timer && self.plan.links[link].delay {
                     feedback.push(input);
                     continue;
@@ -125,9 +146,10 @@ impl Assembly<'_> {
                 step.inputs.push(input);
             }
             step.outputs = self.outputs(index, &step.wiring.ports, ends).map_err(in_node)?;
+            step.outputs.iter_mut().for_each(|output| output.end = next(&mut ends_seen));
             steps.push(step);
         }
-        let record = Record::new(steps.len(), signals);
+        let record = Record::new(steps.len(), signals, ends_seen);
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
         Ok((Executor { steps, slots, values, delayed, feedback, clock, record, at: None }, release))
@@ -175,7 +197,8 @@ impl Assembly<'_> {
     ) -> Result<Step, Fault> {
         let node = &self.plan.nodes[index];
         let make = entry(self.table, node).make;
-        let mut made = make.cyclic(&parameters(self.plan, node, self.base))?;
+        let made = make.cyclic(&parameters(self.plan, node, self.base))?;
+        let mut made = inject::node(made, self.plan, index, self.injections);
         made.start()?;
         let wiring = Wiring::new(node.kind, ports[&index].clone(), *signals);
         *signals = wiring.signals_end();
@@ -209,17 +232,25 @@ impl Assembly<'_> {
         &self,
         node: usize,
         ports: &[Slot],
+        slots: &mut Slots,
         ends: &mut Ends,
     ) -> Result<Vec<(usize, Input)>, Fault> {
         let links = self.plan.links.iter().enumerate();
         let links = links.filter(|(_, link)| !link.fused && link.to.node == node);
         let input = |(index, link): (usize, &Link)| {
+            let lock = || Lock {
+                staging: slots.add(link.message.size),
+                finite: Finite::of(link.message),
+                broken: false,
+            };
             let input = Input {
                 slot: ports[link.to.port],
                 receiver: self.receiver(index, ends)?,
                 from: self.plan.nodes[link.from.node].name.clone(),
                 missing: false,
                 closed: false,
+                end: 0,
+                lock: self.plan.is_service(link.from.node).then(lock),
             };
             Ok((index, input))
         };
@@ -239,6 +270,9 @@ impl Assembly<'_> {
                 safe: self.safe_message(index),
                 to: self.plan.nodes[link.to.node].name.clone(),
                 closed: false,
+                end: 0,
+                to_service: self.plan.is_service(link.to.node),
+                broken: false,
             })
         };
         links.map(output).collect()
@@ -250,10 +284,11 @@ impl Assembly<'_> {
         self.plan.links.iter().filter(here).map(|link| (slot(link.from), slot(link.to))).collect()
     }
 
-    fn sender(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Sender>, Fault> {
-        let carrier = ends.writers.remove(&link).ok_or_else(|| no_carrier(link))?;
-        let link = &self.plan.links[link];
-        (row(link.transport).sender)(carrier, &Shape::of(link))
+    fn sender(&self, index: usize, ends: &mut Ends) -> Result<Box<dyn Sender>, Fault> {
+        let carrier = ends.writers.remove(&index).ok_or_else(|| no_carrier(index))?;
+        let link = &self.plan.links[index];
+        let sender = (row(link.transport).sender)(carrier, &Shape::of(link))?;
+        Ok(inject::sender(sender, index, self.injections))
     }
 
     fn receiver(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Receiver>, Fault> {
@@ -283,6 +318,12 @@ impl Assembly<'_> {
     }
 }
 
-fn no_carrier(link: usize) -> Fault {
+/// The next number.
+fn next(count: &mut usize) -> usize {
+    *count += 1;
+    *count - 1
+}
+
+pub(crate) fn no_carrier(link: usize) -> Fault {
     Fault::new(Cause::System, format_args!("no carrier for link {link} reached this domain"))
 }

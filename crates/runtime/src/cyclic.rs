@@ -3,15 +3,15 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use sinew_spec::plan::{Overrun, Realtime, Wait};
 
-use crate::board::{Board, FaultAt, Order, State};
+use crate::board::FaultAt;
 use crate::clock::{Clock, now_ns, sleep_until};
 use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
+use crate::halt::Halt;
 use crate::launch::Pace;
 use crate::node::Cycle;
 use crate::panics;
@@ -39,74 +39,6 @@ const SILENT_NAPS: u64 = 10;
 /// A thread of a free run waits so long for its input or feedback: longer than any machine holds a
 /// thread up, shorter than the parent's patience with a thread that leaves no record.
 const FREE_DEADLINE_NS: u64 = 1_000_000_000;
-
-/// What the threads of a domain share about stopping.
-#[derive(Debug)]
-pub(crate) struct Halt {
-    board: Board,
-    /// [`Halt::STOP`] once the domain is to stop. A signal handler may set it.
-    flag: Arc<AtomicUsize>,
-    faulted: AtomicBool,
-    /// Held by who writes to the board, so that a fault there stays.
-    writing: Mutex<()>,
-}
-
-impl Halt {
-    /// The flag's value for stop; anything else lets run.
-    pub(crate) const STOP: usize = 1;
-
-    pub(crate) fn new(board: Board) -> Halt {
-        let (flag, faulted) = (Arc::new(AtomicUsize::new(0)), AtomicBool::new(false));
-        Halt { board, flag, faulted, writing: Mutex::new(()) }
-    }
-
-    pub(crate) fn flag(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.flag)
-    }
-
-    /// Whether the domain is to stop: a thread, a signal or the parent wants it.
-    #[inline]
-    pub(crate) fn is_stopping(&self) -> bool {
-        // Relaxed: the flag carries nothing but itself.
-        self.flag.load(Ordering::Relaxed) == Self::STOP || self.board.current_order() == Order::Stop
-    }
-
-    /// Makes all threads of the domain stop.
-    fn stop(&self) {
-        // Relaxed: as above.
-        self.flag.store(Self::STOP, Ordering::Relaxed);
-    }
-
-    /// Reports that the domain is in `state`, unless it already faulted or is further.
-    pub(crate) fn reached(&self, state: State) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_faulted() && (self.board.state() as u32) < state as u32 {
-            self.board.set_state(state);
-        }
-    }
-
-    fn finish(&self) {
-        self.stop();
-        self.reached(State::Finished);
-    }
-
-    /// Reports a fault; the first one counts.
-    pub(crate) fn fault(&self, at: FaultAt) {
-        self.stop();
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: writers are kept apart by the lock; for others it carries nothing but itself.
-        if !self.faulted.swap(true, Ordering::Relaxed) {
-            self.board.report(&at);
-        }
-    }
-
-    /// Whether any thread faulted.
-    #[inline]
-    pub(crate) fn is_faulted(&self) -> bool {
-        // Relaxed: as above.
-        self.faulted.load(Ordering::Relaxed)
-    }
-}
 
 /// What starts a cycle.
 #[derive(Clone, Copy, Debug)]

@@ -48,7 +48,8 @@ impl Executor {
     pub fn fused(plan: &Plan, table: &[NodeEntry], base: &Path) -> Result<Executor, FaultAt> {
         let threads: usize = plan.domains.iter().map(|domain| domain.threads().len()).sum();
         assert_eq!(threads, 1, "the graph is not a single thread");
-        let assembly = Assembly { plan, table, base, clock: Clock::calibrate() };
+        let clock = Clock::calibrate();
+        let assembly = Assembly { plan, table, base, clock, injections: &[] };
         assembly.thread(0, 0, &mut Ends::default()).map(|(executor, _)| executor)
     }
 

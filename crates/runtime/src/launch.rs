@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::{Value, json};
 
+use crate::inject::Injection;
+
 /// How fast a run goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
@@ -55,8 +57,15 @@ pub(crate) struct Launch {
     pub(crate) strict: bool,
     pub(crate) pace: Pace,
     pub(crate) parent: u32,
+    /// What the environment of the domain's processes says of them.
+    pub(crate) marker: String,
+    pub(crate) injections: Vec<Injection>,
     pub(crate) board: RawFd,
+    pub(crate) bell: RawFd,
+    /// One for each thread of a realtime domain.
     pub(crate) traces: Vec<RawFd>,
+    /// One for each node of a service domain.
+    pub(crate) counters: Vec<RawFd>,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -77,8 +86,12 @@ impl Launch {
             "strict": self.strict,
             "free_cycles": self.pace.free_cycles(),
             "parent": self.parent,
+            "marker": self.marker,
+            "injections": self.injections,
             "board": self.board,
+            "bell": self.bell,
             "traces": self.traces,
+            "counters": self.counters,
             "writers": self.writers,
             "readers": self.readers,
         });
@@ -123,8 +136,12 @@ impl Launch {
                 cycles => Pace::Free { cycles: cycles.as_u64()? },
             },
             parent: value["parent"].as_u64()?.try_into().ok()?,
+            marker: text("marker")?,
+            injections: serde_json::from_value(value["injections"].clone()).ok()?,
             board: descriptor(&value["board"])?,
+            bell: descriptor(&value["bell"])?,
             traces: list("traces")?.iter().map(descriptor).collect::<Option<_>>()?,
+            counters: list("counters")?.iter().map(descriptor).collect::<Option<_>>()?,
             writers: pairs("writers")?,
             readers: pairs("readers")?,
         })
@@ -148,8 +165,12 @@ mod tests {
             strict: true,
             pace: Pace::Free { cycles: 7 },
             parent: 77,
+            marker: "77.1".into(),
+            injections: vec![],
             board: 5,
+            bell: 11,
             traces: vec![6, 7],
+            counters: vec![12],
             writers: vec![(0, 8)],
             readers: vec![(1, 9), (2, 10)],
         };

@@ -7,14 +7,17 @@
 extern crate self as sinew_runtime;
 
 mod assemble;
+mod bell;
 pub mod board;
 pub mod clock;
+pub mod confine;
 pub mod control;
 mod cyclic;
 pub mod domain;
 pub mod executor;
 pub mod fault;
 mod finite;
+mod halt;
 pub mod inject;
 mod launch;
 pub mod message;

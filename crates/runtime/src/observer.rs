@@ -71,10 +71,20 @@ pub struct Meanwhile {
     /// Whether the first reading came only after the cycle was already late: then more may have
     /// happened than was counted.
     pub is_cut: bool,
+    /// Whether the thread slept at the second reading: then its CPU time is complete, else the last
+    /// turn may be missing.
+    pub is_asleep: bool,
     /// What was counted between them.
     pub counted: Counters,
-    /// What was counted before, in the same time on average; all zero without readings before.
+    /// What was counted before, in as much time on average; zero without readings before.
     pub usual: Counters,
+}
+
+impl Meanwhile {
+    /// What was counted beyond the usual, where both are known.
+    pub fn beyond_usual(&self) -> Counters {
+        self.counted.zip(&self.usual, u64::saturating_sub)
+    }
 }
 
 /// Reads what the kernel counts.
@@ -182,23 +192,26 @@ struct Reading {
     counters: Counters,
     /// The CPU that the thread was last on.
     cpu: Option<u32>,
+    is_asleep: bool,
 }
 
 impl Watched {
     fn read(&mut self, buffer: &mut [u8], steal_ns: &[(u32, u64)]) {
-        let (mut counters, mut cpu) = (Counters::default(), None);
+        let (mut counters, mut cpu, mut is_asleep) = (Counters::default(), None, false);
+        // First of all whether it sleeps, so that what is counted until then is in what follows.
+        let stat = self.stat.read(buffer).map(|text| {
+            let number = |at| stat_field(text, at).and_then(|field| field.parse().ok());
+            (counters.minor_faults, counters.major_faults) = (number(10), number(12));
+            cpu = number(39).and_then(|cpu| u32::try_from(cpu).ok());
+            is_asleep = stat_field(text, 3) == Some("S");
+        });
         let schedstat = self.schedstat.read(buffer).map(|text| {
             (counters.cpu_ns, counters.run_delay_ns) = run_times_ns(text).unzip();
-        });
-        let stat = self.stat.read(buffer).map(|text| {
-            let field = |at| stat_field(text, at);
-            (counters.minor_faults, counters.major_faults) = (field(10), field(12));
-            cpu = field(39).and_then(|cpu| u32::try_from(cpu).ok());
         });
         let status = self.status.read(buffer).map(|text| {
             counters.involuntary_switches = involuntary_switches(text);
         });
-        self.blind = schedstat.or(stat).or(status).err();
+        self.blind = stat.or(schedstat).or(status).err();
         if self.blind.is_some() {
             return;
         }
@@ -207,7 +220,7 @@ impl Watched {
         if self.readings.len() == KEPT {
             self.readings.pop_front();
         }
-        self.readings.push_back(Reading { at_ns: now_ns(), counters, cpu });
+        self.readings.push_back(Reading { at_ns: now_ns(), counters, cpu, is_asleep });
     }
 
     fn meanwhile(&self, since_ns: u64) -> Option<Meanwhile> {
@@ -216,11 +229,13 @@ impl Watched {
         let before = earlier().rev().find(|reading| reading.at_ns <= since_ns);
         let oldest = self.readings.front()?;
         let before = before.or(earlier().next())?;
-        let (window_ns, counted) = self.readings[newest].since(before);
+        let after = &self.readings[newest];
+        let (window_ns, counted) = after.since(before);
         let (history_ns, past) = before.since(oldest);
         let share = window_ns as f64 / history_ns.max(1) as f64;
         let usual = past.zip(&past, |n, _| (n as f64 * share) as u64);
-        Some(Meanwhile { window_ns, is_cut: before.at_ns > since_ns, counted, usual })
+        let (is_cut, is_asleep) = (before.at_ns > since_ns, after.is_asleep);
+        Some(Meanwhile { window_ns, is_cut, is_asleep, counted, usual })
     }
 }
 
@@ -278,9 +293,9 @@ fn run_times_ns(schedstat: &str) -> Option<(u64, u64)> {
 
 /// Field `at` of `stat`, counted from 1 as in proc_pid_stat(5). The second one, the name, may
 /// hold anything, but the last `)` ends it.
-fn stat_field(stat: &str, at: usize) -> Option<u64> {
+fn stat_field(stat: &str, at: usize) -> Option<&str> {
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(at - 3)?.parse().ok()
+    rest.split_whitespace().nth(at - 3)
 }
 
 fn involuntary_switches(status: &str) -> Option<u64> {

@@ -1,53 +1,50 @@
-//! A run, seen from the parent: opens the links, starts a process for each domain, watches them,
-//! stops them in order, and reads what their cycles leave behind. The parent is no part of the
-//! control loop; if it dies, the domains stop by themselves.
+//! A run, seen from its supervisor, the parent of all domains: opens the links, starts a process for
+//! each domain, watches them, restarts services, stops all in order, and reads what the cycles leave
+//! behind. The supervisor is no part of the control loop; if it dies, the domains stop by themselves.
 
-use std::collections::BTreeMap;
+mod carriers;
+mod history;
+mod lines;
+mod look;
+mod process;
+mod realtime;
+mod service;
+
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::fd::{AsFd, RawFd};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Plan, Role};
 
-use crate::assemble::{crosses_domains, leader};
+use self::carriers::Carriers;
+use self::process::Process;
+use self::realtime::{Charge, Domain};
+use self::service::{Over, Phase, Supervised};
+use crate::bell::Bell;
 use crate::board::{Board, FaultAt, State, THREADS_MAX};
 use crate::clock::{Clock, now_ns, timespec};
-use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
+use crate::confine::Confinement;
+use crate::control::{self, Answer, Server};
 use crate::fault::{Cause, Fault};
+use crate::inject::Injection;
 use crate::launch::Launch;
 pub use crate::launch::Pace;
 use crate::privileges::{Asked, Obtained};
-use crate::sys::{Region, keep_open};
-use crate::trace::{self, Record};
-use crate::transport::{Carrier, Shape, row};
+use crate::status::{EventKind, Events};
+use crate::trace::Record;
 
 /// The hidden command with which the parent starts this program again, followed by the number of a
 /// descriptor; see [`domain::main`](crate::domain::main).
 pub const DOMAIN_COMMAND: &str = "__domain";
 
-/// A thread that leaves no record for so long, or for so many periods, hangs.
-const SILENT_NS_MAX: u64 = 2_000_000_000;
-const SILENT_PERIODS_MAX: u64 = 5;
-/// How long a domain may take to make its nodes and links.
+/// How long a realtime domain may take to make its nodes and links.
 const START_NS_MAX: u64 = 10_000_000_000;
 /// From the order to run to the first release: so long may a waiting thread take to wake up.
 const FIRST_RELEASE_NS: u64 = 3_000_000;
-/// Records that one poll takes from one running thread: a thread that writes them faster than they
-/// are handled must not keep the parent from watching. What is overwritten meanwhile is counted.
-const RECORDS_PER_POLL_MAX: usize = 4096;
-/// How long a domain may take to stop before it is killed; more than it gives its own actuators.
-const STOP_NS_MAX: u64 = 3_000_000_000;
-
-/// The same for a domain of this period.
-fn stop_ns_max(period_ns: u64) -> u64 {
-    STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * period_ns)
-}
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -68,6 +65,8 @@ pub struct Request {
     pub strict: bool,
     /// How fast it goes.
     pub pace: Pace,
+    /// Faults that are to happen, for drills.
+    pub injections: Vec<Injection>,
 }
 
 /// How a run ended.
@@ -102,10 +101,20 @@ pub struct ThreadId {
 
 /// A running graph. Dropping it kills what still runs.
 pub struct Run {
-    plan: Plan,
+    request: Request,
     clock: Clock,
+    /// Unique among all runs of this machine.
+    name: String,
+    carriers: Carriers,
+    bell: Bell,
+    /// The realtime domains; the first ones of the plan.
     domains: Vec<Domain>,
-    /// Until when the domains may make ready; none once they run, or never will.
+    /// The services; the others.
+    services: Vec<Supervised>,
+    events: Events,
+    server: Server,
+    begun_ns: u64,
+    /// Until when the realtime domains may make ready; none once they run, or never will.
     ready_until_ns: Option<u64>,
     started_ns: u64,
     stop_asked: bool,
@@ -114,121 +123,209 @@ pub struct Run {
     finished: bool,
 }
 
-struct Domain {
-    child: Child,
-    pidfd: OwnedFd,
-    board: Board,
-    traces: Vec<Trace>,
-    ended: Option<ExitStatus>,
-    /// What the parent holds against it, if it says nothing itself.
-    charge: Option<Charge>,
+/// What a new process needs of the run.
+struct Frame<'a> {
+    request: &'a Request,
+    clock: Clock,
+    name: &'a str,
+    carriers: &'a Carriers,
+    bell: &'a Bell,
 }
 
-/// The trace of a thread, and when it last showed a sign of life.
-struct Trace {
-    reader: trace::Reader,
-    heard_ns: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charge {
-    /// It was not ready in time.
-    Unready,
-    /// It ended before anybody told it to.
-    Deserted,
-    /// One of its threads left no record for so long.
-    Silent { limit_ms: u64 },
-    /// It had to be killed, so long after it was told to stop.
-    Killed { limit_ms: u64 },
+impl Frame<'_> {
+    /// Starts the process of domain `at` with these descriptors.
+    fn spawn(
+        &self,
+        at: usize,
+        board: &Board,
+        traces: Vec<RawFd>,
+        counters: Vec<RawFd>,
+        confinement: &Confinement,
+        output: [Stdio; 2],
+    ) -> io::Result<Process> {
+        let request = self.request;
+        let domain = &request.plan.domains[at];
+        let (writers, readers) = self.carriers.of(&request.plan, at);
+        let launch = Launch {
+            file: request.file.clone(),
+            text: request.text.clone(),
+            base: request.base.clone(),
+            overrides: request.overrides.clone(),
+            cpus: request.cpus.clone(),
+            domain: at,
+            rate: self.clock.rate().to_bits(),
+            strict: request.strict,
+            pace: request.pace,
+            parent: std::process::id(),
+            marker: format!("{}-{at}", self.name),
+            injections: request.injections.clone(),
+            board: carriers::number(board.region()),
+            bell: std::os::fd::AsRawFd::as_raw_fd(&self.bell.as_fd()),
+            traces,
+            counters,
+            writers,
+            readers,
+        };
+        Process::spawn(&domain.name, &launch, confinement, output)
+    }
 }
 
 impl Run {
     /// Starts all domains; [`Run::poll`] gives the order to run once all are ready, or ends the run
-    /// with a fault if one is not. The kernel ties the domains to the calling thread: they stop
-    /// when it ends.
+    /// with a fault if a realtime one is not. The kernel ties the domains to the calling thread:
+    /// they stop when it ends.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn start(request: Request) -> io::Result<Run> {
-        if let Some(domain) = request.plan.domains.iter().find(|d| d.threads().len() > THREADS_MAX)
-        {
-            let (name, threads) = (&domain.name, domain.threads().len());
-            let text = format!("domain '{name}' has {threads} threads, at most {THREADS_MAX} run");
-            return Err(io::Error::other(text));
-        }
-        if let Pace::Free { cycles } = request.pace
-            && !(1..=Pace::FREE_CYCLES_MAX).contains(&cycles)
-        {
-            let most = Pace::FREE_CYCLES_MAX;
-            let text = format!("a free run of {cycles} cycles: expected 1 to {most}");
-            return Err(io::Error::other(text));
-        }
-        let clock = Clock::calibrate();
-        let carriers = Carriers::open(&request.plan)?;
-        let mut domains = Vec::new();
-        for index in 0..request.plan.domains.len() {
-            domains.push(Domain::start(index, &request, clock, &carriers)?);
-        }
-        Ok(Run {
-            plan: request.plan,
+        check(&request).map_err(io::Error::other)?;
+        let (clock, begun_ns) = (Clock::calibrate(), now_ns());
+        let (carriers, bell) = (Carriers::open(&request.plan)?, Bell::create()?);
+        let mut run = Run {
             clock,
-            domains,
-            ready_until_ns: Some(now_ns() + START_NS_MAX),
+            name: format!("{}-{}-{begun_ns}", request.plan.name, std::process::id()),
+            carriers,
+            bell,
+            domains: Vec::new(),
+            services: Vec::new(),
+            events: Events::new(),
+            server: Server::open()?,
+            begun_ns,
+            ready_until_ns: Some(begun_ns + START_NS_MAX),
             started_ns: u64::MAX,
             stop_asked: false,
             stopping: None,
             finished: false,
-        })
+            request,
+        };
+        run.spawn_all()?;
+        run.carriers.keep_regions();
+        Ok(run)
+    }
+
+    /// Starts the realtime domains, and makes the services ready to be started. All bounds are made
+    /// before the first process is there.
+    fn spawn_all(&mut self) -> io::Result<()> {
+        let Run { request, clock, name, carriers, bell, .. } = self;
+        let plan = &request.plan;
+        let bounds = plan.domains.iter().map(|planned| Confinement::prepare(planned, name));
+        let bounds = bounds.collect::<io::Result<Vec<_>>>()?;
+        let frame = Frame { request, clock: *clock, name, carriers, bell };
+        for ((at, planned), bounds) in plan.domains.iter().enumerate().zip(bounds) {
+            match &planned.role {
+                Role::Realtime(realtime) => {
+                    let domain = Domain::start(at, realtime, bounds, &frame)?;
+                    let text = format!("process {}", domain.process.id());
+                    self.events.add(EventKind::Started, Some(&planned.name), text);
+                    self.domains.push(domain);
+                }
+                Role::Service(service) => {
+                    self.services.push(Supervised::new(at, service, bounds, plan)?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Waits for something to happen, `timeout` at most, then hands every new record to `each`.
     /// Whether the graph still runs.
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
-        // A descriptor tells of a death at once; readiness is looked for every millisecond.
-        let starting = self.ready_until_ns.is_some();
-        self.reap(if starting { timeout.min(Duration::from_millis(1)) } else { timeout });
+        self.wait(timeout);
+        self.bell.hush();
+        for domain in &mut self.domains {
+            domain.process.reap();
+        }
+        self.go_on_with_services();
         self.go_on_starting();
         for (index, domain) in self.domains.iter_mut().enumerate() {
-            domain.read_traces(|thread, record| each(ThreadId { domain: index, thread }, record));
-            domain.listen(self.plan.domains[index].realtime().map_or(0, |d| d.period_ns));
+            domain.read_traces(&mut |thread, record| {
+                each(ThreadId { domain: index, thread }, record);
+            });
+            domain.listen();
         }
-        self.finished |= self.domains.iter().any(|d| d.board.state() == State::Finished);
+        self.tell();
+        self.finished |= self.has_finished();
         self.go_on_stopping();
-        self.domains.iter().any(|domain| domain.ended.is_none())
+        self.answer();
+        self.domains.iter().any(|domain| !domain.has_ended())
+            || self.services.iter().any(|service| !service.is_over())
     }
 
     /// Asks all domains to stop, in order. [`Run::poll`] carries it out.
     pub fn stop(&mut self) {
+        if !self.stop_asked {
+            self.events.add(EventKind::Stopping, None, "the graph was told to stop");
+        }
         self.stop_asked = true;
     }
 
-    /// Waits until a domain ends or the time is over.
-    fn reap(&mut self, timeout: Duration) {
-        let alive = self.domains.iter().filter(|domain| domain.ended.is_none());
-        let mut waits: Vec<_> =
-            alive.map(|domain| PollFd::new(&domain.pidfd, PollFlags::IN)).collect();
-        let timeout = timespec(timeout.as_nanos() as u64);
+    /// Stops a service domain and starts it again. [`Run::poll`] carries it out.
+    ///
+    /// # Errors
+    /// There is no such domain, it is a realtime one, or the graph stops.
+    pub fn restart(&mut self, domain: &str) -> Result<(), String> {
+        let plan = &self.request.plan;
+        let Some(at) = plan.domains.iter().position(|planned| planned.name == domain) else {
+            let names: Vec<_> = plan.domains.iter().map(|planned| &*planned.name).collect();
+            return Err(format!("there is no domain '{domain}'; there are: {}", names.join(", ")));
+        };
+        let Some(service) = at.checked_sub(self.domains.len()) else {
+            return Err(format!(
+                "domain '{domain}' is realtime: the core starts as a whole; stop the graph and run \
+                 it again"
+            ));
+        };
+        if self.stopping.is_some() || self.stop_asked {
+            return Err("the graph is stopping".into());
+        }
+        self.services[service].restart(&mut self.events);
+        Ok(())
+    }
+
+    /// Until a process ends, a bell rings, a service speaks, a service is due, or the time is over.
+    fn wait(&self, timeout: Duration) {
+        let due_ns = self.services.iter().map(Supervised::due_ns).min().unwrap_or(u64::MAX);
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
+        let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
+        let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        self.server.wait_for(&mut waits);
+        let alive = self.domains.iter().filter(|domain| !domain.has_ended());
+        waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
+        for service in &self.services {
+            waits.extend(service.process.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
+            waits.extend(service.lines().map(|it| PollFd::new(it, PollFlags::IN)));
+        }
         // A signal ends the wait early, and that is what it is to do.
         let _ = poll(&mut waits, Some(&timeout));
-        for domain in self.domains.iter_mut().filter(|domain| domain.ended.is_none()) {
-            // An error means that the child is not ours any more: then it has ended.
-            domain.ended = domain.child.try_wait().unwrap_or(Some(ExitStatus::from_raw(0)));
+    }
+
+    fn go_on_with_services(&mut self) {
+        let Run { request, clock, name, carriers, bell, .. } = self;
+        let frame = Frame { request, clock: *clock, name, carriers, bell };
+        for service in &mut self.services {
+            service.go_on(&frame, &mut self.events);
         }
     }
 
-    /// Gives the order to run when all are ready.
+    /// Services start one after the other, the last of the plan first; when all were tried and the
+    /// realtime domains are ready, these get the order to run.
     fn go_on_starting(&mut self) {
-        let Some(until_ns) = self.ready_until_ns else { return };
-        let is_ready = |domain: &Domain| domain.board.state() == State::Ready;
         if self.stopping.is_some() {
             self.ready_until_ns = None;
-        } else if self.domains.iter().all(is_ready) {
+        }
+        let Some(until_ns) = self.ready_until_ns else { return };
+        if let Some(next) = self.services.iter_mut().rev().find(|service| !service.was_tried()) {
+            next.begin();
+            // The realtime domains wait for it, and it has a deadline of its own.
+            self.ready_until_ns = Some(now_ns() + START_NS_MAX);
+            return;
+        }
+        let is_ready = |domain: &Domain| domain.board.state() == State::Ready;
+        if self.domains.iter().all(is_ready) {
             self.ready_until_ns = None;
             self.started_ns = now_ns() + FIRST_RELEASE_NS;
-            for domain in &mut self.domains {
-                domain.traces.iter_mut().for_each(|trace| trace.heard_ns = self.started_ns);
-                domain.board.order_run(self.started_ns);
-            }
+            self.domains.iter_mut().for_each(|domain| domain.order_run(self.started_ns));
         } else if now_ns() > until_ns {
             self.ready_until_ns = None;
             for domain in self.domains.iter_mut().filter(|domain| !is_ready(domain)) {
@@ -237,13 +334,72 @@ impl Run {
         }
     }
 
-    /// Domains stop one after the other: who commands before who obeys.
+    /// Answers whoever asks through the control socket.
+    fn answer(&mut self) {
+        for asked in self.server.receive() {
+            let (peer, newest) = (asked.peer, self.events.newest());
+            let done = |text: String| Answer::Done { text, newest };
+            let answer = match asked.request {
+                control::Request::Status {} => Answer::Status(Box::new(self.status())),
+                control::Request::Stop {} => {
+                    self.requested(asked.process, "stop");
+                    self.stop();
+                    done("the graph stops".into())
+                }
+                control::Request::Restart { domain } => {
+                    self.requested(asked.process, &format!("restart {domain}"));
+                    match self.restart(&domain) {
+                        Ok(()) => done(format!("domain '{domain}' restarts")),
+                        Err(text) => Answer::Error(text),
+                    }
+                }
+                control::Request::Log { .. } => {
+                    Answer::Error("a bug: the server answers that".into())
+                }
+            };
+            self.server.answer(peer, &answer);
+        }
+        self.server.send(&self.events);
+    }
+
+    fn requested(&mut self, process: u32, what: &str) {
+        self.events.add(EventKind::Request, None, format!("{what}, by process {process}"));
+    }
+
+    /// Makes events of what the realtime domains have come to.
+    fn tell(&mut self) {
+        for (at, domain) in self.domains.iter_mut().enumerate() {
+            let state = domain.board.state();
+            if state == std::mem::replace(&mut domain.told, state) {
+                continue;
+            }
+            let name = Some(&*self.request.plan.domains[at].name);
+            match state {
+                State::Ready => self.events.add(EventKind::Ready, name, "waits for the others"),
+                State::Running => self.events.add(EventKind::Ready, name, "runs"),
+                State::Finished => self.events.add(EventKind::Ended, name, "the job is done"),
+                State::Faulted => {
+                    let text = domain.fault().map_or(String::new(), |at| at.fault.to_string());
+                    self.events.add(EventKind::Faulted, name, text);
+                }
+                State::Starting => {}
+            }
+        }
+    }
+
+    /// The job is done when a node of the core says so; without a core, when no service is left.
+    fn has_finished(&self) -> bool {
+        match self.domains.is_empty() {
+            false => self.domains.iter().any(|domain| domain.board.state() == State::Finished),
+            true => self.services.iter().all(Supervised::is_over),
+        }
+    }
+
+    /// Domains stop one after the other, in the order of the plan: who commands before who obeys,
+    /// and the services when the core stands.
     fn go_on_stopping(&mut self) {
         let wanted = self.stop_asked || self.finished;
-        let broken = |domain: &Domain| {
-            domain.has_ended() || domain.charge.is_some() || domain.board.state() == State::Faulted
-        };
-        if self.stopping.is_none() && (wanted || self.domains.iter().any(broken)) {
+        if self.stopping.is_none() && (wanted || self.domains.iter().any(Domain::is_broken)) {
             let deserted = !wanted && self.faults().is_empty();
             for domain in self.domains.iter_mut().filter(|d| deserted && d.has_ended()) {
                 domain.charge = Some(Charge::Deserted);
@@ -251,23 +407,33 @@ impl Run {
             self.stopping = Some((0, now_ns()));
         }
         let Some((mut at, mut since_ns)) = self.stopping else { return };
-        while at < self.domains.len() && self.domains[at].ended.is_some() {
+        while self.is_stopped(at) {
             (at, since_ns) = (at + 1, now_ns());
         }
         self.stopping = Some((at, since_ns));
-        let Some(domain) = self.domains.get_mut(at) else { return };
-        domain.board.order_stop();
-        let limit_ns = stop_ns_max(self.plan.domains[at].realtime().map_or(0, |d| d.period_ns));
-        if now_ns() - since_ns > limit_ns {
-            domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
-            // It may end by itself meanwhile; then there is nothing to kill.
-            let _ = domain.child.kill();
+        if let Some(domain) = self.domains.get_mut(at) {
+            domain.board.order_stop();
+            let limit_ns = domain.stop_ns_max();
+            if now_ns() - since_ns > limit_ns {
+                domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
+                domain.process.kill();
+            }
+        } else if let Some(service) = self.services.get_mut(at - self.domains.len()) {
+            service.stop(&mut self.events);
+        }
+    }
+
+    /// Whether domain `at` of the plan has stopped; `false` past the last one.
+    fn is_stopped(&self, at: usize) -> bool {
+        match self.domains.get(at) {
+            Some(domain) => domain.has_ended(),
+            None => self.services.get(at - self.domains.len()).is_some_and(Supervised::is_over),
         }
     }
 
     /// The plan that runs.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.request.plan
     }
 
     /// Turns the ticks of records into nanoseconds.
@@ -280,16 +446,24 @@ impl Run {
         self.started_ns
     }
 
-    /// What the kernel gave to each thread, and what the plan asked for.
+    /// What has happened so far.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Adds an event that the caller knows of.
+    pub fn note(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
+        self.events.add(what, domain, text);
+    }
+
+    /// What the kernel gave to each realtime thread, and what the plan asked for.
     pub fn privileges(&self) -> Vec<(ThreadId, Asked, Obtained)> {
-        let threads = self.plan.domains.iter().enumerate().flat_map(|(domain, planned)| {
-            let thread = move |(thread, cpu)| (ThreadId { domain, thread }, cpu);
-            let cpus = planned.threads().iter().map(|thread| thread.cpu);
-            cpus.enumerate()
-                .map(thread)
-                .map(|(id, cpu)| (id, planned.realtime().map_or(0, |d| d.priority), cpu))
+        let planned = self.request.plan.domains.iter().filter_map(|domain| domain.realtime());
+        let threads = planned.enumerate().flat_map(|(domain, realtime)| {
+            let thread = move |(thread, cpu)| (ThreadId { domain, thread }, cpu, realtime.priority);
+            realtime.threads.iter().map(|thread| thread.cpu).enumerate().map(thread)
         });
-        let row = |(id, priority, cpu): (ThreadId, u8, Option<u32>)| {
+        let row = |(id, cpu, priority): (ThreadId, Option<u32>, u8)| {
             let obtained = self.domains[id.domain].board.obtained(id.thread);
             (id, Asked { priority, cpu }, obtained)
         };
@@ -300,23 +474,22 @@ impl Run {
     pub fn threads(&self) -> Vec<(ThreadId, u32, u32)> {
         let domains = self.domains.iter().enumerate();
         let threads = domains.flat_map(|(domain, running)| {
-            (0..running.traces.len()).filter_map(move |thread| {
+            (0..running.threads.len()).filter_map(move |thread| {
                 let id = running.board.thread_id(thread)?;
-                Some((ThreadId { domain, thread }, running.child.id(), id))
+                Some((ThreadId { domain, thread }, running.process.id(), id))
             })
         });
         threads.collect()
     }
 
-    /// Process of each domain.
+    /// Process of each realtime domain. Those of services come and go: see [`Run::status`].
     pub fn processes(&self) -> Vec<u32> {
-        self.domains.iter().map(|domain| domain.child.id()).collect()
+        self.domains.iter().map(|domain| domain.process.id()).collect()
     }
 
     /// Records that came too fast for [`Run::poll`], in all.
     pub fn records_lost(&self) -> u64 {
-        let traces = self.domains.iter().flat_map(|domain| &domain.traces);
-        traces.map(|trace| trace.reader.lost()).sum()
+        self.domains.iter().map(Domain::records_lost).sum()
     }
 
     /// How the run ended, or would if it ended now.
@@ -329,196 +502,42 @@ impl Run {
     }
 
     /// What went wrong, by domain; the domain that reported first is not known, the order is that
-    /// of stopping.
+    /// of stopping. A service's faults are events, unless there is no core: then a service that was
+    /// given up is the graph's fault.
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
         let fault = |(index, domain): (usize, &Domain)| {
             let mut at = domain.fault()?;
             // What a domain writes may be anything.
-            at.node = at.node.filter(|&node| node < self.plan.nodes.len());
+            at.node = at.node.filter(|&node| node < self.request.plan.nodes.len());
             Some((index, at))
         };
-        self.domains.iter().enumerate().filter_map(fault).collect()
-    }
-}
-
-impl Drop for Domain {
-    fn drop(&mut self) {
-        if self.ended.is_none() {
-            end(&mut self.child);
-        }
-    }
-}
-
-/// Kills a child and waits for its end.
-fn end(child: &mut Child) {
-    // Either may fail only because the child has ended.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-impl Domain {
-    fn start(
-        index: usize,
-        request: &Request,
-        clock: Clock,
-        carriers: &Carriers,
-    ) -> io::Result<Domain> {
-        let board = Board::create()?;
-        let (writers, readers) = carriers.of(&request.plan, index);
-        let (mut traces, mut regions) = (Vec::new(), Vec::new());
-        let planned = &request.plan.domains[index];
-        for thread in planned.threads() {
-            let record = record(&request.plan, &thread.nodes);
-            let (region, reader) =
-                trace::open(&record, planned.realtime().map_or(0, |d| d.period_ns), request.pace)?;
-            traces.push(Trace { reader, heard_ns: u64::MAX });
-            regions.push(region);
-        }
-        let launch = Launch {
-            file: request.file.clone(),
-            text: request.text.clone(),
-            base: request.base.clone(),
-            overrides: request.overrides.clone(),
-            cpus: request.cpus.clone(),
-            domain: index,
-            rate: clock.rate().to_bits(),
-            strict: request.strict,
-            pace: request.pace,
-            parent: std::process::id(),
-            board: number(board.region()),
-            traces: regions.iter().map(number).collect(),
-            writers,
-            readers,
+        let of_core = self.domains.iter().enumerate().filter_map(fault);
+        let given_up = |(at, service): (usize, &Supervised)| {
+            let lost = self.domains.is_empty() && service.phase == Phase::Over(Over::GivenUp);
+            let reason = service.reason.as_deref().unwrap_or_default();
+            let fault = Fault::new(Cause::Died, format_args!("given up: {reason}"));
+            lost.then_some((self.domains.len() + at, FaultAt { fault, node: None, cycle: None }))
         };
-        let sealed = launch.seal()?;
-        let mut open = vec![sealed.as_raw_fd(), launch.board];
-        open.extend(&launch.traces);
-        open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
-        let mut child = spawn(&planned.name, &sealed, open)?;
-        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-        let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
-        Ok(Domain { child, pidfd, board, traces, ended: None, charge: None })
-    }
-
-    /// Hands every new record to `each`, with the thread it is of.
-    fn read_traces(&mut self, mut each: impl FnMut(usize, &Record)) {
-        let running = self.ended.is_none();
-        for (thread, trace) in self.traces.iter_mut().enumerate() {
-            let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
-            while left > 0
-                && let Some(record) = trace.reader.read()
-            {
-                each(thread, record);
-                trace.heard_ns = now_ns();
-                left -= 1;
-            }
-        }
-    }
-
-    /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
-    fn listen(&mut self, period_ns: u64) {
-        let limit_ns = SILENT_NS_MAX.max(SILENT_PERIODS_MAX * period_ns);
-        let since_ns = self.traces.iter().map(|trace| trace.heard_ns).min();
-        let is_silent =
-            since_ns.is_some_and(|since_ns| now_ns().saturating_sub(since_ns) > limit_ns);
-        if is_silent && self.ended.is_none() && self.board.state() == State::Running {
-            self.charge.get_or_insert(Charge::Silent { limit_ms: limit_ns / 1_000_000 });
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ended.is_some()
-    }
-
-    /// What the domain reported, or what its death says.
-    fn fault(&self) -> Option<FaultAt> {
-        let died = |text: fmt::Arguments<'_>| {
-            Some(FaultAt { fault: Fault::new(Cause::Died, text), node: None, cycle: None })
-        };
-        if let Some(fault) = self.board.fault() {
-            return Some(fault);
-        }
-        match (self.charge, self.ended.and_then(|ended| ended.signal())) {
-            (Some(Charge::Unready), _) => {
-                died(format_args!("was not ready within {} ms", START_NS_MAX / 1_000_000))
-            }
-            (Some(Charge::Killed { limit_ms }), _) => {
-                died(format_args!("did not stop within {limit_ms} ms and was killed"))
-            }
-            (Some(Charge::Silent { limit_ms }), _) => died(format_args!(
-                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
-            )),
-            (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),
-            (None, Some(signal)) => died(format_args!("its process was ended by signal {signal}")),
-            (None, None) => match self.ended?.code() {
-                Some(0) | None => None,
-                Some(code) => died(format_args!("its process ended with status {code}")),
-            },
-        }
+        of_core.chain(self.services.iter().enumerate().filter_map(given_up)).collect()
     }
 }
 
-/// This program again, with `open` and nothing else left open for it.
-fn spawn(name: &str, launch: &OwnedFd, open: Vec<RawFd>) -> io::Result<Child> {
-    let mut command = Command::new("/proc/self/exe");
-    // So that `ps` tells one domain from another.
-    command.arg0(format!("sinew: {name}"));
-    command.arg(DOMAIN_COMMAND).arg(launch.as_raw_fd().to_string());
-    // A group of its own: what the terminal sends to the parent is passed on by the parent, in
-    // order.
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
-    keep_open(&mut command, open);
-    command.spawn()
-}
-
-fn number(region: &Region) -> RawFd {
-    region.file().map_or(-1, |file: BorrowedFd<'_>| file.as_raw_fd())
-}
-
-/// An empty record of a thread with these nodes.
-fn record(plan: &Plan, nodes: &[usize]) -> Record {
-    let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|signal| signal.count);
-    Record::new(nodes.len(), nodes.iter().flat_map(signals).sum())
-}
-
-/// The carriers of all links between domains, until their processes have started: who keeps the
-/// other end of a stream open would never let its peer see the end.
-struct Carriers {
-    writers: BTreeMap<usize, Carrier>,
-    readers: BTreeMap<usize, Carrier>,
-}
-
-impl Carriers {
-    fn open(plan: &Plan) -> io::Result<Carriers> {
-        let mut carriers = Carriers { writers: BTreeMap::new(), readers: BTreeMap::new() };
-        for (index, link) in plan.links.iter().enumerate() {
-            if !link.fused && crosses_domains(plan, index) && leader(plan, index) == index {
-                let (writer, reader) = (row(link.transport).open)(&Shape::of(link))?;
-                carriers.writers.insert(index, writer);
-                carriers.readers.insert(index, reader);
-            }
+/// Whether this runtime can run it.
+fn check(request: &Request) -> Result<(), String> {
+    for domain in &request.plan.domains {
+        let threads = domain.threads().len();
+        if threads > THREADS_MAX {
+            let name = &domain.name;
+            return Err(format!(
+                "domain '{name}' has {threads} threads, at most {THREADS_MAX} run"
+            ));
         }
-        Ok(carriers)
     }
-
-    /// The descriptors that domain `domain` needs: link and number, for writing and for reading.
-    #[expect(clippy::type_complexity, reason = "two lists of the same pairs, named where they go")]
-    fn of(&self, plan: &Plan, domain: usize) -> (Vec<(usize, RawFd)>, Vec<(usize, RawFd)>) {
-        let descriptor = |carrier: &Carrier| match carrier {
-            Carrier::Region(region) => number(region),
-            Carrier::Stream(file) => file.as_fd().as_raw_fd(),
-        };
-        let here = |node: usize| plan.nodes[node].domain == domain;
-        let (mut writers, mut readers) = (Vec::new(), Vec::new());
-        for (index, link) in plan.links.iter().enumerate() {
-            if let Some(carrier) = self.writers.get(&index).filter(|_| here(link.from.node)) {
-                writers.push((index, descriptor(carrier)));
-            }
-            let carrier = self.readers.get(&leader(plan, index));
-            if let Some(carrier) = carrier.filter(|_| here(link.to.node) && !link.fused) {
-                readers.push((index, descriptor(carrier)));
-            }
-        }
-        (writers, readers)
+    if let Pace::Free { cycles } = request.pace
+        && !(1..=Pace::FREE_CYCLES_MAX).contains(&cycles)
+    {
+        let most = Pace::FREE_CYCLES_MAX;
+        return Err(format!("a free run of {cycles} cycles: expected 1 to {most}"));
     }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! What a service is, and what it sees: its ports, the order to stop, its heartbeat. A service may
 //! block, allocate and fail; it runs on a thread of its own in the process of its domain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_link::counter;
@@ -8,6 +9,7 @@ use sinew_link::counter;
 use crate::board::{Board, Order};
 use crate::clock::now_ns;
 use crate::fault::Fault;
+use crate::halt::Halt;
 use crate::message::Message;
 use crate::sys::Region;
 use crate::transport::{Received, Receiver, Sender, Sent};
@@ -35,12 +37,13 @@ pub trait Service: Send {
 }
 
 /// What is counted for each node of a service domain. The counters outlive the process.
-pub const COUNTERS: [&str; 5] = ["beats", "received", "lost", "sent", "dropped"];
+pub const COUNTERS: [&str; 6] = ["beats", "received", "lost", "sent", "dropped", "ended"];
 const BEATS: u32 = 0;
 const RECEIVED: u32 = 1;
 const LOST: u32 = 2;
 const SENT: u32 = 3;
 const DROPPED: u32 = 4;
+const ENDED: u32 = 5;
 
 /// Tells the counters of a service from other regions.
 const NAMES_HASH: u32 = u32::from_le_bytes(*b"serv");
@@ -58,11 +61,43 @@ pub(crate) fn open_counters() -> std::io::Result<Region> {
     Ok(region)
 }
 
+/// What the supervisor reads of a service node.
+pub(crate) struct Counted(counter::Reader<Region>);
+
+impl Counted {
+    /// Reads the counters in this region.
+    pub(crate) fn attach(region: Region) -> std::io::Result<Counted> {
+        let reader = counter::Reader::attach(region, &counters_shape());
+        reader.map(Counted).map_err(|error| std::io::Error::other(error.to_string()))
+    }
+
+    /// The value of a counter; 0 if the service has written nonsense over it.
+    fn get(&self, counter: u32) -> u64 {
+        self.0.read(counter).unwrap_or(0)
+    }
+
+    /// Heartbeats.
+    pub(crate) fn beats(&self) -> u64 {
+        self.get(BEATS)
+    }
+
+    /// How often the node has ended, in all lives of its domain.
+    pub(crate) fn ends(&self) -> u64 {
+        self.get(ENDED)
+    }
+
+    /// Messages received, lost, sent and dropped.
+    pub(crate) fn messages(&self) -> [u64; 4] {
+        [RECEIVED, LOST, SENT, DROPPED].map(|counter| self.get(counter))
+    }
+}
+
 /// How long a sleeping service goes without a heartbeat.
 const NAP_NS: u64 = 100_000_000;
 
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
+    pub(crate) halt: Arc<Halt>,
     pub(crate) board: Board,
     pub(crate) counters: counter::Writer<Region>,
     /// One for each port of the kind: an input that is linked.
@@ -76,12 +111,17 @@ pub struct ServiceIo {
 impl ServiceIo {
     /// Whether the service is to end.
     pub fn is_stopping(&self) -> bool {
-        self.board.current_order() == Order::Stop
+        self.halt.is_stopping()
     }
 
     /// A heartbeat: the node lives.
     pub fn beat(&mut self) {
         self.counters.add(BEATS, 1);
+    }
+
+    /// The node has done its work: nobody expects a heartbeat of it any more.
+    pub(crate) fn ended(&mut self) {
+        self.counters.add(ENDED, 1);
     }
 
     /// A heartbeat, then sleeps for `time`, or until the service is to end, beating on. Whether it

@@ -37,6 +37,19 @@ pub(crate) struct Input {
     /// Feedback only: whether the last cycle waited for it in vain.
     pub(crate) missing: bool,
     pub(crate) closed: bool,
+    /// Place of this end among those of the thread.
+    pub(crate) end: usize,
+    /// Of a link from a service: what keeps it from harming this thread.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// The lock between a service and the core: what a service sends is looked at in a place of its
+/// own, and only what is whole gets to the node. Nothing that the service does is a fault here.
+pub(crate) struct Lock {
+    /// Where a message waits until it was looked at.
+    pub(crate) staging: Slot,
+    pub(crate) finite: Option<Finite>,
+    pub(crate) broken: bool,
 }
 
 /// A link to another thread.
@@ -49,6 +62,12 @@ pub(crate) struct Output {
     /// The reading node.
     pub(crate) to: String,
     pub(crate) closed: bool,
+    /// Place of this end among those of the thread.
+    pub(crate) end: usize,
+    /// Whether a service reads it: then nothing that it does may stop this thread.
+    pub(crate) to_service: bool,
+    /// Whether that service has broken the link.
+    pub(crate) broken: bool,
 }
 
 /// What keeps an actuator port from obeying a command that is too old.
@@ -131,7 +150,7 @@ impl Step {
         for output in &mut self.outputs {
             if slots.is_new(output.slot, cycle.number) {
                 output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
-            } else {
+            } else if !output.to_service {
                 output.sender.flush()?;
             }
         }
@@ -155,10 +174,18 @@ impl Input {
         cycle: u64,
         record: &mut Record,
     ) -> Result<bool, Fault> {
+        if let Some(lock) = &mut self.lock {
+            let arrived = lock.pass(&mut *self.receiver, slots, self.end, record);
+            if arrived {
+                slots.copy(lock.staging, self.slot);
+                slots.mark_new(self.slot, cycle);
+            }
+            return Ok(arrived);
+        }
         match self.receiver.receive(slots.bytes_mut(self.slot))? {
             Received::New { lost } => {
                 slots.mark_new(self.slot, cycle);
-                record.lost(lost);
+                record.lost(self.end, lost);
                 Ok(true)
             }
             Received::None => Ok(false),
@@ -182,7 +209,45 @@ impl Input {
     }
 }
 
+impl Lock {
+    /// Takes a message into the staging place. Whether there was one, and it is whole. A service
+    /// that has closed its end may come back.
+    fn pass(
+        &mut self,
+        receiver: &mut dyn Receiver,
+        slots: &mut Slots,
+        end: usize,
+        record: &mut Record,
+    ) -> bool {
+        if self.broken {
+            return false;
+        }
+        match receiver.receive(slots.bytes_mut(self.staging)) {
+            Ok(Received::New { lost }) => {
+                let finite = self.finite.as_ref();
+                let whole = finite.is_none_or(|finite| finite.holds(slots.words(self.staging)));
+                record.lost(end, lost + u32::from(!whole));
+                whole
+            }
+            Ok(Received::None | Received::Closed) => false,
+            Err(_) => {
+                self.broken = true;
+                record.broken(end);
+                false
+            }
+        }
+    }
+}
+
 impl Output {
+    /// Sends to a service, which may be gone, stand or lie: that concerns only itself.
+    fn send_out(&mut self, message: &[u8], record: &mut Record) {
+        if !self.broken && self.sender.send(message).is_err() {
+            self.broken = true;
+            record.broken(self.end);
+        }
+    }
+
     fn send(
         &mut self,
         message: &[u8],
@@ -190,6 +255,10 @@ impl Output {
         stopping: bool,
         record: &mut Record,
     ) -> Result<(), Fault> {
+        if self.to_service {
+            self.send_out(message, record);
+            return Ok(());
+        }
         let mut sent = self.sender.send(message)?;
         if sent == Sent::Full && self.full == Full::Wait {
             while sent == Sent::Full && self.sender.wait_room(until_ns) {
@@ -199,7 +268,7 @@ impl Output {
         match sent {
             Sent::Done => Ok(()),
             Sent::Full if self.full == Full::Drop => {
-                record.dropped();
+                record.dropped(self.end);
                 Ok(())
             }
             Sent::Closed => {

@@ -15,7 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
-use rustix::thread::futex;
+use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
+use rustix::thread::{
+    clear_ambient_capability_set, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
 
 /// Bytes that several threads or processes may map. Clones share the mapping.
 #[derive(Clone, Debug)]
@@ -180,6 +183,20 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
     }
 }
 
+/// Puts the calling thread into SCHED_OTHER, and with it all threads and processes that it starts
+/// from now on.
+///
+/// # Errors
+/// What sched_setscheduler says.
+pub fn leave_realtime() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameter outlives the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The scheduling policy (SCHED_*) and realtime priority that the calling thread has.
 ///
 /// # Errors
@@ -227,6 +244,47 @@ pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
         return Err(io::Error::last_os_error());
     }
     Ok((peer.pid as u32, peer.uid))
+}
+
+/// What a process takes upon itself between fork and exec; see [`bound`].
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// The `cgroup.procs` of the cgroup that it enters.
+    pub cgroup: Option<OwnedFd>,
+    /// Its resource limits.
+    pub limits: Vec<(Resource, Rlimit)>,
+    /// The user, the first group and all groups that it gets, for good and with no capabilities.
+    pub user: Option<(u32, u32, Vec<u32>)>,
+}
+
+/// Has the process that `command` starts take these bounds before its program begins; the start
+/// fails where it cannot take a limit or become the user. That it could not enter its cgroup only
+/// shows there.
+pub fn bound(command: &mut Command, bounds: Bounds) {
+    let Bounds { cgroup, limits, user } = bounds;
+    let groups = user.iter().flat_map(|(_, _, groups)| groups);
+    let groups: Vec<_> = groups.map(|&group| Gid::from_raw(group)).collect();
+    let user = user.map(|(uid, gid, _)| (Uid::from_raw(uid), Gid::from_raw(gid)));
+    let take = move || {
+        if let Some(cgroup) = &cgroup {
+            // 0 is who writes it. The parent looks where the process stands.
+            let _ = rustix::io::write(cgroup, b"0");
+        }
+        for (resource, limit) in &limits {
+            setrlimit(*resource, *limit)?;
+        }
+        if let Some((uid, gid)) = user {
+            // These act on one thread, and there is no other between fork and exec.
+            set_thread_groups(&groups)?;
+            set_thread_res_gid(gid, gid, gid)?;
+            set_thread_res_uid(uid, uid, uid)?;
+            clear_ambient_capability_set()?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only, and rustix makes them
+    // without the C library, so nothing allocates or locks; its lists were made before the fork.
+    unsafe { command.pre_exec(take) };
 }
 
 /// Takes a descriptor that the parent left open for us.

@@ -25,18 +25,23 @@ const FLAG_OVERRUN: u64 = 2;
 const FLAG_STOPPING: u64 = 4;
 const FLAG_NO_INPUT: u64 = 8;
 
+/// Set in a link's word of the record once the service at its other end has broken it.
+const BROKEN: u64 = 1 << 63;
+
 /// The record of one cycle: eight words, then two for each node (its begin and its end, in
-/// ticks of the counter), then one for each signal.
+/// ticks of the counter), then one for each signal, then one for each end of a link to elsewhere.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,
     nodes: usize,
+    links: usize,
 }
 
 impl Record {
-    /// A record for a thread of so many nodes with so many signals in all.
-    pub fn new(nodes: usize, signals: usize) -> Record {
-        Record { words: vec![0; NODES + 2 * nodes + signals], nodes }
+    /// A record for a thread of so many nodes with so many signals in all and so many ends of
+    /// links.
+    pub fn new(nodes: usize, signals: usize, links: usize) -> Record {
+        Record { words: vec![0; NODES + 2 * nodes + signals + links], nodes, links }
     }
 
     /// Number of the cycle.
@@ -103,7 +108,15 @@ impl Record {
 
     /// The signals of all nodes, in the order of the nodes.
     pub fn signals(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.words[NODES + 2 * self.nodes..].iter().map(|&bits| f64::from_bits(bits))
+        let signals = NODES + 2 * self.nodes..self.words.len() - self.links;
+        self.words[signals].iter().map(|&bits| f64::from_bits(bits))
+    }
+
+    /// For each end of a link, in the order of `assemble::link_ends`: messages lost on their way in
+    /// or dropped on their way out since the start, and whether a service has broken the link.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = (u64, bool)> + '_ {
+        let words = &self.words[self.words.len() - self.links..];
+        words.iter().map(|word| (word & !BROKEN, word & BROKEN != 0))
     }
 
     #[inline]
@@ -118,13 +131,26 @@ impl Record {
     }
 
     #[inline]
-    pub(crate) fn lost(&mut self, count: u32) {
+    pub(crate) fn lost(&mut self, end: usize, count: u32) {
         self.words[LOST] += u64::from(count);
+        *self.link(end) += u64::from(count);
     }
 
     #[inline]
-    pub(crate) fn dropped(&mut self) {
+    pub(crate) fn dropped(&mut self, end: usize) {
         self.words[DROPPED] += 1;
+        *self.link(end) += 1;
+    }
+
+    /// From now on the link stands still.
+    pub(crate) fn broken(&mut self, end: usize) {
+        *self.link(end) |= BROKEN;
+    }
+
+    #[inline]
+    fn link(&mut self, end: usize) -> &mut u64 {
+        let first = self.words.len() - self.links;
+        &mut self.words[first + end]
     }
 
     /// Forgets the times, for a cycle that failed and for what comes after.
@@ -146,8 +172,8 @@ impl Record {
             (FLAG_NO_INPUT, head.no_input),
         ];
         self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
-        let signals = &mut self.words[NODES + 2 * self.nodes..];
-        for (word, value) in signals.iter_mut().zip(values) {
+        let signals = NODES + 2 * self.nodes..self.words.len() - self.links;
+        for (word, value) in self.words[signals].iter_mut().zip(values) {
             *word = value.to_bits();
         }
     }
@@ -265,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_comes_late_learns_how_much_it_lost() {
-        let mut record = Record::new(2, 3);
+        let mut record = Record::new(2, 3, 1);
         let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
         let mut writer =
             Writer::attach(region, &record, PERIOD_NS, Pace::AsPlanned).expect("the same shape");
@@ -286,7 +312,7 @@ mod tests {
     #[test]
     fn a_trace_full_of_garbage_is_only_garbage() {
         for value in [1, 2, u32::MAX / 2, u32::MAX] {
-            let record = Record::new(1, 1);
+            let record = Record::new(1, 1, 0);
             let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
             for word in region.words() {
                 word.store(value, Ordering::Relaxed);

@@ -100,6 +100,14 @@ impl Connection {
         Ok(Connection { input: BufReader::new(stream), line: Vec::new(), process })
     }
 
+    /// Asks, and waits for no answer: [`Connection::next`] has it.
+    ///
+    /// # Errors
+    /// If the run has closed the connection. It may have said why: that is the next line.
+    pub fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.input.get_mut().write_all(&to_line(request)).map_err(explain)
+    }
+
     /// Asks, and waits for the first line of the answer.
     ///
     /// # Errors
@@ -107,11 +115,11 @@ impl Connection {
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         // A run that takes no more connections says so before it closes this one: then only the
         // writing fails.
-        let written = self.input.get_mut().write_all(&to_line(request));
+        let sent = self.send(request);
         match self.next(Some(ANSWER_WITHIN)) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => {
-                written.map_err(explain)?;
+                sent?;
                 Err(io::Error::new(ErrorKind::UnexpectedEof, "the run ended before it answered"))
             }
             Err(error) => Err(explain(error)),

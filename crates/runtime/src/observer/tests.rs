@@ -139,7 +139,8 @@ fn what_was_counted_since_the_reading_before_is_told() {
         involuntary_switches: Some(12),
         steal_ns: Some(30_000_000),
     };
-    assert_eq!((meanwhile.counted, meanwhile.is_cut), (counted, false));
+    assert_eq!(meanwhile.counted, counted);
+    assert!(meanwhile.is_asleep && !meanwhile.is_cut);
     assert_eq!(meanwhile.usual.run_delay_ns, Some(0), "nothing is known of the time before");
 }
 
@@ -148,12 +149,13 @@ fn what_is_usual_is_what_was_counted_before_in_the_same_time() {
     let mut watched = Proc::new("usual").observer().threads.remove(0);
     for (at_ns, run_delay_ns) in [(0, 0), (100, 40), (200, 60), (250, 900)] {
         let counters = Counters { run_delay_ns: Some(run_delay_ns), ..Counters::default() };
-        watched.readings.push_back(Reading { at_ns, counters, cpu: None });
+        watched.readings.push_back(Reading { at_ns, counters, cpu: None, is_asleep: true });
     }
     let meanwhile = watched.meanwhile(210).expect("readings");
     assert_eq!((meanwhile.window_ns, meanwhile.counted.run_delay_ns), (50, Some(840)));
     assert_eq!(meanwhile.usual.run_delay_ns, Some(15));
-    assert_eq!(meanwhile.usual.cpu_ns, None);
+    let beyond = meanwhile.beyond_usual();
+    assert_eq!((beyond.run_delay_ns, beyond.cpu_ns), (Some(825), None));
 }
 
 #[test]
@@ -162,8 +164,8 @@ fn a_window_that_begins_too_late_says_so() {
     assert!(watched.meanwhile(0).is_none());
     for at_ns in [1000, 2000] {
         assert!(watched.meanwhile(u64::MAX).is_none(), "one reading is no difference");
-        let (counters, cpu) = (Counters::default(), None);
-        watched.readings.push_back(Reading { at_ns, counters, cpu });
+        let (counters, cpu, is_asleep) = (Counters::default(), None, true);
+        watched.readings.push_back(Reading { at_ns, counters, cpu, is_asleep });
     }
     let cut = |since_ns| watched.meanwhile(since_ns).expect("two readings").is_cut;
     assert!(cut(999) && !cut(1000) && !cut(3000));
@@ -172,7 +174,7 @@ fn a_window_that_begins_too_late_says_so() {
 #[test]
 fn a_thread_that_moved_has_no_steal() {
     let counters = Counters { steal_ns: Some(7), ..Counters::default() };
-    let reading = |cpu| Reading { at_ns: 0, counters, cpu };
+    let reading = |cpu| Reading { at_ns: 0, counters, cpu, is_asleep: true };
     assert_eq!(reading(Some(1)).since(&reading(Some(1))).1.steal_ns, Some(0));
     assert_eq!(reading(Some(1)).since(&reading(Some(0))).1.steal_ns, None);
 }

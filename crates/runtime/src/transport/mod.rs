@@ -16,7 +16,7 @@ mod wait;
 use std::io;
 use std::os::fd::OwnedFd;
 
-pub use region::Kernel;
+pub use region::{Kernel, look};
 
 use sinew_spec::plan::{Delivery, Link, Sync, Transport, Wait};
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::AtomicU32;
 
 use rustix::thread::{futex, sched_yield};
+use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
@@ -109,6 +110,15 @@ pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiv
             Box::new(BroadcastReceiver { end, wait, message })
         }
     })
+}
+
+/// What an onlooker sees of the region of a link; `None` if its bytes are not of this shape, or
+/// those of a mutex.
+pub fn look(region: &Region, shape: &Shape) -> Option<Seen> {
+    match shape.sync {
+        Sync::Mutex => None,
+        Sync::LockFree => sinew_link::observe::look(region.clone(), &layout(shape)).ok(),
+    }
 }
 
 fn region(carrier: Carrier) -> Result<Region, Fault> {

@@ -7,7 +7,7 @@ use sinew_runtime::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
 use sinew_runtime::{
-    Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message,
+    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault, message,
 };
 use zerocopy::FromBytes;
 

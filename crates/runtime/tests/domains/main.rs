@@ -160,6 +160,7 @@ fn request(text: &str, cpus: &[u32]) -> Request {
         plan,
         strict: false,
         pace: Pace::AsPlanned,
+        injections: Vec::new(),
     }
 }
 

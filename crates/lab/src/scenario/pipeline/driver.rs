@@ -106,6 +106,7 @@ impl<'a> Driver<'a> {
             plan: self.plan.clone(),
             strict: false,
             pace,
+            injections: Vec::new(),
         }
     }
 

@@ -1,0 +1,199 @@
+//! What a domain may use, and as whom it runs: a cgroup of its own where we may make one, resource
+//! limits where not, another user. What was got is read back from the kernel; what was refused is
+//! shown with its reason and its remedy.
+//!
+//! The supervisor prepares all domains before it starts the first (it may have to step aside in the
+//! tree of cgroups, and what it has started by then would stay behind), applies each to the command
+//! that it starts, and looks at [`Confinement::entered`] right after.
+
+mod bytes;
+mod cgroup;
+mod readback;
+mod strays;
+mod user;
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, getrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
+use sinew_spec::plan::{Domain, Limits, Role};
+
+use self::cgroup::{Cgroup, Controller, Refusals};
+use self::user::User;
+use crate::sys;
+
+pub use self::strays::{MARKER, kill_strays};
+
+/// What a service manager tells its own child; no domain may speak in its name.
+const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+
+/// The bounds of a domain. Dropping it kills what is left in its cgroup and removes that.
+#[derive(Debug)]
+pub struct Confinement {
+    limits: Limits,
+    user: Option<User>,
+    cgroup: Option<Cgroup>,
+    /// What its cgroup does not limit although it was asked for.
+    refusals: Refusals,
+    /// For a realtime domain of another user: the SCHED_FIFO priority that it is to keep.
+    priority: Option<u8>,
+}
+
+/// What was asked for, and what the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obtained {
+    /// Which bound: `memory`, `cpu`, `processes`, `descriptors`, `user`.
+    pub what: &'static str,
+    /// As the spec has it: `256 MiB`.
+    pub asked: String,
+    /// Read back, with what enforces it: `256 MiB (cgroup memory.max)`, or `nothing: ` and why.
+    pub got: String,
+    /// Whether it holds in full. A stand-in that bounds less is shown in `got`, and is not enough.
+    pub enforced: bool,
+    /// How to get it; empty if it holds.
+    pub remedy: String,
+}
+
+/// What the limits have done so far, since [`Confinement::prepare`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Processes that the kernel killed because the domain's memory was full.
+    pub memory_kills: u64,
+    /// Processes and threads that it refused to start.
+    pub starts_refused: u64,
+}
+
+impl Confinement {
+    /// Looks up the domain's user and makes its cgroup. `run` names the run among all runs of this
+    /// machine; nothing of the domain may have been started yet.
+    ///
+    /// A service gets a cgroup whenever that can be had, also without limits: it is what finds all
+    /// processes that it has started. A realtime domain stays where the supervisor is. That limits
+    /// are refused is no error: [`Confinement::obtained`] says so.
+    ///
+    /// # Errors
+    /// The user does not exist, may not run this program, or we may not become that user.
+    pub fn prepare(domain: &Domain, run: &str) -> io::Result<Confinement> {
+        let user = domain.user.as_deref().map(|name| User::find(name, &domain.name)).transpose()?;
+        let (limits, priority) = match &domain.role {
+            Role::Service(service) => (service.limits, None),
+            Role::Realtime(realtime) => {
+                let priority = user.as_ref().is_some_and(|user| !user.is_us());
+                let priority = priority.then_some(realtime.priority);
+                let (cgroup, refusals) = (None, Refusals::default());
+                return Ok(Confinement {
+                    limits: Limits::default(),
+                    user,
+                    cgroup,
+                    refusals,
+                    priority,
+                });
+            }
+        };
+        let (cgroup, refusals) = match cgroup::own_folder() {
+            Ok(own) => Cgroup::make(&own, &format!("{run}.{}", domain.name), &limits),
+            Err(refusal) => (None, Refusals::of_all(refusal)),
+        };
+        Ok(Confinement { limits, user, cgroup, refusals, priority })
+    }
+
+    /// Has the process that `command` starts enter its cgroup, take its limits and become its user,
+    /// in this order, before its program begins. For one start; a restart needs it again.
+    pub fn apply(&self, command: &mut Command) {
+        OF_SERVICE_MANAGER.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        let user = self.user.as_ref().filter(|user| !user.is_us());
+        if let Some(user) = user {
+            // What programs look at to find the user's own files.
+            command.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name);
+        }
+        let bounds = sys::Bounds {
+            // Where it cannot be opened, `entered` finds that out.
+            cgroup: self.cgroup.as_ref().and_then(|cgroup| cgroup.entrance().ok()),
+            limits: self.resource_limits(),
+            user: user.map(|user| (user.uid, user.gid, user.groups.clone())),
+        };
+        sys::bound(command, bounds);
+    }
+
+    /// Makes sure that the process which was just started stands in its cgroup.
+    ///
+    /// # Errors
+    /// It does not, and cannot be moved there: then its limits do not hold.
+    pub fn entered(&self, pid: u32) -> io::Result<()> {
+        match &self.cgroup {
+            Some(cgroup) if !cgroup.holds(pid) => cgroup.take_in(pid),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the limits did so far; nothing without a cgroup.
+    pub fn events(&self) -> Events {
+        self.cgroup.as_ref().map(Cgroup::events).unwrap_or_default()
+    }
+
+    /// Kills all processes of the domain at once, those that it started included. `false` if there
+    /// is no cgroup that can do so: then [`kill_strays`] is what remains.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn kill(&self) -> io::Result<bool> {
+        self.cgroup.as_ref().map_or(Ok(false), Cgroup::kill)
+    }
+
+    /// What is enforced by the process itself, because no cgroup does, or because it is its nature.
+    fn resource_limits(&self) -> Vec<(Resource, Rlimit)> {
+        let mut limits = vec![];
+        if let Some(descriptors) = self.limits.descriptors {
+            limits.push((Resource::Nofile, within_reach(Resource::Nofile, descriptors)));
+        }
+        if let Some(bytes) = self.limits.memory_bytes.filter(|_| self.lacks(Controller::Memory)) {
+            // Not the address space: that counts what is only reserved (64 MiB for each thread that
+            // allocates) and the regions that the links share.
+            limits.push((Resource::Data, within_reach(Resource::Data, bytes)));
+        }
+        if let Some(count) = self.limits.processes.filter(|_| self.counts_by_user()) {
+            limits.push((Resource::Nproc, within_reach(Resource::Nproc, count)));
+        }
+        if let Some(priority) = self.priority.filter(|_| is_capable(CapabilitySet::SYS_RESOURCE)) {
+            // Another user has none of our capabilities: these let it be realtime all the same.
+            let highest = Rlimit { current: Some(priority.into()), maximum: Some(priority.into()) };
+            limits.push((Resource::Rtprio, highest));
+            limits.push((Resource::Memlock, Rlimit { current: None, maximum: None }));
+        }
+        limits
+    }
+
+    fn lacks(&self, controller: Controller) -> bool {
+        self.refusals.of(controller).is_some()
+    }
+
+    /// The kernel counts the processes of a user, wherever they are: that is a bound of this domain
+    /// only if the user is not ours, and none for root.
+    fn counts_by_user(&self) -> bool {
+        let user = self.user.as_ref().is_some_and(|user| !user.is_us() && user.uid != 0);
+        user && self.lacks(Controller::Processes)
+    }
+}
+
+/// `asked`, or as much of it as we may give.
+fn within_reach(resource: Resource, asked: u64) -> Rlimit {
+    let most = getrlimit(resource).maximum.filter(|_| !is_capable(CapabilitySet::SYS_RESOURCE));
+    let value = Some(most.map_or(asked, |most| asked.min(most)));
+    Rlimit { current: value, maximum: value }
+}
+
+fn is_capable(needed: CapabilitySet) -> bool {
+    capabilities(None).is_ok_and(|held| held.effective.contains(needed))
+}
+
+/// One line of a small file of the kernel.
+fn line_of(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path).map(|text| text.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests;

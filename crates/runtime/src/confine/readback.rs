@@ -1,0 +1,249 @@
+//! What a process really has, as the kernel tells: the files of its cgroup, /proc/PID/limits and
+//! /proc/PID/status. Nothing here is taken from what was asked.
+
+use std::fs;
+use std::io;
+
+use super::cgroup::{Controller, Refusal};
+use super::user::User;
+use super::{Confinement, Obtained, bytes};
+
+/// The remedy where somebody undid what we set.
+const CHANGED: &str = "see who else writes to the cgroup of the domain";
+
+/// What was found: in words, whether that is what was asked, and how to get it.
+struct Found {
+    got: String,
+    enforced: bool,
+    remedy: String,
+}
+
+impl Found {
+    fn enforced(got: String) -> Found {
+        Found { got, enforced: true, remedy: String::new() }
+    }
+
+    fn lacking(got: String, remedy: impl Into<String>) -> Found {
+        Found { got, enforced: false, remedy: remedy.into() }
+    }
+
+    /// What a file of the cgroup says.
+    fn in_cgroup(words: &str, controller: Controller, holds: bool) -> Found {
+        let got = format!("{words} (cgroup {})", controller.file());
+        if holds { Found::enforced(got) } else { Found::lacking(got, CHANGED) }
+    }
+
+    fn refused(refusal: Refusal) -> Found {
+        Found::lacking(format!("nothing: {}", refusal.why), refusal.remedy)
+    }
+
+    /// Something bounds less than what was refused.
+    fn stand_in(words: &str, refusal: Refusal) -> Found {
+        Found::lacking(format!("{words}; no cgroup: {}", refusal.why), refusal.remedy)
+    }
+}
+
+impl Confinement {
+    /// What was asked for and what process `pid` of the domain has: a row for each limit of the
+    /// spec, and one for the user. Reads a handful of small files.
+    pub fn obtained(&self, pid: u32) -> Vec<Obtained> {
+        let process = Process::read(pid);
+        let mut rows = vec![];
+        let mut add = |what, asked: String, find: &dyn Fn(&Process) -> Found| {
+            let found = match &process {
+                Ok(process) => find(process),
+                Err(error) => {
+                    Found::lacking(format!("unknown: process {pid}: {error}"), "see why it ended")
+                }
+            };
+            let Found { got, enforced, remedy } = found;
+            rows.push(Obtained { what, asked, got, enforced, remedy });
+        };
+        if let Some(asked) = self.limits.memory_bytes {
+            add("memory", bytes::words(asked), &|process| self.memory(asked, process));
+        }
+        if let Some(asked) = self.limits.cpu_percent {
+            add("cpu", format!("{asked} %"), &|process| self.cpu(asked, process));
+        }
+        if let Some(asked) = self.limits.processes {
+            add("processes", asked.to_string(), &|process| self.processes(asked, process));
+        }
+        if let Some(asked) = self.limits.descriptors {
+            add("descriptors", asked.to_string(), &|process| descriptors(asked, process));
+        }
+        if let Some(user) = &self.user {
+            let asked = identity(user.uid, user.gid, &user.groups);
+            add("user", format!("{} ({asked})", user.name), &|process| process.runs_as(user));
+        }
+        rows
+    }
+
+    fn memory(&self, asked: u64, process: &Process) -> Found {
+        let refusal = match self.limit(Controller::Memory, process) {
+            Ok(value) => {
+                // The kernel counts pages, and rounds down.
+                let bytes = value.parse().ok();
+                let words = bytes.map_or(value, bytes::words);
+                let holds = bytes.is_some_and(|bytes| bytes <= asked);
+                return Found::in_cgroup(&words, Controller::Memory, holds);
+            }
+            Err(refusal) => refusal,
+        };
+        match process.limit("Max data size") {
+            (Some(soft), _) if soft <= asked => {
+                let words = bytes::words(soft);
+                let words = format!("{words} for each process (RLIMIT_DATA, not shared memory)");
+                Found::stand_in(&words, refusal)
+            }
+            _ => Found::refused(refusal),
+        }
+    }
+
+    fn cpu(&self, asked: u32, process: &Process) -> Found {
+        let value = match self.limit(Controller::Cpu, process) {
+            Ok(value) => value,
+            Err(refusal) => return Found::refused(refusal),
+        };
+        let (quota_us, period_us) = value.split_once(' ').unwrap_or((&value, ""));
+        match (quota_us.parse::<u64>(), period_us.parse::<u64>()) {
+            (Ok(quota_us), Ok(period_us)) if period_us > 0 => {
+                let percent = quota_us as f64 * 100.0 / period_us as f64;
+                let holds = percent <= f64::from(asked);
+                Found::in_cgroup(&format!("{percent} %"), Controller::Cpu, holds)
+            }
+            _ => Found::in_cgroup(&value, Controller::Cpu, false),
+        }
+    }
+
+    fn processes(&self, asked: u64, process: &Process) -> Found {
+        let refusal = match self.limit(Controller::Processes, process) {
+            Ok(value) => {
+                let holds = value.parse::<u64>().is_ok_and(|count| count <= asked);
+                return Found::in_cgroup(&value, Controller::Processes, holds);
+            }
+            Err(refusal) => refusal,
+        };
+        match process.limit("Max processes") {
+            (Some(soft), _) if soft <= asked && self.counts_by_user() => {
+                let words = format!("{soft} for all processes of the user (RLIMIT_NPROC)");
+                Found::stand_in(&words, refusal)
+            }
+            _ => Found::refused(refusal),
+        }
+    }
+
+    /// What limits the process, by the file of the cgroup in which it stands.
+    fn limit(&self, controller: Controller, process: &Process) -> Result<String, Refusal> {
+        let lacking = |why| Refusal { why, remedy: CHANGED.into() };
+        if let Some(refusal) = self.refusals.of(controller) {
+            return Err(refusal.clone());
+        }
+        let pid = process.pid;
+        match &self.cgroup {
+            Some(cgroup) if cgroup.holds(pid) => {
+                let file = controller.file();
+                cgroup.read(file).map_err(|error| lacking(format!("{file}: {error}")))
+            }
+            _ => Err(lacking(format!("process {pid} is not in the cgroup of its domain"))),
+        }
+    }
+}
+
+fn descriptors(asked: u64, process: &Process) -> Found {
+    let (soft, hard) = process.limit("Max open files");
+    let words = |limit: Option<u64>| limit.map_or("no limit".into(), |limit| limit.to_string());
+    let got = format!("{} (RLIMIT_NOFILE)", words(hard));
+    match (soft, hard) {
+        (soft, hard) if (soft, hard) == (Some(asked), Some(asked)) => Found::enforced(got),
+        (_, Some(hard)) if hard < asked => {
+            let remedy = format!(
+                "raise the hard limit: 'nofile {asked}' in /etc/security/limits.conf, or \
+                 LimitNOFILE={asked} in its unit"
+            );
+            Found::lacking(got, remedy)
+        }
+        _ => Found::lacking(got, "see who changed the limits of the process"),
+    }
+}
+
+/// The limits and the identity of a process.
+struct Process {
+    pid: u32,
+    limits: String,
+    status: String,
+}
+
+impl Process {
+    fn read(pid: u32) -> io::Result<Process> {
+        let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+        Ok(Process { pid, limits: text("limits")?, status: text("status")? })
+    }
+
+    /// A soft and a hard limit; `None`: no limit.
+    fn limit(&self, name: &str) -> (Option<u64>, Option<u64>) {
+        let values = self.limits.lines().find_map(|line| line.strip_prefix(name));
+        let mut values = values.unwrap_or_default().split_whitespace().map(|it| it.parse().ok());
+        (values.next().flatten(), values.next().flatten())
+    }
+
+    /// The numbers in a line of the status.
+    fn numbers(&self, name: &str) -> Vec<u32> {
+        let line = self.status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().split_whitespace().filter_map(|it| it.parse().ok()).collect()
+    }
+
+    /// Every one of its four numbers must be the user's, and none of its groups anybody else's.
+    fn runs_as(&self, user: &User) -> Found {
+        let (uids, gids) = (self.numbers("Uid:"), self.numbers("Gid:"));
+        let groups = self.numbers("Groups:");
+        let all = |found: &[u32], asked| found.len() == 4 && found.iter().all(|&it| it == asked);
+        let holds = all(&uids, user.uid)
+            && all(&gids, user.gid)
+            && groups.iter().all(|group| user.groups.contains(group));
+        let first = |numbers: &[u32]| numbers.first().copied().unwrap_or(u32::MAX);
+        let got = identity(first(&uids), first(&gids), &groups);
+        match holds {
+            true => Found::enforced(got),
+            false => Found::lacking(got, "see what the node itself does with its identity"),
+        }
+    }
+}
+
+fn identity(uid: u32, gid: u32, groups: &[u32]) -> String {
+    let groups = match groups {
+        [] => " none".into(),
+        _ => groups.iter().map(|group| format!(" {group}")).collect::<String>(),
+    };
+    format!("uid {uid}, gid {gid}, groups{groups}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_the_kernel_writes_them() {
+        let limits = "\
+Limit                     Soft Limit           Hard Limit           Units     \n\
+Max data size             unlimited            unlimited            bytes     \n\
+Max open files            64                   128                  files     \n";
+        let process = Process { pid: 1, limits: limits.into(), status: String::new() };
+        assert_eq!(process.limit("Max open files"), (Some(64), Some(128)));
+        assert_eq!(process.limit("Max data size"), (None, None));
+        assert_eq!(process.limit("Max of nothing"), (None, None));
+    }
+
+    #[test]
+    fn one_number_of_another_user_is_too_many() {
+        let user =
+            User { name: "cam".into(), uid: 7, gid: 8, groups: vec![8, 9], home: "/".into() };
+        let found = |status: &str| {
+            Process { pid: 1, limits: String::new(), status: status.into() }.runs_as(&user)
+        };
+        let good = found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n");
+        assert_eq!((good.enforced, good.got.as_str()), (true, "uid 7, gid 8, groups 8 9"));
+        assert!(!found("Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n").enforced);
+        assert!(!found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t0 8 9 \n").enforced);
+        assert!(!found("").enforced);
+    }
+}

@@ -1,0 +1,66 @@
+//! The processes that a domain has started, found by the mark in their environment: for where there
+//! is no cgroup that knows them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::clock::{now_ns, timespec};
+
+/// The variable that the supervisor sets for the process of a domain; its children inherit it.
+pub const MARKER: &str = "SINEW_DOMAIN";
+
+/// So often all processes are looked through: what is killed may have started another one while we
+/// looked elsewhere. Past it whatever starts itself faster than that stays.
+const PASSES_MAX: usize = 50;
+/// How long the killed may take to be gone, in all. Past it one of them waits for a device.
+const GONE_NS_MAX: u64 = 1_000_000_000;
+
+/// Kills every process whose environment says `SINEW_DOMAIN=marker`, again until none is left; how
+/// many it killed. Never this process. Waits until they are gone, some milliseconds, a second at
+/// most.
+///
+/// What a process has replaced its environment with, or belongs to another user than us (unless we
+/// are root), is not seen: a cgroup is the sure way.
+pub fn kill_strays(marker: &str) -> usize {
+    let mark = format!("{MARKER}={marker}");
+    let until_ns = now_ns() + GONE_NS_MAX;
+    let mut killed = BTreeSet::new();
+    for _ in 0..PASSES_MAX {
+        let strays = find(mark.as_bytes());
+        if strays.is_empty() || now_ns() >= until_ns {
+            break;
+        }
+        for (pid, stray) in &strays {
+            // It may have ended meanwhile; the descriptor never names another process.
+            if pidfd_send_signal(stray, Signal::KILL).is_ok() {
+                killed.insert(*pid);
+            }
+        }
+        strays.iter().for_each(|(_, stray)| await_end(stray, until_ns));
+    }
+    killed.len()
+}
+
+/// The processes that bear the mark, but for this one.
+pub(crate) fn find(mark: &[u8]) -> Vec<(i32, OwnedFd)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let stray = |pid: i32| {
+        // The descriptor first: should the number change hands, it is of the process that ended.
+        let stray = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        environment.split(|&byte| byte == 0).any(|entry| entry == mark).then_some((pid, stray))
+    };
+    let own = std::process::id();
+    pids.filter(|&pid: &i32| pid.unsigned_abs() != own).filter_map(stray).collect()
+}
+
+fn await_end(process: &OwnedFd, until_ns: u64) {
+    let left = timespec(until_ns.saturating_sub(now_ns()));
+    // A signal ends the wait early; the next pass looks again.
+    let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
+}

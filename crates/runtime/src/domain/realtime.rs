@@ -1,0 +1,105 @@
+//! The process of a realtime domain: makes its nodes, takes its privileges, runs its threads until
+//! it is told to stop or something fails.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use rustix::thread::gettid;
+use sinew_spec::plan::Realtime;
+
+use super::{Process, at_start, await_end, await_order, system};
+use crate::assemble::{Assembly, Ends};
+use crate::board::{Board, FaultAt, State};
+use crate::clock::{Clock, now_ns};
+use crate::cyclic::{Cyclic, STOP_PERIODS_MAX, Times};
+use crate::fault::{Cause, Fault};
+use crate::halt::Halt;
+use crate::panics;
+use crate::privileges::{Asked, lock_memory, obtain};
+use crate::sys::{Region, adopt};
+use crate::trace;
+
+/// Stack of a realtime thread. It is locked in memory as a whole, so it is not the usual 8 MiB.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// How long threads that hang outlive a stop, beside some periods. It is longer than the parent's
+/// patience, for it is there for a domain whose parent is gone.
+const HANG_NS_MAX: u64 = 5_000_000_000;
+
+/// Runs the domain until its threads have ended.
+pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> Result<(), FaultAt> {
+    let Process { launch, plan, table, board, halt } = process;
+    let (ready, all_ready) = channel();
+    let mut made = Vec::new();
+    let clock = Clock::from_rate(f64::from_bits(launch.rate));
+    let injections = &launch.injections;
+    let assembly = Assembly { plan, table, base: &launch.base, clock, injections };
+    for (at, &descriptor) in launch.traces.iter().enumerate() {
+        let (executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
+        let region =
+            adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
+        let trace = trace::Writer::attach(region, &executor.record, domain.period_ns, launch.pace);
+        let trace =
+            trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
+        let times = Times::of(domain, launch.pace);
+        made.push(Cyclic::new(executor, release, times, trace, Arc::clone(halt)));
+    }
+    process.heed_signal()?;
+    lock_memory();
+    // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
+    now_ns();
+    let threads = made.len();
+    for (at, cyclic) in made.into_iter().enumerate() {
+        let asked = Asked { priority: domain.priority, cpu: domain.threads[at].cpu };
+        let start = Start { asked, at, strict: launch.strict, board: (*board).clone() };
+        let spawned = spawn(start, cyclic, Arc::clone(halt), ready.clone());
+        spawned.map_err(system("cannot start a thread"))?;
+    }
+    drop(ready);
+    // Each thread says once that it is ready; the channel closes early if one of them failed.
+    if all_ready.iter().take(threads).count() == threads && !halt.is_faulted() {
+        halt.reached(State::Ready);
+    }
+    await_end(&all_ready, halt, HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns)
+}
+
+struct Start {
+    asked: Asked,
+    at: usize,
+    strict: bool,
+    board: Board,
+}
+
+fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io::Result<()> {
+    let name = format!("cyclic {}", start.at);
+    let body = move || {
+        start.board.set_thread_id(start.at, gettid().as_raw_nonzero().get() as u32);
+        let obtained = obtain(&start.asked);
+        start.board.set_obtained(start.at, &obtained);
+        let missing = obtained.missing(&start.asked);
+        if let (true, Some(first)) = (start.strict, missing.first()) {
+            let text = format_args!("--strict: {first}");
+            halt.fault(at_start(Fault::new(Cause::System, text)));
+        }
+        // The main thread waits for this; that it is gone cannot be.
+        let _ = ready.send(());
+        let live = || {
+            let mut cyclic = cyclic;
+            if await_order(&start.board, &halt) {
+                halt.reached(State::Running);
+                cyclic.run(start.board.start_ns());
+            } else {
+                cyclic.stop();
+            }
+        };
+        if catch_unwind(AssertUnwindSafe(live)).is_err() {
+            halt.fault(at_start(panics::take()));
+        }
+        // Last of all: it says that this thread has ended.
+        drop(ready);
+    };
+    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body).map(drop)
+}

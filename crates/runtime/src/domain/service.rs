@@ -1,0 +1,157 @@
+//! The process of a service domain: makes its nodes, gives each a thread of its own, and sees to it
+//! that nothing of them is left when it ends.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use sinew_link::counter;
+use sinew_spec::plan::{Plan, Service as Domain};
+
+use super::{Process, await_end, await_order, system};
+use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
+use crate::board::{FaultAt, State};
+use crate::confine::kill_strays;
+use crate::fault::{Cause, Fault};
+use crate::halt::Halt;
+use crate::inject;
+use crate::panics;
+use crate::service::{Service, ServiceIo, counters_shape};
+use crate::sys::{Region, adopt, leave_realtime};
+use crate::transport::{Receiver, Sender, Shape, row};
+
+/// Beside the stop deadline: the parent's patience ends first, if there is a parent.
+const GRACE_NS: u64 = 1_000_000_000;
+
+/// The kernel's killer for want of memory comes to services first (-1000 to 1000).
+const OOM_SCORE_ADJUST: &str = "500";
+
+/// A node, ready to run.
+struct Made {
+    index: usize,
+    name: String,
+    service: Box<dyn Service>,
+    io: ServiceIo,
+}
+
+/// Runs the domain until its nodes have ended.
+pub(super) fn run(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<(), FaultAt> {
+    keep_away_from_core(process.plan, &process.launch.cpus);
+    let mut made = Vec::new();
+    for (place, &index) in domain.nodes.iter().enumerate() {
+        let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
+        made.push(make(process, index, place, &mut ends).map_err(in_node)?);
+    }
+    process.heed_signal()?;
+    let (running, all_ended) = channel();
+    for node in made {
+        let (halt, running) = (Arc::clone(process.halt), running.clone());
+        let board = process.board.clone();
+        let name = node.name.clone();
+        let body = move || {
+            if await_order(&board, &halt) {
+                serve(node, &halt);
+            }
+            // Last of all: it says that this thread has ended.
+            drop(running);
+        };
+        let spawned = thread::Builder::new().name(name).spawn(body);
+        spawned.map_err(system("cannot start a thread"))?;
+    }
+    drop(running);
+    process.halt.reached(State::Ready);
+    if await_order(process.board, process.halt) {
+        process.halt.reached(State::Running);
+    }
+    let ended = await_end(&all_ended, process.halt, domain.stop_deadline_ns + GRACE_NS);
+    // What a node has started must not outlive it, also when no parent is left to see to it.
+    kill_strays(&process.launch.marker);
+    ended
+}
+
+/// A service takes no time from the core: no realtime class, and other CPUs where there are any.
+fn keep_away_from_core(plan: &Plan, cpus: &[u32]) {
+    // Who starts the graph with `chrt` does not mean its services. A refusal leaves it as it is.
+    let _ = leave_realtime();
+    let core: Vec<u32> =
+        plan.domains.iter().flat_map(|domain| domain.threads()).filter_map(|it| it.cpu).collect();
+    let mut set = CpuSet::new();
+    cpus.iter().filter(|cpu| !core.contains(cpu)).for_each(|&cpu| set.set(cpu as usize));
+    if set.count() > 0 {
+        // As above.
+        let _ = sched_setaffinity(None, &set);
+    }
+    // As above.
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUST);
+}
+
+/// Makes and starts a node, and opens its links.
+fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> Result<Made, Fault> {
+    let Process { launch, plan, table, .. } = process;
+    let node = &plan.nodes[index];
+    let make = entry(table, node).make;
+    let made = make.service(&parameters(plan, node, &launch.base))?;
+    let mut service = inject::service(made, index, &launch.injections);
+    service.start()?;
+    let io = ServiceIo {
+        halt: Arc::clone(process.halt),
+        board: process.board.clone(),
+        counters: counters(launch.counters.get(place).copied())?,
+        inputs: inputs(plan, index, ends)?,
+        outputs: outputs(plan, index, ends)?,
+        buffer: vec![
+            0;
+            plan.links.iter().map(|link| link.message.size as usize).max().unwrap_or(0)
+        ],
+    };
+    Ok(Made { index, name: node.name.clone(), service, io })
+}
+
+fn counters(descriptor: Option<i32>) -> Result<counter::Writer<Region>, Fault> {
+    let refused = |text: &dyn std::fmt::Display| Fault::new(Cause::System, format_args!("{text}"));
+    let region = adopt(descriptor.unwrap_or(-1)).and_then(Region::map);
+    let region =
+        region.map_err(|error| refused(&format_args!("cannot map the counters: {error}")))?;
+    counter::Writer::attach(region, &counters_shape()).map_err(|error| refused(&error))
+}
+
+fn inputs(
+    plan: &Plan,
+    node: usize,
+    ends: &mut Ends,
+) -> Result<Vec<Option<Box<dyn Receiver>>>, Fault> {
+    let mut inputs: Vec<Option<Box<dyn Receiver>>> = Vec::new();
+    inputs.resize_with(plan.nodes[node].kind.ports.len(), || None);
+    let links = plan.links.iter().enumerate().filter(|(_, link)| link.to.node == node);
+    for (at, link) in links {
+        let carrier = ends.readers.remove(&at).ok_or_else(|| no_carrier(at))?;
+        inputs[link.to.port] = Some((row(link.transport).receiver)(carrier, &Shape::of(link))?);
+    }
+    Ok(inputs)
+}
+
+fn outputs(plan: &Plan, node: usize, ends: &mut Ends) -> Result<Vec<Vec<Box<dyn Sender>>>, Fault> {
+    let mut outputs: Vec<Vec<Box<dyn Sender>>> = Vec::new();
+    outputs.resize_with(plan.nodes[node].kind.ports.len(), Vec::new);
+    let links = plan.links.iter().enumerate().filter(|(_, link)| link.from.node == node);
+    for (at, link) in links.filter(|(at, _)| leader(plan, *at) == *at) {
+        let carrier = ends.writers.remove(&at).ok_or_else(|| no_carrier(at))?;
+        outputs[link.from.port].push((row(link.transport).sender)(carrier, &Shape::of(link))?);
+    }
+    Ok(outputs)
+}
+
+/// A node's whole life. Its fault ends the domain; its end leaves the others running.
+fn serve(mut node: Made, halt: &Halt) {
+    let served = catch_unwind(AssertUnwindSafe(|| node.service.run(&mut node.io)));
+    let served = served.unwrap_or_else(|_| Err(panics::take()));
+    let stopped = catch_unwind(AssertUnwindSafe(|| node.service.stop()));
+    let stopped = stopped.map_err(|_| panics::take());
+    node.io.ended();
+    if let Err(fault) = served.and(stopped) {
+        halt.fault(FaultAt { fault, node: Some(node.index), cycle: None });
+    }
+}

@@ -1,0 +1,109 @@
+//! A restart policy at work: what is to become of a service that has ended.
+
+use std::collections::VecDeque;
+
+use sinew_spec::plan::{Restart, RestartPolicy};
+
+/// What is to become of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It comes back after a pause.
+    Restart { after_ns: u64 },
+    /// It has done what it was for, or its policy is to leave it.
+    Leave,
+    /// It has ended too often.
+    GiveUp,
+}
+
+/// The restarts of a service.
+#[derive(Debug)]
+pub(super) struct History {
+    policy: Restart,
+    /// Times of the restarts within the window, oldest first.
+    recent_ns: VecDeque<u64>,
+}
+
+impl History {
+    pub(super) fn new(policy: Restart) -> History {
+        History { policy, recent_ns: VecDeque::new() }
+    }
+
+    /// The service has ended, in order or not.
+    pub(super) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
+        let comes_back = match self.policy.policy {
+            RestartPolicy::Never => false,
+            RestartPolicy::OnFailure => !in_order,
+            RestartPolicy::Always => true,
+        };
+        if !comes_back {
+            return Next::Leave;
+        }
+        let since_ns = now_ns.saturating_sub(self.policy.window_ns);
+        while self.recent_ns.front().is_some_and(|&at_ns| at_ns < since_ns) {
+            self.recent_ns.pop_front();
+        }
+        if self.recent_ns.len() >= self.policy.restarts_max as usize {
+            return Next::GiveUp;
+        }
+        // Doubling ends at the limit, long before it would overflow.
+        let doublings = self.recent_ns.len().min(63) as u32;
+        let after_ns = self.policy.backoff_ns.saturating_mul(1 << doublings);
+        let after_ns = after_ns.min(self.policy.backoff_max_ns);
+        self.recent_ns.push_back(now_ns + after_ns);
+        Next::Restart { after_ns }
+    }
+
+    /// Somebody wants it back: what was is forgotten.
+    pub(super) fn forget(&mut self) {
+        self.recent_ns.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn history(policy: RestartPolicy, restarts_max: u32) -> History {
+        let (backoff_ns, backoff_max_ns, window_ns) = (S, 5 * S, 60 * S);
+        History::new(Restart { policy, backoff_ns, backoff_max_ns, restarts_max, window_ns })
+    }
+
+    #[test]
+    fn a_policy_says_after_which_ends_a_service_comes_back() {
+        let restarts = Next::Restart { after_ns: S };
+        for (policy, after_fault, in_order) in [
+            (RestartPolicy::Never, Next::Leave, Next::Leave),
+            (RestartPolicy::OnFailure, restarts, Next::Leave),
+            (RestartPolicy::Always, restarts, restarts),
+        ] {
+            assert_eq!(history(policy, 3).ended(0, false), after_fault, "{policy:?}");
+            assert_eq!(history(policy, 3).ended(0, true), in_order, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn the_pause_doubles_up_to_its_limit_and_then_the_service_is_given_up() {
+        let mut history = history(RestartPolicy::Always, 5);
+        let pauses: Vec<_> = (0..6).map(|at| history.ended(at, false)).collect();
+        let pause = |s| Next::Restart { after_ns: s * S };
+        let expected = [pause(1), pause(2), pause(4), pause(5), pause(5), Next::GiveUp];
+        assert_eq!(pauses, expected);
+        history.forget();
+        assert_eq!(history.ended(7, false), pause(1));
+    }
+
+    #[test]
+    fn restarts_before_the_window_do_not_count() {
+        let mut history = history(RestartPolicy::Always, 1);
+        assert_eq!(history.ended(0, false), Next::Restart { after_ns: S });
+        assert_eq!(history.ended(61 * S, false), Next::GiveUp);
+        assert_eq!(history.ended(62 * S, false), Next::Restart { after_ns: S });
+    }
+
+    #[test]
+    fn no_restarts_at_all_is_a_policy_too() {
+        assert_eq!(history(RestartPolicy::Always, 0).ended(0, false), Next::GiveUp);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a service writes to its standard output and error, line by line, without ever waiting.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Stdio;
+
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// Bytes that one look takes from a service. What more it writes waits in the pipe, and in the end
+/// the service waits too: it cannot keep the supervisor from watching.
+const TAKEN_MAX: usize = 64 * 1024;
+/// Bytes of a line; what is longer becomes two.
+const LINE_MAX: usize = 1000;
+
+/// The reading end.
+#[derive(Debug)]
+pub(super) struct Lines {
+    file: std::fs::File,
+    /// The beginning of a line.
+    begun: Vec<u8>,
+    closed: bool,
+}
+
+impl Lines {
+    /// A pipe, and its writing end for a child's output and error.
+    pub(super) fn open() -> io::Result<(Lines, Stdio, Stdio)> {
+        let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC)?;
+        // Only this end: a service expects that its output may take its time.
+        rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        let second = writer.try_clone()?;
+        let lines = Lines { file: reader.into(), begun: Vec::new(), closed: false };
+        Ok((lines, writer.into(), second.into()))
+    }
+
+    /// Whether anything can still come.
+    pub(super) fn is_open(&self) -> bool {
+        !self.closed
+    }
+
+    /// Hands every line that is there to `each`.
+    pub(super) fn read(&mut self, each: &mut dyn FnMut(&str)) {
+        let mut bytes = [0; 4096];
+        let mut taken = 0;
+        while !self.closed && taken < TAKEN_MAX {
+            match self.file.read(&mut bytes) {
+                Ok(0) => self.closed = true,
+                Ok(count) => {
+                    taken += count;
+                    bytes[..count].iter().for_each(|&byte| self.push(byte, each));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.closed = true,
+            }
+        }
+        if self.closed && !self.begun.is_empty() {
+            self.end(each);
+        }
+    }
+
+    fn push(&mut self, byte: u8, each: &mut dyn FnMut(&str)) {
+        if byte != b'\n' {
+            self.begun.push(byte);
+        }
+        if byte == b'\n' || self.begun.len() >= LINE_MAX {
+            self.end(each);
+        }
+    }
+
+    /// What is no text becomes replacement characters; control characters would play with the
+    /// terminal of whoever reads it.
+    fn end(&mut self, each: &mut dyn FnMut(&str)) {
+        let line =
+            String::from_utf8_lossy(&self.begun).replace(|c: char| c.is_control(), "\u{fffd}");
+        self.begun.clear();
+        each(&line);
+    }
+}
+
+impl AsFd for Lines {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn said(script: &str) -> Vec<String> {
+        let (mut lines, out, error) = Lines::open().expect("pipe");
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(out).stderr(error).spawn().expect("sh");
+        // The command holds its own copies of the writing end.
+        drop(command);
+        child.wait().expect("it ends");
+        let mut said = Vec::new();
+        while lines.is_open() {
+            lines.read(&mut |line| said.push(line.to_owned()));
+        }
+        said
+    }
+
+    #[test]
+    fn lines_come_one_by_one_and_the_last_needs_no_end() {
+        assert_eq!(said("printf 'a\\n\\nb' ; printf c >&2"), ["a", "", "bc"]);
+        assert_eq!(said("true"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_text_harms_nobody() {
+        assert_eq!(said("printf '\\377x\\033[2J\\n'"), ["\u{fffd}x\u{fffd}[2J"]);
+        let long = said("head -c 2500 /dev/zero | tr '\\0' y");
+        assert_eq!(long.iter().map(String::len).collect::<Vec<_>>(), [1000, 1000, 500]);
+    }
+}

@@ -1,0 +1,135 @@
+//! The process of a domain, as the supervisor holds it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+
+use super::DOMAIN_COMMAND;
+use crate::confine::{Confinement, MARKER, kill_strays};
+use crate::launch::Launch;
+
+/// How often to look whether a process that was killed has ended.
+const REAP_NAP: Duration = Duration::from_millis(1);
+
+/// A process that is ours. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    pidfd: OwnedFd,
+    /// In the environment of all that descend from it.
+    marker: String,
+    ended: Option<ExitStatus>,
+    pub(super) started_ns: u64,
+}
+
+impl Process {
+    /// This program again, with `open` and nothing else left open for it.
+    pub(super) fn spawn(
+        name: &str,
+        launch: &Launch,
+        confinement: &Confinement,
+        output: [Stdio; 2],
+    ) -> io::Result<Process> {
+        let sealed = launch.seal()?;
+        let mut open: Vec<RawFd> = vec![launch.board, launch.bell, sealed.as_raw_fd()];
+        open.extend(launch.traces.iter().chain(&launch.counters));
+        open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
+        let mut command = Command::new("/proc/self/exe");
+        // So that `ps` tells one domain from another.
+        command.arg0(format!("sinew: {name}"));
+        command.arg(DOMAIN_COMMAND).arg(sealed.as_raw_fd().to_string());
+        command.env(MARKER, &launch.marker);
+        // A group of its own: what the terminal sends to the parent is passed on by the parent, in
+        // order; and a service's children can be killed with it.
+        let [out, error] = output;
+        command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(error);
+        crate::sys::keep_open(&mut command, open);
+        confinement.apply(&mut command);
+        let mut child = command.spawn()?;
+        let watched = confinement
+            .entered(child.id())
+            .and_then(|()| Ok(pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?));
+        let pidfd = watched.inspect_err(|_| end(&mut child))?;
+        let (marker, started_ns) = (launch.marker.clone(), crate::clock::now_ns());
+        Ok(Process { child, pidfd, marker, ended: None, started_ns })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&self) -> Option<ExitStatus> {
+        self.ended
+    }
+
+    /// Looks whether it has ended; `true` when it just has. The others of its group die with it.
+    pub(super) fn reap(&mut self) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if let Ok(None) = waitid(WaitId::PidFd(self.pidfd.as_fd()), look) {
+            return false;
+        }
+        // Before its number is free for another one. Nobody there is what is wanted.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        // An error means that the child is not ours any more: then it has ended.
+        self.ended = Some(self.child.wait().unwrap_or(ExitStatus::from_raw(0)));
+        true
+    }
+
+    /// Kills it with all that it has started. It may end by itself meanwhile; then there is nothing
+    /// to kill.
+    pub(super) fn kill(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.child.kill();
+        }
+    }
+
+    /// Kills what it has started, wherever that went; how many. Looks at every process of the
+    /// machine.
+    pub(super) fn kill_strays(&self) -> usize {
+        kill_strays(&self.marker)
+    }
+}
+
+impl AsFd for Process {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            self.kill();
+            while !self.reap() {
+                std::thread::sleep(REAP_NAP);
+            }
+            self.kill_strays();
+        }
+    }
+}
+
+/// Kills a child and waits for its end.
+fn end(child: &mut Child) {
+    // Either may fail only because the child has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// In words.
+pub(super) fn ending(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was ended by signal {signal}"),
+        (None, Some(code)) => format!("its process ended with status {code}"),
+        (None, None) => "its process ended".into(),
+    }
+}

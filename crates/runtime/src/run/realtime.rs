@@ -1,0 +1,208 @@
+//! A realtime domain, as the supervisor sees it: its process, its board, its traces.
+
+use std::fmt;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+
+use sinew_spec::plan::{Plan, Realtime};
+
+use super::carriers::number;
+use super::process::{Process, ending};
+use super::{Frame, START_NS_MAX};
+use crate::assemble::link_ends;
+use crate::board::{Board, FaultAt, State};
+use crate::clock::{Clock, now_ns};
+use crate::confine::Confinement;
+use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
+use crate::fault::{Cause, Fault};
+use crate::trace::{self, Record};
+
+/// A thread that leaves no record for so long, or for so many periods, hangs.
+const SILENT_NS_MAX: u64 = 2_000_000_000;
+const SILENT_PERIODS_MAX: u64 = 5;
+/// How long a domain may take to stop before it is killed; more than it gives its own actuators.
+const STOP_NS_MAX: u64 = 3_000_000_000;
+/// Records that one poll takes from one running thread: a thread that writes them faster than they
+/// are handled must not keep the parent from watching. What is overwritten meanwhile is counted.
+const RECORDS_PER_POLL_MAX: usize = 4096;
+
+/// A realtime domain.
+pub(super) struct Domain {
+    pub(super) process: Process,
+    pub(super) confinement: Confinement,
+    pub(super) board: Board,
+    pub(super) threads: Vec<Thread>,
+    period_ns: u64,
+    /// What the parent holds against it, if it says nothing itself.
+    pub(super) charge: Option<Charge>,
+    /// The state that was last told of.
+    pub(super) told: State,
+}
+
+/// A thread: its trace, when it last showed a sign of life, and what it did so far.
+pub(super) struct Thread {
+    reader: trace::Reader,
+    pub(super) heard_ns: u64,
+    pub(super) counts: Counts,
+}
+
+/// What a thread did so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) cycles: u64,
+    pub(super) overruns: u64,
+    pub(super) skipped: u64,
+    pub(super) latency_ticks_last: u64,
+    pub(super) latency_ticks_max: u64,
+    /// For each end of a link: what was lost or dropped, and whether it is broken.
+    pub(super) links: Vec<(u64, bool)>,
+}
+
+impl Counts {
+    fn add(&mut self, record: &Record) {
+        self.skipped += record.skipped();
+        if record.is_stopping() {
+            return;
+        }
+        self.cycles += 1;
+        self.overruns += u64::from(record.is_overrun());
+        self.latency_ticks_last = record.latency_ticks();
+        self.latency_ticks_max = self.latency_ticks_max.max(record.latency_ticks());
+        self.links.clear();
+        self.links.extend(record.links());
+    }
+
+    /// Last and longest cycle latency, ns; none before the first cycle.
+    pub(super) fn latency_ns(&self, clock: Clock) -> (Option<u64>, Option<u64>) {
+        let ns = |ticks| (self.cycles > 0).then(|| clock.ns(ticks));
+        (ns(self.latency_ticks_last), ns(self.latency_ticks_max))
+    }
+}
+
+/// What the parent holds against a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charge {
+    /// It was not ready in time.
+    Unready,
+    /// It ended before anybody told it to.
+    Deserted,
+    /// One of its threads left no record for so long.
+    Silent { limit_ms: u64 },
+    /// It had to be killed, so long after it was told to stop.
+    Killed { limit_ms: u64 },
+}
+
+impl Domain {
+    /// Starts the process of domain `at`, which is `planned`.
+    pub(super) fn start(
+        at: usize,
+        planned: &Realtime,
+        confinement: Confinement,
+        frame: &Frame<'_>,
+    ) -> io::Result<Domain> {
+        let board = Board::create()?;
+        let plan = &frame.request.plan;
+        let (mut threads, mut regions) = (Vec::new(), Vec::new());
+        for thread in &planned.threads {
+            let record = record(plan, &thread.nodes);
+            let (region, reader) = trace::open(&record, planned.period_ns, frame.request.pace)?;
+            threads.push(Thread { reader, heard_ns: u64::MAX, counts: Counts::default() });
+            regions.push(region);
+        }
+        let traces = regions.iter().map(number).collect();
+        let output = [Stdio::null(), Stdio::inherit()];
+        let process = frame.spawn(at, &board, traces, vec![], &confinement, output)?;
+        let (period_ns, charge, told) = (planned.period_ns, None, State::Starting);
+        Ok(Domain { process, confinement, board, threads, period_ns, charge, told })
+    }
+
+    /// Gives the order to run, first release at `start_ns`.
+    pub(super) fn order_run(&mut self, start_ns: u64) {
+        self.threads.iter_mut().for_each(|thread| thread.heard_ns = start_ns);
+        self.board.order_run(start_ns);
+    }
+
+    /// Hands every new record to `each`, with the thread it is of.
+    pub(super) fn read_traces(&mut self, each: &mut dyn FnMut(usize, &Record)) {
+        let running = self.ended().is_none();
+        for (at, thread) in self.threads.iter_mut().enumerate() {
+            let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
+            let heard = left;
+            while left > 0
+                && let Some(record) = thread.reader.read()
+            {
+                thread.counts.add(record);
+                each(at, record);
+                left -= 1;
+            }
+            if left < heard {
+                thread.heard_ns = now_ns();
+            }
+        }
+    }
+
+    /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
+    pub(super) fn listen(&mut self) {
+        let limit_ns = SILENT_NS_MAX.max(SILENT_PERIODS_MAX * self.period_ns);
+        let since_ns = self.threads.iter().map(|thread| thread.heard_ns).min();
+        let is_silent =
+            since_ns.is_some_and(|since_ns| now_ns().saturating_sub(since_ns) > limit_ns);
+        if is_silent && self.ended().is_none() && self.board.state() == State::Running {
+            self.charge.get_or_insert(Charge::Silent { limit_ms: limit_ns / 1_000_000 });
+        }
+    }
+
+    /// How long it may take to stop.
+    pub(super) fn stop_ns_max(&self) -> u64 {
+        STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * self.period_ns)
+    }
+
+    /// Records that came too fast.
+    pub(super) fn records_lost(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.reader.lost()).sum()
+    }
+
+    pub(super) fn ended(&self) -> Option<ExitStatus> {
+        self.process.ended()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended().is_some()
+    }
+
+    /// Whether the graph cannot go on with it.
+    pub(super) fn is_broken(&self) -> bool {
+        self.has_ended() || self.charge.is_some() || self.board.state() == State::Faulted
+    }
+
+    /// What the domain reported, or what its death says.
+    pub(super) fn fault(&self) -> Option<FaultAt> {
+        let died = |text: fmt::Arguments<'_>| {
+            Some(FaultAt { fault: Fault::new(Cause::Died, text), node: None, cycle: None })
+        };
+        if let Some(fault) = self.board.fault() {
+            return Some(fault);
+        }
+        match (self.charge, self.ended()) {
+            (Some(Charge::Unready), _) => {
+                died(format_args!("was not ready within {} ms", START_NS_MAX / 1_000_000))
+            }
+            (Some(Charge::Killed { limit_ms }), _) => {
+                died(format_args!("did not stop within {limit_ms} ms and was killed"))
+            }
+            (Some(Charge::Silent { limit_ms }), _) => died(format_args!(
+                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
+            )),
+            (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),
+            (None, Some(status)) if !status.success() => died(format_args!("{}", ending(status))),
+            (None, _) => None,
+        }
+    }
+}
+
+/// An empty record of a thread with these nodes.
+fn record(plan: &Plan, nodes: &[usize]) -> Record {
+    let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|signal| signal.count);
+    let signals = nodes.iter().flat_map(signals).sum();
+    Record::new(nodes.len(), signals, link_ends(plan, nodes).len())
+}

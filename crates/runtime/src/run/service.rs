@@ -1,0 +1,402 @@
+//! A service domain, as the supervisor sees it: started, watched, restarted by its policy, and never
+//! a reason to stop the graph.
+
+use std::io;
+
+use sinew_spec::plan::{self, Plan};
+
+use super::Frame;
+use super::carriers::number;
+use super::history::{History, Next};
+use super::lines::Lines;
+use super::process::{Process, ending};
+use crate::board::{Board, State};
+use crate::clock::now_ns;
+use crate::confine::Confinement;
+use crate::service::{Counted, open_counters};
+use crate::status::{DomainState, EventKind, Events};
+use crate::sys::Region;
+
+/// How long a service that was killed may take to be gone, before the supervisor says so.
+const GONE_NS_MAX: u64 = 5_000_000_000;
+
+/// A service domain.
+pub(super) struct Supervised {
+    /// Its place in the plan.
+    at: usize,
+    name: String,
+    policy: plan::Service,
+    pub(super) phase: Phase,
+    pub(super) process: Option<Process>,
+    pub(super) confinement: Confinement,
+    /// Processes that the kernel has killed for their memory so far.
+    memory_kills: u64,
+    board: Board,
+    nodes: Vec<Watched>,
+    lines: Option<Lines>,
+    history: History,
+    pub(super) restarts: u32,
+    /// Why it ended last.
+    pub(super) reason: Option<String>,
+    /// What the supervisor holds against it, before the kill has landed.
+    charge: Option<String>,
+    /// Whether it is to come back at once, whatever its policy: somebody asked.
+    again: bool,
+    /// Whether the graph stops.
+    last: bool,
+}
+
+/// How far a service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Others start before it.
+    Waiting,
+    /// To be started at this time.
+    Due { at_ns: u64 },
+    /// It makes its nodes.
+    Starting { since_ns: u64 },
+    /// It runs.
+    Running,
+    /// It was told to stop, or killed.
+    Stopping { since_ns: u64, killed: bool },
+    /// It does not come back.
+    Over(Over),
+}
+
+/// Why it does not come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// It said that its job is done.
+    Finished,
+    /// Its policy, or the stop of the graph.
+    Ended,
+    /// It ended too often.
+    GivenUp,
+}
+
+/// A node and its heartbeat.
+struct Watched {
+    name: String,
+    region: Region,
+    counted: Counted,
+    beats: u64,
+    heard_ns: u64,
+    /// Ends in earlier lives of its domain.
+    ends_before: u64,
+}
+
+impl Supervised {
+    /// A service that is not started yet.
+    pub(super) fn new(
+        at: usize,
+        policy: &plan::Service,
+        confinement: Confinement,
+        plan: &Plan,
+    ) -> io::Result<Supervised> {
+        let nodes = policy.nodes.iter().map(|&node| Watched::new(plan.nodes[node].name.clone()));
+        Ok(Supervised {
+            at,
+            name: plan.domains[at].name.clone(),
+            policy: policy.clone(),
+            phase: Phase::Waiting,
+            process: None,
+            confinement,
+            memory_kills: 0,
+            board: Board::create()?,
+            nodes: nodes.collect::<io::Result<_>>()?,
+            lines: None,
+            history: History::new(policy.restart),
+            restarts: 0,
+            reason: None,
+            charge: None,
+            again: false,
+            last: false,
+        })
+    }
+
+    /// Whether its first start is over, well or not: then the next one may start.
+    pub(super) fn was_tried(&self) -> bool {
+        !matches!(self.phase, Phase::Waiting | Phase::Due { .. } | Phase::Starting { .. })
+            || self.reason.is_some()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over(_))
+    }
+
+    /// To be called whenever something may have happened.
+    pub(super) fn go_on(&mut self, frame: &Frame<'_>, events: &mut Events) {
+        self.read_lines(events);
+        let now_ns = now_ns();
+        if self.process.as_mut().is_some_and(Process::reap) {
+            self.ended(now_ns, events);
+        }
+        match self.phase {
+            Phase::Due { at_ns } if now_ns >= at_ns => self.start(frame, events),
+            Phase::Starting { since_ns } => self.watch_start(since_ns, now_ns, events),
+            Phase::Running => self.listen(now_ns, events),
+            Phase::Stopping { since_ns, killed } => {
+                self.watch_stop(since_ns, killed, now_ns, events)
+            }
+            Phase::Waiting | Phase::Due { .. } | Phase::Over(_) => {}
+        }
+    }
+
+    /// When it must be looked at, if nothing happens before.
+    pub(super) fn due_ns(&self) -> u64 {
+        match self.phase {
+            Phase::Due { at_ns } => at_ns,
+            Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
+            // A quarter of the heartbeat: so much later than the limit a hang may be seen.
+            Phase::Running => now_ns() + self.policy.heartbeat_ns / 4,
+            Phase::Stopping { since_ns, killed: false } => since_ns + self.policy.stop_deadline_ns,
+            Phase::Stopping { since_ns, killed: true } => since_ns + GONE_NS_MAX,
+            Phase::Waiting | Phase::Over(_) => u64::MAX,
+        }
+    }
+
+    /// Starts it now, if it has never been started.
+    pub(super) fn begin(&mut self) {
+        if self.phase == Phase::Waiting {
+            self.phase = Phase::Due { at_ns: 0 };
+        }
+    }
+
+    /// Tells it to stop for good.
+    pub(super) fn stop(&mut self, events: &mut Events) {
+        (self.again, self.last) = (false, true);
+        match self.phase {
+            Phase::Waiting | Phase::Due { .. } => self.phase = Phase::Over(Over::Ended),
+            Phase::Starting { .. } | Phase::Running => self.order_stop(events),
+            Phase::Stopping { .. } | Phase::Over(_) => {}
+        }
+    }
+
+    /// Stops it and starts it again; its earlier ends are forgotten.
+    pub(super) fn restart(&mut self, events: &mut Events) {
+        self.history.forget();
+        match self.phase {
+            Phase::Waiting | Phase::Due { .. } | Phase::Over(_) => {
+                self.phase = Phase::Due { at_ns: 0 };
+            }
+            Phase::Starting { .. } | Phase::Running => {
+                self.again = true;
+                self.order_stop(events);
+            }
+            Phase::Stopping { .. } => self.again = true,
+        }
+    }
+
+    fn order_stop(&mut self, events: &mut Events) {
+        self.board.order_stop();
+        self.phase = Phase::Stopping { since_ns: now_ns(), killed: false };
+        events.add(EventKind::Stopping, Some(&self.name), "told to stop");
+    }
+
+    fn start(&mut self, frame: &Frame<'_>, events: &mut Events) {
+        match self.spawn(frame) {
+            Ok(process) => {
+                let text = format!("process {}", process.id());
+                events.add(EventKind::Started, Some(&self.name), text);
+                self.restarts += u32::from(self.reason.is_some() || self.again);
+                self.again = false;
+                self.process = Some(process);
+                self.phase = Phase::Starting { since_ns: now_ns() };
+            }
+            Err(error) => {
+                self.reason = Some(format!("cannot be started: {error}"));
+                self.decide(now_ns(), false, events);
+            }
+        }
+    }
+
+    fn spawn(&mut self, frame: &Frame<'_>) -> io::Result<Process> {
+        // A page of its own for each life: what a late thread of the last one writes is not heard.
+        self.board = Board::create()?;
+        let (lines, out, error) = Lines::open()?;
+        let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
+        let process =
+            frame.spawn(self.at, &self.board, vec![], counters, &self.confinement, [out, error])?;
+        self.lines = Some(lines);
+        Ok(process)
+    }
+
+    fn watch_start(&mut self, since_ns: u64, now_ns: u64, events: &mut Events) {
+        match self.board.state() {
+            State::Starting => {
+                let limit_ms = self.policy.start_deadline_ns / 1_000_000;
+                if now_ns - since_ns >= self.policy.start_deadline_ns {
+                    self.kill(format!("was not ready within {limit_ms} ms"), now_ns);
+                }
+            }
+            State::Faulted => self.phase = Phase::Stopping { since_ns: now_ns, killed: false },
+            State::Ready | State::Running | State::Finished => {
+                let after_us = (now_ns - since_ns) / 1000;
+                let text = format!("after {}.{:03} ms", after_us / 1000, after_us % 1000);
+                events.add(EventKind::Ready, Some(&self.name), text);
+                self.nodes.iter_mut().for_each(|node| node.begin(now_ns));
+                self.board.order_run(now_ns);
+                self.phase = Phase::Running;
+            }
+        }
+    }
+
+    /// Looks for heartbeats.
+    fn listen(&mut self, now_ns: u64, events: &mut Events) {
+        if self.board.state() == State::Faulted {
+            self.order_stop(events);
+            return;
+        }
+        let limit_ns = self.policy.heartbeat_ns;
+        let mut nodes = self.nodes.iter_mut();
+        if let Some(silent) = nodes.find_map(|node| node.is_silent(now_ns, limit_ns)) {
+            let limit_ms = limit_ns / 1_000_000;
+            let text = format!("no heartbeat of node '{silent}' for {limit_ms} ms: it hangs");
+            self.kill(text, now_ns);
+        }
+    }
+
+    fn watch_stop(&mut self, since_ns: u64, killed: bool, now_ns: u64, events: &mut Events) {
+        if !killed && now_ns - since_ns >= self.policy.stop_deadline_ns {
+            let limit_ms = self.policy.stop_deadline_ns / 1_000_000;
+            self.kill(format!("did not stop within {limit_ms} ms and was killed"), now_ns);
+        } else if killed && now_ns - since_ns >= GONE_NS_MAX {
+            // Only a process that the kernel holds (a broken disk or driver) outlives that.
+            let text = "was killed, but the kernel does not let it go";
+            events.add(EventKind::Note, Some(&self.name), text);
+            self.phase = Phase::Stopping { since_ns: now_ns, killed };
+        }
+    }
+
+    fn kill(&mut self, charge: String, now_ns: u64) {
+        self.charge.get_or_insert(charge);
+        if let Some(process) = &mut self.process {
+            process.kill();
+        }
+        self.phase = Phase::Stopping { since_ns: now_ns, killed: true };
+    }
+
+    /// Its process is gone.
+    fn ended(&mut self, now_ns: u64, events: &mut Events) {
+        let Some(process) = self.process.take() else { return };
+        // Either way: what a cgroup knows it kills at once, the others are looked for.
+        let _ = self.confinement.kill();
+        let strays = process.kill_strays();
+        // What it said last is there now.
+        self.read_lines(events);
+        self.lines = None;
+        let status = process.ended().unwrap_or_default();
+        let fault = self.board.fault().map(|at| match at.node.and_then(|node| self.node(node)) {
+            Some(name) => format!("in node '{name}': {}", at.fault),
+            None => at.fault.to_string(),
+        });
+        let in_order = status.success() && self.charge.is_none() && fault.is_none();
+        let mut reason = match (fault, self.charge.take()) {
+            (Some(fault), _) => fault,
+            (None, Some(charge)) => charge,
+            (None, None) if status.success() => "has ended in order".into(),
+            (None, None) => ending(status),
+        };
+        let memory_kills = self.confinement.events().memory_kills;
+        if std::mem::replace(&mut self.memory_kills, memory_kills) < memory_kills {
+            reason = format!("{reason}; its memory was full: see 'memory' in its limits");
+        }
+        if strays > 0 {
+            reason = format!("{reason}; {strays} processes that it had started were killed");
+        }
+        let what = if in_order { EventKind::Ended } else { EventKind::Faulted };
+        events.add(what, Some(&self.name), reason.clone());
+        self.reason = Some(reason);
+        if self.again {
+            self.phase = Phase::Due { at_ns: 0 };
+        } else if self.last {
+            self.phase = Phase::Over(Over::Ended);
+        } else {
+            self.decide(now_ns, in_order, events);
+        }
+    }
+
+    /// By its policy.
+    fn decide(&mut self, now_ns: u64, in_order: bool, events: &mut Events) {
+        self.phase = match self.history.ended(now_ns, in_order) {
+            Next::Restart { after_ns } => {
+                let text = format!("in {} ms", after_ns / 1_000_000);
+                events.add(EventKind::Restarting, Some(&self.name), text);
+                Phase::Due { at_ns: now_ns + after_ns }
+            }
+            Next::Leave if in_order => Phase::Over(Over::Finished),
+            Next::Leave => Phase::Over(Over::Ended),
+            Next::GiveUp => {
+                let plan::Restart { restarts_max, window_ns, .. } = self.policy.restart;
+                let text = format!(
+                    "{restarts_max} restarts within {} s were not enough; mend it, then 'sinew \
+                     restart {}'",
+                    window_ns / 1_000_000_000,
+                    self.name
+                );
+                events.add(EventKind::GivenUp, Some(&self.name), text);
+                Phase::Over(Over::GivenUp)
+            }
+        };
+    }
+
+    fn read_lines(&mut self, events: &mut Events) {
+        let name = &self.name;
+        if let Some(lines) = &mut self.lines {
+            lines.read(&mut |line| events.add(EventKind::Output, Some(name), line));
+        }
+    }
+
+    /// Name of the node with this index in the plan. What a service writes may be anything.
+    fn node(&self, index: usize) -> Option<&str> {
+        let place = self.policy.nodes.iter().position(|&node| node == index)?;
+        Some(&self.nodes[place].name)
+    }
+
+    /// What can wake the supervisor: the process's end, and lines.
+    pub(super) fn lines(&self) -> Option<&Lines> {
+        self.lines.as_ref().filter(|lines| lines.is_open())
+    }
+
+    /// Heartbeats and messages of each node.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
+        self.nodes.iter().map(|node| (node.counted.beats(), node.counted.messages()))
+    }
+
+    /// In the words of the status.
+    pub(super) fn state(&self) -> DomainState {
+        match self.phase {
+            Phase::Waiting => DomainState::Waiting,
+            Phase::Due { .. } => DomainState::Backoff,
+            Phase::Starting { .. } => DomainState::Starting,
+            Phase::Running => DomainState::Running,
+            Phase::Stopping { .. } => DomainState::Stopping,
+            Phase::Over(Over::Finished) => DomainState::Finished,
+            Phase::Over(Over::Ended) => DomainState::Ended,
+            Phase::Over(Over::GivenUp) => DomainState::GivenUp,
+        }
+    }
+}
+
+impl Watched {
+    fn new(name: String) -> io::Result<Watched> {
+        let region = open_counters()?;
+        let counted = Counted::attach(region.clone())?;
+        Ok(Watched { name, region, counted, beats: 0, heard_ns: 0, ends_before: 0 })
+    }
+
+    /// A new life begins.
+    fn begin(&mut self, now_ns: u64) {
+        (self.beats, self.heard_ns) = (self.counted.beats(), now_ns);
+        self.ends_before = self.counted.ends();
+    }
+
+    /// Its name, if it has shown no sign of life for so long and has not ended in order.
+    fn is_silent(&mut self, now_ns: u64, limit_ns: u64) -> Option<&str> {
+        let beats = self.counted.beats();
+        if beats != self.beats || self.counted.ends() != self.ends_before {
+            (self.beats, self.heard_ns) = (beats, now_ns);
+        }
+        (now_ns - self.heard_ns > limit_ns).then_some(&*self.name)
+    }
+}
