@@ -8,17 +8,17 @@ use std::{fs, thread};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, Uid, geteuid, getrlimit, setrlimit};
-use sinew_runtime::clock::timespec;
 use sinew_runtime::control::client::Connection;
 use sinew_runtime::control::{Answer, PEERS_MAX, REQUEST_LEN_MAX, Request};
 use sinew_runtime::status::Events;
 
-use crate::{PATIENCE, follow, read_events, served};
+use crate::{PATIENCE, follow, read_events, served, timespec};
 
 /// A user that nobody is.
 const SOMEBODY_ELSE: u32 = 65_533;
 
 /// Says that a test cannot run here. With `CI=true` that is a failure.
+#[expect(clippy::print_stdout, reason = "a test says so on standard output")]
 fn skip(lack: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot run in CI: {lack}");
     println!("skipped: {lack}");
@@ -103,7 +103,7 @@ fn a_peer_that_does_not_read_holds_up_nobody_and_is_cut_off() {
         let mut other = run.connect();
         other.send(&Request::Log { after: 0, follow: true }).expect("sent");
         let mut end = [PollFd::new(&stream, PollFlags::empty())];
-        let ended = poll(&mut end, Some(&timespec(PATIENCE.as_nanos() as u64)));
+        let ended = poll(&mut end, Some(&timespec(PATIENCE)));
         assert_eq!(ended, Ok(1), "nobody cut it off");
         let rest = rest_of(&stream);
         assert!(!rest.is_empty() && !rest.ends_with('\n'), "{} bytes came", rest.len());

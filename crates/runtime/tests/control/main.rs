@@ -15,14 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::poll;
-use sinew_runtime::clock::timespec;
+use rustix::event::{Timespec, poll};
 use sinew_runtime::control::client::Connection;
 use sinew_runtime::control::{Answer, Request, Server};
 use sinew_runtime::status::{EventKind, Events, Phase, Status};
 
 /// How long anybody waits for an answer. Past it the server hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+fn timespec(duration: Duration) -> Timespec {
+    duration.try_into().expect("no longer than a test")
+}
 
 /// A new folder that is closed to others, and removed with what is in it.
 struct Folder(PathBuf);
@@ -89,7 +92,7 @@ impl Served {
     fn serve(&self, server: &mut Server) {
         let mut waits = Vec::new();
         server.wait_for(&mut waits);
-        let timeout = timespec(10_000_000);
+        let timeout = timespec(Duration::from_millis(10));
         poll(&mut waits, Some(&timeout)).expect("descriptors that are open");
         for asked in server.receive() {
             assert_eq!(asked.process, std::process::id());
