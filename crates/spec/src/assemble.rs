@@ -161,8 +161,8 @@ fn end(graph: &Graph<'_, '_>, end: End) -> String {
     format!("{}.{port}", node.name.text)
 }
 
-/// With more realtime threads that poll than CPUs, each would poll away the time of who it waits for. One
-/// that yields gives it away, but only to threads of its own priority.
+/// With more realtime threads that poll than CPUs, each would poll away the time of who it waits
+/// for. One that yields gives it away, but only to threads of its own priority.
 fn park_if_crowded(
     links: &mut [Link],
     threads: &[Vec<Thread>],

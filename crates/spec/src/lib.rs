@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod diagnostic;
 mod draft;
 mod fields;
+pub mod firewall;
 mod join;
 pub mod keys;
 mod nearest;
@@ -88,5 +89,12 @@ fn build(
     options::check(&draft, &joined, &homes, report);
     place::check_cpus(&draft, machine, report);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
-    assemble::plan(&Graph { draft: &draft, joined, homes, order }, machine, &lines, report)
+    let graph = Graph { draft: &draft, joined, homes, order };
+    let plan = assemble::plan(&graph, machine, &lines, report)?;
+    for what in plan.firewall(machine).violations {
+        let message = format!("the plan breaks the firewall of the core: {what}");
+        let help = "this is a bug of the compiler; please report it with the graph";
+        report.error(Span { source: 0, start: 0, len: 1 }, message, help);
+    }
+    Some(plan)
 }

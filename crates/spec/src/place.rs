@@ -11,6 +11,7 @@ use crate::keys::Trigger;
 use crate::nearest::suggest;
 use crate::options::Reach;
 use crate::order::sort;
+use crate::picture::count;
 use crate::plan::{Machine, Release};
 
 /// Where a node lives: indices of the draft's domain and of its thread.
@@ -394,10 +395,7 @@ pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine, report: &mut Repo
 
 /// How many CPUs there are, in words.
 pub(crate) fn cpus_text(machine: &Machine) -> String {
-    match machine.cpus.len() {
-        1 => "1 CPU".to_owned(),
-        cpus => format!("{cpus} CPUs"),
-    }
+    count(machine.cpus.len(), "CPU")
 }
 
 /// CPUs of all realtime threads, in the order of the draft.

@@ -117,7 +117,7 @@ pub(super) fn layout(plan: &Plan) -> Layout {
     for (at, link) in plan.links.iter().enumerate() {
         columns[column_of[link.from.node]].exits.push(at);
         let target = &mut columns[column_of[link.to.node]];
-        target.label_width = target.label_width.max(label_width(link));
+        target.label_width = target.label_width.max(label_width(plan, link));
         if !direct(link) {
             target.entries.push(at);
         }
@@ -197,8 +197,8 @@ impl Column {
     }
 }
 
-fn label_width(link: &Link) -> f64 {
-    let options = option_texts(link).into_iter().flatten();
+fn label_width(plan: &Plan, link: &Link) -> f64 {
+    let options = option_texts(plan, link).into_iter().flatten();
     let texts = options.chain([message_text(link)]);
     let widest = texts.map(|text| text_width(&text, 11.0)).fold(0.0, f64::max);
     widest + 22.0

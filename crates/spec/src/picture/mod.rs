@@ -17,17 +17,21 @@ use crate::value::duration_text;
 /// How much of everything there is.
 fn counts(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().len()).sum();
-    let count = |count: usize, word: &str| match count {
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
-    };
     let nodes = count(plan.nodes.len(), "node");
     let links = count(plan.links.len(), "link");
     [count(plan.domains.len(), "domain"), count(threads, "thread"), nodes, links].join(", ")
 }
 
+/// `1 link`, `2 links`.
+pub(crate) fn count(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    }
+}
+
 /// `node.port`.
-fn end_text(plan: &Plan, end: End) -> String {
+pub(crate) fn end_text(plan: &Plan, end: End) -> String {
     format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name)
 }
 
@@ -88,11 +92,8 @@ fn message_text(link: &Link) -> String {
     format!("{} · {} B{delay}", link.message.name, link.message.size)
 }
 
-/// How a link crosses: transport and sync, then delivery and wait. A fused link has neither.
-fn option_texts(link: &Link) -> Option<[String; 2]> {
-    if link.fused {
-        return None;
-    }
+/// Delivery, capacity and what happens when it is full.
+pub(crate) fn delivery_text(link: &Link) -> String {
     let capacity = match link.delivery {
         Delivery::Latest => String::new(),
         _ => format!(" {}", link.capacity),
@@ -101,8 +102,21 @@ fn option_texts(link: &Link) -> Option<[String; 2]> {
         (Delivery::Queue, Full::Wait | Full::Drop) => format!(" ({} if full)", link.full.word()),
         _ => String::new(),
     };
+    format!("{}{capacity}{full}", link.delivery.word())
+}
+
+/// How a link crosses: transport and sync, then delivery and wait. A fused link has neither, and
+/// nobody waits on one between the core and a service.
+fn option_texts(plan: &Plan, link: &Link) -> Option<[String; 2]> {
+    if link.fused {
+        return None;
+    }
+    let wait = match plan.leaves_core(link) {
+        true => "nobody waits".to_owned(),
+        false => link.wait.word().to_owned(),
+    };
     Some([
         format!("{} · {}", link.transport.word(), link.sync.word()),
-        format!("{}{capacity}{full} · {}", link.delivery.word(), link.wait.word()),
+        format!("{} · {wait}", delivery_text(link)),
     ])
 }

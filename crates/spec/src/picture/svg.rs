@@ -61,7 +61,7 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
         draw_node(out, plan, layout, node)?;
     }
     for (link, way) in plan.links.iter().zip(&layout.ways) {
-        draw_label(out, link, way)?;
+        draw_label(out, plan, link, way)?;
     }
     legend(out, plan, layout)?;
     writeln!(out, "</svg>")
@@ -172,11 +172,11 @@ fn toward(from: (f64, f64), to: (f64, f64)) -> (f64, f64) {
     (from.0 + dx * share, from.1 + dy * share)
 }
 
-fn draw_label(out: &mut String, link: &Link, way: &Way) -> fmt::Result {
+fn draw_label(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Result {
     let middle_x = way.label.x + way.label.width / 2.0 - 4.0;
     let line_y = way.label.y + way.label.height / 2.0;
     label(out, "message", (middle_x, line_y - 6.0), "middle", &message_text(link))?;
-    for (at, text) in option_texts(link).iter().flatten().enumerate() {
+    for (at, text) in option_texts(plan, link).iter().flatten().enumerate() {
         let y = line_y + 13.0 + 12.5 * at as f64;
         label(out, "option", (middle_x, y), "middle", text)?;
     }

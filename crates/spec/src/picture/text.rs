@@ -91,7 +91,7 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
     };
     let head = format!("    {} {arrow} {}", plan.port(link.from).name, end_text(plan, link.to));
     let mut facts = vec![message_text(link)];
-    facts.extend(option_texts(link).into_iter().flatten());
+    facts.extend(option_texts(plan, link).into_iter().flatten());
     let facts = facts.join(" · ");
     let one = format!("{head}   {facts}");
     if one.width() <= width {

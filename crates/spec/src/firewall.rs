@@ -1,0 +1,199 @@
+//! The firewall: the proof, as data, that no realtime thread can be made to wait by a service.
+//!
+//! The compiler refuses a spec that would break it. What stands here is a second look, at the plan
+//! itself and by rules of its own: which links leave the core and why it cannot wait on them, what
+//! each realtime thread can wait for at all, and how many threads poll on how many CPUs.
+
+mod rules;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use crate::catalogue::Direction;
+use crate::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Transport, Wait};
+
+/// What keeps the core apart from the services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Firewall {
+    /// The links between the core and services, in the order of the plan.
+    pub crossings: Vec<Crossing>,
+    /// Each realtime thread, in the order of the plan.
+    pub threads: Vec<ThreadWaits>,
+    /// CPUs that the graph may use.
+    pub cpus: usize,
+    /// What breaks the firewall; a sentence each. Of a compiled plan: nothing.
+    pub violations: Vec<String>,
+}
+
+/// A link between the core and a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// Index into [`Plan::links`].
+    pub link: usize,
+    /// `Out` leads from the core to a service.
+    pub direction: Direction,
+    /// Why the core cannot wait on it: what it does there instead.
+    pub why: String,
+}
+
+/// What a realtime thread can wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadWaits {
+    /// Index into [`Plan::domains`].
+    pub domain: usize,
+    /// Index into its threads.
+    pub thread: usize,
+    /// All of it; there is nothing else.
+    pub waits: Vec<WaitsFor>,
+    /// Whether it polls while it waits, and so keeps its CPU to itself.
+    pub polls: bool,
+}
+
+/// Something that a realtime thread can wait for; links are indices into [`Plan::links`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Its release time.
+    Clock,
+    /// The message that releases it, or the time at which it runs without one.
+    Message(usize),
+    /// Feedback at the end of its cycle, until the deadline.
+    Feedback(usize),
+    /// Room in a queue with `full: wait`, until the deadline.
+    Room(usize),
+    /// The other end of a link with `sync: mutex`, while it copies a message.
+    Mutex(usize),
+}
+
+impl WaitsFor {
+    /// The link on which it waits.
+    pub fn link(self) -> Option<usize> {
+        match self {
+            WaitsFor::Clock => None,
+            WaitsFor::Message(link)
+            | WaitsFor::Feedback(link)
+            | WaitsFor::Room(link)
+            | WaitsFor::Mutex(link) => Some(link),
+        }
+    }
+}
+
+impl Firewall {
+    /// How many realtime threads poll while they wait.
+    pub fn polling(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.polls).count()
+    }
+}
+
+impl Plan {
+    /// The firewall of this plan on a machine.
+    pub fn firewall(&self, machine: &Machine) -> Firewall {
+        let links = self.links.iter().enumerate();
+        let crossings = links.filter(|(_, link)| self.leaves_core(link));
+        let crossing = |(at, link): (usize, &Link)| Crossing {
+            link: at,
+            direction: direction(self, link),
+            why: why(self, link),
+        };
+        let mut firewall = Firewall {
+            crossings: crossings.map(crossing).collect(),
+            threads: threads(self),
+            cpus: machine.cpus.len(),
+            violations: Vec::new(),
+        };
+        firewall.violations = rules::violations(self, &firewall);
+        firewall
+    }
+}
+
+fn direction(plan: &Plan, link: &Link) -> Direction {
+    if plan.is_service(link.to.node) { Direction::Out } else { Direction::In }
+}
+
+/// What the core does on a crossing instead of waiting.
+fn why(plan: &Plan, link: &Link) -> String {
+    match (direction(plan, link), link.delivery) {
+        (Direction::Out, Delivery::Latest) => {
+            "the core overwrites the last value, whether it was read or not".to_owned()
+        }
+        (Direction::Out, Delivery::Broadcast) => {
+            format!("the core overwrites the oldest of {}, whoever has read it", link.capacity)
+        }
+        (Direction::In, Delivery::Queue) => {
+            let full = match link.full {
+                Full::Drop => "the service drops what finds it full",
+                Full::Wait => "the service waits while it is full",
+                Full::Fault => "the service faults when it is full",
+            };
+            format!("the core takes one message a cycle at most; {full}")
+        }
+        (Direction::In, Delivery::Latest) => {
+            "the core copies the newest value, and goes on with the old one".to_owned()
+        }
+        (Direction::Out, Delivery::Queue) | (Direction::In, Delivery::Broadcast) => {
+            "none: this delivery may not leave the core".to_owned()
+        }
+    }
+}
+
+/// What each realtime thread can wait for: what the executor does, read off the plan.
+fn threads(plan: &Plan) -> Vec<ThreadWaits> {
+    let mut threads = Vec::new();
+    let mut place = HashMap::new();
+    for (domain, row) in plan.domains.iter().enumerate() {
+        for (thread, row) in row.threads().iter().enumerate() {
+            place.insert((domain, thread), threads.len());
+            let release = match row.release {
+                Release::Timer => WaitsFor::Clock,
+                Release::Input(link) => WaitsFor::Message(link),
+            };
+            threads.push(ThreadWaits { domain, thread, waits: vec![release], polls: false });
+        }
+    }
+    let home = |node: usize| (plan.nodes[node].domain, plan.nodes[node].thread);
+    for (at, link) in plan.links.iter().enumerate().filter(|(_, link)| !link.fused) {
+        let (from, to) = (place.get(&home(link.from.node)), place.get(&home(link.to.node)));
+        let mutex = link.sync == Sync::Mutex;
+        if let Some(&reader) = to {
+            let waits = &mut threads[reader].waits;
+            if link.delay && waits[0] == WaitsFor::Clock {
+                waits.push(WaitsFor::Feedback(at));
+            }
+            if mutex {
+                waits.push(WaitsFor::Mutex(at));
+            }
+        }
+        if let Some(&writer) = from {
+            let waits = &mut threads[writer].waits;
+            if (link.delivery, link.full) == (Delivery::Queue, Full::Wait) {
+                waits.push(WaitsFor::Room(at));
+            }
+            if mutex {
+                waits.push(WaitsFor::Mutex(at));
+            }
+        }
+    }
+    let mut priorities = plan.domains.iter().filter_map(|row| Some(row.realtime()?.priority));
+    let first = priorities.next();
+    let one_priority = priorities.all(|priority| Some(priority) == first);
+    for thread in &mut threads {
+        // What it waits for in every cycle; a full queue or a mutex that is held is the exception.
+        let mut links = thread.waits.iter().filter_map(|wait| match wait {
+            WaitsFor::Message(link) | WaitsFor::Feedback(link) => Some(&plan.links[*link]),
+            WaitsFor::Clock | WaitsFor::Room(_) | WaitsFor::Mutex(_) => None,
+        });
+        thread.polls = links.any(|link| match link.wait {
+            Wait::Spin => true,
+            // To a thread of another priority it gives nothing away.
+            Wait::Yield => !one_priority,
+            Wait::Park | Wait::SpinThenPark => false,
+        });
+    }
+    threads
+}
+
+/// Whether a link takes its place in a region of memory that both of its ends map.
+fn shares_region(link: &Link) -> bool {
+    !link.fused && link.transport == Transport::SharedMemory
+}

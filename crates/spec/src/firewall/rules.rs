@@ -1,0 +1,108 @@
+//! The rules of the firewall, each asked of the plan alone.
+
+use std::collections::HashSet;
+
+use super::{Firewall, shares_region};
+use crate::catalogue::{Direction, RunsIn};
+use crate::keys::CAPACITY_MAX;
+use crate::picture::{count, end_text};
+use crate::plan::{Delivery, Link, Plan, Sync, Transport, Wait};
+
+/// What breaks the firewall, in the order of the plan.
+pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
+    let mut violations = misplaced(plan);
+    for crossing in &firewall.crossings {
+        let link = &plan.links[crossing.link];
+        let broken = crossing_rules(plan, link, crossing.direction);
+        violations.extend(broken.into_iter().map(|what| format!("{}: {what}", name(plan, link))));
+    }
+    violations.extend(shared_rings(plan));
+    violations.extend(waits(plan, firewall));
+    violations.extend(services(plan));
+    violations.extend(crowded(firewall));
+    violations
+}
+
+fn name(plan: &Plan, link: &Link) -> String {
+    format!("link '{}' -> '{}'", end_text(plan, link.from), end_text(plan, link.to))
+}
+
+/// A node that may block, in a cycle.
+fn misplaced(plan: &Plan) -> Vec<String> {
+    let wrong = plan.nodes.iter().filter(|node| {
+        let serves = plan.domains[node.domain].service().is_some();
+        serves != (node.kind.runs_in == RunsIn::Service)
+    });
+    let what = |node: &crate::plan::Node| {
+        let domain = &plan.domains[node.domain].name;
+        format!("node '{}' ({}) has no place in domain '{domain}'", node.name, node.kind.name)
+    };
+    wrong.map(what).collect()
+}
+
+/// What is wrong with a link between the core and a service.
+fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'static str> {
+    let delivery = match direction {
+        Direction::Out => link.delivery != Delivery::Queue,
+        Direction::In => link.delivery != Delivery::Broadcast,
+    };
+    let is_bounded = (1..=CAPACITY_MAX).contains(&link.capacity);
+    let commands = direction == Direction::In && !plan.port(link.to).safe.is_empty();
+    let rules = [
+        (!link.fused, "a slot of a thread cannot leave the core"),
+        (link.transport == Transport::SharedMemory, "it must lie in bytes that outlive a service"),
+        (link.sync == Sync::LockFree, "a service that holds a lock would hold up the core"),
+        (delivery, "its delivery lets the core wait for the service or lose its word"),
+        (is_bounded, "it has no bound"),
+        (link.wait == Wait::Spin, "the core would sleep on it, or would have to wake somebody"),
+        (!link.delay, "it counts as feedback, for which a cycle waits"),
+        (!commands, "a service commands an actuator"),
+    ];
+    rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
+}
+
+/// A broadcast ring that the core reads and a service maps, who could write over it.
+fn shared_rings(plan: &Plan) -> Vec<String> {
+    let ring = |link: &&Link| link.delivery == Delivery::Broadcast && shares_region(link);
+    let rings = plan.links.iter().filter(ring);
+    let inside = rings
+        .clone()
+        .filter(|link| !plan.is_service(link.from.node) && !plan.is_service(link.to.node));
+    let inside: HashSet<_> = inside.map(|link| (link.from.node, link.from.port)).collect();
+    let shared = rings.filter(|link| {
+        plan.leaves_core(link) && inside.contains(&(link.from.node, link.from.port))
+    });
+    shared.map(|link| format!("{}: it shares its ring with the core", name(plan, link))).collect()
+}
+
+/// A service among what a realtime thread can wait for.
+fn waits(plan: &Plan, firewall: &Firewall) -> Vec<String> {
+    let mut violations = Vec::new();
+    for thread in &firewall.threads {
+        let links = thread.waits.iter().filter_map(|wait| wait.link());
+        for link in links.map(|link| &plan.links[link]).filter(|link| plan.leaves_core(link)) {
+            let domain = &plan.domains[thread.domain].name;
+            violations.push(format!(
+                "thread {} of domain '{domain}' can wait for a service, on {}",
+                thread.thread,
+                name(plan, link)
+            ));
+        }
+    }
+    violations
+}
+
+/// A service that polls takes a CPU that the core may need.
+fn services(plan: &Plan) -> Vec<String> {
+    let inside = |link: &&Link| plan.is_service(link.from.node) && plan.is_service(link.to.node);
+    let polls = |link: &&Link| matches!(link.wait, Wait::Spin | Wait::Yield);
+    let wrong = plan.links.iter().filter(inside).filter(polls);
+    wrong.map(|link| format!("{}: a service would poll on it", name(plan, link))).collect()
+}
+
+/// More threads that poll than CPUs: each polls away the time of who it waits for.
+fn crowded(firewall: &Firewall) -> Option<String> {
+    let (polling, all, cpus) = (firewall.polling(), firewall.threads.len(), firewall.cpus);
+    let crowded = polling > cpus || (polling > 0 && polling == cpus && all > cpus);
+    crowded.then(|| format!("{polling} of {all} realtime threads poll, on {}", count(cpus, "CPU")))
+}

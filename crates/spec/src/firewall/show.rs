@@ -1,0 +1,157 @@
+//! The firewall as text, for `sinew check`, and as JSON.
+
+use serde_json::{Value as Json, json};
+
+use super::{Firewall, ThreadWaits, WaitsFor};
+use crate::catalogue::Direction;
+use crate::picture::{count, delivery_text, end_text};
+use crate::plan::{Delivery, Plan};
+
+impl Firewall {
+    /// In a few lines: with services, the links that leave the core and what each realtime thread
+    /// can wait for; always, how many threads poll on how many CPUs.
+    pub fn text(&self, plan: &Plan) -> String {
+        let mut lines = Vec::new();
+        if plan.domains.iter().any(|domain| domain.service().is_some()) {
+            lines.extend(self.crossing_lines(plan));
+            lines.extend(self.waiting_lines(plan));
+        }
+        lines.push(self.polling_line());
+        lines.extend(self.violations.iter().map(|what| format!("  violated: {what}")));
+        lines.join("\n") + "\n"
+    }
+
+    fn crossing_lines(&self, plan: &Plan) -> Vec<String> {
+        let rows: Vec<[String; 4]> = self
+            .crossings
+            .iter()
+            .map(|crossing| {
+                let link = &plan.links[crossing.link];
+                let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+                [
+                    format!("{} {from} -> {to}", direction_text(crossing.direction)),
+                    delivery_text(link),
+                    format!("{} B", link.message.size),
+                    crossing.why.clone(),
+                ]
+            })
+            .collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+        let widths = [0, 1, 2].map(|column| width(column).unwrap_or_default());
+        let head = match rows.len() {
+            0 => "firewall: no link leaves the core".to_owned(),
+            1 => "firewall: 1 link leaves the core, which cannot wait on it".to_owned(),
+            count => format!("firewall: {count} links leave the core, which cannot wait on them"),
+        };
+        let line = |[link, delivery, size, why]: &[String; 4]| {
+            let [a, b, c] = widths;
+            format!("  {link:a$}  {delivery:b$}  {size:>c$}  {why}")
+        };
+        [head].into_iter().chain(rows.iter().map(line)).collect()
+    }
+
+    fn waiting_lines(&self, plan: &Plan) -> Vec<String> {
+        let head = match self.violations.is_empty() {
+            true => "what each realtime thread can wait for, no service among it:",
+            false => "what each realtime thread can wait for:",
+        };
+        let line = |thread: &ThreadWaits| {
+            let waits: Vec<String> =
+                thread.waits.iter().map(|wait| wait_text(plan, *wait)).collect();
+            let domain = &plan.domains[thread.domain].name;
+            format!("  {domain}, thread {}: {}", thread.thread, waits.join("; "))
+        };
+        [head.to_owned()].into_iter().chain(self.threads.iter().map(line)).collect()
+    }
+
+    fn polling_line(&self) -> String {
+        let all = count(self.threads.len(), "realtime thread");
+        let cpus = count(self.cpus, "CPU");
+        format!("polling while they wait: {} of {all}, on {cpus}", self.polling())
+    }
+
+    /// As one object.
+    pub fn json(&self, plan: &Plan) -> Json {
+        let links = self.crossings.iter().map(|crossing| {
+            let link = &plan.links[crossing.link];
+            json!({
+                "from": end_text(plan, link.from),
+                "to": end_text(plan, link.to),
+                "direction": direction_text(crossing.direction).trim_end(),
+                "delivery": link.delivery.word(),
+                "capacity": link.capacity,
+                "full": (link.delivery == Delivery::Queue).then(|| link.full.word()),
+                "bytes": link.message.size,
+                "why": crossing.why,
+            })
+        });
+        let threads = self.threads.iter().map(|thread| {
+            let waits = thread.waits.iter().map(|wait| wait_json(plan, *wait));
+            json!({
+                "domain": plan.domains[thread.domain].name,
+                "thread": thread.thread,
+                "waits_for": waits.collect::<Json>(),
+                "polls": thread.polls,
+            })
+        });
+        json!({
+            "links": links.collect::<Json>(),
+            "threads": threads.collect::<Json>(),
+            "threads_polling": self.polling(),
+            "cpus": self.cpus,
+            "violations": self.violations,
+        })
+    }
+}
+
+fn direction_text(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Out => "out",
+        Direction::In => "in ",
+    }
+}
+
+/// `'drives' (plant, thread 0)`.
+fn thread_of(plan: &Plan, node: usize) -> String {
+    let row = &plan.nodes[node];
+    let domain = &plan.domains[row.domain];
+    match domain.service() {
+        None => format!("'{}' ({}, thread {})", row.name, domain.name, row.thread),
+        Some(_) => format!("'{}' ({}, a service)", row.name, domain.name),
+    }
+}
+
+fn wait_text(plan: &Plan, wait: WaitsFor) -> String {
+    match wait {
+        WaitsFor::Clock => "the clock".to_owned(),
+        WaitsFor::Message(link) => {
+            let from = thread_of(plan, plan.links[link].from.node);
+            format!("a message from {from}, at most half a period past its time")
+        }
+        WaitsFor::Feedback(link) => {
+            let from = thread_of(plan, plan.links[link].from.node);
+            format!("feedback from {from}, until the deadline")
+        }
+        WaitsFor::Room(link) => {
+            let to = thread_of(plan, plan.links[link].to.node);
+            format!("room in the queue to {to}, until the deadline")
+        }
+        WaitsFor::Mutex(link) => {
+            let link = &plan.links[link];
+            let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+            format!("the mutex of {from} -> {to}, for a copy")
+        }
+    }
+}
+
+fn wait_json(plan: &Plan, wait: WaitsFor) -> Json {
+    let (what, link) = match wait {
+        WaitsFor::Clock => return json!({"what": "clock"}),
+        WaitsFor::Message(link) => ("message", link),
+        WaitsFor::Feedback(link) => ("feedback", link),
+        WaitsFor::Room(link) => ("room", link),
+        WaitsFor::Mutex(link) => ("mutex", link),
+    };
+    let link = &plan.links[link];
+    json!({"what": what, "from": end_text(plan, link.from), "to": end_text(plan, link.to)})
+}

@@ -1,0 +1,214 @@
+//! A plan that the compiler made, changed by hand so that it breaks each rule.
+
+use super::*;
+use crate::catalogue::{Kind, MessageType, Port, RunsIn, SafeValue, type_hash};
+use crate::plan::Role;
+use crate::{Source, compile};
+
+static WORD: MessageType =
+    MessageType { name: "Word", size: 8, align: 8, fields: &[], hash: type_hash("Word", 8, &[]) };
+
+const fn port(name: &'static str, direction: Direction) -> Port {
+    Port { name, doc: "A word.", direction, message: &WORD, optional: true, safe: &[] }
+}
+
+const STOP: &[SafeValue] = &[SafeValue { name: "stop", doc: "Stands still." }];
+const PORTS: &[Port] = &[
+    port("in", Direction::In),
+    port("more", Direction::In),
+    Port { safe: STOP, ..port("drive", Direction::In) },
+    port("out", Direction::Out),
+];
+
+static CYCLIC: Kind = Kind {
+    name: "cyclic",
+    runs_in: RunsIn::Realtime,
+    doc: "",
+    ports: PORTS,
+    parameters: &[],
+    signals: &[],
+};
+static SERVICE: Kind = Kind {
+    name: "service",
+    runs_in: RunsIn::Service,
+    doc: "",
+    ports: PORTS,
+    parameters: &[],
+    signals: &[],
+};
+
+/// Three realtime threads in two domains, and a service.
+const TEXT: &str = "
+domains:
+  core:
+    realtime: {period: 1ms}
+    threads: [{nodes: [a]}, {nodes: [b]}]
+  plant: {realtime: {trigger: input}}
+  screen: {}
+nodes:
+  - kind: cyclic
+    name: a
+    domain: core
+    safe: {drive: {value: stop, after: 3}}
+    ports:
+      out:
+        - {name: b, port: in, full: wait}
+        - {name: plant, port: in, sync: mutex}
+        - {name: screen, port: in}
+        - {name: other, port: in, delivery: broadcast}
+  - {kind: cyclic, name: b, domain: core, safe: {drive: {value: stop, after: 3}}}
+  - kind: cyclic
+    name: plant
+    domain: plant
+    safe: {drive: {value: stop, after: 3}}
+    ports: {out: [{name: a, port: in, delay: 1}]}
+  - kind: service
+    name: screen
+    domain: screen
+    safe: {drive: {value: stop, after: 3}}
+    ports: {out: [{name: a, port: more, full: wait}, {name: other, port: more}]}
+  - {kind: service, name: other, domain: screen, safe: {drive: {value: stop, after: 3}}}
+";
+
+/// Links of the plan, in the order of the text.
+const A_TO_B: usize = 0;
+const A_TO_SCREEN: usize = 2;
+const A_TO_OTHER: usize = 3;
+const SCREEN_TO_A: usize = 5;
+const SCREEN_TO_OTHER: usize = 6;
+
+fn machine() -> Machine {
+    Machine { cpus: vec![0, 1, 2, 3] }
+}
+
+fn plan() -> Plan {
+    let source = Source { file: "graph.yaml", text: TEXT, overrides: &[] };
+    compile(&source, &[&CYCLIC, &SERVICE], &machine()).expect("a good graph")
+}
+
+#[test]
+fn the_firewall_lists_what_leaves_the_core_and_what_each_thread_waits_for() {
+    let firewall = plan().firewall(&machine());
+    assert_eq!(firewall.violations, [""; 0]);
+    let crossings = firewall.crossings.iter().map(|row| (row.link, row.direction));
+    let (out, into) = (Direction::Out, Direction::In);
+    let expected = [(A_TO_SCREEN, out), (A_TO_OTHER, out), (SCREEN_TO_A, into)];
+    assert_eq!(crossings.collect::<Vec<_>>(), expected);
+    let waits: Vec<_> = firewall.threads.iter().map(|thread| thread.waits.as_slice()).collect();
+    let a = [WaitsFor::Clock, WaitsFor::Room(0), WaitsFor::Mutex(1), WaitsFor::Feedback(4)];
+    assert_eq!(
+        waits,
+        [&a[..], &[WaitsFor::Message(0)], &[WaitsFor::Message(1), WaitsFor::Mutex(1)]]
+    );
+    assert_eq!((firewall.polling(), firewall.cpus), (3, 4));
+}
+
+#[test]
+fn the_firewall_reads_as_a_table() {
+    let plan = plan();
+    let text = plan.firewall(&machine()).text(&plan);
+    let expected = "\
+firewall: 3 links leave the core, which cannot wait on them
+  out a.out -> screen.in    latest                  8 B  the core overwrites the last value, \
+                    whether it was read or not
+  out a.out -> other.in     broadcast 8             8 B  the core overwrites the oldest of 8, \
+                    whoever has read it
+  in  screen.out -> a.more  queue 8 (wait if full)  8 B  the core takes one message a cycle at \
+                    most; the service waits while it is full
+what each realtime thread can wait for, no service among it:
+  core, thread 0: the clock; room in the queue to 'b' (core, thread 1), until the deadline; the \
+                    mutex of a.out -> plant.in, for a copy; feedback from 'plant' (plant, thread \
+                    0), until the deadline
+  core, thread 1: a message from 'a' (core, thread 0), at most half a period past its time
+  plant, thread 0: a message from 'a' (core, thread 0), at most half a period past its time; the \
+                    mutex of a.out -> plant.in, for a copy
+polling while they wait: 3 of 3 realtime threads, on 4 CPUs
+";
+    assert_eq!(text, expected);
+    let json = plan.firewall(&machine()).json(&plan);
+    assert_eq!(json["links"][2]["full"], "wait");
+    assert_eq!(json["threads"][0]["waits_for"][3]["from"], "plant.out");
+    assert_eq!((&json["threads_polling"], &json["cpus"]), (&3.into(), &4.into()));
+}
+
+/// What is found after `change`.
+fn found(change: impl FnOnce(&mut Plan)) -> Vec<String> {
+    let mut plan = plan();
+    change(&mut plan);
+    plan.firewall(&machine()).violations
+}
+
+#[test]
+fn every_rule_finds_the_plan_that_breaks_it() {
+    let out = |what: &str| [format!("link 'a.out' -> 'screen.in': {what}")];
+    let into = |what: &str| [format!("link 'screen.out' -> 'a.more': {what}")];
+    let link = |at: usize, change: fn(&mut Link)| found(|plan| change(&mut plan.links[at]));
+    let lies = "it must lie in bytes that outlive a service";
+    assert_eq!(link(A_TO_SCREEN, |link| link.transport = Transport::Tcp), out(lies));
+    assert_eq!(link(SCREEN_TO_A, |link| link.transport = Transport::InProcess), into(lies));
+    let loses = "its delivery lets the core wait for the service or lose its word";
+    assert_eq!(link(A_TO_SCREEN, |link| link.delivery = Delivery::Queue), out(loses));
+    assert_eq!(link(SCREEN_TO_A, |link| link.delivery = Delivery::Broadcast), into(loses));
+    let sleeps = "the core would sleep on it, or would have to wake somebody";
+    assert_eq!(link(A_TO_SCREEN, |link| link.wait = Wait::Park), out(sleeps));
+    assert_eq!(link(SCREEN_TO_A, |link| link.capacity = 0), into("it has no bound"));
+    assert_eq!(link(SCREEN_TO_A, |link| link.capacity = u32::MAX), into("it has no bound"));
+    let slot = "a slot of a thread cannot leave the core";
+    assert_eq!(link(A_TO_SCREEN, |link| link.fused = true), out(slot));
+    let polls = "link 'screen.out' -> 'other.more': a service would poll on it";
+    assert_eq!(link(SCREEN_TO_OTHER, |link| link.wait = Wait::Yield), [polls]);
+    let commanded = found(|plan| plan.links[SCREEN_TO_A].to.port = 2);
+    assert_eq!(commanded, ["link 'screen.out' -> 'a.drive': a service commands an actuator"]);
+}
+
+#[test]
+fn a_thread_that_waits_for_a_service_is_found_by_what_it_waits_for() {
+    let name = "link 'screen.out' -> 'a.more'";
+    let thread = format!("thread 0 of domain 'core' can wait for a service, on {name}");
+    let feedback = format!("{name}: it counts as feedback, for which a cycle waits");
+    assert_eq!(found(|plan| plan.links[SCREEN_TO_A].delay = true), [feedback, thread.clone()]);
+    let locked = format!("{name}: a service that holds a lock would hold up the core");
+    let mutex = found(|plan| plan.links[SCREEN_TO_A].sync = Sync::Mutex);
+    assert_eq!(mutex, [locked, thread.clone()]);
+    let released = found(|plan| {
+        let Role::Realtime(core) = &mut plan.domains[0].role else { panic!("{plan:?}") };
+        core.threads[0].release = Release::Input(SCREEN_TO_A);
+    });
+    assert_eq!(released, [thread]);
+    let room = found(|plan| {
+        plan.links[A_TO_SCREEN].delivery = Delivery::Queue;
+        plan.links[A_TO_SCREEN].full = Full::Wait;
+    });
+    assert_eq!(room.len(), 2, "{room:?}");
+    assert!(room[1].ends_with("can wait for a service, on link 'a.out' -> 'screen.in'"));
+}
+
+#[test]
+fn a_ring_that_the_core_and_a_service_share_is_found() {
+    let shared = found(|plan| {
+        plan.links[1].delivery = Delivery::Broadcast;
+        plan.links[1].sync = Sync::LockFree;
+    });
+    assert_eq!(shared, ["link 'a.out' -> 'other.in': it shares its ring with the core"]);
+    // A ring of its own inside the process of the core is none that a service could reach.
+    assert!(found(|plan| plan.links[A_TO_B].delivery = Delivery::Broadcast).is_empty());
+}
+
+#[test]
+fn a_node_in_the_wrong_sort_of_domain_is_found() {
+    let wrong = found(|plan| plan.nodes[1].kind = &SERVICE);
+    assert_eq!(wrong, ["node 'b' (service) has no place in domain 'core'"]);
+    let wrong = found(|plan| plan.nodes[4].kind = &CYCLIC);
+    assert_eq!(wrong, ["node 'other' (cyclic) has no place in domain 'screen'"]);
+}
+
+#[test]
+fn more_threads_that_poll_than_cpus_are_found() {
+    let plan = plan();
+    for (cpus, expected) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
+        let firewall = plan.firewall(&Machine { cpus: (0..cpus).collect() });
+        assert_eq!(firewall.violations.len(), expected, "{cpus}");
+    }
+    let text = plan.firewall(&Machine { cpus: vec![0] }).text(&plan);
+    assert!(text.ends_with("  violated: 3 of 3 realtime threads poll, on 1 CPU\n"), "{text}");
+}
