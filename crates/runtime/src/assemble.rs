@@ -286,9 +286,7 @@ impl Assembly<'_> {
 
     fn sender(&self, index: usize, ends: &mut Ends) -> Result<Box<dyn Sender>, Fault> {
         let carrier = ends.writers.remove(&index).ok_or_else(|| no_carrier(index))?;
-        let link = &self.plan.links[index];
-        let sender = (row(link.transport).sender)(carrier, &Shape::of(link))?;
-        Ok(inject::sender(sender, index, self.injections))
+        inject::sender(carrier, self.plan, index, self.injections)
     }
 
     fn receiver(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Receiver>, Fault> {

@@ -10,12 +10,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGKILL, SIGSEGV, SIGSTOP};
 use signal_hook::low_level::{emulate_default_handler, raise};
+use sinew_spec::catalogue::{MessageType, Scalar};
 use sinew_spec::plan::Plan;
 
 use crate::fault::{Cause, Fault};
 use crate::node::Node;
 use crate::service::Service;
-use crate::transport::Sender;
+use crate::transport::{Carrier, Sender, Shape, row};
+
+pub(crate) use self::service::Heartbeats;
 
 /// A fault that is to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +63,7 @@ pub enum What {
     NotFinite,
     /// It is busy for so many periods before its update.
     Late {
-        /// Periods; of a service, pauses between heartbeats that are a second apart.
+        /// Periods; of a service, tenths of a second: so often it beats as it waits.
         cycles: u32,
     },
     /// It refuses to start.
@@ -73,6 +76,9 @@ pub enum What {
         /// How many.
         messages: u64,
     },
+    /// From now on garbage stands in all words of the region, new one in each cycle. (A byte stream
+    /// has no region: it stalls.)
+    Hostile,
 }
 
 impl Injection {
@@ -106,21 +112,43 @@ pub(crate) fn service(
     }
 }
 
-/// The writing end, or a wrapper of it if an injection names its link.
+/// Makes the writing end of a link, with a wrapper around it if an injection names the link.
+///
+/// # Errors
+/// What the transport says to the carrier.
 pub(crate) fn sender(
-    sender: Box<dyn Sender>,
+    carrier: Carrier,
+    plan: &Plan,
     link: usize,
     injections: &[Injection],
-) -> Box<dyn Sender> {
-    match Injection::of(injections, Target::Link(link)) {
+) -> Result<Box<dyn Sender>, Fault> {
+    let planned = &plan.links[link];
+    let region = match &carrier {
+        Carrier::Region(region) => Some(region.clone()),
+        Carrier::Stream(_) => None,
+    };
+    let sender = (row(planned.transport).sender)(carrier, &Shape::of(planned))?;
+    Ok(match Injection::of(injections, Target::Link(link)) {
         none if none.is_empty() => sender,
-        injections => Box::new(link::Injected::new(sender, injections)),
-    }
+        injections => Box::new(link::Injected::new(sender, region, injections)),
+    })
 }
 
 /// The fault of [`What::Error`] and [`What::FailStart`].
 fn error(text: &str) -> Fault {
     Fault::new(Cause::Error, format_args!("injected by a drill: {text}"))
+}
+
+/// Puts a NaN in the place of the first number of a message; without effect if it has none.
+fn write_nan(message: &mut [u8], ty: &MessageType) {
+    for field in ty.fields {
+        let at = field.offset as usize;
+        match field.scalar {
+            Scalar::F64 => return message[at..at + 8].copy_from_slice(&f64::NAN.to_ne_bytes()),
+            Scalar::F32 => return message[at..at + 4].copy_from_slice(&f32::NAN.to_ne_bytes()),
+            _ => {}
+        }
+    }
 }
 
 /// Ends or stops this process as [`What::Segv`], [`What::Kill`] and [`What::Stop`] say; returns

@@ -10,6 +10,7 @@ use crate::board::{Board, Order};
 use crate::clock::now_ns;
 use crate::fault::Fault;
 use crate::halt::Halt;
+use crate::inject::Heartbeats;
 use crate::message::Message;
 use crate::sys::Region;
 use crate::transport::{Received, Receiver, Sender, Sent};
@@ -93,13 +94,17 @@ impl Counted {
 }
 
 /// How long a sleeping service goes without a heartbeat.
-const NAP_NS: u64 = 100_000_000;
+pub(crate) const NAP_NS: u64 = 100_000_000;
 
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
     pub(crate) halt: Arc<Halt>,
     pub(crate) board: Board,
     pub(crate) counters: counter::Writer<Region>,
+    /// Heartbeats so far, in all lives.
+    pub(crate) beats: u64,
+    /// What a drill lets happen.
+    pub(crate) injected: Option<Heartbeats>,
     /// One for each port of the kind: an input that is linked.
     pub(crate) inputs: Vec<Option<Box<dyn Receiver>>>,
     /// One for each port of the kind: the links of an output.
@@ -111,12 +116,16 @@ pub struct ServiceIo {
 impl ServiceIo {
     /// Whether the service is to end.
     pub fn is_stopping(&self) -> bool {
-        self.halt.is_stopping()
+        self.halt.is_stopping() || self.injected.as_ref().is_some_and(Heartbeats::has_failed)
     }
 
     /// A heartbeat: the node lives.
     pub fn beat(&mut self) {
         self.counters.add(BEATS, 1);
+        self.beats += 1;
+        if let Some(injected) = &mut self.injected {
+            injected.beat(self.beats);
+        }
     }
 
     /// The node has done its work: nobody expects a heartbeat of it any more.
@@ -173,8 +182,10 @@ impl ServiceIo {
     /// As for [`ServiceIo::receive`].
     pub fn send<T: Message>(&mut self, port: usize, message: &T) -> Result<bool, Fault> {
         let mut taken = true;
+        let spoiled = self.injected.as_mut().and_then(|it| it.spoiled(message.as_bytes(), T::TYPE));
+        let bytes = spoiled.as_deref().unwrap_or(message.as_bytes());
         for sender in &mut self.outputs[port] {
-            let sent = sender.send(message.as_bytes())? == Sent::Done;
+            let sent = sender.send(bytes)? == Sent::Done;
             self.counters.add(if sent { SENT } else { DROPPED }, 1);
             taken &= sent;
         }

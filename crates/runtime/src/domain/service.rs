@@ -19,7 +19,7 @@ use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
 use crate::inject;
 use crate::panics;
-use crate::service::{Service, ServiceIo, counters_shape};
+use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
 use crate::transport::{Receiver, Sender, Shape, row};
 
@@ -96,12 +96,15 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
     let made = make.service(&parameters(plan, node, &launch.base))?;
     let mut service = inject::service(made, index, &launch.injections);
     service.start()?;
+    let (counters, beats) = counters(launch.counters.get(place).copied())?;
     let io = ServiceIo {
         halt: Arc::clone(process.halt),
         board: process.board.clone(),
-        counters: counters(launch.counters.get(place).copied())?,
+        counters,
+        beats,
+        injected: None,
         inputs: inputs(plan, index, ends)?,
-        outputs: outputs(plan, index, ends)?,
+        outputs: outputs(process, index, ends)?,
         buffer: vec![
             0;
             plan.links.iter().map(|link| link.message.size as usize).max().unwrap_or(0)
@@ -110,12 +113,15 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
     Ok(Made { index, name: node.name.clone(), service, io })
 }
 
-fn counters(descriptor: Option<i32>) -> Result<counter::Writer<Region>, Fault> {
+/// The node's counters, and how many heartbeats they show from earlier lives.
+fn counters(descriptor: Option<i32>) -> Result<(counter::Writer<Region>, u64), Fault> {
     let refused = |text: &dyn std::fmt::Display| Fault::new(Cause::System, format_args!("{text}"));
     let region = adopt(descriptor.unwrap_or(-1)).and_then(Region::map);
     let region =
         region.map_err(|error| refused(&format_args!("cannot map the counters: {error}")))?;
-    counter::Writer::attach(region, &counters_shape()).map_err(|error| refused(&error))
+    let counted = Counted::attach(region.clone()).map_err(|error| refused(&error))?;
+    let writer = counter::Writer::attach(region, &counters_shape());
+    Ok((writer.map_err(|error| refused(&error))?, counted.beats()))
 }
 
 fn inputs(
@@ -133,13 +139,18 @@ fn inputs(
     Ok(inputs)
 }
 
-fn outputs(plan: &Plan, node: usize, ends: &mut Ends) -> Result<Vec<Vec<Box<dyn Sender>>>, Fault> {
+fn outputs(
+    process: &Process<'_>,
+    node: usize,
+    ends: &mut Ends,
+) -> Result<Vec<Vec<Box<dyn Sender>>>, Fault> {
+    let (plan, injections) = (process.plan, &process.launch.injections);
     let mut outputs: Vec<Vec<Box<dyn Sender>>> = Vec::new();
     outputs.resize_with(plan.nodes[node].kind.ports.len(), Vec::new);
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.from.node == node);
     for (at, link) in links.filter(|(at, _)| leader(plan, *at) == *at) {
         let carrier = ends.writers.remove(&at).ok_or_else(|| no_carrier(at))?;
-        outputs[link.from.port].push((row(link.transport).sender)(carrier, &Shape::of(link))?);
+        outputs[link.from.port].push(inject::sender(carrier, plan, at, injections)?);
     }
     Ok(outputs)
 }

@@ -1,61 +1,98 @@
 //! A writing end to which something happens.
 
+use std::sync::atomic::Ordering;
+
 use super::{Injection, What};
 use crate::fault::Fault;
+use crate::sys::Region;
 use crate::transport::{Sender, Sent};
 
 /// The wrapper. Its cycles are those of its writer: in each it either sends or flushes.
 pub(super) struct Injected {
     sender: Box<dyn Sender>,
+    region: Option<Region>,
     injections: Vec<Injection>,
     cycle: u64,
-    /// Closed, and nobody is told.
-    gone: bool,
-    /// Messages that are yet to be held back.
-    held_back: u64,
+    state: State,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing yet.
+    Well,
+    /// It is closed, and nobody is told.
+    Gone,
+    /// So many messages are yet to be held back.
+    Stalled(u64),
+    /// It writes garbage; so begins the next one.
+    Hostile(u64),
 }
 
 impl Injected {
-    pub(super) fn new(sender: Box<dyn Sender>, injections: Vec<Injection>) -> Injected {
-        Injected { sender, injections, cycle: 0, gone: false, held_back: 0 }
+    pub(super) fn new(
+        sender: Box<dyn Sender>,
+        region: Option<Region>,
+        injections: Vec<Injection>,
+    ) -> Injected {
+        Injected { sender, region, injections, cycle: 0, state: State::Well }
     }
 
     fn begin_cycle(&mut self) {
-        let due = self.injections.iter().filter(|injection| injection.at_cycle == self.cycle);
-        for injection in due {
-            match injection.what {
-                What::PeerGone => {
-                    self.sender.close();
-                    self.gone = true;
-                }
-                What::Stalled { messages } => self.held_back = messages,
-                _ => {}
+        let due = self.injections.iter().find(|injection| injection.at_cycle == self.cycle);
+        match due.map(|injection| injection.what) {
+            Some(What::PeerGone) => {
+                self.sender.close();
+                self.state = State::Gone;
+            }
+            Some(What::Stalled { messages }) => self.state = State::Stalled(messages),
+            Some(What::Hostile) => self.state = State::Hostile(self.cycle),
+            _ => {}
+        }
+        if let State::Hostile(seed) = &mut self.state {
+            for word in self.region.iter().flat_map(Region::words) {
+                // Relaxed: garbage is ordered after nothing.
+                word.store(garbage(seed), Ordering::Relaxed);
             }
         }
         self.cycle += 1;
     }
 }
 
+/// SplitMix64 (Steele, Lea and Flood, 2014), its upper half.
+fn garbage(seed: &mut u64) -> u32 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ (bits >> 31)) >> 32) as u32
+}
+
 impl Sender for Injected {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
         self.begin_cycle();
-        if self.gone {
-            return Ok(Sent::Done);
+        match &mut self.state {
+            State::Gone | State::Hostile(_) => Ok(Sent::Done),
+            State::Stalled(left) if *left > 0 => {
+                *left -= 1;
+                Ok(Sent::Done)
+            }
+            State::Well | State::Stalled(_) => self.sender.send(message),
         }
-        if self.held_back > 0 {
-            self.held_back -= 1;
-            return Ok(Sent::Done);
-        }
-        self.sender.send(message)
     }
 
     fn flush(&mut self) -> Result<(), Fault> {
         self.begin_cycle();
-        if self.gone { Ok(()) } else { self.sender.flush() }
+        match self.state {
+            State::Gone | State::Hostile(_) => Ok(()),
+            State::Well | State::Stalled(_) => self.sender.flush(),
+        }
     }
 
     fn wait_room(&mut self, until_ns: u64) -> bool {
-        self.gone || self.sender.wait_room(until_ns)
+        match self.state {
+            State::Gone | State::Hostile(_) => true,
+            State::Well | State::Stalled(_) => self.sender.wait_room(until_ns),
+        }
     }
 
     fn close(&mut self) {

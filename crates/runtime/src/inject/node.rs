@@ -1,57 +1,35 @@
 //! A node to which something happens.
 
-use sinew_spec::catalogue::{Direction, Kind, MessageType, Scalar};
+use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
-use super::{Injection, What, error, hang, signal};
+use super::{Injection, What, error, hang, signal, write_nan};
 use crate::clock::now_ns;
 use crate::fault::Fault;
 use crate::node::{Cycle, Io, Node};
-
-/// Where the first number of a message lies.
-#[derive(Clone, Copy, Debug)]
-struct Number {
-    port: usize,
-    offset: usize,
-    scalar: Scalar,
-}
 
 /// The wrapper.
 pub(super) struct Injected {
     node: Box<dyn Node>,
     injections: Vec<Injection>,
-    numbers: Vec<Number>,
+    /// Output ports, and what they carry.
+    outputs: Vec<(usize, &'static MessageType)>,
 }
 
 impl Injected {
     pub(super) fn new(node: Box<dyn Node>, kind: &Kind, injections: Vec<Injection>) -> Injected {
-        Injected { node, injections, numbers: numbers(kind) }
+        let ports = kind.ports.iter().enumerate();
+        let outputs = ports.filter(|(_, port)| port.direction == Direction::Out);
+        let outputs = outputs.map(|(at, port)| (at, port.message)).collect();
+        Injected { node, injections, outputs }
     }
 
     fn spoil(&self, io: &mut Io<'_>) {
-        for number in &self.numbers {
-            let slot = io.wiring.ports[number.port];
-            let bytes = &mut io.slots.bytes_mut(slot)[number.offset..];
-            match number.scalar {
-                Scalar::F64 => bytes[..8].copy_from_slice(&f64::NAN.to_ne_bytes()),
-                _ => bytes[..4].copy_from_slice(&f32::NAN.to_ne_bytes()),
-            }
+        for &(port, message) in &self.outputs {
+            let slot = io.wiring.ports[port];
+            write_nan(io.slots.bytes_mut(slot), message);
             io.slots.mark_new(slot, io.cycle);
         }
     }
-}
-
-/// The first number of each output that has one.
-fn numbers(kind: &Kind) -> Vec<Number> {
-    let outputs = kind.ports.iter().enumerate().filter(|(_, it)| it.direction == Direction::Out);
-    let number = |message: &MessageType| {
-        let is_number = |scalar| matches!(scalar, Scalar::F64 | Scalar::F32);
-        let field = message.fields.iter().find(|field| is_number(field.scalar))?;
-        Some((field.offset as usize, field.scalar))
-    };
-    let numbers = outputs.filter_map(|(port, it)| {
-        number(it.message).map(|(offset, scalar)| Number { port, offset, scalar })
-    });
-    numbers.collect()
 }
 
 impl Node for Injected {

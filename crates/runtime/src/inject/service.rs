@@ -1,8 +1,14 @@
 //! A service to which something happens.
 
-use super::{Injection, What, error};
+use std::mem;
+use std::thread::sleep;
+use std::time::Duration;
+
+use sinew_spec::catalogue::MessageType;
+
+use super::{Injection, What, error, hang, signal, write_nan};
 use crate::fault::Fault;
-use crate::service::{Service, ServiceIo};
+use crate::service::{NAP_NS, Service, ServiceIo};
 
 /// The wrapper.
 pub(super) struct Injected {
@@ -25,10 +31,59 @@ impl Service for Injected {
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        self.service.run(io)
+        io.injected = Some(Heartbeats::new(mem::take(&mut self.injections)));
+        self.service.run(io)?;
+        match &io.injected {
+            Some(heartbeats) if heartbeats.has_failed() => Err(error("the service fails")),
+            _ => Ok(()),
+        }
     }
 
     fn stop(&mut self) {
         self.service.stop();
+    }
+}
+
+/// What happens to a service at its heartbeats: the only calls that every service makes.
+pub(crate) struct Heartbeats {
+    injections: Vec<Injection>,
+    failed: bool,
+    /// Whether the next message is spoiled.
+    spoils: bool,
+}
+
+impl Heartbeats {
+    pub(super) fn new(injections: Vec<Injection>) -> Heartbeats {
+        Heartbeats { injections, failed: false, spoils: false }
+    }
+
+    /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
+    pub(crate) fn beat(&mut self, number: u64) {
+        let due = self.injections.iter().find(|injection| injection.at_cycle == number);
+        match due.map(|injection| injection.what) {
+            Some(What::Panic) => panic!("injected by a drill"),
+            Some(What::Error) => self.failed = true,
+            Some(what @ (What::Segv | What::Kill | What::Stop)) => signal(what),
+            Some(What::Hang) => hang(),
+            Some(What::NotFinite) => self.spoils = true,
+            Some(What::Late { cycles }) => {
+                sleep(Duration::from_nanos(NAP_NS * u64::from(cycles)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the service is to end with an error; until then it believes that the graph stops.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The message as it goes out, if something happens to it.
+    pub(crate) fn spoiled(&mut self, message: &[u8], ty: &MessageType) -> Option<Vec<u8>> {
+        mem::take(&mut self.spoils).then(|| {
+            let mut spoiled = message.to_vec();
+            write_nan(&mut spoiled, ty);
+            spoiled
+        })
     }
 }

@@ -1,68 +1,91 @@
-//! What injections do to nodes and links, without a run around them.
+//! What injections do to links and services, without a run around them.
 
-use std::sync::{Arc, Mutex};
+use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use super::*;
-use crate::transport::Sent;
+use crate::transport::{Received, Receiver, Sent};
 
-/// What a link took, message by message; `None` for its end.
-#[derive(Clone, Default)]
-struct Taken(Arc<Mutex<Vec<Option<u8>>>>);
+const SHAPE: Shape = Shape {
+    message_size: 8,
+    type_hash: 7,
+    capacity: 16,
+    sync: Sync::LockFree,
+    delivery: Delivery::Queue,
+    wait: Wait::Spin,
+};
 
-impl Taken {
-    fn list(&self) -> Vec<Option<u8>> {
-        self.0.lock().expect("nobody panics with it").clone()
-    }
-
-    fn push(&self, what: Option<u8>) {
-        self.0.lock().expect("nobody panics with it").push(what);
-    }
+/// Both ends of a link, the writing one with `what` at cycle `at_cycle`.
+fn link(at_cycle: u64, what: What) -> (Box<dyn Sender>, Box<dyn Receiver>) {
+    let shared = row(Transport::SharedMemory);
+    let (writer, reader) = (shared.open)(&SHAPE).expect("memfd");
+    let Carrier::Region(region) = &writer else { panic!("shared memory is a region") };
+    let region = Some(region.clone());
+    let sender = (shared.sender)(writer, &SHAPE).expect("a new region");
+    let injections = vec![Injection { target: Target::Link(0), at_cycle, what }];
+    let injected = Box::new(link::Injected::new(sender, region, injections));
+    (injected, (shared.receiver)(reader, &SHAPE).expect("a new region"))
 }
 
-impl Sender for Taken {
-    fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
-        self.push(Some(message[0]));
-        Ok(Sent::Done)
-    }
-
-    fn wait_room(&mut self, _until_ns: u64) -> bool {
-        true
-    }
-
-    fn close(&mut self) {
-        self.push(None);
-    }
+fn send(sender: &mut dyn Sender, message: u8) {
+    let sent = sender.send(&[message; 8]);
+    assert!(matches!(sent, Ok(Sent::Done)), "{sent:?}: the writer is not to know");
 }
 
-fn at(at_cycle: u64, what: What) -> Vec<Injection> {
-    vec![Injection { target: Target::Link(3), at_cycle, what }]
-}
-
-fn send_five(injections: &[Injection]) -> Vec<Option<u8>> {
-    let taken = Taken::default();
-    let mut sender = sender(Box::new(taken.clone()), 3, injections);
-    for message in 0..5 {
-        assert!(matches!(sender.send(&[message]), Ok(Sent::Done)));
+/// What is there to be read, and whether the writer has closed the link.
+fn read(receiver: &mut dyn Receiver) -> (Vec<u8>, bool) {
+    let (mut messages, mut into) = (vec![], [0; 8]);
+    loop {
+        match receiver.receive(&mut into).expect("the writer keeps the rules") {
+            Received::New { .. } => messages.push(into[0]),
+            Received::None => return (messages, false),
+            Received::Closed => return (messages, true),
+        }
     }
-    taken.list()
 }
 
 #[test]
 fn a_peer_that_is_gone_has_closed_the_link_and_the_writer_does_not_know() {
-    assert_eq!(send_five(&at(2, What::PeerGone)), [Some(0), Some(1), None]);
+    let (mut sender, mut receiver) = link(2, What::PeerGone);
+    (0..5).for_each(|message| send(&mut *sender, message));
+    assert_eq!(read(&mut *receiver), (vec![0, 1], true));
 }
 
 #[test]
 fn a_link_that_stalls_loses_so_many_messages_and_goes_on() {
-    let taken = send_five(&at(1, What::Stalled { messages: 3 }));
-    assert_eq!(taken, [Some(0), Some(4)]);
+    let (mut sender, mut receiver) = link(1, What::Stalled { messages: 3 });
+    (0..5).for_each(|message| send(&mut *sender, message));
+    assert_eq!(read(&mut *receiver), (vec![0, 4], false));
 }
 
 #[test]
-fn a_link_that_no_injection_names_is_left_alone() {
-    let mut elsewhere = at(0, What::PeerGone);
-    elsewhere[0].target = Target::Link(4);
-    assert_eq!(send_five(&elsewhere), [0, 1, 2, 3, 4].map(Some));
+fn a_cycle_without_a_message_counts_too() {
+    let (mut sender, mut receiver) = link(1, What::Stalled { messages: 1 });
+    sender.flush().expect("nothing is left to move");
+    (0..2).for_each(|message| send(&mut *sender, message));
+    assert_eq!(read(&mut *receiver), (vec![1], false));
+}
+
+#[test]
+fn a_hostile_writer_is_found_out_by_its_reader() {
+    let (mut sender, mut receiver) = link(0, What::Hostile);
+    let mut into = [0; 8];
+    let found = (0..100).any(|message| {
+        send(&mut *sender, message);
+        receiver.receive(&mut into).is_err()
+    });
+    assert!(found, "a queue's reader takes garbage for positions");
+}
+
+#[test]
+fn a_service_that_fails_is_told_to_end_at_its_heartbeat_and_not_again() {
+    let injection = Injection { target: Target::Node(0), at_cycle: 3, what: What::Error };
+    let mut heartbeats = Heartbeats::new(vec![injection]);
+    let ends: Vec<_> = (1..=4).map(|number| heartbeats.beat(number)).collect();
+    assert_eq!(ends, [(); 4]);
+    assert!(heartbeats.has_failed());
+    let mut next_life = Heartbeats::new(vec![]);
+    (4..8).for_each(|number| next_life.beat(number));
+    assert!(!next_life.has_failed());
 }
 
 #[test]
