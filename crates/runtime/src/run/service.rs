@@ -20,6 +20,10 @@ use crate::sys::Region;
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
+/// Lines of a service that become events, in a second. One that writes without end must not drive
+/// out what the others have to say.
+const LINES_PER_S_MAX: u64 = 50;
+
 /// A service domain.
 pub(super) struct Supervised {
     /// Its place in the plan.
@@ -34,6 +38,7 @@ pub(super) struct Supervised {
     board: Board,
     nodes: Vec<Watched>,
     lines: Option<Lines>,
+    talk: Talk,
     history: History,
     pub(super) restarts: u32,
     /// Why it ended last.
@@ -74,6 +79,15 @@ pub(super) enum Over {
     GivenUp,
 }
 
+/// The lines that a service writes, no more than are bearable.
+#[derive(Default)]
+struct Talk {
+    /// End of the second under way.
+    until_ns: u64,
+    /// Lines in it.
+    lines: u64,
+}
+
 /// A node and its heartbeat.
 struct Watched {
     name: String,
@@ -105,6 +119,7 @@ impl Supervised {
             board: Board::create()?,
             nodes: nodes.collect::<io::Result<_>>()?,
             lines: None,
+            talk: Talk::default(),
             history: History::new(policy.restart),
             restarts: 0,
             reason: None,
@@ -126,8 +141,8 @@ impl Supervised {
 
     /// To be called whenever something may have happened.
     pub(super) fn go_on(&mut self, frame: &Frame<'_>, events: &mut Events) {
-        self.read_lines(events);
         let now_ns = now_ns();
+        self.read_lines(now_ns, events);
         if self.process.as_mut().is_some_and(Process::reap) {
             self.ended(now_ns, events);
         }
@@ -283,7 +298,7 @@ impl Supervised {
         let _ = self.confinement.kill();
         let strays = process.kill_strays();
         // What it said last is there now.
-        self.read_lines(events);
+        self.read_lines(now_ns, events);
         self.lines = None;
         let status = process.ended().unwrap_or_default();
         let fault = self.board.fault().map(|at| match at.node.and_then(|node| self.node(node)) {
@@ -340,10 +355,11 @@ impl Supervised {
         };
     }
 
-    fn read_lines(&mut self, events: &mut Events) {
-        let name = &self.name;
+    fn read_lines(&mut self, now_ns: u64, events: &mut Events) {
+        let (name, talk) = (&self.name, &mut self.talk);
+        talk.look(now_ns, name, events);
         if let Some(lines) = &mut self.lines {
-            lines.read(&mut |line| events.add(EventKind::Output, Some(name), line));
+            lines.read(&mut |line| talk.say(line, name, events));
         }
     }
 
@@ -374,6 +390,28 @@ impl Supervised {
             Phase::Over(Over::Finished) => DomainState::Finished,
             Phase::Over(Over::Ended) => DomainState::Ended,
             Phase::Over(Over::GivenUp) => DomainState::GivenUp,
+        }
+    }
+}
+
+impl Talk {
+    /// A second is over: says how many lines were left out in it.
+    fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
+        if now_ns < self.until_ns {
+            return;
+        }
+        let over = self.lines.saturating_sub(LINES_PER_S_MAX);
+        if over > 0 {
+            let text = format!("{over} more lines, which are not kept");
+            events.add(EventKind::Note, Some(name), text);
+        }
+        (self.until_ns, self.lines) = (now_ns + 1_000_000_000, 0);
+    }
+
+    fn say(&mut self, line: &str, name: &str, events: &mut Events) {
+        self.lines += 1;
+        if self.lines <= LINES_PER_S_MAX {
+            events.add(EventKind::Output, Some(name), line);
         }
     }
 }
