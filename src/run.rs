@@ -8,6 +8,7 @@ mod memory;
 mod plain;
 mod report;
 mod stats;
+mod systemd;
 mod view;
 mod words;
 
@@ -29,6 +30,7 @@ use self::csv::Csv;
 use self::memory::Memory;
 use self::report::{Ending, Report};
 use self::stats::{Observed, Stats};
+use self::systemd::Systemd;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
 use crate::load::{LoadError, Loaded, load_and_make};
@@ -174,6 +176,7 @@ struct Session {
     duration: Option<Duration>,
     json: bool,
     interrupts: u32,
+    systemd: Option<Systemd>,
     /// Why standard output takes no more.
     closed: Option<io::Error>,
 }
@@ -187,6 +190,10 @@ impl Session {
         let pace = Pace::AsPlanned;
         let run = Run::start(Request { file, text, base, overrides, cpus, plan, strict, pace })?;
         watch.view = View::open(args.json, &watch.stats);
+        let systemd = Systemd::open().unwrap_or_else(|text| {
+            watch.notice(text);
+            None
+        });
         Ok(Session {
             memory: Memory::new(&run.processes()),
             run,
@@ -196,6 +203,7 @@ impl Session {
             duration: args.duration,
             json: args.json,
             interrupts: 0,
+            systemd,
             closed: None,
         })
     }
@@ -241,6 +249,9 @@ impl Session {
         loop {
             let watch = &mut self.watch;
             let running = self.run.poll(POLL, &mut |id, record| watch.take(id, record, clock));
+            if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
+                watch.notice(text);
+            }
             if !running {
                 return Ending::Ended(self.run.outcome());
             }

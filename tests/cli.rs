@@ -3,6 +3,8 @@
 //! Every run here has a graph that bears a busy machine (`cli/calm.yaml`), and every wait a limit
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/lab.rs"]
 mod lab;
 #[path = "cli/program.rs"]
@@ -15,3 +17,5 @@ mod runs;
 mod specs;
 #[path = "cli/stops.rs"]
 mod stops;
+#[path = "cli/systemd.rs"]
+mod systemd;

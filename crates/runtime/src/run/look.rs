@@ -21,20 +21,24 @@ use crate::status::{
 use crate::transport;
 
 impl Run {
-    /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
-    pub fn status(&self) -> Status {
-        let phase = match (self.stopping, self.started_ns) {
+    /// How far the run is.
+    pub fn phase(&self) -> Phase {
+        match (self.stopping, self.started_ns) {
             (Some(_), _) => Phase::Stopping,
             (None, u64::MAX) => Phase::Starting,
             (None, _) => Phase::Running,
-        };
+        }
+    }
+
+    /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
+    pub fn status(&self) -> Status {
         let realtime = (0..self.domains.len()).map(|at| self.realtime_status(at));
         let services = (0..self.services.len()).map(|at| self.service_status(at));
         Status {
             graph: self.plan().name.clone(),
             file: self.request.file.clone(),
             pid: std::process::id(),
-            phase,
+            phase: self.phase(),
             elapsed_ms: (now_ns() - self.begun_ns) / 1_000_000,
             domains: realtime.chain(services).collect(),
             links: self.link_statuses(),

@@ -1,0 +1,260 @@
+//! What a run tells systemd, or whoever else set `NOTIFY_SOCKET`: that it is ready, how it fares,
+//! that it lives, that it stops. The protocol is a line of text to a socket; see sd_notify(3).
+//!
+//! It is spoken here, not by a crate: those that are kept wait for the receiver, and what watches a
+//! machine waits for nobody.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::run::Run;
+use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
+
+/// How often the status is looked at once the graph runs.
+const STATUS_NS: u64 = 1_000_000_000;
+
+/// Who is told, and what it knows.
+#[derive(Debug)]
+pub(crate) struct Systemd {
+    address: SocketAddr,
+    /// So often it wants to hear that we live; half of what it bears.
+    watchdog_ns: Option<u64>,
+    told: Told,
+    /// Whether it was said that it cannot be told.
+    is_deaf: bool,
+}
+
+/// What it was told last, and when.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    is_ready: bool,
+    is_stopping: bool,
+    status: String,
+    status_ns: u64,
+    alive_ns: u64,
+}
+
+impl Systemd {
+    /// Who is to be told, by the environment; nobody if it names none.
+    pub(crate) fn open() -> Result<Option<Systemd>, String> {
+        Systemd::from(|name| std::env::var_os(name))
+    }
+
+    fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Systemd>, String> {
+        let Some(name) = variable("NOTIFY_SOCKET") else { return Ok(None) };
+        let address = address(&name).map_err(|error| {
+            format!("NOTIFY_SOCKET={}: {error}; nobody is told", name.display())
+        })?;
+        let number = |name: &str| variable(name)?.to_str()?.parse::<u64>().ok();
+        let is_for_us =
+            number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let limit_us = number("WATCHDOG_USEC").filter(|&limit_us| is_for_us && limit_us > 0);
+        let watchdog_ns = limit_us.map(|limit_us| limit_us.saturating_mul(1000) / 2);
+        Ok(Some(Systemd { address, watchdog_ns, told: Told::default(), is_deaf: false }))
+    }
+
+    /// Tells what is new. Only for the loop that watches the run, once in each turn: whoever hangs
+    /// does not get here, and is not taken for alive. Never waits. What went wrong, once.
+    pub(crate) fn tell(&mut self, run: &Run) -> Option<String> {
+        let (text, told) = self.news(now_ns(), run.phase(), || run.status());
+        if text.is_empty() {
+            return None;
+        }
+        match self.send(&text) {
+            Ok(()) => self.told = told,
+            // Its queue is full: what it was not told is still new in the next turn.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if !self.is_deaf => {
+                self.is_deaf = true;
+                return Some(format!("cannot tell systemd through NOTIFY_SOCKET: {error}"));
+            }
+            Err(_) => {}
+        }
+        None
+    }
+
+    /// The lines to send, and what is told with them.
+    fn news(&self, now_ns: u64, phase: Phase, status: impl FnOnce() -> Status) -> (String, Told) {
+        let (mut text, mut told) = (String::new(), self.told.clone());
+        if !told.is_ready || now_ns - told.status_ns >= STATUS_NS {
+            let status = status();
+            if !told.is_ready && has_cycled(&status) {
+                told.is_ready = true;
+                text += "READY=1\n";
+            }
+            let words = words(&status);
+            if words != told.status {
+                text += &format!("STATUS={words}\n");
+                told.status = words;
+            }
+            told.status_ns = now_ns;
+        }
+        if phase == Phase::Stopping && !told.is_stopping {
+            told.is_stopping = true;
+            text += "STOPPING=1\n";
+        }
+        let is_due = |every_ns| told.alive_ns == 0 || now_ns - told.alive_ns >= every_ns;
+        if self.watchdog_ns.is_some_and(is_due) {
+            told.alive_ns = now_ns;
+            text += "WATCHDOG=1\n";
+        }
+        (text, told)
+    }
+
+    fn send(&self, text: &str) -> io::Result<()> {
+        // A new one each time: systemd may have made its own anew.
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.send_to_addr(text.as_bytes(), &self.address).map(drop)
+    }
+}
+
+/// A path, or a name without a file, which begins with `@`.
+fn address(name: &OsStr) -> io::Result<SocketAddr> {
+    match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        [b'/', ..] => SocketAddr::from_pathname(name),
+        _ => Err(io::Error::other("expected an absolute path, or a name after '@'")),
+    }
+}
+
+/// Whether the graph runs: every domain of its core has come through a cycle.
+fn has_cycled(status: &Status) -> bool {
+    let mut core = status.domains.iter().filter(|domain| domain.role == DomainRole::Realtime);
+    status.phase == Phase::Running
+        && core.all(|domain| domain.threads.iter().any(|thread| thread.cycles > 0))
+}
+
+/// A line for who asks systemd how the run fares.
+fn words(status: &Status) -> String {
+    let Status { graph, phase, domains, .. } = status;
+    let running = domains.iter().filter(|domain| domain.state == DomainState::Running).count();
+    let restarts: u32 = domains.iter().map(|domain| domain.restarts).sum();
+    let given_up = domains.iter().filter(|domain| domain.state == DomainState::GivenUp);
+    let given_up: String = given_up.map(|domain| format!(", '{}' given up", domain.name)).collect();
+    let count = domains.len();
+    format!("{graph}: {phase}, {running} of {count} domains run, {restarts} restarts{given_up}")
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::status::{DomainStatus, PrivilegesStatus, ThreadStatus};
+
+    use super::*;
+
+    fn systemd(watchdog_us: &str, pid: &str) -> Systemd {
+        let variable = |name: &str| match name {
+            "NOTIFY_SOCKET" => Some("@test".into()),
+            "WATCHDOG_USEC" => Some(watchdog_us.into()),
+            _ => Some(pid.into()),
+        };
+        Systemd::from(variable).expect("an address").expect("somebody")
+    }
+
+    fn status(phase: Phase, cycles: u64) -> Status {
+        let privileges =
+            PrivilegesStatus { asked: "".into(), obtained: "".into(), missing: vec![] };
+        let thread = ThreadStatus {
+            cycles,
+            overruns: 0,
+            skipped: 0,
+            latency_ns_last: None,
+            latency_ns_max: None,
+            privileges,
+        };
+        let domain = |name: &str, role, state, threads, restarts| DomainStatus {
+            name: name.into(),
+            role,
+            state,
+            pid: None,
+            user: "root".into(),
+            up_ms: 0,
+            restarts,
+            last_reason: None,
+            next_restart_ms: None,
+            resident_kib: None,
+            threads,
+            nodes: vec![],
+            limits: vec![],
+        };
+        let (core, service) = (DomainRole::Realtime, DomainRole::Service);
+        Status {
+            graph: "arm".into(),
+            file: "arm.yaml".into(),
+            pid: 1,
+            phase,
+            elapsed_ms: 0,
+            domains: vec![
+                domain("control", core, DomainState::Running, vec![thread], 0),
+                domain("log", service, DomainState::GivenUp, vec![], 3),
+            ],
+            links: vec![],
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn it_is_ready_after_the_first_cycle_and_once() {
+        let mut systemd = systemd("", "");
+        for (phase, cycles) in [(Phase::Starting, 0), (Phase::Running, 0)] {
+            let (text, told) = systemd.news(1, phase, || status(phase, cycles));
+            assert!(!text.contains("READY"), "{text}");
+            systemd.told = told;
+        }
+        let (text, told) = systemd.news(2, Phase::Running, || status(Phase::Running, 1));
+        assert_eq!(text, "READY=1\n", "the status is as it was");
+        systemd.told = told;
+        let later = 2 + STATUS_NS;
+        assert_eq!(systemd.news(3, Phase::Running, || unreachable!()).0, "");
+        assert_eq!(systemd.news(later, Phase::Running, || status(Phase::Running, 9)).0, "");
+    }
+
+    #[test]
+    fn its_status_is_a_line() {
+        let expected = "arm: running, 1 of 2 domains run, 3 restarts, 'log' given up";
+        assert_eq!(words(&status(Phase::Running, 1)), expected);
+    }
+
+    #[test]
+    fn it_is_told_half_as_late_as_it_bears_that_we_live() {
+        let mut systemd = systemd("2000", "");
+        systemd.told.is_ready = true;
+        let running =
+            |systemd: &Systemd, now_ns| systemd.news(now_ns, Phase::Running, || unreachable!());
+        let (text, told) = running(&systemd, 5);
+        assert_eq!((text.as_str(), told.alive_ns), ("WATCHDOG=1\n", 5));
+        systemd.told = told;
+        assert_eq!(running(&systemd, 1_000_004).0, "");
+        assert_eq!(running(&systemd, 1_000_005).0, "WATCHDOG=1\n");
+    }
+
+    #[test]
+    fn only_the_process_that_is_meant_answers_for_its_life() {
+        let own = std::process::id().to_string();
+        assert_eq!(systemd("2000", &own).watchdog_ns, Some(1_000_000));
+        assert_eq!(systemd("2000", "1").watchdog_ns, None);
+        assert_eq!(systemd("0", &own).watchdog_ns, None);
+        assert_eq!(systemd("many", &own).watchdog_ns, None);
+    }
+
+    #[test]
+    fn it_stops_once() {
+        let mut systemd = systemd("", "");
+        systemd.told.is_ready = true;
+        let (text, told) = systemd.news(5, Phase::Stopping, || unreachable!());
+        assert_eq!(text, "STOPPING=1\n");
+        systemd.told = told;
+        assert_eq!(systemd.news(6, Phase::Stopping, || unreachable!()).0, "");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_named() {
+        let text = Systemd::from(|_| Some("vsock:2:1".into())).expect_err("no such socket");
+        assert!(text.contains("NOTIFY_SOCKET=vsock:2:1: expected an absolute path"), "{text}");
+        assert!(Systemd::from(|_| None).expect("nothing is wrong").is_none());
+    }
+}
