@@ -78,7 +78,7 @@ pub(crate) fn plan(
             }),
             draft::Role::Service(service) => {
                 let nodes = std::mem::take(&mut members[at]);
-                Role::Service(Service { nodes, ..service.clone() })
+                Role::Service(Service { nodes, ..service.plan.clone() })
             }
         },
     });

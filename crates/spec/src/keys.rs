@@ -24,10 +24,10 @@ pub(crate) const GRAPH_NAME: &str = "graph";
 pub const SERVICES: &str = "services";
 /// Least memory of a service, bytes: below it no process of this program gets ready.
 pub const MEMORY_BYTES_MIN: u64 = 8 << 20;
-/// Least limit of open descriptors: what a process opens before its first node is made.
+/// Least limit of open descriptors: what a process opens before its first link.
 pub const DESCRIPTORS_MIN: i64 = 16;
-/// Least limit of processes and threads; one more for each node is checked besides.
-pub const PROCESSES_MIN: i64 = 4;
+/// Least limit of processes and threads: a node's, and the one that watches it.
+pub const PROCESSES_MIN: i64 = 2;
 
 /// What stands behind a key.
 pub(crate) enum Shape {
@@ -245,7 +245,7 @@ pub(crate) static LIMITS: Table = Table {
     keys: &[
         optional(
             "memory",
-            Shape::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 44 },
+            Shape::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 40 },
             "Memory of all its processes.",
         ),
         optional(

@@ -12,6 +12,7 @@ mod fields;
 pub mod firewall;
 mod join;
 pub mod keys;
+mod limits;
 mod nearest;
 mod options;
 mod order;
@@ -87,6 +88,7 @@ fn build(
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves), report);
     options::check(&draft, &joined, &homes, report);
+    limits::check(&draft, &joined, &homes, report);
     place::check_cpus(&draft, machine, report);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
     let graph = Graph { draft: &draft, joined, homes, order };

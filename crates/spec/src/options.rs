@@ -152,26 +152,32 @@ fn in_process(link: &Link<'_>, same_domain: bool, report: &mut Report) {
 /// Between the core and a service.
 fn border(link: &Link<'_>, reach: Reach, report: &mut Report) {
     if let Some(transport) = link.transport.filter(|&given| given != Transport::SharedMemory) {
-        let message = format!("transport {} between the core and a service", transport.word());
-        let help = "remove it, or write shared_memory: a service that comes back attaches again \
-                    to the same bytes; a stream could not be picked up, and would cost the core a \
-                    system call";
+        let message =
+            format!("transport {} cannot cross between the core and a service", transport.word());
+        let help = match transport {
+            Transport::InProcess => "remove it, or write shared_memory: they are two processes",
+            _ => {
+                "remove it, or write shared_memory: a service that comes back attaches again to \
+                 the same bytes; a stream could not be picked up, and would cost the core a \
+                 system call"
+            }
+        };
         report.error(link.fields.at("transport"), message, help);
     }
     if link.sync == Some(Sync::Mutex) {
         let help = "remove it, or write lock_free: a service that is stopped while it holds a \
                     mutex would stop the core";
-        report.error(link.fields.at("sync"), "sync mutex between the core and a service", help);
+        report.error(link.fields.at("sync"), "the core and a service cannot share a mutex", help);
     }
     match (reach, link.delivery) {
         (Reach::Outwards, Some(Delivery::Queue)) => report.error(
             link.fields.at("delivery"),
-            "delivery queue from the core to a service: it is full when the service stands still",
+            "a queue cannot lead from the core to a service: it is full when the service stands still",
             "write latest (the newest message) or broadcast (the service knows what it lost)",
         ),
         (Reach::Inwards, Some(Delivery::Broadcast)) => report.error(
             link.fields.at("delivery"),
-            "delivery broadcast from a service to the core: the core could lose what was said",
+            "a broadcast cannot lead from a service to the core: the core could lose what was said",
             "write queue (a mailbox: one message a cycle, full is the service's affair) or latest",
         ),
         _ => {}
@@ -189,7 +195,7 @@ fn services(link: &Link<'_>, same_domain: bool, report: &mut Report) {
     let stream =
         |given: &Transport| !matches!(given, Transport::InProcess | Transport::SharedMemory);
     if let Some(transport) = link.transport.filter(stream) {
-        let message = format!("transport {} between services", transport.word());
+        let message = format!("transport {} cannot cross between services", transport.word());
         let help = "remove it, or write shared_memory: a service that comes back attaches again \
                     to the same bytes; a stream could not be picked up";
         report.error(link.fields.at("transport"), message, help);
@@ -197,10 +203,10 @@ fn services(link: &Link<'_>, same_domain: bool, report: &mut Report) {
     if link.sync == Some(Sync::Mutex) {
         let help = "remove it, or write lock_free: a service that is stopped while it holds a \
                     mutex would stop the other one";
-        report.error(link.fields.at("sync"), "sync mutex between services", help);
+        report.error(link.fields.at("sync"), "services cannot share a mutex", help);
     }
     if let Some(wait) = link.wait.filter(|wait| matches!(wait, Wait::Spin | Wait::Yield)) {
-        let message = format!("wait {} between services", wait.word());
+        let message = format!("services cannot wait with {}", wait.word());
         let help = "write park or spin_then_park: a service that polls takes a CPU from the core";
         report.error(link.fields.at("wait"), message, help);
     }

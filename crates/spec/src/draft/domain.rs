@@ -1,10 +1,10 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
-use super::service;
+use super::service::{self, Service};
 use crate::diagnostic::{Report, Span};
 use crate::fields::{Fields, Named, check_name};
 use crate::keys::{self, Policy, Trigger};
-use crate::plan::{Overrun, Service};
+use crate::plan::Overrun;
 use crate::value::{duration_text, scalar};
 use crate::yaml::{Data, Entry, Item};
 
@@ -18,7 +18,6 @@ pub(crate) struct Domain<'a> {
 /// What a domain promises.
 pub(crate) enum Role<'a> {
     Realtime(Realtime<'a>),
-    /// Still without its nodes.
     Service(Service),
 }
 

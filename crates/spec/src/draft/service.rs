@@ -3,9 +3,17 @@
 use crate::diagnostic::{Report, Span};
 use crate::fields::Fields;
 use crate::keys;
-use crate::plan::{Limits, Restart, RestartPolicy, Service};
+use crate::plan::{self, Limits, Restart, RestartPolicy};
 use crate::value::duration_text;
 use crate::yaml::{Data, Item};
+
+/// What a service domain says of itself.
+pub(crate) struct Service {
+    /// All of it, but for its nodes.
+    pub(crate) plan: plan::Service,
+    pub(crate) descriptors_at: Span,
+    pub(crate) processes_at: Span,
+}
 
 /// A service of which nothing is written.
 pub(super) fn with_defaults(span: Span) -> Service {
@@ -20,25 +28,26 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
     let (start_deadline_ns, heartbeat_ns, stop_deadline_ns) =
         (time_ns("start_deadline"), time_ns("heartbeat"), time_ns("stop_deadline"));
     let restart = restart(domain, report);
-    let limits = limits(domain, report);
-    Service {
-        nodes: Vec::new(),
-        restart,
-        start_deadline_ns,
-        heartbeat_ns,
-        stop_deadline_ns,
-        limits,
-    }
-}
-
-fn limits(domain: &Fields<'_>, report: &mut Report) -> Limits {
-    let Some(item) = domain.get("limits") else { return Limits::default() };
+    let empty = Item { span: domain.span, data: Data::Map(Vec::new()) };
+    let item = domain.get("limits").unwrap_or(&empty);
     let fields = Fields::new(item, &keys::LIMITS, &[], item.span, report);
-    Limits {
+    let limits = Limits {
         memory_bytes: fields.size_bytes("memory", report),
         cpu_percent: fields.percent("cpu", report),
         descriptors: fields.integer("descriptors", report).map(|count| count as u64),
         processes: fields.integer("processes", report).map(|count| count as u64),
+    };
+    Service {
+        plan: plan::Service {
+            nodes: Vec::new(),
+            restart,
+            start_deadline_ns,
+            heartbeat_ns,
+            stop_deadline_ns,
+            limits,
+        },
+        descriptors_at: fields.at("descriptors"),
+        processes_at: fields.at("processes"),
     }
 }
 
@@ -81,7 +90,7 @@ fn without_restarts(fields: &Fields<'_>, report: &mut Report) {
 /// Reports a policy that cannot be met.
 fn check(fields: &Fields<'_>, restart: &Restart, report: &mut Report) {
     let &Restart { backoff_ns, backoff_max_ns, restarts_max, window_ns, .. } = restart;
-    let written = |key| if fields.get(key).is_some() { "" } else { ", its default" };
+    let written = |key| if fields.get(key).is_some() { "" } else { " (the default)" };
     if backoff_ns > backoff_max_ns {
         let (backoff, most) = (duration_text(backoff_ns), duration_text(backoff_max_ns));
         let message = format!(
@@ -182,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_service_of_which_nothing_is_written_has_the_defaults_of_the_table() {
-        let service = with_defaults(Span::default());
+        let service = with_defaults(Span::default()).plan;
         assert_eq!(service.restart.policy, RestartPolicy::OnFailure);
         assert_eq!(service.restart.backoff_ns, 100_000_000);
         assert_eq!((service.restart.restarts_max, service.limits), (10, Limits::default()));
