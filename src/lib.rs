@@ -13,5 +13,6 @@ mod graph;
 mod lab;
 mod load;
 mod run;
+mod theme;
 
 pub use cli::main;

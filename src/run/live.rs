@@ -6,7 +6,6 @@
 mod draw;
 mod track;
 
-use std::env;
 use std::io::{self, Stdout, Write, stdout};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +17,11 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use sinew_runtime::run::ThreadId;
 
-use self::draw::{Theme, draw};
+use self::draw::draw;
 use self::track::Tracks;
 use super::stats::{Observed, Stats};
 use super::view::Scene;
+use crate::theme::Theme;
 
 /// Seconds between two pictures.
 const SPACING_S: f64 = 0.1;
@@ -46,9 +46,7 @@ impl Live {
         // Relaxed: see restore.
         TAKEN.store(true, Ordering::Relaxed);
         terminal.clear()?;
-        // https://no-color.org: set and not empty.
-        let color = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Live { terminal, tracks: Tracks::new(stats), theme: Theme { color }, next_s: 0.0 })
+        Ok(Live { terminal, tracks: Tracks::new(stats), theme: Theme::wanted(), next_s: 0.0 })
     }
 
     pub(crate) fn observe(&mut self, thread: ThreadId, observed: &Observed) {

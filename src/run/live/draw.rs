@@ -4,17 +4,18 @@ mod signals;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Modifier};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
-use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
+use ratatui::widgets::{Block, Paragraph};
 
 use self::signals::signals;
 use super::track::{Tracks, Window, isometric};
 use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
 use crate::run::words::micros;
+use crate::theme::Theme;
 use sinew_lab::Distribution;
 
 /// Columns of the left half: enough for its widest table.
@@ -25,67 +26,6 @@ const BAR: usize = 11;
 
 /// Radius of the ring around the tool.
 const RING_DOTS: f64 = 3.0;
-
-/// How things look.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Theme {
-    /// Whether colour is wanted.
-    pub(crate) color: bool,
-}
-
-impl Theme {
-    fn ink(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
-    }
-
-    fn or_none(self, color: Color) -> Color {
-        if self.color { color } else { Color::Reset }
-    }
-
-    fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    fn dim(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    fn good(self) -> Style {
-        self.ink(Color::Green)
-    }
-
-    fn accent(self) -> Style {
-        self.ink(Color::Cyan)
-    }
-
-    fn caution(self) -> Style {
-        self.ink(Color::Yellow)
-    }
-
-    fn bad(self) -> Style {
-        self.ink(Color::Red).add_modifier(Modifier::BOLD)
-    }
-
-    /// A count that should be zero.
-    fn count(self, n: u64) -> Style {
-        if n == 0 { Style::new() } else { self.caution().add_modifier(Modifier::BOLD) }
-    }
-
-    fn block(self, title: &str, more: &str) -> Block<'static> {
-        let title = Line::from(vec![
-            Span::styled(format!(" {title} "), self.strong()),
-            Span::styled(
-                if more.is_empty() { String::new() } else { format!("{more} ") },
-                self.dim(),
-            ),
-        ]);
-        Block::new()
-            .borders(Borders::TOP)
-            .border_type(BorderType::Plain)
-            .border_style(self.dim())
-            .title(title)
-    }
-}
 
 /// Draws the moment.
 pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, theme: Theme) {

@@ -1,0 +1,73 @@
+//! How a screen looks. Colour only repeats what words and weights already say.
+
+use std::env;
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Borders};
+
+/// How things look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Theme {
+    /// Whether colour is wanted.
+    pub(crate) color: bool,
+}
+
+impl Theme {
+    /// With colour, unless https://no-color.org says no: set and not empty.
+    pub(crate) fn wanted() -> Theme {
+        Theme { color: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+    }
+
+    fn ink(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    pub(crate) fn or_none(self, color: Color) -> Color {
+        if self.color { color } else { Color::Reset }
+    }
+
+    pub(crate) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub(crate) fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    pub(crate) fn good(self) -> Style {
+        self.ink(Color::Green)
+    }
+
+    pub(crate) fn accent(self) -> Style {
+        self.ink(Color::Cyan)
+    }
+
+    pub(crate) fn caution(self) -> Style {
+        self.ink(Color::Yellow)
+    }
+
+    pub(crate) fn bad(self) -> Style {
+        self.ink(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// A count that should be zero.
+    pub(crate) fn count(self, n: u64) -> Style {
+        if n == 0 { Style::new() } else { self.caution().add_modifier(Modifier::BOLD) }
+    }
+
+    pub(crate) fn block(self, title: &str, more: &str) -> Block<'static> {
+        let title = Line::from(vec![
+            Span::styled(format!(" {title} "), self.strong()),
+            Span::styled(
+                if more.is_empty() { String::new() } else { format!("{more} ") },
+                self.dim(),
+            ),
+        ]);
+        Block::new()
+            .borders(Borders::TOP)
+            .border_type(BorderType::Plain)
+            .border_style(self.dim())
+            .title(title)
+    }
+}
