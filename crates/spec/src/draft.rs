@@ -7,7 +7,6 @@ mod service;
 use std::collections::HashMap;
 
 pub(crate) use domain::{Domain, Realtime, Role, late};
-pub(crate) use service::Service;
 
 use crate::catalogue::{Direction, Kind, Parameter, Value};
 use crate::diagnostic::{Report, Span};

@@ -6,6 +6,7 @@
 
 mod assemble;
 pub mod catalogue;
+pub mod chain;
 pub mod diagnostic;
 mod draft;
 mod fields;

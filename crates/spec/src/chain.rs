@@ -1,0 +1,72 @@
+//! The longest chain of nodes that wait for each other within one cycle: what a period must hold.
+
+use crate::order::sort;
+use crate::plan::{Link, Plan};
+
+/// A chain of nodes of the core; each but the first reads, without delay, from the one before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// Indices into [`Plan::nodes`].
+    pub nodes: Vec<usize>,
+    /// Indices into [`Plan::links`], one between each two nodes.
+    pub links: Vec<usize>,
+}
+
+/// The best way to a node: what it sums up to, how many nodes it has, and its last link.
+#[derive(Clone, Copy, Default)]
+struct Best {
+    sum_ns: u64,
+    count: usize,
+    link: Option<usize>,
+}
+
+impl Plan {
+    /// The chain whose nodes take longest together, by what `time_ns` says of each; of equal ones
+    /// that with the most nodes. Services are in no chain: no node of the core waits for them. Empty
+    /// if there is no core.
+    pub fn longest_chain(&self, time_ns: impl Fn(usize) -> u64) -> Chain {
+        let counts = |link: &Link| {
+            !link.delay && !self.is_service(link.from.node) && !self.is_service(link.to.node)
+        };
+        let direct = || self.links.iter().enumerate().filter(|(_, link)| counts(link));
+        let pairs: Vec<_> = direct().map(|(_, link)| (link.from.node, link.to.node)).collect();
+        let mut inputs = vec![Vec::new(); self.nodes.len()];
+        for (at, link) in direct() {
+            inputs[link.to.node].push(at);
+        }
+        let mut best = vec![Best::default(); self.nodes.len()];
+        let mut last: Option<usize> = None;
+        let key = |best: &Best| (best.sum_ns, best.count);
+        for node in sort(self.nodes.len(), &pairs).0 {
+            if self.is_service(node) {
+                continue;
+            }
+            let mut before = Best::default();
+            for &link in &inputs[node] {
+                let writer = best[self.links[link].from.node];
+                if key(&writer) > key(&before) {
+                    before = Best { link: Some(link), ..writer };
+                }
+            }
+            let sum_ns = before.sum_ns.saturating_add(time_ns(node));
+            best[node] = Best { sum_ns, count: before.count + 1, link: before.link };
+            if last.is_none_or(|last| key(&best[node]) > key(&best[last])) {
+                last = Some(node);
+            }
+        }
+        self.walk_back(last, &best)
+    }
+
+    fn walk_back(&self, last: Option<usize>, best: &[Best]) -> Chain {
+        let mut chain = Chain::default();
+        let mut next = last;
+        while let Some(node) = next {
+            chain.nodes.push(node);
+            chain.links.extend(best[node].link);
+            next = best[node].link.map(|link| self.links[link].from.node);
+        }
+        chain.nodes.reverse();
+        chain.links.reverse();
+        chain
+    }
+}
