@@ -3,6 +3,7 @@
 mod csv;
 #[cfg(test)]
 mod fixture;
+mod late;
 mod live;
 mod memory;
 mod plain;
@@ -27,6 +28,7 @@ use sinew_runtime::run::{Pace, Request, Run, ThreadId};
 use sinew_runtime::trace::Record;
 
 use self::csv::Csv;
+use self::late::Late;
 use self::memory::Memory;
 use self::report::{Ending, Report};
 use self::stats::{Observed, Stats};
@@ -106,6 +108,8 @@ fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadE
         view: View::None,
         csv: csv.map_err(LoadError::Request)?,
         observed: Observed::default(),
+        late: Late::new(plan),
+        told: None,
         notices: vec![],
         stats,
     };
@@ -127,6 +131,9 @@ struct Watch {
     csv: Option<Csv>,
     view: View,
     observed: Observed,
+    late: Late,
+    /// The late cycle that was told last.
+    told: Option<String>,
     /// What went wrong outside the graph.
     notices: Vec<String>,
 }
@@ -136,6 +143,7 @@ impl Watch {
         let Some(thread) = self.stats.thread(id) else { return };
         self.observed.read(record, thread.nodes.len(), clock);
         self.stats.add(id, &self.observed);
+        self.late.take(id, &self.observed);
         self.view.observe(id, &self.observed);
         if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
             self.notice(text);
@@ -187,8 +195,10 @@ impl Session {
         let machine = Machine::read();
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
         let strict = args.strict;
-        let pace = Pace::AsPlanned;
-        let run = Run::start(Request { file, text, base, overrides, cpus, plan, strict, pace })?;
+        let (pace, injections) = (Pace::AsPlanned, Vec::new());
+        let request =
+            Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
+        let run = Run::start(request)?;
         watch.view = View::open(args.json, &watch.stats);
         let systemd = Systemd::open().unwrap_or_else(|text| {
             watch.notice(text);
@@ -224,6 +234,7 @@ impl Session {
         let report = Report {
             plan: &plan,
             stats: &watch.stats,
+            late: &watch.late,
             ending,
             faults,
             privileges,
@@ -249,6 +260,7 @@ impl Session {
         loop {
             let watch = &mut self.watch;
             let running = self.run.poll(POLL, &mut |id, record| watch.take(id, record, clock));
+            watch.late.look(|| self.run.threads());
             if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
                 watch.notice(text);
             }
@@ -283,15 +295,19 @@ impl Session {
         if !self.watch.view.is_due(elapsed_s) {
             return Ok(());
         }
+        let watch = &mut self.watch;
+        let late = watch.late.tell();
+        watch.told = late.clone().or(watch.told.take());
         let scene = Scene {
             graph: &self.run.plan().name,
-            stats: &self.watch.stats,
+            stats: &watch.stats,
             privileges: &self.run.privileges(),
             elapsed_s,
             duration_s: self.duration.map(|duration| duration.as_secs_f64()),
-            notice: self.watch.notices.last().map(String::as_str),
+            late: late.as_deref(),
+            notice: watch.notices.last().or(watch.told.as_ref()).map(String::as_str),
         };
-        self.watch.view.show(&scene)
+        watch.view.show(&scene)
     }
 }
 

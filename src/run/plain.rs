@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use super::view::Scene;
 use super::words::{counted, micros};
 
+/// So that the lines of late cycles stand apart from those of the seconds.
+const INDENT: &str = "        ";
+
 /// Lines of what the control thread did so far.
 pub(crate) struct Plain<W> {
     out: W,
@@ -40,6 +43,9 @@ impl<W: Write> Plain<W> {
             writeln!(self.out, "{graph}: {domain} runs every {period_us} us {how}")?;
         } else {
             self.second(scene)?;
+        }
+        if let Some(late) = scene.late {
+            writeln!(self.out, "{INDENT}{late}")?;
         }
         // After a pause of ours the lines go on; they are not made up for.
         self.lines = scene.elapsed_s as u32 + 1;
@@ -80,6 +86,7 @@ mod tests {
             privileges: &[],
             elapsed_s: 0.0,
             duration_s: None,
+            late: None,
             notice: None,
         };
         assert!(plain.is_due(0.0));
@@ -96,5 +103,22 @@ mod tests {
              tracking 1.0000 mm"
         );
         assert!(!plain.is_due(1.9) && plain.is_due(2.0));
+    }
+
+    #[test]
+    fn a_late_cycle_has_a_line_of_its_own() {
+        let (mut plain, stats) = (Plain::new(Vec::new()), fixture::stats(1000));
+        let scene = Scene {
+            graph: "arm",
+            stats: &stats,
+            privileges: &[],
+            elapsed_s: 0.5,
+            duration_s: None,
+            late: Some("control: cycle 7 late by 1.00 ms"),
+            notice: None,
+        };
+        plain.show(&scene).expect("a vector takes all");
+        let text = String::from_utf8(plain.out).expect("UTF-8");
+        assert!(text.ends_with("\n        control: cycle 7 late by 1.00 ms\n"), "{text}");
     }
 }

@@ -8,6 +8,7 @@ use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::{Outcome, ThreadId};
 use sinew_spec::plan::{Plan, Release};
 
+use super::late::Late;
 use super::stats::{SignalStats, Stats, ThreadStats};
 use sinew_lab::machine::Machine;
 
@@ -47,6 +48,7 @@ pub(crate) struct Process {
 pub(crate) struct Report<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) stats: &'a Stats,
+    pub(crate) late: &'a Late,
     pub(crate) ending: Ending,
     /// Domain and fault.
     pub(crate) faults: Vec<(usize, FaultAt)>,
@@ -80,6 +82,7 @@ impl Report<'_> {
         put("duration_s", json!(self.duration_s));
         put("start_to_first_cycle_ms", json!(self.start_to_first_cycle_ms));
         put("faults", self.faults.iter().map(|fault| self.fault_json(fault)).collect());
+        put("late", self.late.to_json());
         put("notes", json!(self.plan.notes));
         put("threads", self.stats.threads.iter().map(thread_json).collect());
         put("privileges", self.privileges.iter().map(|row| self.privileges_json(row)).collect());

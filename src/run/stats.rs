@@ -51,6 +51,11 @@ impl Observed {
         self.signals.extend(record.signals());
     }
 
+    /// When it ended, monotonic.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.latency_ns)
+    }
+
     /// From the planned start to the actual one.
     pub(crate) fn jitter_ns(&self) -> u64 {
         self.start_ns.saturating_sub(self.release_ns)

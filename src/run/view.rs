@@ -18,7 +18,9 @@ pub(crate) struct Scene<'a> {
     /// Since the first release.
     pub(crate) elapsed_s: f64,
     pub(crate) duration_s: Option<f64>,
-    /// What last went wrong outside the graph.
+    /// The worst cycle that was late since the last moment that was shown.
+    pub(crate) late: Option<&'a str>,
+    /// What last went wrong outside the graph, or the last cycle that was late.
     pub(crate) notice: Option<&'a str>,
 }
 

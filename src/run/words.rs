@@ -12,6 +12,21 @@ pub(crate) fn micros(ns: Option<f64>) -> String {
     }
 }
 
+/// Nanoseconds in the unit that suits them, three digits at most: `1.38 ms`.
+pub(crate) fn span(ns: u64) -> String {
+    let (count, unit) = match ns as f64 {
+        ns if ns < 999.5 => return format!("{ns} ns"),
+        ns if ns < 999.5e3 => (ns / 1e3, "us"),
+        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    match count {
+        _ if count < 9.995 => format!("{count:.2} {unit}"),
+        _ if count < 99.95 => format!("{count:.1} {unit}"),
+        _ => format!("{count:.0} {unit}"),
+    }
+}
+
 /// `1 cycle`, `2 cycles`.
 pub(crate) fn counted(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
@@ -66,5 +81,9 @@ mod tests {
         let shown = [1_234.0, 99_940.0, 123_456_789.0].map(|ns| micros(Some(ns)));
         assert_eq!(shown, ["1.23", "99.9", "123457"]);
         assert_eq!(micros(None), "-");
+        let spans = [7, 999, 1_000, 99_949, 999_499, 999_500, 1_384_000, 2_000_000_000].map(span);
+        let expected =
+            ["7 ns", "999 ns", "1.00 us", "99.9 us", "999 us", "1.00 ms", "1.38 ms", "2.00 s"];
+        assert_eq!(spans, expected);
     }
 }

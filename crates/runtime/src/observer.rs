@@ -19,9 +19,9 @@ use crate::run::ThreadId;
 const SPACING_NS_MIN: u64 = 100_000_000;
 /// And at most, however dear one is: 'what happened in these ten seconds' still says something.
 const SPACING_NS_MAX: u64 = 10_000_000_000;
-/// Readings take at most this share of a CPU, 0.02 %: where one is dear (many threads, many CPUs)
-/// they come less often.
-const SPACINGS_PER_COST: u64 = 5_000;
+/// Readings take at most this share of a CPU, 0.03 %: where one is dear (many threads, many CPUs, a
+/// virtual machine: 10 to 20 us a file) they come less often.
+const SPACINGS_PER_COST: u64 = 3_333;
 /// Readings that are kept of a thread: at the least spacing, those of three seconds. What is late by
 /// more than two is a fault.
 const KEPT: usize = 32;
@@ -144,7 +144,7 @@ impl Observer {
         self.due_ns = now_ns + (cost_ns * SPACINGS_PER_COST).clamp(SPACING_NS_MIN, SPACING_NS_MAX);
     }
 
-    /// Reads all threads now. Takes some 10 us for each; allocates nothing but for an error.
+    /// Reads all threads now, three files of each; allocates nothing but for an error.
     pub fn read(&mut self) {
         self.steal_ns.clear();
         // Without it only the steal is unknown.

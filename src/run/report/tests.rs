@@ -1,14 +1,18 @@
 //! The report of a run that never was.
 
+use std::sync::LazyLock;
+
 use sinew_runtime::{Cause, Fault};
 
 use super::*;
 use crate::run::fixture;
 
 fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<'a> {
+    static IN_TIME: LazyLock<Late> = LazyLock::new(|| Late::new(&fixture::plan()));
     Report {
         plan,
         stats,
+        late: &IN_TIME,
         ending: Ending::Ended(Outcome::Finished),
         faults: vec![],
         privileges: vec![(
@@ -48,6 +52,7 @@ fn the_object_holds_every_promised_key() {
         "threads",
         "signals",
         "overruns_by",
+        "late",
         "records_lost",
         "start_to_first_cycle_ms",
         "domains",
@@ -137,4 +142,21 @@ fn what_went_wrong_is_told_with_its_share() {
         text.contains("1 overrun: 1 late start (kernel or host); 1 period skipped\n"),
         "{text}"
     );
+}
+
+#[test]
+fn a_late_cycle_stands_in_the_report() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(2000), Machine::default());
+    let (mut late, mut observed) = (Late::new(&plan), fixture::observed(10));
+    (observed.start_ns, observed.skipped) = (observed.release_ns + 2_000_000, 2);
+    late.take(fixture::CONTROL, &observed);
+    late.look(Vec::new);
+    let mut report = report(&plan, &stats, &machine);
+    assert!(!report.to_text().contains("late cycle"));
+    report.late = &late;
+    let text = report.to_text();
+    let expected = "\n1 late cycle, the worst first\n  by cause: 1 counters unreadable\n  - \
+                    control: cycle 10 late by 3.01 ms, before the first node (4.00 ms): what the\n    ";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(report.to_json()["late"]["worst"][0]["late_ns"], 3_009_000);
 }

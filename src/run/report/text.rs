@@ -32,6 +32,7 @@ impl Report<'_> {
         for thread in &self.stats.threads {
             text += &thread_text(thread);
         }
+        text += &self.late_text();
         text += &self.signals_text();
         text += &self.privileges_text();
         if !self.plan.notes.is_empty() {
@@ -79,6 +80,19 @@ impl Report<'_> {
         if !memory.is_empty() {
             wrap(&mut text, "resident at most: ", &memory.join(", "));
         }
+        text
+    }
+
+    /// Why cycles were late, and the worst ones.
+    fn late_text(&self) -> String {
+        let mut causes: Vec<_> = self.late.causes().collect();
+        if causes.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n{}, the worst first\n", counted(self.late.cycles(), "late cycle"));
+        causes[0].insert_str(0, "by cause: ");
+        wrap(&mut text, "  ", &causes.join(", "));
+        self.late.worst().for_each(|late| wrap(&mut text, "  - ", late));
         text
     }
 

@@ -27,6 +27,7 @@ fn picture(width: u16, height: u16, color: bool) -> (String, Vec<Color>) {
         ],
         elapsed_s: 2.04,
         duration_s: Some(60.0),
+        late: None,
         notice: None,
     };
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");

@@ -1,0 +1,149 @@
+//! What is said for which counters.
+
+use sinew_runtime::observer::Counters;
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+/// Nothing happened but the cycles themselves.
+const QUIET: Counters = Counters {
+    cpu_ns: Some(0),
+    run_delay_ns: Some(0),
+    minor_faults: Some(0),
+    major_faults: Some(0),
+    involuntary_switches: Some(0),
+    steal_ns: Some(0),
+};
+
+fn meanwhile(counted: Counters) -> Meanwhile {
+    Meanwhile { window_ns: 64 * MS, is_cut: false, is_asleep: true, counted, usual: QUIET }
+}
+
+/// 1.4 ms lost there.
+fn told(place: Place, meanwhile: &Meanwhile) -> (Cause, String) {
+    let cause = Cause::of(place, 1_400_000, Some(meanwhile));
+    (cause, words(cause, place, "the thread", Ok(meanwhile)))
+}
+
+#[test]
+fn each_cause_has_its_sentence() {
+    let late = Place::BeforeFirstNode;
+    let (wait, steal) = (Some(1_300_000), Some(10 * MS));
+    let table = [
+        (
+            late,
+            Counters { run_delay_ns: wait, ..QUIET },
+            Cause::WaitedForCpu,
+            "the thread was runnable but waited 1.30 ms for its CPU",
+        ),
+        (
+            late,
+            Counters { run_delay_ns: wait, involuntary_switches: Some(2), ..QUIET },
+            Cause::WaitedForCpu,
+            "the thread was runnable but waited 1.30 ms for its CPU, which was taken from it 2 \
+             times",
+        ),
+        (
+            late,
+            Counters { steal_ns: steal, ..QUIET },
+            Cause::Host,
+            "the host took the CPU for 10 ms (steal)",
+        ),
+        (
+            late,
+            Counters { run_delay_ns: wait, steal_ns: steal, ..QUIET },
+            Cause::WaitedForCpu,
+            "the thread was runnable but waited 1.30 ms for its CPU; the host took the CPU for 10 \
+             ms (steal)",
+        ),
+        (
+            Place::Node(0),
+            Counters { major_faults: Some(1), minor_faults: Some(3), cpu_ns: wait, ..QUIET },
+            Cause::PageFaults,
+            "3 minor page faults; 1 major page fault",
+        ),
+        (
+            Place::Node(0),
+            Counters { minor_faults: Some(700), ..QUIET },
+            Cause::PageFaults,
+            "700 minor page faults",
+        ),
+        (
+            Place::Node(0),
+            Counters { cpu_ns: wait, minor_faults: Some(1), ..QUIET },
+            Cause::NodeRan,
+            "the node itself ran: the thread used its CPU for 1.30 ms more than usual; 1 minor \
+             page fault",
+        ),
+        (
+            Place::Node(0),
+            Counters { cpu_ns: Some(20_000), ..QUIET },
+            Cause::NodeSlept,
+            "the thread used its CPU for 20.0 us only and did not wait for it: the node slept in \
+             the kernel, or the process was stopped",
+        ),
+        (
+            late,
+            QUIET,
+            Cause::Unknown,
+            "unknown, no counter of the thread accounts for it (a late timer interrupt, a host \
+             that counts no steal, SIGSTOP?)",
+        ),
+        (
+            Place::Feedback,
+            Counters { cpu_ns: Some(9 * MS), ..QUIET },
+            Cause::Unknown,
+            "unknown, no counter of the thread accounts for it",
+        ),
+        (Place::CycleBefore(8), QUIET, Cause::CycleBefore, "see that cycle"),
+    ];
+    for (place, counted, cause, text) in table {
+        assert_eq!(told(place, &meanwhile(counted)), (cause, text.to_string()));
+    }
+}
+
+#[test]
+fn what_is_usual_explains_nothing() {
+    let counted = Counters { run_delay_ns: Some(2 * MS), steal_ns: Some(30 * MS), ..QUIET };
+    let mut meanwhile = meanwhile(counted);
+    meanwhile.usual = Counters { run_delay_ns: Some(MS + MS / 2), ..counted };
+    assert_eq!(told(Place::Outside, &meanwhile).0, Cause::Unknown);
+    meanwhile.usual.run_delay_ns = Some(MS);
+    let text = "the thread was runnable but waited 2.00 ms for its CPU (1.00 ms is usual)";
+    assert_eq!(told(Place::Outside, &meanwhile), (Cause::WaitedForCpu, text.into()));
+}
+
+#[test]
+fn less_than_half_of_it_is_not_the_cause() {
+    let half = Counters { run_delay_ns: Some(699_999), ..QUIET };
+    assert_eq!(told(Place::BeforeFirstNode, &meanwhile(half)).0, Cause::Unknown);
+}
+
+#[test]
+fn a_node_is_not_said_to_have_slept_where_cpu_time_may_be_missing() {
+    for (is_asleep, is_cut) in [(false, false), (true, true)] {
+        let (cause, text) =
+            told(Place::Node(1), &Meanwhile { is_asleep, is_cut, ..meanwhile(QUIET) });
+        assert_eq!(cause, Cause::Unknown);
+        assert!(text.contains("(sleep in the kernel, interrupts"), "{text}");
+    }
+}
+
+#[test]
+fn counters_that_the_kernel_does_not_show_are_no_evidence() {
+    let place = Place::Node(0);
+    let none = Meanwhile { is_asleep: true, ..Meanwhile::default() };
+    assert_eq!(told(place, &none).0, Cause::Unknown);
+    assert_eq!(Cause::of(place, MS, None), Cause::Unread);
+    let why = "cannot read /proc/7/task/8/stat: Permission denied (os error 13)";
+    let text = words(Cause::Unread, place, "the thread", Err(why));
+    assert_eq!(text, format!("what the kernel did meanwhile cannot be known: {why}"));
+}
+
+#[test]
+fn every_cause_stands_where_it_is_looked_for() {
+    for (at, (cause, word, _)) in Cause::ALL.into_iter().enumerate() {
+        assert_eq!((cause as usize, cause.word()), (at, word));
+    }
+}
