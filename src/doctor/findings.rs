@@ -9,6 +9,8 @@ mod options;
 mod others;
 mod processors;
 mod rights;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::others::Stolen;
 pub(super) use self::processors::{isolated_cpus, online};

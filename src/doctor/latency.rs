@@ -159,7 +159,7 @@ impl Both<'_> {
 
     /// In every second round cyclictest comes first.
     fn round(&mut self, number: usize) -> io::Result<()> {
-        let (ours, theirs) = if number % 2 == 0 {
+        let (ours, theirs) = if number.is_multiple_of(2) {
             let ours = self.ours()?;
             (ours, self.theirs())
         } else {

@@ -96,7 +96,8 @@ fn remedies(found: &[Found]) -> String {
             if let Some(remedy) = &finding.remedy {
                 let _ = writeln!(text, "  mend  {}\n  undo  {}", remedy.mend, remedy.undo);
             } else if finding.show.is_none() {
-                text += "  no command on this machine mends it\n";
+                let what = if grade == Grade::Unknown { "shows" } else { "mends" };
+                let _ = writeln!(text, "  no command on this machine {what} it");
             }
             finding.show.iter().for_each(|show| text += &format!("  show  {show}\n"));
         }

@@ -22,6 +22,7 @@ pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
         // One may be gone since they were listed.
         let Ok(text) = place.text(&path) else { continue };
         let list = cpus::parse(&text)
+            .filter(|list| !list.is_empty())
             .ok_or_else(|| Unread::odd(&path, &text, "a list of CPUs such as 0-3,8"))?;
         allowed.push((*number, list));
     }

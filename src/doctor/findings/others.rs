@@ -7,7 +7,11 @@ use super::{Aim, Finding, Grade, PRIORITY};
 /// The processes that we can see, without ourselves.
 pub(super) fn processes(place: &Place) -> Result<Vec<u32>, Unread> {
     // Where processes of others are hidden, the first one is.
-    place.text("/proc/1/stat")?;
+    const FIRST: &str = "/proc/1/stat";
+    let first = place.text(FIRST)?;
+    if !first.starts_with("1 (") {
+        return Err(Unread::odd(FIRST, &first, "the number 1 and a name"));
+    }
     let own = place.text("/proc/self/stat").unwrap_or_default();
     let own: Option<u32> = own.split(' ').next().and_then(|pid| pid.parse().ok());
     Ok(place.numbers("/proc").into_iter().filter(|pid| Some(*pid) != own).collect())
@@ -17,6 +21,9 @@ pub(super) fn virtual_machine(place: &Place, _: &Aim) -> Result<Finding, Unread>
     const CPU: &str = "/proc/cpuinfo";
     const KINDS: [&str; 2] = ["/sys/hypervisor/type", "/proc/device-tree/hypervisor/compatible"];
     let cpu = place.text(CPU)?;
+    if !cpu.lines().any(|line| line.starts_with("processor")) {
+        return Err(Unread::odd(CPU, &cpu, "a line of each processor"));
+    }
     let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let kind = KINDS.into_iter().find_map(|path| Some((path, place.text(path).ok()?)));
     let (read, path) = match kind {
@@ -73,6 +80,9 @@ impl Stolen {
 pub(super) fn swap(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/swaps";
     let text = place.text(PATH)?;
+    if !text.starts_with("Filename") {
+        return Err(Unread::odd(PATH, &text, "a line of headings first"));
+    }
     // Name, type, size, used, priority.
     let rows = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let rows: Vec<_> = rows.filter(|fields| !fields.is_empty()).collect();
@@ -102,14 +112,14 @@ pub(super) fn huge_pages(place: &Place, _: &Aim) -> Result<Finding, Unread> {
         }
         text => text?,
     };
-    let Some(mode) = chosen(&text, '[', ']') else {
-        return Err(Unread::odd(PATH, &text, "words with one in brackets"));
-    };
-    if mode != "always" {
-        return Ok(Finding::new(Grade::Good, mode, &[PATH]));
-    }
     let set = |mode: &str| format!("echo {mode} > {PATH}");
-    Ok(Finding::new(Grade::Better, mode, &[PATH]).mended(set("madvise"), set(mode)))
+    match chosen(&text, '[', ']') {
+        Some(mode @ ("madvise" | "never")) => Ok(Finding::new(Grade::Good, mode, &[PATH])),
+        Some(mode @ "always") => {
+            Ok(Finding::new(Grade::Better, mode, &[PATH]).mended(set("madvise"), set(mode)))
+        }
+        _ => Err(Unread::odd(PATH, &text, "always, madvise and never, one in brackets")),
+    }
 }
 
 /// A thread of another program in a realtime class.
@@ -135,7 +145,7 @@ fn realtime(id: u32, stat: &str) -> Option<Realtime> {
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let (flags, priority, policy) = (field(9)?, field(40)? as u32, field(41)? as u32);
     let is_realtime = flags & KERNEL_THREAD == 0 && [FIFO, RR].contains(&policy);
-    is_realtime.then(|| Realtime { id, name, priority, is_fifo: policy == FIFO })
+    is_realtime.then_some(Realtime { id, name, priority, is_fifo: policy == FIFO })
 }
 
 pub(super) fn fifo_threads(place: &Place, _: &Aim) -> Result<Finding, Unread> {

@@ -108,6 +108,9 @@ pub(super) fn governor(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     for cpu in &aim.cpus {
         match place.text(&path(&cpu.to_string())) {
             Ok(governor) if governor == BEST => {}
+            Ok(text) if text.is_empty() || text.contains(|c: char| !c.is_ascii_lowercase()) => {
+                return Err(Unread::odd(&path(&cpu.to_string()), &text, "a governor's name"));
+            }
             Ok(governor) => others.push((*cpu, governor)),
             Err(Unread::Missing(path)) => {
                 let read = "no governor here: the firmware or the hypervisor sets the frequency";

@@ -1,0 +1,181 @@
+//! `sinew doctor` as its user meets it: what it refuses, what it says, and that it leaves the
+//! machine as it is.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::{Answer, Running, SINEW, folder, sinew, skip};
+
+/// A measurement that is as short as one can be.
+const SHORT: [&str; 2] = ["doctor", "--duration=100ms"];
+
+fn short(more: &[&str]) -> Answer {
+    sinew(SHORT.iter().chain(more))
+}
+
+/// An answer whose status says the same as its verdict.
+#[track_caller]
+fn judged(answer: Answer) -> Value {
+    let json = answer.json();
+    let can = json["verdict"]["can"].as_bool().expect("a verdict");
+    answer.ended_with(i32::from(!can));
+    json
+}
+
+fn finding<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let mut findings = json["findings"].as_array().expect("findings").iter();
+    findings.find(|row| row["name"] == name).unwrap_or_else(|| panic!("no '{name}' in {json}"))
+}
+
+#[test]
+fn doctor_shows_examples_and_what_its_status_means() {
+    let help = sinew(["doctor", "--help"]).ended_with(0).out;
+    assert!(help.contains("Usage: sinew doctor") && help.contains("Examples:\n"), "{help}");
+    assert!(help.contains("  sinew doctor --period 500us") && help.contains("Exit status: 0 "));
+    assert!(help.contains("Changes nothing itself"), "{help}");
+}
+
+#[test]
+fn a_request_to_doctor_that_is_bad_is_refused_before_anything_is_measured() {
+    let refused = |arguments: &[&str], expected: &str| {
+        let answer = sinew(["doctor"].iter().chain(arguments)).ended_with(2);
+        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+        assert_eq!(answer.out, "", "{arguments:?}");
+    };
+    for bad in ["0", "0ms", "-1ms", "1", "ms", "1e300s", "", "NaNms"] {
+        refused(&[&format!("--period={bad}")], "expected");
+        refused(&[&format!("--duration={bad}")], "expected");
+    }
+    let range = "expected whole microseconds from 100us to 1s";
+    for bad in ["99us", "1001ms", "2h", "100.5us"] {
+        refused(&["--period", bad], range);
+    }
+    refused(&["--duration", "9ms"], "holds fewer than 10 periods of 1ms; give 10ms or more");
+    refused(&["--period", "1s", "--duration", "9s"], "give 10s or more");
+    for bad in ["", "x", "1-", "3-1", "0-4294967295", "0,,1", "0x1"] {
+        refused(&["--cpus", bad], "expected numbers and ranges, such as 2-3,6");
+    }
+    refused(&["--cpus", "0,8191"], "no CPU 8191; there are 0");
+    refused(&["graph.yaml"], "unexpected argument");
+    let answer = sinew(["doctor", "--json", "--cpus", "8191"]).ended_with(2);
+    assert!(answer.json()["error"].as_str().is_some_and(|text| text.contains("no CPU 8191")));
+}
+
+#[test]
+fn every_finding_says_what_was_read_where_and_why_it_matters() {
+    let answer = short(&["--json", "--cpus", "0"]);
+    assert_eq!(answer.err, "", "no progress where there is no terminal");
+    let json = judged(answer);
+    let grades = ["good", "could be better", "bad", "unknown"];
+    for row in json["findings"].as_array().expect("findings") {
+        let says = |key: &str| row[key].as_str().is_some_and(|text| !text.is_empty());
+        assert!(says("name") && says("read") && says("why"), "{row}");
+        assert!(grades.contains(&row["grade"].as_str().expect("a word")), "{row}");
+        let from = row["from"].as_array().expect("files");
+        let is_path = |path: &Value| path.as_str().is_some_and(|path| path.starts_with('/'));
+        assert!(!from.is_empty() && from.iter().all(is_path), "{row}");
+        assert_eq!(says("mend"), says("undo"), "who changes must be able to go back: {row}");
+    }
+    assert_eq!((&json["period_ns"], &json["cpus"]), (&1_000_000.into(), &vec![0].into()));
+    let late = &json["latency"]["late_ns"];
+    assert_eq!((&late["all"]["n"], &late["cpus"][0]["cpu"]), (&100.into(), &0.into()));
+    assert!(late["all"]["p99"].is_null(), "of 100 wake-ups one lies beyond it: {late}");
+}
+
+#[test]
+fn people_get_a_table_the_remedies_and_a_verdict() {
+    let text = short(&["--cpus", "0"]).out;
+    for part in [
+        "doctor: can this machine run a graph every 1ms on CPU 0?\nmachine: ",
+        "\nfindings: ",
+        " preemption ",
+        "\nwake-ups every 1ms, 1 round of 100 on each CPU: how late, us\n",
+        "\n  sinew CPU 0 ",
+        "\nverdict: ",
+        " such a maximum allows periods from ",
+    ] {
+        assert!(text.contains(part) || text.contains("verdict: no: SCHED_FIFO"), "{part}: {text}");
+    }
+    let undone = text.matches("\n  undo  ").count();
+    assert_eq!(text.matches("\n  mend  ").count(), undone, "{text}");
+}
+
+#[test]
+fn without_cyclictest_it_says_how_to_get_it() {
+    let mut command = Command::new(SINEW);
+    command.args(SHORT).args(["--cpus", "0"]).env("PATH", "/nonexistent");
+    let text = Running::start(command).answer().out;
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains("is not installed, so nothing stands beside these figures"));
+    assert!(words.join(" ").contains("apt-get install rt-tests"), "{text}");
+}
+
+#[test]
+fn cyclictest_sees_as_many_wake_ups_as_we_do() {
+    let json = judged(short(&["--json"]));
+    let (ours, beside) = (&json["latency"]["late_ns"], &json["latency"]["cyclictest"]);
+    if json["latency"]["policy"] != "SCHED_FIFO" || beside["absent"].is_string() {
+        return skip(&format!("SCHED_FIFO and cyclictest (rt-tests): {}", beside["absent"]));
+    }
+    assert!(beside["version"].as_str().is_some_and(|text| text.starts_with("cyclictest V ")));
+    assert_eq!(beside["late_ns"]["all"]["n"], ours["all"]["n"]);
+    assert!(beside["max_ratio"]["median"].as_f64().is_some_and(|ratio| ratio > 0.0), "{beside}");
+    let max = |of: &Value| of["all"]["max"].as_u64().expect("a maximum");
+    let both = max(ours).max(max(&beside["late_ns"]));
+    assert_eq!(json["verdict"]["late_ns_max"], both, "the verdict is by the latest of all");
+}
+
+#[test]
+fn a_user_without_privileges_is_told_no_and_what_to_ask_for() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can become a user without privileges");
+    }
+    // Where such a user may start it.
+    let program = std::env::temp_dir().join(format!("sinew-doctor-user-{}", std::process::id()));
+    fs::copy(SINEW, &program).expect("a copy");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    let mut command = Command::new(&program);
+    command.args(SHORT).args(["--json", "--cpus", "0"]).uid(65_534).gid(65_534).current_dir("/");
+    let answer = Running::start(command).answer();
+    fs::remove_file(&program).expect("a file of ours");
+    let json = answer.ended_with(1).json();
+    assert_eq!(finding(&json, "rtprio")["grade"], "bad");
+    assert!(finding(&json, "rtprio")["mend"].as_str().expect("a command").contains("rtprio 80"));
+    assert_eq!(json["verdict"]["can"], false);
+    assert_eq!(json["latency"]["policy"], "other");
+    assert!(json["latency"]["missing"][0].as_str().expect("words").contains("SCHED_FIFO"));
+}
+
+/// What a program and its children open for writing, make, remove or rename.
+fn changes(name: &str, program: &[&str]) -> Vec<String> {
+    let trace = folder(name).join("trace");
+    let mut command = Command::new("strace");
+    command.arg("-f").arg("-o").arg(&trace);
+    command.args(["-e", "trace=%file", "-E", "PATH=/nonexistent"]).args(program);
+    Running::start(command).answer();
+    let text = fs::read_to_string(trace).expect("strace wrote it");
+    assert!(text.contains("execve("), "{text}");
+    let words = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "mkdir", "mknod", "unlink", "rename"];
+    let more = ["chmod", "chown", "truncate", "mount(", "link(", "utimensat", "setxattr"];
+    let is_change = |line: &&str| words.iter().chain(&more).any(|word| line.contains(word));
+    // To read where a link points changes nothing.
+    let changes = text.lines().filter(is_change).filter(|line| !line.contains(" readlink("));
+    changes.map(Into::into).collect()
+}
+
+#[test]
+fn it_changes_nothing_itself() {
+    if Command::new("strace").arg("--version").output().is_err() {
+        return skip("it needs strace (package 'strace')");
+    }
+    let noticed = folder("doctor_noticed").join("file").display().to_string();
+    let script = format!(": > {noticed}");
+    let twin = changes("doctor_twin", &["/bin/sh", "-c", &script]);
+    assert!(twin.iter().any(|line| line.contains(&noticed)), "the proof notices nothing: {twin:?}");
+    let arguments: Vec<_> = [SINEW].into_iter().chain(SHORT).collect();
+    assert_eq!(changes("doctor_trace", &arguments), Vec::<String>::new());
+}
