@@ -2,6 +2,8 @@
 //! a reason to stop the graph.
 
 use std::io;
+use std::process::ExitStatus;
+use std::thread::{self, JoinHandle};
 
 use sinew_spec::plan::{self, Plan};
 
@@ -20,6 +22,8 @@ use crate::sys::Region;
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
+/// How often to look whether what a service had started is gone.
+const SWEEP_LOOK_NS: u64 = 1_000_000;
 /// Lines of a service that become events, in a second. One that writes without end must not drive
 /// out what the others have to say.
 const LINES_PER_S_MAX: u64 = 50;
@@ -32,6 +36,7 @@ pub(super) struct Supervised {
     policy: plan::Service,
     pub(super) phase: Phase,
     pub(super) process: Option<Process>,
+    gone: Option<Gone>,
     pub(super) confinement: Confinement,
     /// Processes that the kernel has killed for their memory so far.
     memory_kills: u64,
@@ -79,6 +84,12 @@ pub(super) enum Over {
     GivenUp,
 }
 
+/// A process that has ended, and the search for what it has started; gives how many were killed.
+struct Gone {
+    status: ExitStatus,
+    strays: JoinHandle<usize>,
+}
+
 /// The lines that a service writes, no more than are bearable.
 #[derive(Default)]
 struct Talk {
@@ -114,6 +125,7 @@ impl Supervised {
             policy: policy.clone(),
             phase: Phase::Waiting,
             process: None,
+            gone: None,
             confinement,
             memory_kills: 0,
             board: Board::create()?,
@@ -136,7 +148,7 @@ impl Supervised {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over(_))
+        matches!(self.phase, Phase::Over(_)) && self.gone.is_none()
     }
 
     /// To be called whenever something may have happened.
@@ -144,9 +156,13 @@ impl Supervised {
         let now_ns = now_ns();
         self.read_lines(now_ns, events);
         if self.process.as_mut().is_some_and(Process::reap) {
-            self.ended(now_ns, events);
+            self.sweep();
+        }
+        if let Some(gone) = self.gone.take_if(|gone| gone.strays.is_finished()) {
+            self.ended(gone, now_ns, events);
         }
         match self.phase {
+            _ if self.gone.is_some() => {}
             Phase::Due { at_ns } if now_ns >= at_ns => self.start(frame, events),
             Phase::Starting { since_ns } => self.watch_start(since_ns, now_ns, events),
             Phase::Running => self.listen(now_ns, events),
@@ -160,6 +176,7 @@ impl Supervised {
     /// When it must be looked at, if nothing happens before.
     pub(super) fn due_ns(&self) -> u64 {
         match self.phase {
+            _ if self.gone.is_some() => now_ns() + SWEEP_LOOK_NS,
             Phase::Due { at_ns } => at_ns,
             Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
             // A quarter of the heartbeat: so much later than the limit a hang may be seen.
@@ -291,16 +308,25 @@ impl Supervised {
         self.phase = Phase::Stopping { since_ns: now_ns, killed: true };
     }
 
-    /// Its process is gone.
-    fn ended(&mut self, now_ns: u64, events: &mut Events) {
+    /// Its process is gone: what it has started goes too, before anything else. To look through all
+    /// processes may take a while, and the others must be watched meanwhile.
+    fn sweep(&mut self) {
         let Some(process) = self.process.take() else { return };
         // Either way: what a cgroup knows it kills at once, the others are looked for.
         let _ = self.confinement.kill();
-        let strays = process.kill_strays();
+        let status = process.ended().unwrap_or_default();
+        let strays = thread::spawn(move || process.kill_strays());
+        self.gone = Some(Gone { status, strays });
+    }
+
+    /// Nothing is left of it.
+    fn ended(&mut self, gone: Gone, now_ns: u64, events: &mut Events) {
+        let Gone { status, strays } = gone;
+        // It does not panic; if it did, the mark would find them after the next life.
+        let strays = strays.join().unwrap_or(0);
         // What it said last is there now.
         self.read_lines(now_ns, events);
         self.lines = None;
-        let status = process.ended().unwrap_or_default();
         let fault = self.board.fault().map(|at| match at.node.and_then(|node| self.node(node)) {
             Some(name) => format!("in node '{name}': {}", at.fault),
             None => at.fault.to_string(),
