@@ -56,6 +56,8 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
+            ("src/doctor/findings/others.rs", "/proc/PID/task"),
+            ("src/doctor/findings/tests.rs", "/proc/PID/task"),
             ("tests/cli/program.rs", "/proc/PID/task"),
         ],
     },
