@@ -2,6 +2,7 @@
 
 mod file;
 pub mod robot;
+pub mod service;
 
 use sinew_runtime::NodeEntry;
 
@@ -11,6 +12,7 @@ pub const NODES: &[NodeEntry] = &[
     robot::ik::NODE,
     robot::ethercat_master::NODE,
     robot::drives::NODE,
+    service::axis_log::NODE,
 ];
 
 #[cfg(test)]

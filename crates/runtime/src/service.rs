@@ -103,6 +103,8 @@ pub struct ServiceIo {
     pub(crate) counters: counter::Writer<Region>,
     /// Heartbeats so far, in all lives.
     pub(crate) beats: u64,
+    /// Messages lost in this life.
+    pub(crate) lost: u64,
     /// What a drill lets happen.
     pub(crate) injected: Option<Heartbeats>,
     /// One for each port of the kind: an input that is linked.
@@ -165,11 +167,18 @@ impl ServiceIo {
             Received::New { lost } => {
                 self.counters.add(RECEIVED, 1);
                 self.counters.add(LOST, u64::from(lost));
+                self.lost += u64::from(lost);
                 let message = T::read_from_bytes(bytes);
                 Ok(Some(message.expect("the bytes are as long as the message")))
             }
             Received::None | Received::Closed => Ok(None),
         }
+    }
+
+    /// Messages that came faster than this node took them, at all its inputs and since its domain
+    /// was started.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Sends a message to all links of output `port`; never waits. Whether all of them took it: a

@@ -102,6 +102,7 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
         board: process.board.clone(),
         counters,
         beats,
+        lost: 0,
         injected: None,
         inputs: inputs(plan, index, ends)?,
         outputs: outputs(process, index, ends)?,

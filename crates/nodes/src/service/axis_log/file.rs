@@ -1,0 +1,158 @@
+//! The file of an axis log: a header, then whole lines only, written by one process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sinew_runtime::{Fault, fault};
+
+use crate::robot::ethercat::DRIVES;
+use crate::robot::ethercat::cia402::State;
+use crate::robot::messages::{AxisFeedback, FEEDBACK_VALID};
+
+/// Longer than any line of ours: the end of the last whole line is looked for that far back.
+const LINE_BYTES_MAX: u64 = 1024;
+
+/// A log that is open.
+pub(super) struct LogFile {
+    path: PathBuf,
+    out: BufWriter<File>,
+    /// The line under way: it reaches the file whole.
+    line: Vec<u8>,
+}
+
+impl LogFile {
+    /// Opens the log behind `path`, or begins it; and which of the two, in words.
+    ///
+    /// # Errors
+    /// It cannot be written, is something else than our log, or somebody else writes it.
+    pub(super) fn open(path: &Path) -> Result<(LogFile, &'static str), Fault> {
+        let wrong = |error: io::Error| cannot_write(path, &error);
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(path).map_err(wrong)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                fault!("'{}' is written by another process; name another file", path.display())
+            }
+            TryLockError::Error(error) => wrong(error),
+        })?;
+        let goes_on = match what_is_there(&mut file).map_err(wrong)? {
+            There::Log { whole_bytes } => {
+                file.set_len(whole_bytes).map_err(wrong)?;
+                true
+            }
+            There::Nothing => false,
+            There::SomethingElse => {
+                return Err(fault!(
+                    "'{}' is no axis log of this version; name another file, or move it away",
+                    path.display()
+                ));
+            }
+        };
+        let out = BufWriter::new(file);
+        let mut log = LogFile { path: path.into(), out, line: Vec::new() };
+        if !goes_on {
+            log.write(&header())?;
+            log.flush()?;
+        }
+        Ok((log, if goes_on { "goes on with" } else { "begins" }))
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn add(
+        &mut self,
+        unix_ms: u64,
+        number: u64,
+        message: &AxisFeedback,
+    ) -> Result<(), Fault> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let written = write_line(&mut line, unix_ms, number, message);
+        let written = written.map_err(|error| cannot_write(&self.path, &error));
+        let written = written.and_then(|()| self.write(&line));
+        self.line = line;
+        written
+    }
+
+    /// Hands all lines to the kernel.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.out.flush().map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    fn write(&mut self, line: &[u8]) -> Result<(), Fault> {
+        self.out.write_all(line).map_err(|error| cannot_write(&self.path, &error))
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Fault {
+    let path = path.display();
+    fault!("cannot write '{path}': {error}; mend that, or name another file")
+}
+
+/// What a file holds.
+enum There {
+    Nothing,
+    /// A log; its first so many bytes are whole lines.
+    Log {
+        whole_bytes: u64,
+    },
+    SomethingElse,
+}
+
+fn what_is_there(file: &mut File) -> io::Result<There> {
+    let len = file.metadata()?.len();
+    if len == 0 {
+        return Ok(There::Nothing);
+    }
+    let (header, mut first) = (header(), Vec::new());
+    (&mut *file).take(header.len() as u64).read_to_end(&mut first)?;
+    if first.len() < header.len() && header.starts_with(&first) {
+        // Its first line was cut off.
+        file.set_len(0)?;
+        return Ok(There::Nothing);
+    }
+    let (from, mut last) = (len.saturating_sub(LINE_BYTES_MAX), Vec::new());
+    file.seek(SeekFrom::Start(from))?;
+    file.read_to_end(&mut last)?;
+    let end = last.iter().rposition(|&byte| byte == b'\n').filter(|_| first == header);
+    Ok(end.map_or(There::SomethingElse, |end| There::Log { whole_bytes: from + end as u64 + 1 }))
+}
+
+/// The first line.
+fn header() -> Vec<u8> {
+    let axes = |before: &str, after: &str| {
+        let axis = |axis| format!(",{before}_{axis}{after}");
+        (1..=DRIVES).map(axis).collect::<String>()
+    };
+    let (positions, velocities) = (axes("position", "_rad"), axes("velocity", "_rad_per_s"));
+    let states = axes("state", "");
+    format!("time_unix_ms,message,target{positions}{velocities}{states},valid\n").into_bytes()
+}
+
+fn write_line(
+    line: &mut Vec<u8>,
+    unix_ms: u64,
+    number: u64,
+    message: &AxisFeedback,
+) -> io::Result<()> {
+    write!(line, "{unix_ms},{number},{}", message.sequence)?;
+    for position_rad in message.position_rad {
+        write!(line, ",{position_rad:.7}")?;
+    }
+    for velocity_rad_per_s in message.velocity_rad_per_s {
+        write!(line, ",{velocity_rad_per_s:.6}")?;
+    }
+    for status in message.status {
+        match State::from_status(status) {
+            Some(state) => write!(line, ",{}", state.label())?,
+            None => write!(line, ",0x{status:04x}")?,
+        }
+    }
+    writeln!(line, ",{}", u32::from(message.flags & FEEDBACK_VALID != 0))
+}

@@ -1,0 +1,3 @@
+//! Services: nodes that stand beside a core, look at what it does, and may fail.
+
+pub mod axis_log;
