@@ -309,7 +309,8 @@ fn step_aside(base: &Path) -> Result<(), Refusal> {
     let (ours, others): (Vec<_>, Vec<_>) =
         processes(base).map_err(refuse)?.into_iter().partition(|&pid| pid == own);
     if !others.is_empty() {
-        let why = format!("{} other processes share the cgroup {place}", others.len());
+        let count = others.len();
+        let why = format!("the cgroup {place} also holds foreign processes ({count})");
         return Err(Refusal::new(why, DELEGATE));
     }
     if ours.is_empty() {

@@ -87,7 +87,7 @@ fn a_cgroup_that_is_ours_alone_is_divided_and_we_step_aside() {
 fn nobody_else_is_moved_or_limited() {
     let fake = Fake::new("cpu memory pids", &[std::process::id(), 1, 2]).with_leaf();
     let refusal = enable(&fake.0, Controller::Cpu).expect_err("it is shared");
-    assert!(refusal.why.contains("2 other processes share the cgroup"), "{refusal:?}");
+    assert!(refusal.why.contains("also holds foreign processes (2)"), "{refusal:?}");
     assert!(refusal.remedy.contains("Delegate=yes"), "{refusal:?}");
     assert_eq!(fake.text("cgroup.subtree_control"), "");
     assert_eq!(line_of(&fake.leaf().join("cgroup.procs")).expect("it is there"), "");
