@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use sinew_lab::Distribution;
+use sinew_lab::interval::Interval;
 use sinew_lab::machine::Machine;
 use sinew_lab::show::wrap_at;
 use sinew_spec::duration_text;
 
 use super::cpus;
 use super::findings::{Aim, Found, Grade, PRIORITY};
-use super::latency::{Beside, Latency};
+use super::latency::{Beside, Latency, Seen};
 use super::verdict::Verdict;
 
 /// Columns of a line; commands stand whole.
@@ -105,8 +106,8 @@ fn remedies(found: &[Found]) -> String {
     match text.is_empty() {
         true => text,
         false => format!(
-            "\nwhat to do (nothing was changed; 'mend' and 'undo' are for a shell of root, and \
-             hold until the next boot)\n{text}"
+            "\nwhat to do (nothing was changed; 'mend' and 'undo' are for a shell of root, and hold \
+             until the next boot where they do not say otherwise)\n{text}"
         ),
     }
 }
@@ -118,18 +119,17 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
         plural(latency.rounds.rounds, "round"),
         latency.rounds.count,
     );
-    let names = ["n", "min", "mean"].into_iter().chain(PERCENTILES.map(|(name, _)| name));
-    let line = |name: &str, cells: &mut dyn Iterator<Item = String>| {
-        let cells: String = cells.map(|cell| format!("{cell:>COLUMN$}")).collect();
-        format!("  {name:<22}{cell}\n", cell = cells.trim_end())
-    };
-    text += &line("", &mut names.chain(["max"]).map(String::from));
-    let mut rows = |by: &str, seen: &super::latency::Seen| {
-        for (cpu, late) in aim.cpus.iter().zip(&seen.cpus) {
-            text += &line(&format!("{by} CPU {cpu}"), &mut figures(late).into_iter());
-        }
-        if aim.cpus.len() > 1 {
-            text += &line(&format!("{by} all"), &mut figures(&seen.all).into_iter());
+    // What even all wake-ups together are too few for has no column.
+    let known = |(_, share): &(&str, f64)| latency.seen.all.quantile(*share).is_some();
+    let percentiles: Vec<_> = PERCENTILES.into_iter().filter(known).collect();
+    let names = percentiles.iter().map(|(name, _)| *name);
+    let names = ["n", "min", "mean"].into_iter().chain(names).chain(["max"]);
+    text += &line("", names.map(String::from).collect());
+    let mut rows = |by: &str, seen: &Seen| {
+        let all = (aim.cpus.len() > 1).then_some(("all".to_string(), &seen.all));
+        let each = aim.cpus.iter().map(|cpu| format!("CPU {cpu}")).zip(&seen.cpus);
+        for (of, late) in each.chain(all) {
+            text += &line(&format!("{by} {of}"), figures(late, &percentiles));
         }
     };
     rows("sinew", &latency.seen);
@@ -140,11 +140,17 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
     text
 }
 
-fn figures(late: &Distribution) -> Vec<String> {
+/// A line of the table.
+fn line(name: &str, cells: Vec<String>) -> String {
+    let cells: String = cells.iter().map(|cell| format!("{cell:>COLUMN$}")).collect();
+    format!("  {name:<20}{cells}\n")
+}
+
+fn figures(late: &Distribution, percentiles: &[(&str, f64)]) -> Vec<String> {
     let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.1}", ns / 1e3));
     let whole = |ns: Option<u64>| us(ns.map(|ns| ns as f64));
     let mut cells = vec![late.n().to_string(), whole(late.min()), us(late.mean())];
-    cells.extend(PERCENTILES.map(|(_, share)| whole(late.quantile(share))));
+    cells.extend(percentiles.iter().map(|(_, share)| whole(late.quantile(*share))));
     cells.push(whole(late.max()));
     cells
 }
@@ -173,7 +179,7 @@ fn notes(latency: &Latency) -> Vec<String> {
 
 /// Ours over cyclictest's.
 fn agreement(beside: &Beside) -> Vec<String> {
-    let said = |what: &str, ratio: &sinew_lab::interval::Interval| {
+    let said = |what: &str, ratio: &Interval| {
         let same = ratio.is_firm() && !ratio.differs_from_one();
         let same = if same { ", not distinguishable" } else { "" };
         format!("{what} of sinew over that of {}, round by round: {ratio}{same}", beside.version)
@@ -202,11 +208,11 @@ fn finding_json(found: &Found) -> Value {
 }
 
 fn latency_json(aim: &Aim, latency: &Latency) -> Value {
-    let cpus = |seen: &super::latency::Seen| -> Vec<Value> {
+    let cpus = |seen: &Seen| -> Vec<Value> {
         let rows = aim.cpus.iter().zip(&seen.cpus);
         rows.map(|(cpu, late)| json!({"cpu": cpu, "late_ns": late.to_json()})).collect()
     };
-    let of = |seen: &super::latency::Seen| json!({"all": seen.all.to_json(), "cpus": cpus(seen)});
+    let of = |seen: &Seen| json!({"all": seen.all.to_json(), "cpus": cpus(seen)});
     let beside = match &latency.beside {
         Ok(beside) => json!({
             "version": beside.version,
