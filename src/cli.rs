@@ -9,7 +9,7 @@ use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, doctor, graph, lab, run};
+use crate::{check, doctor, graph, lab, list, log, restart, run, stop, top};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -29,6 +29,8 @@ Examples:
   sinew check graphs/arm/arm.yaml
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
+  sinew top
+  sinew stop arm
   sinew lab pipeline --quick
   sinew doctor
 
@@ -37,6 +39,11 @@ Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    List(list::ListArgs),
+    Top(top::TopArgs),
+    Log(log::LogArgs),
+    Restart(restart::RestartArgs),
+    Stop(stop::StopArgs),
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
     Lab(lab::LabArgs),
@@ -65,6 +72,11 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
     }
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments, nodes),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Log(arguments) => log::run(&arguments),
+        Command::Restart(arguments) => restart::run(&arguments),
+        Command::Stop(arguments) => stop::run(&arguments),
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments),

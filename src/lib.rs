@@ -11,8 +11,14 @@ mod cli;
 mod doctor;
 mod graph;
 mod lab;
+mod list;
 mod load;
+mod log;
+mod reach;
+mod restart;
 mod run;
+mod stop;
 mod theme;
+mod top;
 
 pub use cli::main;

@@ -11,7 +11,7 @@ mod report;
 mod stats;
 mod systemd;
 mod view;
-mod words;
+pub(crate) mod words;
 
 use std::io::{self, Write, stdout};
 use std::path::PathBuf;

@@ -1,0 +1,95 @@
+//! `sinew list`: which runs of this user there are.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use sinew_runtime::status::Status;
+
+use crate::cli::{FAULTED, print, say};
+use crate::reach::rows::{Cell, Rows, Side, elapsed, plain};
+use crate::reach::{self, Silent};
+use crate::theme::Theme;
+
+/// List the runs of this user: process, graph, how far they are.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ListArgs {
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew list
+  sinew list --json
+
+Exit status: 0 good, also with no run; 1 a run does not answer.";
+
+/// Carries out the command.
+pub(crate) fn run(args: &ListArgs) -> ExitCode {
+    let (reached, silent) = reach::all();
+    let runs: Vec<_> = reached.iter().map(|run| &run.status).collect();
+    let status = if silent.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
+    if args.json {
+        return print(&format!("{:#}\n", to_json(&runs, &silent)), status);
+    }
+    for run in &silent {
+        say(&format!("error: process {}: {}", run.pid, run.error));
+    }
+    let text = match runs.is_empty() {
+        true if silent.is_empty() => "nothing runs\n".into(),
+        true => String::new(),
+        false => to_text(&runs),
+    };
+    print(&text, status)
+}
+
+fn restarts(status: &Status) -> u64 {
+    status.domains.iter().map(|domain| u64::from(domain.restarts)).sum()
+}
+
+fn to_text(runs: &[&Status]) -> String {
+    let theme = Theme { color: false };
+    let mut rows = Rows::new(&[
+        ("process", Side::Right),
+        ("graph", Side::Left),
+        ("phase", Side::Left),
+        ("up", Side::Right),
+        ("domains", Side::Right),
+        ("restarts", Side::Right),
+        ("file", Side::Left),
+    ]);
+    for run in runs {
+        rows.add([
+            Cell::new(run.pid.to_string()),
+            Cell::new(&run.graph),
+            Cell::new(run.phase.word()),
+            Cell::new(elapsed(run.elapsed_ms)),
+            Cell::new(run.domains.len().to_string()),
+            Cell::count(restarts(run), theme),
+            Cell::new(&run.file),
+        ]);
+    }
+    plain(&rows.lines(theme, usize::MAX))
+}
+
+fn to_json(runs: &[&Status], silent: &[Silent]) -> Value {
+    let run = |run: &&Status| {
+        json!({
+            "pid": run.pid,
+            "graph": run.graph,
+            "file": run.file,
+            "phase": run.phase,
+            "elapsed_ms": run.elapsed_ms,
+            "domains": run.domains.len(),
+            "restarts": restarts(run),
+        })
+    };
+    let error = |run: &Silent| json!({ "pid": run.pid, "error": run.error });
+    json!({
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "silent": silent.iter().map(error).collect::<Vec<_>>(),
+    })
+}

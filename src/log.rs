@@ -1,0 +1,148 @@
+//! `sinew log`: what happened in a run, and what happens now.
+
+use std::io::{self, Write, stdout};
+use std::process::ExitCode;
+use std::time::{Duration, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::json;
+use sinew_runtime::control::client::Connection;
+use sinew_runtime::control::{Answer, Request};
+use sinew_runtime::status::Event;
+
+use crate::cli::{FAULTED, is_quiet, say};
+use crate::reach::rows::printable;
+use crate::reach::{self, Failure, Reached};
+
+/// Show what happened in a run: starts, restarts and their reasons, faults, output of services.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LogArgs {
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Go on with what happens, until the run ends or Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Prints each event as one JSON object on a line of its own
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew log
+  sinew log arm --follow
+  sinew log 4711 --json | jq 'select(.what == \"restarting\")'
+
+A run keeps its last 1000 events; how many are missing before is said. Times are UTC.
+Exit status: 0 good, 1 the run does not answer, 2 no such run.";
+
+/// The end of the year 9999, beyond which no date can be written.
+const UNIX_MS_MAX: u64 = 253_402_300_799_999;
+
+/// Carries out the command.
+pub(crate) fn run(args: &LogArgs) -> ExitCode {
+    let mut run = match reach::choose(args.run.as_deref()) {
+        Ok(run) => run,
+        Err(failure) => return failure.report(),
+    };
+    match show(&mut run, args) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.report(),
+        Err(error) => match is_quiet(Err(error)) {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(FAULTED),
+        },
+    }
+}
+
+/// Prints lines until the log ends. The outer error is that of standard output.
+fn show(run: &mut Reached, args: &LogArgs) -> io::Result<Result<(), Failure>> {
+    let (name, socket) = (run.name(), run.socket.clone());
+    let mut after = 0;
+    loop {
+        let asked = run.connection.send(&Request::Log { after, follow: args.follow });
+        while asked.is_ok() {
+            let answer = match run.connection.next(limit(args)) {
+                Ok(Some(answer)) => answer,
+                Ok(None) => break,
+                Err(error) => {
+                    return Ok(Err(Failure::run(format!("{name} does not answer: {error}"))));
+                }
+            };
+            match answer {
+                Answer::Event(event) => {
+                    print_event(&event, args.json)?;
+                    after = event.number;
+                }
+                Answer::Missed(count) => {
+                    print_missed(count, args.json)?;
+                    after += count;
+                }
+                Answer::End(_) => return Ok(Ok(())),
+                other => return Ok(Err(Failure::run(format!("{name} answers {other:?}")))),
+            }
+        }
+        // The run has ended, or has cut this one off: it had not been read for so long.
+        match Connection::open(&socket) {
+            Ok(connection) => run.connection = connection,
+            Err(_) => {
+                say(&format!("{name} has ended"));
+                return Ok(Ok(()));
+            }
+        }
+    }
+}
+
+/// Nothing need happen while the log is followed.
+fn limit(args: &LogArgs) -> Option<Duration> {
+    (!args.follow).then_some(sinew_runtime::control::client::ANSWER_WITHIN)
+}
+
+fn print_event(event: &Event, json: bool) -> io::Result<()> {
+    let mut out = stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!(event))?,
+        false => writeln!(out, "{}", to_line(event))?,
+    }
+    out.flush()
+}
+
+fn print_missed(count: u64, json: bool) -> io::Result<()> {
+    let mut out = stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!({ "missed": count }))?,
+        false => writeln!(out, "({count} events before are kept no more)")?,
+    }
+    out.flush()
+}
+
+fn to_line(event: &Event) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(event.unix_ms.min(UNIX_MS_MAX));
+    let time = humantime::format_rfc3339_millis(time);
+    let domain = event.domain.as_deref().unwrap_or("-");
+    let text = printable(&event.text);
+    format!("{time}  {domain:<10}  {:<10}  {text}", event.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::status::EventKind;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_when_where_and_what() {
+        let event = Event {
+            number: 7,
+            time_ns: 1,
+            unix_ms: 1_795_315_280_490,
+            domain: Some("camera".into()),
+            what: EventKind::Output,
+            text: "a\x1b[31mb".into(),
+        };
+        let expected = "2026-11-22T02:41:20.490Z  camera      output      a\u{fffd}[31mb";
+        assert_eq!(to_line(&event), expected);
+    }
+}

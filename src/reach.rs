@@ -1,0 +1,229 @@
+//! The runs that a command can reach, the one that it means, and what became of it.
+
+pub(crate) mod rows;
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use sinew_runtime::control::client::{Connection, Found, runs};
+use sinew_runtime::control::{Answer, Request};
+use sinew_runtime::status::{DomainRole, DomainStatus, Event, EventKind, Status};
+
+use crate::cli::{BAD_REQUEST, FAULTED, say};
+
+/// A run that answers.
+pub(crate) struct Reached {
+    /// What it looked like when it was reached.
+    pub(crate) status: Status,
+    /// For whatever else is to be asked.
+    pub(crate) connection: Connection,
+    /// For another connection.
+    pub(crate) socket: PathBuf,
+}
+
+impl Reached {
+    /// Graph and process: two runs may have the same graph.
+    pub(crate) fn name(&self) -> String {
+        format!("{} (process {})", self.status.graph, self.status.pid)
+    }
+}
+
+/// A run that is there and does not answer.
+pub(crate) struct Silent {
+    pub(crate) pid: u32,
+    /// Why not.
+    pub(crate) error: String,
+}
+
+/// Why a command did not do what it was to.
+pub(crate) struct Failure {
+    status: u8,
+    text: String,
+}
+
+impl Failure {
+    /// What was asked for cannot be meant.
+    pub(crate) fn request(text: String) -> Failure {
+        Failure { status: BAD_REQUEST, text }
+    }
+
+    /// It was asked for and did not happen.
+    pub(crate) fn run(text: String) -> Failure {
+        Failure { status: FAULTED, text }
+    }
+
+    /// Says on standard error what is wrong; the exit status that goes with it.
+    pub(crate) fn report(&self) -> ExitCode {
+        say(&format!("error: {}", self.text));
+        ExitCode::from(self.status)
+    }
+}
+
+/// Every run of this user: those that answer, and those that do not.
+pub(crate) fn all() -> (Vec<Reached>, Vec<Silent>) {
+    reach(&runs())
+}
+
+/// The run that is meant: by its process, by its graph, or because there is no other.
+pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
+    let found = runs();
+    let process: Option<u32> = wanted.and_then(|wanted| wanted.parse().ok());
+    let named: Vec<_> = found.iter().filter(|run| Some(run.pid) == process).cloned().collect();
+    let is_process = !named.is_empty();
+    // Only the one that is meant is asked: another one may be hanging.
+    let (reached, silent) = reach(if is_process { &named } else { &found });
+    let is_meant =
+        |run: &Reached| is_process || wanted.is_none_or(|graph| run.status.graph == graph);
+    let (mut meant, others): (Vec<_>, Vec<_>) = reached.into_iter().partition(is_meant);
+    if meant.len() == 1 && (wanted.is_some() || silent.is_empty()) {
+        return Ok(meant.remove(0));
+    }
+    let answering = meant.iter().chain(&others).map(Reached::name);
+    let silent = silent.iter().map(|run| format!("process {}: {}", run.pid, run.error));
+    let there: String = answering.chain(silent).map(|run| format!("\n  {run}")).collect();
+    let text = match wanted {
+        None if there.is_empty() => "nothing runs; start a graph with 'sinew run'".to_owned(),
+        Some(wanted) if there.is_empty() => {
+            format!("no run '{wanted}': nothing runs; start a graph with 'sinew run'")
+        }
+        Some(wanted) if meant.is_empty() => format!("no run '{wanted}' answers; there are:{there}"),
+        _ => format!("expected the process of one of these runs:{there}"),
+    };
+    Err(Failure::request(text))
+}
+
+/// Asks all at once, so that those that do not answer keep nobody waiting in turn.
+fn reach(found: &[Found]) -> (Vec<Reached>, Vec<Silent>) {
+    let asked: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = found.iter().map(|run| scope.spawn(|| ask(run))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a bug: asking panics")).collect()
+    });
+    let (mut reached, mut silent) = (Vec::new(), Vec::new());
+    for (run, answer) in found.iter().zip(asked) {
+        match answer {
+            Ok(Some(run)) => reached.push(run),
+            Ok(None) => {}
+            Err(error) => silent.push(Silent { pid: run.pid, error }),
+        }
+    }
+    (reached, silent)
+}
+
+/// The run, unless it has ended meanwhile.
+fn ask(run: &Found) -> Result<Option<Reached>, String> {
+    let asked = Connection::open(&run.socket).and_then(|mut connection| {
+        let answer = connection.ask(&Request::Status {})?;
+        Ok((answer, connection))
+    });
+    match asked {
+        Ok((Answer::Status(status), connection)) => {
+            Ok(Some(Reached { status: *status, connection, socket: run.socket.clone() }))
+        }
+        Ok((Answer::Error(text), _)) => Err(text),
+        Ok((other, _)) => Err(format!("asked for its status it answers {other:?}")),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::UnexpectedEof => {
+                Ok(None)
+            }
+            _ => Err(error.to_string()),
+        },
+    }
+}
+
+/// How a run ended, as far as its events tell.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// The first fault of the core.
+    pub(crate) fault: Option<String>,
+    is_finished: bool,
+}
+
+impl Ending {
+    /// Takes notice of an event of this run.
+    pub(crate) fn take(&mut self, event: &Event, status: &Status) {
+        let Some(domain) = &event.domain else { return };
+        let is_core = |it: &DomainStatus| it.name == *domain && it.role == DomainRole::Realtime;
+        if !status.domains.iter().any(is_core) {
+            return;
+        }
+        match event.what {
+            EventKind::Faulted => {
+                self.fault.get_or_insert_with(|| format!("{domain}: {}", event.text));
+            }
+            EventKind::Ended => self.is_finished = true,
+            _ => {}
+        }
+    }
+
+    /// As `sinew run` calls it.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match (&self.fault, self.is_finished) {
+            (Some(_), _) => "faulted",
+            (None, true) => "finished",
+            (None, false) => "stopped",
+        }
+    }
+
+    /// The outcome with its reason.
+    pub(crate) fn text(&self) -> String {
+        match &self.fault {
+            Some(fault) => format!("faulted: {fault}"),
+            None => self.outcome().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::status::{DomainState, Events, Phase};
+
+    use super::*;
+
+    fn status() -> Status {
+        let domain = |name: &str, role| DomainStatus {
+            name: name.into(),
+            role,
+            state: DomainState::Running,
+            pid: None,
+            user: String::new(),
+            up_ms: 0,
+            restarts: 0,
+            last_reason: None,
+            next_restart_ms: None,
+            resident_kib: None,
+            threads: vec![],
+            nodes: vec![],
+            limits: vec![],
+        };
+        Status {
+            graph: "arm".into(),
+            file: "arm.yaml".into(),
+            pid: 4711,
+            phase: Phase::Running,
+            elapsed_ms: 0,
+            domains: vec![
+                domain("control", DomainRole::Realtime),
+                domain("camera", DomainRole::Service),
+            ],
+            links: vec![],
+            notes: vec![],
+        }
+    }
+
+    fn ended(events: &[(EventKind, &str)]) -> String {
+        let (mut all, mut ending) = (Events::new(), Ending::default());
+        events.iter().for_each(|&(what, domain)| all.add(what, Some(domain), "why"));
+        all.after(0).for_each(|event| ending.take(event, &status()));
+        ending.text()
+    }
+
+    #[test]
+    fn a_run_ends_as_its_core_does() {
+        assert_eq!(ended(&[(EventKind::Faulted, "camera")]), "stopped");
+        assert_eq!(ended(&[(EventKind::Ended, "control")]), "finished");
+        let faulted = [(EventKind::Ended, "control"), (EventKind::Faulted, "control")];
+        assert_eq!(ended(&faulted), "faulted: control: why");
+    }
+}

@@ -1,0 +1,82 @@
+//! `sinew top`: a run as it is now: domains, threads, nodes, links, limits, and what happened last.
+
+mod feed;
+mod live;
+mod tables;
+
+use std::io::{IsTerminal, stdout};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use self::feed::Feed;
+use self::live::{Closed, Live};
+use crate::cli::print;
+use crate::reach::rows::plain;
+use crate::reach::{self, Failure};
+use crate::theme::Theme;
+
+/// Watch a run: domains, restarts and their reasons, cycles, links, privileges.
+///
+/// Keys: q quits, the arrow keys and Page Up, Page Down scroll.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Prints the tables once; needs no terminal
+    #[arg(long)]
+    once: bool,
+    /// Prints them as one JSON object
+    #[arg(long, requires = "once")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew top
+  sinew top arm
+  sinew top 4711 --once --json | jq '.domains[] | {name, state, restarts}'
+
+Exit status: 0 good, also when the run has stopped meanwhile; 1 it faulted meanwhile or does not
+answer; 2 no such run, or no terminal.";
+
+/// Carries out the command.
+pub(crate) fn run(args: &TopArgs) -> ExitCode {
+    match carry_out(args) {
+        Ok(status) => status,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
+    if !args.once && !stdout().is_terminal() {
+        let text = "standard output is no terminal; print the tables with --once";
+        return Err(Failure::request(text.into()));
+    }
+    let run = reach::choose(args.run.as_deref())?;
+    if args.once {
+        let text = match args.json {
+            true => format!("{}\n", json!(run.status)),
+            false => {
+                let tables = tables::all(&run.status, Theme { color: false }, usize::MAX);
+                let tables: Vec<_> = tables.iter().map(|lines| plain(lines)).collect();
+                format!("{}\n\n{}", tables::title(&run.status), tables.join("\n"))
+            }
+        };
+        return Ok(print(&text, ExitCode::SUCCESS));
+    }
+    let name = run.name();
+    let mut feed = Feed::new(run);
+    let closed = Live::open().and_then(|mut live| live.follow(&mut feed));
+    match closed.map_err(|error| Failure::run(format!("cannot go on showing {name}: {error}")))? {
+        Closed::ByUser => Ok(ExitCode::SUCCESS),
+        Closed::ByRun if feed.ending.fault.is_none() => {
+            let text = format!("{name} has ended: {}\n", feed.ending.text());
+            Ok(print(&text, ExitCode::SUCCESS))
+        }
+        Closed::ByRun => Err(Failure::run(format!("{name} has {}", feed.ending.text()))),
+    }
+}

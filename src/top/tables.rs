@@ -1,0 +1,209 @@
+//! The tables of a run: domains, threads, nodes of services, links, limits.
+
+use ratatui::style::Style;
+use ratatui::text::Line;
+use sinew_runtime::status::{
+    DomainRole, DomainState, DomainStatus, LinkStatus, Phase, Status, ThreadStatus,
+};
+
+use crate::reach::rows::{Cell, Rows, Side, elapsed, memory, printable};
+use crate::run::words::micros;
+use crate::theme::Theme;
+
+use Side::{Left, Right};
+
+/// A line that says which run it is.
+pub(super) fn title(status: &Status) -> String {
+    let Status { graph, phase, pid, file, .. } = status;
+    let up = elapsed(status.elapsed_ms);
+    printable(&format!("{graph}  {phase}  {up}  process {pid}  {file}"))
+}
+
+/// Every table that has rows, `columns` wide if possible.
+pub(super) fn all(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
+    let tables = [
+        Some(domains(status, theme)),
+        threads(status, theme),
+        nodes(status, theme),
+        links(status, theme),
+        limits(status, theme),
+        notes(status),
+    ];
+    tables.into_iter().flatten().map(|table| table.lines(theme, columns)).collect()
+}
+
+/// How a state looks; the word says the same.
+pub(super) fn phase_style(phase: Phase, theme: Theme) -> Style {
+    match phase {
+        Phase::Running => theme.good(),
+        Phase::Starting | Phase::Stopping => theme.caution(),
+    }
+}
+
+fn state_style(state: DomainState, theme: Theme) -> Style {
+    match state {
+        DomainState::Running | DomainState::Finished => theme.good(),
+        DomainState::GivenUp | DomainState::Faulted => theme.bad(),
+        DomainState::Ended => theme.strong(),
+        _ => theme.caution(),
+    }
+}
+
+fn domains(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("domain", Left),
+        ("role", Left),
+        ("state", Left),
+        ("process", Right),
+        ("up", Right),
+        ("restarts", Right),
+        ("resident", Right),
+        ("user", Left),
+    ]);
+    for domain in &status.domains {
+        let known = domain.pid.is_some();
+        rows.add([
+            Cell::new(&domain.name),
+            Cell::new(domain.role.word()),
+            Cell::styled(domain.state.word(), state_style(domain.state, theme)),
+            Cell::new(domain.pid.map_or("-".into(), |pid| pid.to_string())),
+            Cell::new(if known { elapsed(domain.up_ms) } else { "-".into() }),
+            Cell::count(domain.restarts.into(), theme),
+            Cell::new(memory(domain.resident_kib)),
+            Cell::new(&domain.user),
+        ]);
+        if let Some(text) = why(domain) {
+            rows.note(text, theme.caution());
+        }
+    }
+    rows
+}
+
+/// Why a domain is not what it was, and what comes next.
+fn why(domain: &DomainStatus) -> Option<String> {
+    let next = domain.next_restart_ms.map(|ms| format!("starts again in {}", elapsed(ms)));
+    let last = domain.last_reason.as_ref().map(|reason| format!("last: {reason}"));
+    let parts: Vec<_> = next.into_iter().chain(last).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn threads(status: &Status, theme: Theme) -> Option<Rows> {
+    let mut rows = Rows::new(&[
+        ("thread", Left),
+        ("cycles", Right),
+        ("overruns", Right),
+        ("skipped", Right),
+        ("last us", Right),
+        ("max us", Right),
+        ("privileges", Left),
+    ]);
+    for domain in &status.domains {
+        for (number, thread) in domain.threads.iter().enumerate() {
+            add_thread(&mut rows, &format!("{}/{number}", domain.name), thread, theme);
+        }
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) {
+    let whole = thread.privileges.missing.is_empty();
+    let look = if whole { theme.good() } else { theme.caution() };
+    let us = |ns: Option<u64>| Cell::new(micros(ns.map(|ns| ns as f64)));
+    rows.add([
+        Cell::new(name),
+        Cell::new(thread.cycles.to_string()),
+        Cell::count(thread.overruns, theme),
+        Cell::count(thread.skipped, theme),
+        us(thread.latency_ns_last),
+        us(thread.latency_ns_max),
+        Cell::styled(thread.privileges.obtained.trim_start_matches("SCHED_"), look),
+    ]);
+    for missing in &thread.privileges.missing {
+        rows.note(format!("missing: {missing}"), theme.caution());
+    }
+}
+
+/// Nodes of services: those of the core have no counters of their own.
+fn nodes(status: &Status, theme: Theme) -> Option<Rows> {
+    let mut rows = Rows::new(&[
+        ("node", Left),
+        ("kind", Left),
+        ("beats", Right),
+        ("received", Right),
+        ("lost", Right),
+        ("sent", Right),
+        ("dropped", Right),
+    ]);
+    let services = status.domains.iter().filter(|domain| domain.role == DomainRole::Service);
+    for node in services.flat_map(|domain| &domain.nodes) {
+        rows.add([
+            Cell::new(&node.name),
+            Cell::new(&node.kind),
+            Cell::new(node.beats.to_string()),
+            Cell::new(node.received.to_string()),
+            Cell::count(node.lost, theme),
+            Cell::new(node.sent.to_string()),
+            Cell::count(node.dropped, theme),
+        ]);
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+fn links(status: &Status, theme: Theme) -> Option<Rows> {
+    let mut rows = Rows::new(&[
+        ("link", Left),
+        ("how", Left),
+        ("fill", Right),
+        ("written", Right),
+        ("lost", Right),
+        ("dropped", Right),
+    ]);
+    for link in &status.links {
+        let unknown = || "-".to_owned();
+        rows.add([
+            Cell::new(format!("{} > {}", link.from, link.to)),
+            Cell::styled(how(link), if link.broken { theme.bad() } else { Style::new() }),
+            Cell::new(link.fill.map_or_else(unknown, |fill| format!("{fill}/{}", link.capacity))),
+            Cell::new(link.written.map_or_else(unknown, |written| written.to_string())),
+            Cell::count(link.lost, theme),
+            Cell::count(link.dropped, theme),
+        ]);
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+fn how(link: &LinkStatus) -> String {
+    match (link.broken, link.transport.as_str()) {
+        (true, transport) => format!("BROKEN {transport}"),
+        // Within a thread nothing is delivered.
+        (false, "fused") => "fused".into(),
+        (false, transport) => format!("{transport} {}", link.delivery),
+    }
+}
+
+fn limits(status: &Status, theme: Theme) -> Option<Rows> {
+    let mut rows =
+        Rows::new(&[("domain", Left), ("limit", Left), ("asked", Right), ("obtained", Left)]);
+    for domain in &status.domains {
+        for limit in &domain.limits {
+            let look = if limit.enforced { theme.good() } else { theme.caution() };
+            rows.add([
+                Cell::new(&domain.name),
+                Cell::new(&limit.what),
+                Cell::new(&limit.asked),
+                Cell::styled(&limit.got, look),
+            ]);
+            if let Some(remedy) = &limit.remedy {
+                rows.note(remedy.clone(), theme.caution());
+            }
+        }
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+/// What the plan decided.
+fn notes(status: &Status) -> Option<Rows> {
+    let mut rows = Rows::new(&[("plan", Left)]);
+    status.notes.iter().for_each(|note| rows.note(note.clone(), Style::new()));
+    (!rows.is_empty()).then_some(rows)
+}
