@@ -19,10 +19,10 @@ pub(crate) enum Cause {
     Host,
     /// The kernel brought pages.
     PageFaults,
-    /// The node used the CPU.
-    NodeRan,
-    /// The node neither used the CPU nor waited for it.
-    NodeSlept,
+    /// The kernel saw the node on its CPU all the time.
+    NodeOnCpu,
+    /// The node was neither on its CPU nor waited for it.
+    NodeAsleep,
     /// The cycle before was late.
     CycleBefore,
     /// Nothing that is counted.
@@ -37,8 +37,8 @@ impl Cause {
         (Cause::WaitedForCpu, "waited_for_cpu", "waited for a CPU"),
         (Cause::Host, "host", "host took the CPU"),
         (Cause::PageFaults, "page_faults", "page faults"),
-        (Cause::NodeRan, "node_ran", "node itself ran"),
-        (Cause::NodeSlept, "node_slept", "node slept"),
+        (Cause::NodeOnCpu, "node_on_cpu", "node on its CPU"),
+        (Cause::NodeAsleep, "node_asleep", "node asleep"),
         (Cause::CycleBefore, "cycle_before", "cycle before was late"),
         (Cause::Unknown, "unknown", "unknown"),
         (Cause::Unread, "unread", "counters unreadable"),
@@ -63,8 +63,8 @@ impl Cause {
             _ if most(beyond.run_delay_ns) => Cause::WaitedForCpu,
             _ if most(beyond.steal_ns) => Cause::Host,
             _ if beyond.major_faults > Some(0) || most(brought) => Cause::PageFaults,
-            Place::Node(_) if most(beyond.cpu_ns) => Cause::NodeRan,
-            Place::Node(_) if at_most(meanwhile, half_ns) => Cause::NodeSlept,
+            Place::Node(_) if most(beyond.cpu_ns) => Cause::NodeOnCpu,
+            Place::Node(_) if at_most(meanwhile, half_ns) => Cause::NodeAsleep,
             _ => Cause::Unknown,
         }
     }
@@ -92,8 +92,8 @@ pub(crate) fn words(
     let mut facts = vec![];
     match cause {
         Cause::WaitedForCpu => facts.push(waited(who, meanwhile)),
-        Cause::NodeRan => facts.push(ran(who, meanwhile)),
-        Cause::NodeSlept => facts.push(slept(who, meanwhile)),
+        Cause::NodeOnCpu => facts.push(on_cpu(who, meanwhile)),
+        Cause::NodeAsleep => facts.push(asleep(who, meanwhile)),
         Cause::Unknown => facts.push(unknown(place, who)),
         Cause::Host | Cause::PageFaults | Cause::CycleBefore | Cause::Unread => {}
     }
@@ -122,16 +122,19 @@ fn waited(who: &str, Meanwhile { counted: seen, usual, .. }: &Meanwhile) -> Stri
     text
 }
 
-fn ran(who: &str, meanwhile: &Meanwhile) -> String {
+fn on_cpu(who: &str, meanwhile: &Meanwhile) -> String {
     let cpu = span(meanwhile.beyond_usual().cpu_ns.unwrap_or(0));
-    format!("the node itself ran: {who} used its CPU for {cpu} more than usual")
+    format!(
+        "{who} was on its CPU for {cpu} more than usual: the node itself, interrupts, or a host \
+         that counts no steal"
+    )
 }
 
-fn slept(who: &str, meanwhile: &Meanwhile) -> String {
+fn asleep(who: &str, meanwhile: &Meanwhile) -> String {
     let cpu = span(meanwhile.counted.cpu_ns.unwrap_or(0));
     format!(
-        "{who} used its CPU for {cpu} only and did not wait for it: the node slept in the kernel, \
-         or the process was stopped"
+        "{who} was on its CPU for {cpu} only and did not wait for it: the node slept in the \
+         kernel, or the process was stopped"
     )
 }
 

@@ -17,9 +17,13 @@ use crate::run::view::Scene;
 use crate::run::words::micros;
 use crate::theme::Theme;
 use sinew_lab::Distribution;
+use sinew_lab::show::wrap_at;
 
 /// Columns of the left half: enough for its widest table.
 const LEFT: u16 = 47;
+
+/// Rows of what went wrong.
+const NOTICE_ROWS_MAX: usize = 3;
 
 /// Cells of a node's bar.
 const BAR: usize = 11;
@@ -36,14 +40,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     let bottom_rows = if bottom.is_empty() { 0 } else { bottom.len() as u16 + 1 };
     // The signals come last: on a low screen they are cut, on a high one the map grows.
     let body = body.max(area.height.saturating_sub(1 + bottom_rows));
-    let notice = u16::from(scene.notice.is_some());
-    let rows = [Constraint::Length(1), Constraint::Length(notice), Constraint::Length(body)];
+    let notice = notice(scene, area.width);
+    let rows = [1, notice.len() as u16, body].map(Constraint::Length);
     let [title, warning, body, bottom_area] =
         Layout::vertical(rows.into_iter().chain([Constraint::Fill(1)])).areas(area);
     frame.render_widget(head(scene, theme, area.width), title);
-    if let Some(notice) = scene.notice {
-        frame.render_widget(Line::styled(format!(" {notice}"), theme.bad()), warning);
-    }
+    frame.render_widget(Paragraph::new(notice).style(theme.bad()), warning);
     let [left_area, map_area] =
         Layout::horizontal([Constraint::Length(LEFT), Constraint::Fill(1)]).spacing(1).areas(body);
     draw_sections(frame, left, left_area);
@@ -52,6 +54,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     let more = if cut == 0 { String::new() } else { format!("{cut} more rows on a higher screen") };
     let block = theme.block("signals", &more);
     frame.render_widget(Paragraph::new(bottom).block(block), bottom_area);
+}
+
+/// What went wrong, in some rows at most: the picture matters more.
+fn notice(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut text = String::new();
+    if let Some(notice) = scene.notice {
+        wrap_at(&mut text, " ", notice, width.into());
+    }
+    text.lines().take(NOTICE_ROWS_MAX).map(|line| Line::raw(line.to_string())).collect()
 }
 
 fn draw_sections(frame: &mut Frame<'_>, sections: Vec<(Block<'_>, Vec<Line<'_>>)>, area: Rect) {

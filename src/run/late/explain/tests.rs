@@ -72,16 +72,16 @@ fn each_cause_has_its_sentence() {
         (
             Place::Node(0),
             Counters { cpu_ns: wait, minor_faults: Some(1), ..QUIET },
-            Cause::NodeRan,
-            "the node itself ran: the thread used its CPU for 1.30 ms more than usual; 1 minor \
-             page fault",
+            Cause::NodeOnCpu,
+            "the thread was on its CPU for 1.30 ms more than usual: the node itself, interrupts, \
+             or a host that counts no steal; 1 minor page fault",
         ),
         (
             Place::Node(0),
             Counters { cpu_ns: Some(20_000), ..QUIET },
-            Cause::NodeSlept,
-            "the thread used its CPU for 20.0 us only and did not wait for it: the node slept in \
-             the kernel, or the process was stopped",
+            Cause::NodeAsleep,
+            "the thread was on its CPU for 20.0 us only and did not wait for it: the node slept \
+             in the kernel, or the process was stopped",
         ),
         (
             late,

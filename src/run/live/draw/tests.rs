@@ -8,6 +8,15 @@ use super::*;
 use crate::run::fixture;
 
 fn picture(width: u16, height: u16, color: bool) -> (String, Vec<Color>) {
+    picture_with(None, width, height, color)
+}
+
+fn picture_with(
+    notice: Option<&str>,
+    width: u16,
+    height: u16,
+    color: bool,
+) -> (String, Vec<Color>) {
     let stats = fixture::stats(2000);
     let mut tracks = Tracks::new(&stats);
     for cycle in 0..2000_u64 {
@@ -28,7 +37,7 @@ fn picture(width: u16, height: u16, color: bool) -> (String, Vec<Color>) {
         elapsed_s: 2.04,
         duration_s: Some(60.0),
         late: None,
-        notice: None,
+        notice,
     };
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     terminal.draw(|frame| draw(frame, &scene, &tracks, Theme { color })).expect("memory");
@@ -71,8 +80,20 @@ fn no_color_means_none() {
 }
 
 #[test]
+fn a_notice_takes_the_rows_it_needs_up_to_three() {
+    let notice = "word ".repeat(30);
+    let (text, _) = picture_with(Some(notice.trim()), 80, 24, true);
+    let rows: Vec<_> = text.lines().collect();
+    let words = |row: &str| row.matches("word").count();
+    assert_eq!((words(rows[1]), words(rows[2]), words(rows[3])), (16, 14, 0), "{text}");
+    assert!(rows[3].starts_with(" control every"), "{text}");
+    let (text, _) = picture_with(Some(&notice.repeat(9)), 80, 24, true);
+    assert!(text.lines().nth(4).is_some_and(|row| row.starts_with(" control every")), "{text}");
+}
+
+#[test]
 fn no_size_is_too_small() {
     for (width, height) in [(1, 1), (10, 3), (47, 5), (48, 12), (200, 8), (300, 100)] {
-        picture(width, height, true);
+        picture_with(Some("what went wrong"), width, height, true);
     }
 }
