@@ -12,6 +12,8 @@ mod rights;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 pub(super) use self::others::Stolen;
 pub(super) use self::processors::{isolated_cpus, online};
 use super::place::{Place, Unread};
@@ -102,6 +104,19 @@ impl Finding {
             _ => finding.shown(format!("sudo cat {}", why.path())),
         }
     }
+}
+
+/// The command that writes each value to the file of its number; `$i` stands for it in `path`.
+fn write_each(values: impl Iterator<Item = (u32, String)>, path: &str) -> String {
+    let mut by_value: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    values.for_each(|(number, value)| {
+        by_value.entry(value).or_default().push(number.to_string());
+    });
+    let command = |(value, numbers): (String, Vec<String>)| match numbers.as_slice() {
+        [number] => format!("echo {value} > {}", path.replace("$i", number)),
+        _ => format!("for i in {}; do echo {value} > {path}; done", numbers.join(" ")),
+    };
+    by_value.into_iter().map(command).collect::<Vec<_>>().join("; ")
 }
 
 /// What is looked at, and how.

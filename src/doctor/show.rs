@@ -103,13 +103,14 @@ fn remedies(found: &[Found]) -> String {
             finding.show.iter().for_each(|show| text += &format!("  show  {show}\n"));
         }
     }
-    match text.is_empty() {
-        true => text,
-        false => format!(
-            "\nwhat to do (nothing was changed; 'mend' and 'undo' are for a shell of root, and hold \
-             until the next boot where they do not say otherwise)\n{text}"
-        ),
+    if text.is_empty() {
+        return text;
     }
+    let mut before = String::from("\n");
+    let how = "(nothing was changed; 'mend' and 'undo' are for a shell of root, and hold until the \
+               next boot where they do not say otherwise)";
+    wrap_at(&mut before, "what to do ", how, WIDTH);
+    before + &text
 }
 
 fn wake_ups(aim: &Aim, latency: &Latency) -> String {

@@ -1,12 +1,10 @@
 //! Which interrupts may take the graph's CPUs, and who moves them.
 
-use std::collections::BTreeMap;
-
 use super::super::cpus;
 use super::super::place::{Place, Unread};
 use super::others::processes;
 use super::processors::kept_and_left;
-use super::{Aim, Finding, Grade};
+use super::{Aim, Finding, Grade, write_each};
 
 const FOLDER: &str = "/proc/irq";
 
@@ -42,18 +40,12 @@ pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     if moved.is_empty() {
         return Ok(finding);
     }
-    let mut were: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
-    moved.iter().for_each(|(number, was)| were.entry(was).or_default().push(*number));
-    let all: Vec<_> = moved.iter().map(|(number, _)| *number).collect();
-    let undo: Vec<_> = were.iter().map(|(was, numbers)| set(numbers, was)).collect();
-    Ok(finding.mended(set(&all, &left), undo.join("; ")))
-}
-
-/// Lets these interrupts come to those CPUs. A driver that keeps its own where they are says so.
-fn set(numbers: &[u32], to: &[u32]) -> String {
-    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
-    let (numbers, to) = (numbers.join(" "), cpus::write(to));
-    format!("for i in {numbers}; do echo {to} > {FOLDER}/$i/smp_affinity_list; done")
+    // A driver that keeps its interrupts where they are refuses the write, and says so.
+    let path = path("$i");
+    let to = cpus::write(&left);
+    let mend = write_each(moved.iter().map(|(number, _)| (*number, to.clone())), &path);
+    let undo = write_each(moved.iter().map(|(number, was)| (*number, cpus::write(was))), &path);
+    Ok(finding.mended(mend, undo))
 }
 
 pub(super) fn balancer(place: &Place, _: &Aim) -> Result<Finding, Unread> {

@@ -2,7 +2,7 @@
 
 use super::super::place::{Place, Unread};
 use super::options::{Built, COMMAND_LINE, boot_with, booted};
-use super::{Aim, Finding, Grade};
+use super::{Aim, Finding, Grade, write_each};
 
 const DEBUG: &str = "/sys/kernel/debug";
 const VERSION: &str = "/proc/sys/kernel/version";
@@ -222,9 +222,9 @@ pub(super) fn fair_server(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     if version < FAIR_SERVER_SINCE {
         return Ok(Finding::new(Grade::Good, format!("Linux {release} has none"), &[RELEASE]));
     }
-    let path = |cpu: &u32, name| format!("{FOLDER}/cpu{cpu}/{name}");
-    let mut on: Vec<(&u32, u64, u64)> = vec![];
-    for cpu in &aim.cpus {
+    let path = |cpu: u32, name| format!("{FOLDER}/cpu{cpu}/{name}");
+    let mut on: Vec<(u32, u64, u64)> = vec![];
+    for &cpu in &aim.cpus {
         match (place.number(&path(cpu, "runtime")), place.number(&path(cpu, "period"))) {
             (Ok(0), _) => {}
             (Ok(runtime), Ok(period)) => on.push((cpu, runtime, period)),
@@ -238,9 +238,8 @@ pub(super) fn fair_server(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
         return Ok(Finding::new(Grade::Good, "off", &[FOLDER]));
     };
     let read = format!("it may take {} us of every {} us", runtime / 1000, period / 1000);
-    let set = |(cpu, ns): (&u32, u64)| format!("echo {ns} > {}", path(cpu, "runtime"));
-    let all = |commands: Vec<String>| commands.join("; ");
-    let mend = all(on.iter().map(|(cpu, ..)| set((cpu, 0))).collect());
-    let undo = all(on.iter().map(|(cpu, ns, _)| set((cpu, *ns))).collect());
+    let path = format!("{FOLDER}/cpu$i/runtime");
+    let mend = write_each(on.iter().map(|(cpu, ..)| (*cpu, "0".into())), &path);
+    let undo = write_each(on.iter().map(|(cpu, ns, _)| (*cpu, ns.to_string())), &path);
     Ok(Finding::new(Grade::Better, read, &[FOLDER]).mended(mend, undo))
 }

@@ -4,7 +4,7 @@
 use super::super::cpus;
 use super::super::place::{Place, Unread};
 use super::options::{Built, COMMAND_LINE, boot_with, booted};
-use super::{Aim, Finding, Grade};
+use super::{Aim, Finding, Grade, write_each};
 
 const FOLDER: &str = "/sys/devices/system/cpu";
 
@@ -123,10 +123,9 @@ pub(super) fn governor(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     let Some((_, first)) = others.first() else {
         return Ok(Finding::new(Grade::Good, BEST, &[&from]));
     };
-    let set = |(cpu, to): (u32, &str)| format!("echo {to} > {}", path(&cpu.to_string()));
-    let all = |commands: Vec<String>| commands.join("; ");
-    let mend = all(others.iter().map(|(cpu, _)| set((*cpu, BEST))).collect());
-    let undo = all(others.iter().map(|(cpu, was)| set((*cpu, was))).collect());
+    let path = path("$i");
+    let mend = write_each(others.iter().map(|(cpu, _)| (*cpu, BEST.into())), &path);
+    let undo = write_each(others.iter().cloned(), &path);
     let on = cpus::named(&others.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>());
     Ok(Finding::new(Grade::Better, format!("{first} on {on}"), &[&from]).mended(mend, undo))
 }

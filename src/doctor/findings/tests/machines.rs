@@ -177,7 +177,12 @@ fn the_processors_of_a_laptop_have_one_too() {
         "echo powersave > {cpu}/cpu2/cpufreq/scaling_governor; \
          echo schedutil > {cpu}/cpu3/cpufreq/scaling_governor"
     );
-    mended("governor", (Better, "powersave on CPUs 2-3"), "echo performance > ", &governors);
+    mended(
+        "governor",
+        (Better, "powersave on CPUs 2-3"),
+        "for i in 2 3; do echo performance > /",
+        &governors,
+    );
     let mend = format!("for s in {cpu}/cpu2/cpuidle/state1; do echo 1 > $s/disable");
     let undo = mend.replace("1 >", "0 >");
     mended("idle states", (Bad, "the deepest is 'C10', 890 us"), &mend, &undo);
@@ -187,8 +192,7 @@ fn the_processors_of_a_laptop_have_one_too() {
         "IRQ affinity",
         (Better, "2 of 3 may come to CPUs 2-3"),
         "for i in 9 16; do echo 0-1 > /proc/irq/$i/smp_affinity_list; done",
-        "for i in 9; do echo 0-3 > /proc/irq/$i/smp_affinity_list; done; \
-         for i in 16; do echo 2-3 > /proc/irq/$i/smp_affinity_list; done",
+        "echo 0-3 > /proc/irq/9/smp_affinity_list; echo 2-3 > /proc/irq/16/smp_affinity_list",
     );
     mended("irqbalance", (Better, "runs"), "systemctl stop", "systemctl start irqbalance");
 }
