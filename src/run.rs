@@ -10,6 +10,7 @@ mod plain;
 mod report;
 mod stats;
 mod systemd;
+mod tidings;
 mod view;
 pub(crate) mod words;
 
@@ -24,7 +25,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::run::{Pace, Request, Run, ThreadId};
+use sinew_runtime::run::{Pace, Request, Run, ServiceState, ThreadId};
+use sinew_runtime::status::EventKind;
 use sinew_runtime::trace::Record;
 
 use self::csv::Csv;
@@ -33,13 +35,19 @@ use self::memory::Memory;
 use self::report::{Ending, Report};
 use self::stats::{Observed, Stats};
 use self::systemd::Systemd;
+use self::tidings::Tidings;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
 use crate::load::{LoadError, Loaded, load_and_make};
 use sinew_lab::machine::Machine;
 
-/// How long the loop sleeps at most: so often the view could change and the duration is looked at.
-const POLL: Duration = Duration::from_millis(20);
+/// How long the loop sleeps at most: so often the duration is looked at, and lines could be written.
+/// Whatever happens to a domain wakes it at once, and the traces hold two seconds.
+const POLL: Duration = Duration::from_millis(100);
+/// The same with a live view, which changes as often.
+const POLL_LIVE: Duration = Duration::from_millis(20);
+/// Seconds between two events of late cycles, each of which speaks for all since the last one.
+const LATE_SPACING_S: f64 = 1.0;
 
 /// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
 ///
@@ -109,6 +117,9 @@ fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadE
         csv: csv.map_err(LoadError::Request)?,
         observed: Observed::default(),
         late: Late::new(plan),
+        late_due_s: 0.0,
+        late_line: None,
+        tidings: Tidings::default(),
         told: None,
         notices: vec![],
         stats,
@@ -132,7 +143,11 @@ struct Watch {
     view: View,
     observed: Observed,
     late: Late,
-    /// The late cycle that was told last.
+    /// When late cycles are told next, and what was said of them.
+    late_due_s: f64,
+    late_line: Option<String>,
+    tidings: Tidings,
+    /// The event or late cycle that was told last.
     told: Option<String>,
     /// What went wrong outside the graph.
     notices: Vec<String>,
@@ -196,8 +211,7 @@ impl Session {
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
         let strict = args.strict;
         let (pace, injections) = (Pace::AsPlanned, Vec::new());
-        let request =
-            Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
+        let request = Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
         let run = Run::start(request)?;
         watch.view = View::open(args.json, &watch.stats);
         let systemd = Systemd::open().unwrap_or_else(|text| {
@@ -205,7 +219,7 @@ impl Session {
             None
         });
         Ok(Session {
-            memory: Memory::new(&run.processes()),
+            memory: Memory::new(run.plan().domains.len()),
             run,
             watch,
             signals,
@@ -225,11 +239,11 @@ impl Session {
         self.watch.close_view();
         let Session { run, watch, machine, memory, json, closed, .. } = self;
         let plan = run.plan().clone();
-        let (faults, privileges) = (run.faults(), run.privileges());
+        let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
         let records_lost = run.records_lost();
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
-        let first_ns = watch.stats.control().first_start_ns;
+        let first_ns = watch.stats.control().and_then(|control| control.first_start_ns);
         let since_begun_ms = |ns: u64| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3;
         let report = Report {
             plan: &plan,
@@ -239,6 +253,7 @@ impl Session {
             faults,
             privileges,
             processes: memory.processes,
+            services,
             records_lost,
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,
@@ -259,7 +274,8 @@ impl Session {
         let clock = self.run.clock();
         loop {
             let watch = &mut self.watch;
-            let running = self.run.poll(POLL, &mut |id, record| watch.take(id, record, clock));
+            let nap = if watch.view.is_live() { POLL_LIVE } else { POLL };
+            let running = self.run.poll(nap, &mut |id, record| watch.take(id, record, clock));
             watch.late.look(|| self.run.threads());
             if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
                 watch.notice(text);
@@ -277,7 +293,7 @@ impl Session {
             if over || self.interrupts > before {
                 self.run.stop();
             }
-            self.memory.read(elapsed_s);
+            self.memory.read(elapsed_s, || self.run.pids());
             if let Err(error) = self.refresh(elapsed_s) {
                 self.watch.view = View::None;
                 self.closed = Some(error);
@@ -292,16 +308,29 @@ impl Session {
     }
 
     fn refresh(&mut self, elapsed_s: f64) -> io::Result<()> {
-        if !self.watch.view.is_due(elapsed_s) {
+        let watch = &mut self.watch;
+        let news = watch.tidings.news(&self.run);
+        watch.view.tell(&news)?;
+        watch.told = news.into_iter().next_back().or(watch.told.take());
+        if elapsed_s >= watch.late_due_s {
+            watch.late_due_s = elapsed_s + LATE_SPACING_S;
+            watch.late_line = watch.late.tell();
+            if let Some(text) = &watch.late_line {
+                self.run.note(EventKind::Late, None, text);
+            }
+        }
+        if !watch.view.is_due(elapsed_s) {
             return Ok(());
         }
-        let watch = &mut self.watch;
-        let late = watch.late.tell();
+        let late = watch.late_line.take();
         watch.told = late.clone().or(watch.told.take());
+        let name =
+            |service: ServiceState| (self.run.plan().domains[service.domain].name.clone(), service);
         let scene = Scene {
             graph: &self.run.plan().name,
             stats: &watch.stats,
             privileges: &self.run.privileges(),
+            services: &self.run.services().into_iter().map(name).collect::<Vec<_>>(),
             elapsed_s,
             duration_s: self.duration.map(|duration| duration.as_secs_f64()),
             late: late.as_deref(),

@@ -113,7 +113,9 @@ impl Csv {
     /// The path, and why it cannot be written.
     pub(crate) fn create(path: &Path, plan: &Plan, stats: &Stats) -> Result<Csv, String> {
         let has_files_beside = fs::metadata(path).map_or(true, |data| data.is_file());
-        let control = stats.control().id;
+        let Some(control) = stats.control().map(|control| control.id) else {
+            return Err("--csv: the graph has no realtime domain, so there are no cycles".into());
+        };
         let wanted = |thread: &&ThreadStats| has_files_beside || thread.id == control;
         let tables = stats.threads.iter().filter(wanted).map(|thread| {
             let path = if thread.id == control { path.into() } else { beside(path, plan, thread) };
@@ -192,7 +194,10 @@ mod tests {
 
     fn csv<W: Write>(file: W) -> Csv<W> {
         let stats = Stats::new(&fixture::plan());
-        Csv { tables: vec![Table::new(stats.control(), "run.csv".into(), file)], error: None }
+        Csv {
+            tables: vec![Table::new(stats.control().expect("a core"), "run.csv".into(), file)],
+            error: None,
+        }
     }
 
     /// Takes `room` bytes, then is full.
@@ -258,7 +263,7 @@ mod tests {
         let mut csv = Csv::create(Path::new("/dev/full"), &fixture::plan(), &stats)
             .expect("every Linux has it");
         assert_eq!(csv.tables.len(), 1, "no file beside a device");
-        assert_eq!(csv.add(stats.control().id, &fixture::observed(0)), None);
+        assert_eq!(csv.add(stats.control().expect("a core").id, &fixture::observed(0)), None);
         let told = csv.finish().expect("it is full");
         assert!(told.contains("'/dev/full' failed after 0 rows"), "{told}");
     }

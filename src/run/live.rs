@@ -4,6 +4,7 @@
 //! read: Ctrl-C stays the signal that it is.
 
 mod draw;
+mod services;
 mod track;
 
 use std::io::{self, Stdout, Write, stdout};

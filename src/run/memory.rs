@@ -15,21 +15,22 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(pids: &[u32]) -> Memory {
-        let process = |&pid| Process { pid, resident_kib_max: None };
-        Memory { processes: pids.iter().map(process).collect(), next_s: 0.0 }
+    /// For so many domains.
+    pub(crate) fn new(domains: usize) -> Memory {
+        Memory { processes: vec![Process::default(); domains], next_s: 0.0 }
     }
 
-    /// Reads, if it is time for it.
-    pub(crate) fn read(&mut self, elapsed_s: f64) {
+    /// Reads, if it is time for it; `pids` says who stands for each domain now.
+    pub(crate) fn read(&mut self, elapsed_s: f64, pids: impl FnOnce() -> Vec<Option<u32>>) {
         if elapsed_s < self.next_s {
             return;
         }
         self.next_s = elapsed_s + SPACING_S;
-        for process in &mut self.processes {
+        for (process, pid) in self.processes.iter_mut().zip(pids()) {
+            process.pid = pid.unwrap_or(process.pid);
             let status = fs::read_to_string(format!("/proc/{}/status", process.pid));
             let peak = status.ok().and_then(|status| resident_kib_max(&status));
-            process.resident_kib_max = peak.or(process.resident_kib_max);
+            process.resident_kib_max = process.resident_kib_max.max(peak);
         }
     }
 }
@@ -47,12 +48,11 @@ mod tests {
     fn a_process_that_ended_keeps_its_last_figure() {
         assert_eq!(resident_kib_max("Name:\tx\nVmHWM:\t    3456 kB\nVmRSS:\t 12 kB\n"), Some(3456));
         assert_eq!(resident_kib_max("Name:\tx\nState:\tZ (zombie)\n"), None);
-        let mut memory = Memory::new(&[std::process::id()]);
-        memory.read(0.0);
+        let mut memory = Memory::new(1);
+        memory.read(0.0, || vec![Some(std::process::id())]);
         let seen = memory.processes[0].resident_kib_max;
         assert!(seen.is_some_and(|kib| kib > 0));
-        memory.processes[0].pid = u32::MAX;
-        memory.read(1.0);
+        memory.read(1.0, || vec![Some(u32::MAX)]);
         assert_eq!(memory.processes[0].resident_kib_max, seen);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::stats::ThreadStats;
 use super::view::Scene;
 use super::words::{counted, micros};
 
@@ -30,19 +31,13 @@ impl<W: Write> Plain<W> {
     /// If the output is closed or full.
     pub(crate) fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         let control = scene.stats.control();
-        if control.first_start_ns.is_none() {
+        if control.is_some_and(|control| control.first_start_ns.is_none()) {
             return Ok(());
         }
-        if self.lines == 0 {
-            let period_us = control.period_ns / 1000;
-            let (graph, domain) = (scene.graph, &control.domain);
-            let how = match scene.duration_s {
-                Some(duration_s) => format!("for {duration_s} s"),
-                None => "until it is done or Ctrl-C".into(),
-            };
-            writeln!(self.out, "{graph}: {domain} runs every {period_us} us {how}")?;
-        } else {
-            self.second(scene)?;
+        match control {
+            Some(control) if self.lines == 0 => self.first(scene, control)?,
+            Some(control) => self.second(scene, control)?,
+            None => {}
         }
         if let Some(late) = scene.late {
             writeln!(self.out, "{INDENT}{late}")?;
@@ -52,8 +47,26 @@ impl<W: Write> Plain<W> {
         self.out.flush()
     }
 
-    fn second(&mut self, scene: &Scene<'_>) -> io::Result<()> {
-        let control = scene.stats.control();
+    /// Writes what has happened.
+    ///
+    /// # Errors
+    /// If the output is closed or full.
+    pub(crate) fn tell(&mut self, events: &[String]) -> io::Result<()> {
+        events.iter().try_for_each(|event| writeln!(self.out, "{INDENT}{event}"))?;
+        self.out.flush()
+    }
+
+    fn first(&mut self, scene: &Scene<'_>, control: &ThreadStats) -> io::Result<()> {
+        let period_us = control.period_ns / 1000;
+        let (graph, domain) = (scene.graph, &control.domain);
+        let how = match scene.duration_s {
+            Some(duration_s) => format!("for {duration_s} s"),
+            None => "until it is done or Ctrl-C".into(),
+        };
+        writeln!(self.out, "{graph}: {domain} runs every {period_us} us {how}")
+    }
+
+    fn second(&mut self, scene: &Scene<'_>, control: &ThreadStats) -> io::Result<()> {
         let latency = &control.latency;
         let [p50, p99] = [0.5, 0.99].map(|at| micros(latency.quantile(at).map(|ns| ns as f64)));
         let max = micros(latency.max().map(|ns| ns as f64));
@@ -84,6 +97,7 @@ mod tests {
             graph: "arm",
             stats: &stats,
             privileges: &[],
+            services: &[],
             elapsed_s: 0.0,
             duration_s: None,
             late: None,
@@ -112,6 +126,7 @@ mod tests {
             graph: "arm",
             stats: &stats,
             privileges: &[],
+            services: &[],
             elapsed_s: 0.5,
             duration_s: None,
             late: Some("control: cycle 7 late by 1.00 ms"),

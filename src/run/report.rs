@@ -5,7 +5,7 @@ mod text;
 use serde_json::{Map, Value, json};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::privileges::{Asked, Obtained};
-use sinew_runtime::run::{Outcome, ThreadId};
+use sinew_runtime::run::{Outcome, ServiceState, ThreadId};
 use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
@@ -39,6 +39,7 @@ impl std::fmt::Display for Ending {
 /// A domain's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Process {
+    /// Of a service: the last one.
     pub(crate) pid: u32,
     /// `VmHWM`; `None` if the process ended before it was read.
     pub(crate) resident_kib_max: Option<u64>,
@@ -55,6 +56,7 @@ pub(crate) struct Report<'a> {
     pub(crate) privileges: Vec<(ThreadId, Asked, Obtained)>,
     /// One for each domain.
     pub(crate) processes: Vec<Process>,
+    pub(crate) services: Vec<ServiceState>,
     /// Records that came too fast for us: cycles that no figure knows of.
     pub(crate) records_lost: u64,
     /// From the first line of the command until the first node ran.
@@ -68,14 +70,15 @@ pub(crate) struct Report<'a> {
 impl Report<'_> {
     /// The report as one object.
     pub(crate) fn to_json(&self) -> Value {
-        let control = self.stats.control();
         let mut object = Map::new();
         let mut put = |key: &str, value: Value| object.insert(key.into(), value);
         put("graph", json!(self.plan.name));
         put("outcome", json!(self.ending.to_string()));
-        put("of", json!({ "domain": control.domain, "thread": control.id.thread }));
-        for (key, value) in figures(control) {
-            put(key, value);
+        if let Some(control) = self.stats.control() {
+            put("of", json!({ "domain": control.domain, "thread": control.id.thread }));
+            for (key, value) in figures(control) {
+                put(key, value);
+            }
         }
         let tracking = self.stats.tracking_error_m().map(|error| error.max);
         put("tracking_error_m_max", json!(tracking));
@@ -125,12 +128,20 @@ impl Report<'_> {
     }
 
     fn domains_json(&self) -> Value {
-        let rows = self.plan.domains.iter().zip(&self.processes).map(|(domain, process)| {
-            json!({
+        let rows = self.plan.domains.iter().enumerate().zip(&self.processes);
+        let rows = rows.map(|((at, domain), process)| {
+            let mut row = json!({
                 "name": domain.name,
+                "role": if domain.service().is_some() { "service" } else { "realtime" },
                 "pid": process.pid,
                 "resident_kib_max": process.resident_kib_max,
-            })
+            });
+            if let Some(service) = self.services.iter().find(|service| service.domain == at) {
+                row["state"] = json!(service.state);
+                row["restarts"] = json!(service.restarts);
+                row["last_reason"] = json!(service.last_reason);
+            }
+            row
         });
         rows.collect()
     }

@@ -249,8 +249,9 @@ impl ThreadStats {
 pub(crate) struct Stats {
     /// In the order in which they stop.
     pub(crate) threads: Vec<ThreadStats>,
-    /// Index of the first timer-released thread: the one that the report's head speaks of.
-    control: usize,
+    /// Index of the first timer-released thread: the one that the report's head speaks of. None in
+    /// a graph of services.
+    control: Option<usize>,
 }
 
 impl Stats {
@@ -260,13 +261,14 @@ impl Stats {
             (0..planned.threads().len()).map(move |thread| ThreadId { domain, thread })
         });
         let threads: Vec<_> = ids.map(|id| ThreadStats::new(plan, id)).collect();
-        let control = threads.iter().position(ThreadStats::is_timer_released).unwrap_or(0);
+        let first = (!threads.is_empty()).then_some(0);
+        let control = threads.iter().position(ThreadStats::is_timer_released).or(first);
         Stats { threads, control }
     }
 
-    /// The control thread; a graph has a thread.
-    pub(crate) fn control(&self) -> &ThreadStats {
-        &self.threads[self.control]
+    /// The control thread, if the graph has a core.
+    pub(crate) fn control(&self) -> Option<&ThreadStats> {
+        self.threads.get(self.control?)
     }
 
     pub(crate) fn thread(&self, id: ThreadId) -> Option<&ThreadStats> {
@@ -310,7 +312,13 @@ mod tests {
         add(1_000, 1_100_000, 50_000);
         add(1_000, 1_100_000, 1_000_000);
         let expected = OverrunsBy { late_start: 1, feedback: 2, nodes: 1 };
-        assert_eq!((stats.control().overruns, stats.control().overruns_by), (4, expected));
+        assert_eq!(
+            (
+                stats.control().expect("a core").overruns,
+                stats.control().expect("a core").overruns_by
+            ),
+            (4, expected)
+        );
     }
 
     #[test]
@@ -321,7 +329,7 @@ mod tests {
         stopping.latency_ns = 5_000_000;
         stopping.signals[0] = 1.0;
         stats.add(CONTROL, &stopping);
-        let control = stats.control();
+        let control = stats.control().expect("a core");
         assert_eq!((control.cycles, control.stopping_cycles), (10, 1));
         assert_eq!((control.overruns, control.skipped), (0, 0));
         assert_eq!(control.latency.max(), Some(9_000));
@@ -332,10 +340,13 @@ mod tests {
     #[test]
     fn the_control_thread_is_the_first_that_the_clock_releases() {
         let mut plan = fixture::plan();
-        assert_eq!(Stats::new(&plan).control().id, CONTROL);
+        assert_eq!(Stats::new(&plan).control().expect("a core").id, CONTROL);
         plan.domains.reverse();
         let stats = Stats::new(&plan);
-        assert_eq!((stats.control().id, &*stats.control().domain), (PLANT, "control"));
+        assert_eq!(
+            (stats.control().expect("a core").id, &*stats.control().expect("a core").domain),
+            (PLANT, "control")
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 use sinew_runtime::privileges::{Asked, Obtained};
-use sinew_runtime::run::ThreadId;
+use sinew_runtime::run::{ServiceState, ThreadId};
 
 use super::live::Live;
 use super::plain::Plain;
@@ -15,6 +15,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) graph: &'a str,
     pub(crate) stats: &'a Stats,
     pub(crate) privileges: &'a [(ThreadId, Asked, Obtained)],
+    /// Name and state of each service domain.
+    pub(crate) services: &'a [(String, ServiceState)],
     /// Since the first release.
     pub(crate) elapsed_s: f64,
     pub(crate) duration_s: Option<f64>,
@@ -72,6 +74,17 @@ impl View {
             View::Live(live) => live.is_due(elapsed_s),
             View::Plain(plain) => plain.is_due(elapsed_s),
             View::None => false,
+        }
+    }
+
+    /// Tells what has happened; the live view shows it where it has room.
+    ///
+    /// # Errors
+    /// If the output is closed or full.
+    pub(crate) fn tell(&mut self, events: &[String]) -> io::Result<()> {
+        match self {
+            View::Plain(plain) if !events.is_empty() => plain.tell(events),
+            _ => Ok(()),
         }
     }
 

@@ -34,7 +34,7 @@ use crate::inject::Injection;
 use crate::launch::Launch;
 pub use crate::launch::Pace;
 use crate::privileges::{Asked, Obtained};
-use crate::status::{EventKind, Events};
+use crate::status::{DomainState, EventKind, Events};
 use crate::trace::Record;
 
 /// The hidden command with which the parent starts this program again, followed by the number of a
@@ -97,6 +97,21 @@ pub struct ThreadId {
     pub domain: usize,
     /// Index into the domain's threads.
     pub thread: usize,
+}
+
+/// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceState {
+    /// Index into [`Plan::domains`].
+    pub domain: usize,
+    /// How far it is.
+    pub state: DomainState,
+    /// Its process, if there is one.
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Why it ended last.
+    pub last_reason: Option<String>,
 }
 
 /// A running graph. Dropping it kills what still runs.
@@ -243,8 +258,9 @@ impl Run {
             });
             domain.listen();
         }
-        self.tell();
         self.finished |= self.has_finished();
+        self.begin_stopping();
+        self.tell();
         self.go_on_stopping();
         self.answer();
         self.domains.iter().any(|domain| !domain.has_ended())
@@ -369,20 +385,24 @@ impl Run {
     /// Makes events of what the realtime domains have come to.
     fn tell(&mut self) {
         for (at, domain) in self.domains.iter_mut().enumerate() {
-            let state = domain.board.state();
-            if state == std::mem::replace(&mut domain.told, state) {
-                continue;
-            }
             let name = Some(&*self.request.plan.domains[at].name);
-            match state {
-                State::Ready => self.events.add(EventKind::Ready, name, "waits for the others"),
-                State::Running => self.events.add(EventKind::Ready, name, "runs"),
-                State::Finished => self.events.add(EventKind::Ended, name, "the job is done"),
-                State::Faulted => {
-                    let text = domain.fault().map_or(String::new(), |at| at.fault.to_string());
-                    self.events.add(EventKind::Faulted, name, text);
+            let state = domain.board.state();
+            if state != std::mem::replace(&mut domain.told, state) {
+                match state {
+                    State::Ready => self.events.add(EventKind::Ready, name, "waits for the others"),
+                    State::Running => self.events.add(EventKind::Ready, name, "runs"),
+                    State::Finished => self.events.add(EventKind::Ended, name, "the job is done"),
+                    State::Starting | State::Faulted => {}
                 }
-                State::Starting => {}
+            }
+            // What an end means is known once the graph stops: it may have come too early.
+            let fault = domain.fault();
+            let has_ended = fault.is_some() || domain.has_ended() && self.stopping.is_some();
+            if has_ended && !std::mem::replace(&mut domain.told_end, true) {
+                match fault {
+                    Some(at) => self.events.add(EventKind::Faulted, name, at.fault.to_string()),
+                    None => self.events.add(EventKind::Note, name, "has stopped in order"),
+                }
             }
         }
     }
@@ -395,9 +415,8 @@ impl Run {
         }
     }
 
-    /// Domains stop one after the other, in the order of the plan: who commands before who obeys,
-    /// and the services when the core stands.
-    fn go_on_stopping(&mut self) {
+    /// The graph stops once somebody wants it, or the core cannot go on.
+    fn begin_stopping(&mut self) {
         let wanted = self.stop_asked || self.finished;
         if self.stopping.is_none() && (wanted || self.domains.iter().any(Domain::is_broken)) {
             let deserted = !wanted && self.faults().is_empty();
@@ -406,6 +425,11 @@ impl Run {
             }
             self.stopping = Some((0, now_ns()));
         }
+    }
+
+    /// Domains stop one after the other, in the order of the plan: who commands before who obeys,
+    /// and the services when the core stands.
+    fn go_on_stopping(&mut self) {
         let Some((mut at, mut since_ns)) = self.stopping else { return };
         while self.is_stopped(at) {
             (at, since_ns) = (at + 1, now_ns());
@@ -482,9 +506,28 @@ impl Run {
         threads.collect()
     }
 
-    /// Process of each realtime domain. Those of services come and go: see [`Run::status`].
+    /// Process of each domain, in the order of the plan; `None` of a service that has none now.
+    pub fn pids(&self) -> Vec<Option<u32>> {
+        let realtime = self.domains.iter().map(|domain| Some(domain.process.id()));
+        let services = self.services.iter().map(|it| it.process.as_ref().map(Process::id));
+        realtime.chain(services).collect()
+    }
+
+    /// Process of each realtime domain.
     pub fn processes(&self) -> Vec<u32> {
         self.domains.iter().map(|domain| domain.process.id()).collect()
+    }
+
+    /// The service domains.
+    pub fn services(&self) -> Vec<ServiceState> {
+        let state = |(place, service): (usize, &Supervised)| ServiceState {
+            domain: self.domains.len() + place,
+            state: service.state(),
+            pid: service.process.as_ref().map(Process::id),
+            restarts: service.restarts,
+            last_reason: service.reason.clone(),
+        };
+        self.services.iter().enumerate().map(state).collect()
     }
 
     /// Records that came too fast for [`Run::poll`], in all.

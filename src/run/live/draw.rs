@@ -11,6 +11,7 @@ use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
 use ratatui::widgets::{Block, Paragraph};
 
 use self::signals::signals;
+use super::services::services;
 use super::track::{Tracks, Window, isometric};
 use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
@@ -82,10 +83,12 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
         Some(duration_s) => format!("{:.1} s of {duration_s} s", scene.elapsed_s),
         None => format!("{:.1} s", scene.elapsed_s),
     };
+    let cycle = scene.stats.control().map(|control| format!("  cycle {}", control.last_cycle));
+    let cycle = cycle.unwrap_or_default();
     let spans = vec![
         Span::styled(format!(" {}  ", scene.graph), theme.strong()),
         Span::styled(state, style.add_modifier(Modifier::BOLD)),
-        Span::raw(format!("  {time}  cycle {}", scene.stats.control().last_cycle)),
+        Span::raw(format!("  {time}{cycle}")),
     ];
     let hint = "Ctrl-C stops in order ";
     let used: usize = spans.iter().map(Span::width).sum();
@@ -99,17 +102,20 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
 }
 
 fn left_sections(scene: &Scene<'_>, theme: Theme) -> Vec<(Block<'static>, Vec<Line<'static>>)> {
-    let control = scene.stats.control();
-    let title = format!("{} every {} us", control.domain, control.period_ns / 1000);
-    vec![
-        (theme.block(&title, ""), cycle(scene, theme)),
-        (theme.block("nodes", "execution time, us"), nodes(scene, theme)),
-        (theme.block("threads", ""), threads(scene, theme)),
-    ]
+    let mut sections = Vec::new();
+    if let Some(control) = scene.stats.control() {
+        let title = format!("{} every {} us", control.domain, control.period_ns / 1000);
+        sections.push((theme.block(&title, ""), cycle(scene, control, theme)));
+        sections.push((theme.block("nodes", "execution time, us"), nodes(scene, theme)));
+        sections.push((theme.block("threads", ""), threads(scene, theme)));
+    }
+    if !scene.services.is_empty() {
+        sections.push((theme.block("services", "restarts, last end"), services(scene, theme)));
+    }
+    sections
 }
 
-fn cycle(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
-    let control = scene.stats.control();
+fn cycle(scene: &Scene<'_>, control: &ThreadStats, theme: Theme) -> Vec<Line<'static>> {
     let heading = format!(" {:<17}{:>7}{:>7}{:>7}{:>8}", "us", "p50", "p99", "p99.9", "max");
     let row = |name: &str, times: &Distribution| {
         let [p50, p99, p99_9] = [0.5, 0.99, 0.999].map(|share| percentile(times, share));

@@ -21,6 +21,7 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
             Obtained { policy: 0, priority: 0, cpu: Some(1), locked_kib: 5120 },
         )],
         processes: vec![Process { pid: 7, resident_kib_max: Some(4096) }, Process::default()],
+        services: vec![],
         records_lost: 0,
         start_to_first_cycle_ms: Some(21.5),
         duration_s: 2.0,

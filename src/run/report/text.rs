@@ -32,6 +32,7 @@ impl Report<'_> {
         for thread in &self.stats.threads {
             text += &thread_text(thread);
         }
+        text += &self.services_text();
         text += &self.late_text();
         text += &self.signals_text();
         text += &self.privileges_text();
@@ -54,16 +55,14 @@ impl Report<'_> {
     }
 
     fn head(&self) -> String {
-        let control = self.stats.control();
-        let mut text = format!(
-            "{}: {} after {:.1} s, {}, {}, {} skipped\n",
-            self.plan.name,
-            self.ending,
-            self.duration_s,
-            counted(control.cycles, "cycle"),
-            counted(control.overruns, "overrun"),
-            control.skipped,
-        );
+        let mut text =
+            format!("{}: {} after {:.1} s", self.plan.name, self.ending, self.duration_s);
+        if let Some(control) = self.stats.control() {
+            let cycles = counted(control.cycles, "cycle");
+            let overruns = counted(control.overruns, "overrun");
+            let _ = write!(text, ", {cycles}, {overruns}, {} skipped", control.skipped);
+        }
+        text.push('\n');
         if let Some(error) = self.stats.tracking_error_m() {
             let max_mm = error.max * 1e3;
             let _ = writeln!(text, "tracking error: {max_mm:.4} mm at most");
@@ -83,13 +82,27 @@ impl Report<'_> {
         text
     }
 
+    /// How the services fared.
+    fn services_text(&self) -> String {
+        let mut text = String::new();
+        for service in &self.services {
+            let name = format!("  {:<13} ", self.plan.domains[service.domain].name);
+            let restarts = counted(service.restarts.into(), "restart");
+            let state = service.state.word().replace('_', " ");
+            let reason = service.last_reason.as_deref().unwrap_or("never ended");
+            wrap(&mut text, &name, &format!("{state}, {restarts}; last end: {reason}"));
+        }
+        if text.is_empty() { text } else { format!("\nservices\n{text}") }
+    }
+
     /// Why cycles were late, and the worst ones.
     fn late_text(&self) -> String {
         let mut causes: Vec<_> = self.late.causes().collect();
         if causes.is_empty() {
             return String::new();
         }
-        let mut text = format!("\n{}, the worst first\n", counted(self.late.cycles(), "late cycle"));
+        let mut text =
+            format!("\n{}, the worst first\n", counted(self.late.cycles(), "late cycle"));
         causes[0].insert_str(0, "by cause: ");
         wrap(&mut text, "  ", &causes.join(", "));
         self.late.worst().for_each(|late| wrap(&mut text, "  - ", late));

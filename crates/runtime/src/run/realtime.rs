@@ -37,6 +37,8 @@ pub(super) struct Domain {
     pub(super) charge: Option<Charge>,
     /// The state that was last told of.
     pub(super) told: State,
+    /// Whether its end, or its fault, was told of.
+    pub(super) told_end: bool,
 }
 
 /// A thread: its trace, when it last showed a sign of life, and what it did so far.
@@ -112,8 +114,16 @@ impl Domain {
         let traces = regions.iter().map(number).collect();
         let output = [Stdio::null(), Stdio::inherit()];
         let process = frame.spawn(at, &board, traces, vec![], &confinement, output)?;
-        let (period_ns, charge, told) = (planned.period_ns, None, State::Starting);
-        Ok(Domain { process, confinement, board, threads, period_ns, charge, told })
+        Ok(Domain {
+            process,
+            confinement,
+            board,
+            threads,
+            period_ns: planned.period_ns,
+            charge: None,
+            told: State::Starting,
+            told_end: false,
+        })
     }
 
     /// Gives the order to run, first release at `start_ns`.

@@ -3,6 +3,8 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use sinew_runtime::privileges::{Asked, Obtained};
+use sinew_runtime::run::ServiceState;
+use sinew_runtime::status::DomainState;
 
 use super::*;
 use crate::run::fixture;
@@ -34,6 +36,16 @@ fn picture_with(
             (fixture::CONTROL, asked, fifo),
             (fixture::PLANT, asked, Obtained::default()),
         ],
+        services: &[(
+            "log".into(),
+            ServiceState {
+                domain: 2,
+                state: DomainState::Running,
+                pid: Some(7),
+                restarts: 3,
+                last_reason: Some("its process was ended by signal 9".into()),
+            },
+        )],
         elapsed_s: 2.04,
         duration_s: Some(60.0),
         late: None,
@@ -61,6 +73,7 @@ fn everything_that_matters_is_on_a_small_terminal() {
         "control/0    FIFO 80",
         "OTHER, not FIFO 80",
         "mm across",
+        "log          running      3  its process was",
         "drives.state                1-5 enabled, 6 fault",
         "drives.brake                1-5 open, 6 closed",
     ];

@@ -1,0 +1,57 @@
+//! What is told of a run's events while it runs, one line each; all of them stand in `sinew log`.
+
+use sinew_runtime::run::Run;
+use sinew_runtime::status::{Event, EventKind};
+
+/// What was told so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tidings {
+    /// Number of the last event that was looked at.
+    seen: u64,
+}
+
+impl Tidings {
+    /// A line for each event since the last call that a person who watches wants to know of.
+    pub(crate) fn news(&mut self, run: &Run) -> Vec<String> {
+        let events = run.events();
+        let missed = events.missed(self.seen);
+        let lines = events.after(self.seen).filter(|event| is_news(event)).map(line);
+        let missed = (missed > 0).then(|| format!("{missed} events came too fast to be told"));
+        let lines = missed.into_iter().chain(lines).collect();
+        self.seen = events.newest();
+        lines
+    }
+}
+
+/// Late cycles are told elsewhere, and starts that went well are no news.
+fn is_news(event: &Event) -> bool {
+    !matches!(event.what, EventKind::Late | EventKind::Started | EventKind::Ready)
+}
+
+fn line(event: &Event) -> String {
+    let Event { what, text, .. } = event;
+    let what = what.word().replace('_', " ");
+    match &event.domain {
+        Some(domain) => format!("{domain}: {what}: {text}"),
+        None => format!("{what}: {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::status::Events;
+
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_domain_and_what_it_is_about() {
+        let mut events = Events::new();
+        events.add(EventKind::GivenUp, Some("camera"), "10 restarts were not enough");
+        events.add(EventKind::Started, Some("camera"), "process 7");
+        events.add(EventKind::Request, None, "stop, by process 8");
+        let told: Vec<_> = events.after(0).filter(|event| is_news(event)).map(line).collect();
+        let expected =
+            ["camera: given up: 10 restarts were not enough", "request: stop, by process 8"];
+        assert_eq!(told, expected);
+    }
+}
