@@ -62,12 +62,48 @@ fn star() -> String {
     text
 }
 
+/// The arm with services on both sides of its links, and links among these.
+fn beside() -> String {
+    let services = "domains:
+  screen:
+    restart: {policy: always}
+    limits: {memory: 64MiB, cpu: 20%}
+    user: nobody
+  log: {}
+  pad: {restart: {policy: never}}
+";
+    let links = "{name: ethercat, port: in}, {name: screen, port: in}, \
+                 {name: log, port: in, delivery: broadcast, capacity: 64}";
+    ARM.replace("domains:\n", services).replace("{name: ethercat, port: in}", links)
+        + "  - {kind: filter, name: wish, domain: control}
+  - {kind: gauge, name: screen, domain: screen, ports: {out: [{name: lamp, port: in}]}}
+  - {kind: gauge, name: lamp, domain: screen, ports: {out: [{name: log, port: extra}]}}
+  - {kind: gauge, name: log, domain: log}
+  - {kind: gauge, name: pad, domain: pad, ports: {out: [{name: wish, port: in}]}}
+"
+}
+
+/// Two services and no core.
+const SERVICES: &str = "
+- {kind: gauge, name: a, ports: {out: [{name: b, port: in}]}}
+- {kind: gauge, name: b}
+";
+
 #[test]
 fn the_text_names_everything_and_keeps_its_width() {
-    for (spec, width) in [(ARM.to_owned(), 80), (ARM.to_owned(), 60), (large(), 100)] {
+    let specs = [
+        (ARM.to_owned(), 80),
+        (ARM.to_owned(), 60),
+        (large(), 100),
+        (beside(), 80),
+        (beside(), 48),
+        (SERVICES.to_owned(), 70),
+    ];
+    for (spec, width) in specs {
         let plan = compile_on(2, &spec).unwrap();
         let text = picture::text(&plan, width);
-        for line in text.lines().filter(|line| line.starts_with(['│', '╭', '╰'])) {
+        let frames = ['│', '╭', '╰', '╎', '┌', '└', '▓'];
+        for line in text.lines().filter(|line| line.starts_with(frames)) {
             assert_eq!(line.chars().count(), width, "{text}");
         }
         for node in &plan.nodes {
@@ -91,6 +127,37 @@ fn the_summary_is_short() {
 }
 
 #[test]
+fn services_are_drawn_apart_from_the_core() {
+    let apart = |spec: &str| {
+        let plan = compile_on(2, spec).unwrap();
+        let (text, svg) = (picture::text(&plan, 100), picture::svg(&plan));
+        let in_text = text.lines().filter(|line| line.starts_with('▓')).count();
+        (
+            in_text,
+            svg.matches("<path class=\"firewall\"").count(),
+            svg.matches("domain service").count(),
+        )
+    };
+    assert_eq!(apart(&beside()), (1, 1, 3));
+    assert_eq!(apart(ARM), (0, 0, 0));
+    assert_eq!(apart(SERVICES), (0, 0, 1));
+}
+
+#[test]
+fn the_summary_says_how_a_service_comes_back() {
+    let summary = picture::summary(&compile_on(2, &beside()).unwrap());
+    for expected in [
+        "arm: 5 domains (3 services), 2 realtime threads, 9 nodes, 10 links\n",
+        "  pad: service, never restarted\n    pad\n",
+        "  screen: service, restarted always, at most 10 times in 60s, uses 64MiB, 20% of a CPU at \
+         most, user nobody\n    screen, lamp\n",
+        "  log: service, restarted on failure, at most 10 times in 60s\n    log\n",
+    ] {
+        assert!(summary.contains(expected), "no {expected:?} in\n{summary}");
+    }
+}
+
+#[test]
 fn the_json_names_everything() {
     let json = picture::json(&compile_on(2, ARM).unwrap());
     assert_eq!(json["domains"][1]["threads"][0]["release"]["input"], "drives.in");
@@ -102,7 +169,15 @@ fn the_json_names_everything() {
 /// set to a folder the pictures are left there, to be looked at.
 #[test]
 fn nothing_overlaps_in_the_svg() {
-    for (name, spec) in [("arm", ARM), ("one", ONE), ("large", &large()), ("star", &star())] {
+    let pictures = [
+        ("arm", ARM),
+        ("one", ONE),
+        ("large", &large()),
+        ("star", &star()),
+        ("beside", &beside()),
+        ("services", SERVICES),
+    ];
+    for (name, spec) in pictures {
         let svg = picture::svg(&compile_on(2, spec).unwrap());
         if let Some(folder) = std::env::var_os("PICTURES") {
             let path = std::path::Path::new(&folder).join(name).with_extension("svg");

@@ -31,6 +31,8 @@ pub(super) const LEGEND_HEIGHT: f64 = 22.0;
 /// The legend fits into this width.
 const WIDTH_MIN: f64 = 640.0;
 const DOMAIN_GAP: f64 = 36.0;
+/// Between the core and the services.
+const FIREWALL_GAP: f64 = 76.0;
 const DOMAIN_PAD: f64 = 14.0;
 const DOMAIN_HEADER: f64 = 58.0;
 const THREAD_GAP: f64 = 14.0;
@@ -73,6 +75,8 @@ pub(super) struct Layout {
     pub(super) height: f64,
     /// Middle of the legend.
     pub(super) legend_y: f64,
+    /// Between the core and the services, if there are both.
+    pub(super) firewall_x: Option<f64>,
     pub(super) domains: Vec<Rect>,
     /// For each domain.
     pub(super) threads: Vec<Vec<Rect>>,
@@ -293,12 +297,20 @@ fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
     let mut x = MARGIN;
     for at in 0..columns.len() {
         let first = at == 0 || columns[at - 1].domain != columns[at].domain;
-        let column = &mut columns[at];
         if first {
-            x += if at == 0 { 0.0 } else { DOMAIN_GAP };
+            let is_service = |at: usize| plan.domains[columns[at].domain].service().is_some();
+            x += match at.checked_sub(1) {
+                None => 0.0,
+                Some(before) if is_service(at) && !is_service(before) => {
+                    layout.firewall_x = Some(x + FIREWALL_GAP / 2.0);
+                    FIREWALL_GAP
+                }
+                Some(_) => DOMAIN_GAP,
+            };
             layout.domains.push(Rect { x, y: MARGIN + TITLE_HEIGHT, ..Rect::default() });
             x += DOMAIN_PAD + THREAD_PAD;
         }
+        let column = &mut columns[at];
         let widths = column.nodes.iter().map(|&node| node_width(plan, node));
         column.node_width = widths.fold(NODE_WIDTH_MIN, f64::max);
         column.entry_x = x + TRACK / 2.0;

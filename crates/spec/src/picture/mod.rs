@@ -11,15 +11,24 @@ pub use json::json;
 pub use svg::svg;
 pub use text::{summary, text};
 
-use crate::plan::{Delivery, Domain, End, Full, Link, Overrun, Plan, Release, Role, Thread};
-use crate::value::duration_text;
+use crate::plan::{
+    Delivery, Domain, End, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy,
+    Role, Thread,
+};
+use crate::value::{duration_text, size_text};
 
 /// How much of everything there is.
 fn counts(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().len()).sum();
-    let nodes = count(plan.nodes.len(), "node");
-    let links = count(plan.links.len(), "link");
-    [count(plan.domains.len(), "domain"), count(threads, "thread"), nodes, links].join(", ")
+    let services = plan.domains.iter().filter(|domain| domain.service().is_some()).count();
+    let mut parts = vec![count(plan.domains.len(), "domain"), count(threads, "thread")];
+    if services > 0 {
+        parts[0] += &format!(" ({})", count(services, "service"));
+        parts[1] = parts[1].replace("thread", "realtime thread");
+    }
+    parts.push(count(plan.nodes.len(), "node"));
+    parts.push(count(plan.links.len(), "link"));
+    parts.join(", ")
 }
 
 /// `1 link`, `2 links`.
@@ -37,7 +46,7 @@ pub(crate) fn end_text(plan: &Plan, end: End) -> String {
 
 /// What is to be said of a domain beside its name.
 fn domain_facts(domain: &Domain) -> Vec<String> {
-    match &domain.role {
+    let mut facts = match &domain.role {
         Role::Realtime(realtime) => vec![
             format!("every {}", duration_text(realtime.period_ns)),
             format!("deadline {}", duration_text(realtime.deadline_ns)),
@@ -50,9 +59,35 @@ fn domain_facts(domain: &Domain) -> Vec<String> {
             },
         ],
         Role::Service(service) => {
-            vec!["service".to_owned(), format!("restarts {}", service.restart.policy.word())]
+            let mut facts = vec!["service".to_owned(), restart_text(&service.restart)];
+            facts.extend(limits_text(&service.limits));
+            facts
         }
+    };
+    facts.extend(domain.user.as_ref().map(|user| format!("user {user}")));
+    facts
+}
+
+fn restart_text(restart: &Restart) -> String {
+    let most = count(restart.restarts_max as usize, "time");
+    let most = format!("at most {most} in {}", duration_text(restart.window_ns));
+    match restart.policy {
+        RestartPolicy::Never => "never restarted".to_owned(),
+        RestartPolicy::OnFailure => format!("restarted on failure, {most}"),
+        RestartPolicy::Always => format!("restarted always, {most}"),
     }
+}
+
+/// What a service may use; nothing if that is all there is.
+fn limits_text(limits: &Limits) -> Option<String> {
+    let parts = [
+        limits.memory_bytes.map(size_text),
+        limits.cpu_percent.map(|percent| format!("{percent}% of a CPU")),
+        limits.descriptors.map(|descriptors| format!("{descriptors} descriptors")),
+        limits.processes.map(|processes| format!("{processes} processes")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("uses {} at most", parts.join(", ")))
 }
 
 /// The nodes of each thread of a domain. In a service, where each node has its own, all in one row.

@@ -7,7 +7,7 @@ use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
 use crate::picture::{
-    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, rows, thread_head,
+    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
 };
 use crate::plan::{Link, Plan};
 
@@ -39,20 +39,11 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     let counts_x = x + 1.15 * text_width(&plan.name, 22.0) + 14.0;
     label(out, "title", (x, y), "start", &plan.name)?;
     label(out, "fact", (counts_x, y), "start", &counts(plan))?;
-    for (at, domain) in plan.domains.iter().enumerate() {
-        writeln!(out, "<g class=\"d{}\">", at % HUES)?;
-        let frame = layout.domains[at];
-        rect(out, "domain", frame, 16.0)?;
-        label(out, "domain-name", (frame.x + 18.0, frame.y + 27.0), "start", &domain.name)?;
-        let facts = domain_facts(domain).join(SEPARATOR);
-        label(out, "fact", (frame.x + 18.0, frame.y + 45.0), "start", &facts)?;
-        for (thread, row) in domain.threads().iter().enumerate() {
-            let frame = layout.threads[at][thread];
-            rect(out, "thread", frame, 10.0)?;
-            let head = thread_head(plan, thread, row);
-            label(out, "thread-head", (frame.x + 14.0, frame.y + 21.0), "start", &head)?;
-        }
-        writeln!(out, "</g>")?;
+    for at in 0..plan.domains.len() {
+        draw_domain(out, plan, layout, at)?;
+    }
+    if let Some(x) = layout.firewall_x {
+        draw_firewall(out, layout, x)?;
     }
     for (link, way) in plan.links.iter().zip(&layout.ways) {
         draw_way(out, plan, link, way)?;
@@ -105,6 +96,39 @@ fn label(
     writeln!(
         out,
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    )
+}
+
+/// The frame of a domain and of its threads; that of a service looks different and has no threads.
+fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout, at: usize) -> fmt::Result {
+    let (domain, frame) = (&plan.domains[at], layout.domains[at]);
+    writeln!(out, "<g class=\"d{}\">", at % HUES)?;
+    match domain.service() {
+        None => rect(out, "domain", frame, 16.0)?,
+        Some(_) => rect(out, "domain service", frame, 4.0)?,
+    }
+    label(out, "domain-name", (frame.x + 18.0, frame.y + 27.0), "start", &domain.name)?;
+    let facts = domain_facts(domain).join(SEPARATOR);
+    label(out, "fact", (frame.x + 18.0, frame.y + 45.0), "start", &facts)?;
+    for (thread, row) in domain.threads().iter().enumerate() {
+        let frame = layout.threads[at][thread];
+        rect(out, "thread", frame, 10.0)?;
+        let head = thread_head(plan, thread, row);
+        label(out, "thread-head", (frame.x + 14.0, frame.y + 21.0), "start", &head)?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Where the core ends. The word stands in the height of the domains' heads, where no link runs.
+fn draw_firewall(out: &mut String, layout: &Layout, x: f64) -> fmt::Result {
+    let top = layout.domains.first().map_or(0.0, |domain| domain.y);
+    let bottom = layout.legend_y - LEGEND_HEIGHT;
+    writeln!(out, "<path class=\"firewall\" d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>")?;
+    let (x, y) = (x - 6.0, top + 2.0);
+    writeln!(
+        out,
+        "<text class=\"firewall-name\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\" \
+         transform=\"rotate(-90 {x:.1} {y:.1})\">firewall</text>"
     )
 }
 
@@ -186,15 +210,19 @@ fn draw_label(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Res
 fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt::Result {
     let row = &plan.nodes[node];
     let frame = layout.nodes[node];
-    let thread = rows(&plan.domains[row.domain])[row.thread];
-    let order = thread.iter().position(|&other| other == node).unwrap_or(0) + 1;
     writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
     rect(out, "node", frame, 9.0)?;
-    let (cx, cy) = (frame.x + 20.0, frame.y + 24.0);
-    writeln!(out, "<circle class=\"badge\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"10\"/>")?;
-    label(out, "order", (cx, cy + 3.8), "middle", &order.to_string())?;
-    label(out, "name", (frame.x + 38.0, frame.y + 22.0), "start", &row.name)?;
-    label(out, "fact", (frame.x + 38.0, frame.y + 37.0), "start", row.kind.name)?;
+    let mut x = frame.x + 14.0;
+    // A service has no order: each of its nodes runs on a thread of its own.
+    if let Some(thread) = plan.domains[row.domain].threads().get(row.thread) {
+        let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0) + 1;
+        let (cx, cy) = (frame.x + 20.0, frame.y + 24.0);
+        writeln!(out, "<circle class=\"badge\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"10\"/>")?;
+        label(out, "order", (cx, cy + 3.8), "middle", &order.to_string())?;
+        x = frame.x + 38.0;
+    }
+    label(out, "name", (x, frame.y + 22.0), "start", &row.name)?;
+    label(out, "fact", (x, frame.y + 37.0), "start", row.kind.name)?;
     let line_y = frame.y + NODE_HEADER;
     writeln!(out, "<path class=\"rule\" d=\"M{:.1} {line_y:.1}H{:.1}\"/>", frame.x, frame.right())?;
     for (at, port) in row.kind.ports.iter().enumerate() {

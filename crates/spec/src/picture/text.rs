@@ -14,8 +14,12 @@ const WIDTH_MAX: usize = 110;
 pub fn text(plan: &Plan, width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut lines = vec![format!("{} ({})", plan.name, counts(plan))];
+    let mut in_core = false;
     for domain in &plan.domains {
         lines.push(String::new());
+        if std::mem::replace(&mut in_core, domain.service().is_none()) && !in_core {
+            lines.extend([firewall(width), String::new()]);
+        }
         lines.extend(domain_box(plan, domain, width));
     }
     lines.push(String::new());
@@ -46,16 +50,43 @@ pub fn summary(plan: &Plan) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A frame in a terminal: its upper and its lower corners, and what lies between.
+struct Frame {
+    upper: [&'static str; 2],
+    lower: [&'static str; 2],
+    across: &'static str,
+    side: &'static str,
+}
+
+/// Of what stops as a whole: the core, and threads in it.
+const SOLID: Frame =
+    Frame { upper: ["╭", "╮"], lower: ["╰", "╯"], across: "─", side: "│" };
+/// Of what comes back alone: services.
+const DASHED: Frame =
+    Frame { upper: ["┌", "┐"], lower: ["└", "┘"], across: "╌", side: "╎" };
+
+/// Where the core ends.
+fn firewall(width: usize) -> String {
+    let words = "▓▓ firewall: below, each fails alone, and none makes the core wait ";
+    let short = "▓▓ firewall ";
+    let words = if words.width() <= width { words } else { short };
+    format!("{words}{}", "▓".repeat(width.saturating_sub(words.width())))
+}
+
 fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
     let inner = width - 4;
     let mut body = Vec::new();
     for (at, thread) in domain.threads().iter().enumerate() {
         body.extend(thread_box(plan, at, thread, inner));
     }
-    for &node in domain.service().map_or(&[][..], |service| &service.nodes) {
+    let facts = domain_facts(domain);
+    let Some(service) = domain.service() else {
+        return boxed(&SOLID, &domain.name, &facts, body, width);
+    };
+    for &node in &service.nodes {
         body.extend(node_lines(plan, node, "", inner));
     }
-    boxed(&domain.name, &domain_facts(domain), body, width)
+    boxed(&DASHED, &domain.name, &facts, body, width)
 }
 
 fn thread_box(plan: &Plan, at: usize, thread: &Thread, width: usize) -> Vec<String> {
@@ -64,7 +95,7 @@ fn thread_box(plan: &Plan, at: usize, thread: &Thread, width: usize) -> Vec<Stri
     for (place, &node) in thread.nodes.iter().enumerate() {
         body.extend(node_lines(plan, node, &format!("{} ", place + 1), inner));
     }
-    boxed(&format!("thread {at}"), &thread_facts(plan, thread), body, width)
+    boxed(&SOLID, &format!("thread {at}"), &thread_facts(plan, thread), body, width)
 }
 
 /// A node, its safe values and the links that it writes to.
@@ -103,12 +134,19 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
 }
 
 /// A box with a title in its upper line; facts that do not fit there stand below it.
-fn boxed(title: &str, facts: &[String], body: Vec<String>, width: usize) -> Vec<String> {
+fn boxed(
+    frame: &Frame,
+    title: &str,
+    facts: &[String],
+    body: Vec<String>,
+    width: usize,
+) -> Vec<String> {
     let inner = width - 4;
-    let mut head = format!("╭─ {title} ─");
+    let Frame { upper, lower, across, side } = frame;
+    let mut head = format!("{}{across} {title} {across}", upper[0]);
     let mut rest = String::new();
     for fact in facts {
-        let more = format!(" {fact} ─");
+        let more = format!(" {fact} {across}");
         if rest.is_empty() && head.width() + more.width() < width {
             head += &more;
         } else {
@@ -116,14 +154,14 @@ fn boxed(title: &str, facts: &[String], body: Vec<String>, width: usize) -> Vec<
             rest += fact;
         }
     }
-    head += &"─".repeat(width.saturating_sub(head.width() + 1));
-    let mut lines = vec![head + "╮"];
+    head += &across.repeat(width.saturating_sub(head.width() + 1));
+    let mut lines = vec![head + upper[1]];
     let rest = if rest.is_empty() { Vec::new() } else { wrap("", &rest, inner) };
     for line in rest.into_iter().chain(body) {
         let fill = " ".repeat(inner.saturating_sub(line.width()));
-        lines.push(format!("│ {line}{fill} │"));
+        lines.push(format!("{side} {line}{fill} {side}"));
     }
-    lines.push(format!("╰{}╯", "─".repeat(width - 2)));
+    lines.push(format!("{}{}{}", lower[0], across.repeat(width - 2), lower[1]));
     lines
 }
 

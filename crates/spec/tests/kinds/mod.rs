@@ -122,7 +122,7 @@ static GAUGE: Kind = Kind {
     doc: "Shows joints, and passes on what somebody wishes; its ports may stay unlinked.",
     ports: &[
         Port { optional: true, ..port("in", Direction::In, &JOINTS) },
-        Port { optional: true, ..port("pose", Direction::In, &POSE) },
+        Port { optional: true, ..port("extra", Direction::In, &JOINTS) },
         Port { optional: true, ..port("out", Direction::Out, &JOINTS) },
         Port { optional: true, ..port("frame", Direction::Out, &FRAME) },
     ],
