@@ -1,5 +1,9 @@
 //! `sinew check`: is the graph good? The spec is compiled, then every node is made once, so that
-//! the files it reads are checked too; nothing is run.
+//! the files it reads are checked too; nothing is run. It shows the firewall of the core, and the
+//! longest chain of nodes in a cycle.
+
+mod chain;
+mod observed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,10 +11,13 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use sinew_runtime::NodeEntry;
+use sinew_spec::plan::Machine;
 use sinew_spec::{picture, schema};
 
+use self::chain::Chained;
+use self::observed::Report;
 use crate::cli::{BAD_REQUEST, print};
-use crate::load::load_and_make;
+use crate::load::{LoadError, Loaded, load_and_make};
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.
 #[derive(Args, Debug)]
@@ -22,17 +29,22 @@ pub(crate) struct CheckArgs {
     /// Takes the place of a parameter in the spec; may stand more than once.
     #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
     set: Vec<String>,
-    /// Prints one JSON object: the errors, or the plan.
+    /// Shows the longest chain with the execution times in this report of 'sinew run --json'.
+    #[arg(long, value_name = "RUN.json")]
+    report: Option<PathBuf>,
+    /// Prints one JSON object: the errors, or the plan, its firewall and its longest chain.
     #[arg(long)]
     json: bool,
     /// Prints the JSON schema of a spec, for editors, and checks nothing.
-    #[arg(long, conflicts_with_all = ["file", "set", "json"])]
+    #[arg(long, conflicts_with_all = ["file", "set", "json", "report"])]
     schema: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   sinew check graphs/arm/arm.yaml
   sinew check --set planner.path=plate.gcode graphs/arm/arm.yaml
+  sinew run --json --duration 60s graphs/arm/arm.yaml > run.json
+  sinew check --report run.json graphs/arm/arm.yaml
   sinew check --schema > sinew.schema.json    # '# yaml-language-server: $schema=sinew.schema.json'
 
 Exit status: 0 good, 2 bad request or spec.";
@@ -43,20 +55,31 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &[NodeEntry]) -> ExitCode {
         let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
         return print(&format!("{:#}\n", schema(&kinds)), ExitCode::SUCCESS);
     };
-    match load_and_make(file, &arguments.set, nodes) {
+    match load_and_make(file, &arguments.set, nodes).and_then(|loaded| show(&loaded, arguments)) {
+        Ok(text) => print(&text, ExitCode::SUCCESS),
         Err(error) if arguments.json => {
             print(&format!("{:#}\n", error.to_json()), ExitCode::from(BAD_REQUEST))
         }
         Err(error) => error.report(),
-        Ok(loaded) => {
-            let text = match arguments.json {
-                true => {
-                    let answer = json!({"errors": [], "plan": picture::json(&loaded.plan)});
-                    format!("{answer:#}\n")
-                }
-                false => format!("{}no errors\n", picture::summary(&loaded.plan)),
-            };
-            print(&text, ExitCode::SUCCESS)
-        }
     }
+}
+
+/// What there is to say of a good graph.
+fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
+    let plan = &loaded.plan;
+    let report = arguments.report.as_ref().map(|path| Report::read(path, plan)).transpose();
+    let report = report.map_err(LoadError::Request)?;
+    let firewall = plan.firewall(&Machine { cpus: loaded.cpus.clone() });
+    let chained = Chained::new(plan, report.as_ref());
+    if arguments.json {
+        let answer = json!({
+            "errors": [],
+            "plan": picture::json(plan),
+            "firewall": firewall.json(plan),
+            "longest_chain": chained.to_json(),
+        });
+        return Ok(format!("{answer:#}\n"));
+    }
+    let parts = [picture::summary(plan), firewall.text(plan), chained.text()];
+    Ok(format!("{}no errors\n", parts.concat()))
 }

@@ -3,6 +3,8 @@
 //! Every run here has a graph that bears a busy machine (`cli/calm.yaml`), and every wait a limit
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/lab.rs"]
