@@ -8,8 +8,12 @@ use sinew_spec::{Source, compile, picture, render};
 fuzz_target!(|text: &str| {
     let catalogue: Vec<_> = sinew_nodes::NODES.iter().map(|entry| entry.kind).collect();
     let source = Source { file: "fuzz.yaml", text, overrides: &[] };
-    match compile(&source, &catalogue, &Machine { cpus: vec![0, 1] }) {
+    let machine = Machine { cpus: vec![0, 1] };
+    match compile(&source, &catalogue, &machine) {
         Ok(plan) => {
+            let firewall = plan.firewall(&machine);
+            assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
+            let _ = (firewall.text(&plan), firewall.json(&plan), plan.longest_chain(|_| 1));
             let _ = (picture::svg(&plan), picture::text(&plan, 80), picture::json(&plan));
         }
         Err(diagnostics) => {

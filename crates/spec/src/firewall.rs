@@ -35,7 +35,7 @@ pub struct Crossing {
     /// `Out` leads from the core to a service.
     pub direction: Direction,
     /// Why the core cannot wait on it: what it does there instead.
-    pub why: String,
+    pub why: &'static str,
 }
 
 /// What a realtime thread can wait for.
@@ -112,27 +112,20 @@ fn direction(plan: &Plan, link: &Link) -> Direction {
 }
 
 /// What the core does on a crossing instead of waiting.
-fn why(plan: &Plan, link: &Link) -> String {
+fn why(plan: &Plan, link: &Link) -> &'static str {
     match (direction(plan, link), link.delivery) {
-        (Direction::Out, Delivery::Latest) => {
-            "the core overwrites the last value, whether it was read or not".to_owned()
-        }
+        (Direction::Out, Delivery::Latest) => "the core overwrites the last value, read or not",
         (Direction::Out, Delivery::Broadcast) => {
-            format!("the core overwrites the oldest of {}, whoever has read it", link.capacity)
+            "the core overwrites the oldest message, read or not"
         }
-        (Direction::In, Delivery::Queue) => {
-            let full = match link.full {
-                Full::Drop => "the service drops what finds it full",
-                Full::Wait => "the service waits while it is full",
-                Full::Fault => "the service faults when it is full",
-            };
-            format!("the core takes one message a cycle at most; {full}")
-        }
-        (Direction::In, Delivery::Latest) => {
-            "the core copies the newest value, and goes on with the old one".to_owned()
-        }
+        (Direction::In, Delivery::Queue) => match link.full {
+            Full::Drop => "the core takes one a cycle at most; full, the service drops",
+            Full::Wait => "the core takes one a cycle at most; full, the service waits",
+            Full::Fault => "the core takes one a cycle at most; full, the service faults",
+        },
+        (Direction::In, Delivery::Latest) => "the core copies the newest value, or keeps the old",
         (Direction::Out, Delivery::Queue) | (Direction::In, Delivery::Broadcast) => {
-            "none: this delivery may not leave the core".to_owned()
+            "nothing: this delivery must not leave the core"
         }
     }
 }

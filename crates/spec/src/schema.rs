@@ -13,7 +13,12 @@ pub fn schema(catalogue: &[&'static Kind]) -> Json {
     let mut schema = Map::new();
     schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".into(), json!("Sinew graph"));
-    schema.append(&mut root);
+    // The whole graph, or only its nodes; an editor shows the errors of the one that was begun.
+    schema.insert("if".into(), json!({"type": "array"}));
+    let list = "The nodes of one service domain.";
+    let items = json!({"$ref": "#/else/properties/nodes/items"});
+    schema.insert("then".into(), json!({"description": list, "minItems": 1, "items": items}));
+    schema.insert("else".into(), Json::Object(root));
     let definitions = catalogue.iter().map(|kind| (kind.name.to_owned(), node(kind)));
     schema.insert("$defs".into(), Json::Object(definitions.collect()));
     Json::Object(schema)

@@ -6,7 +6,22 @@ use std::fmt::Write;
 
 use kinds::{ARM, compile_on, compile_with};
 use proptest::prelude::*;
-use sinew_spec::render;
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{picture, render};
+
+/// A core of one node, with services around it.
+const BESIDE: &str = "domains:
+  core: {realtime: {period: 1ms}}
+  screen: {restart: {policy: always, backoff: 10ms}, limits: {memory: 64MiB, descriptors: 20}}
+  log: {heartbeat: 1s, user: nobody}
+nodes:
+  - kind: filter
+    name: a
+    domain: core
+    ports: {out: [{name: screen, port: in}, {name: log, port: in, delivery: broadcast}]}
+  - {kind: gauge, name: screen, domain: screen, ports: {out: [{name: log, port: extra, wait: park}]}}
+  - {kind: gauge, name: log, domain: log, ports: {out: [{name: a, port: in, full: wait}]}}
+";
 
 /// Pieces that mean something to the parser or to the compiler.
 const PIECES: &[&str] = &[
@@ -55,10 +70,20 @@ const PIECES: &[&str] = &[
     "capacity: 7",
     "<<: ",
     "safe",
+    "  screen: {restart: {policy: always}}\n",
+    "restart: {backoff: 1h, restarts_max: 1000000}",
+    "limits: {memory: 8MiB, cpu: 1%, processes: 2}",
+    "domain: screen",
+    "- {kind: gauge, name: g, domain: screen, ports: {out: [{name: planner, port: feedback}]}}\n",
+    "{name: g, port: in, delivery: broadcast}",
+    "99999999999999999GiB",
 ];
 
 fn check(text: &str, overrides: &[(String, String)]) {
-    let Err(errors) = compile_with(2, text, overrides) else { return };
+    let errors = match compile_with(2, text, overrides) {
+        Ok(plan) => return show(&plan),
+        Err(errors) => errors,
+    };
     assert!(!errors.is_empty());
     let lines = text.split('\n').count();
     for error in &errors {
@@ -66,6 +91,17 @@ fn check(text: &str, overrides: &[(String, String)]) {
         assert!(error.length >= 1 && !error.message.is_empty() && !error.help.is_empty());
     }
     assert!(!render(&errors, text, true).is_empty());
+}
+
+/// All that can be shown of a plan.
+fn show(plan: &Plan) {
+    let firewall = plan.firewall(&Machine { cpus: vec![0, 1] });
+    assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
+    let texts = [picture::summary(plan), picture::text(plan, 80), picture::svg(plan)];
+    assert!(texts.iter().all(|text| !text.is_empty()));
+    let _ = (firewall.text(plan), firewall.json(plan), picture::json(plan));
+    let chain = plan.longest_chain(|node| node as u64);
+    assert!(chain.nodes.len() <= plan.nodes.len());
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +165,12 @@ proptest! {
     }
 
     #[test]
+    fn on_changed_specs_with_services(changes in prop::collection::vec(change(), 1..6)) {
+        let text = changes.iter().fold(BESIDE.to_owned(), |text, change| apply(&text, change));
+        check(&text, &[]);
+    }
+
+    #[test]
     fn on_any_override(path in any::<String>(), value in any::<String>()) {
         check(ARM, &[(path, value.clone()), ("planner.laps".to_owned(), value)]);
     }
@@ -162,7 +204,17 @@ fn large_graphs_of_every_shape_are_compiled() {
     }
     writeln!(nodes, "- {{kind: filter, name: n{COUNT}, domain: d{COUNT}}}").unwrap();
     let domains = domains + "nodes:\n" + &nodes;
-    for text in [&chain, &star, &domains] {
+    let mut services = "domains:\n".to_owned();
+    let mut nodes = String::new();
+    for i in 0..=COUNT {
+        writeln!(services, "  s{i}: {{limits: {{descriptors: 64}}}}").unwrap();
+        let next =
+            if i == COUNT { String::new() } else { format!("{{name: n{}, port: in}}", i + 1) };
+        let links = format!("ports: {{out: [{next}]}}");
+        writeln!(nodes, "- {{kind: gauge, name: n{i}, domain: s{i}, {links}}}").unwrap();
+    }
+    let services = services + "nodes:\n" + &nodes;
+    for text in [&chain, &star, &domains, &services] {
         let plan = compile_on(4, text).unwrap_or_else(|errors| panic!("{}", errors[0]));
         assert_eq!((plan.nodes.len(), plan.links.len()), (COUNT + 1, COUNT));
     }

@@ -10,7 +10,16 @@ use sinew_spec::schema;
 fn the_schema_knows_every_kind_with_its_parameters() {
     let schema = schema(KINDS);
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(schema["required"], json!(["domains", "nodes"]));
+    assert_eq!(schema["else"]["required"], json!(["domains", "nodes"]));
+    let domain = &schema["else"]["properties"]["domains"]["additionalProperties"]["properties"];
+    let restart = &domain["restart"]["properties"];
+    assert_eq!(restart["policy"]["enum"], json!(["never", "on_failure", "always"]));
+    assert_eq!(
+        (&restart["restarts_max"]["default"], &domain["heartbeat"]["default"]),
+        (&json!(10), &json!("2s"))
+    );
+    let memory = domain["limits"]["properties"]["memory"]["pattern"].as_str().unwrap();
+    assert_eq!(memory, "^[0-9]+ *(KiB|MiB|GiB)$");
     let planner = &schema["$defs"]["path_planner"];
     assert_eq!(planner["required"], json!(["kind", "path"]));
     assert_eq!(planner["properties"]["laps"]["maximum"], 1000);
@@ -26,7 +35,9 @@ fn the_schema_knows_every_kind_with_its_parameters() {
 #[test]
 fn references_of_the_schema_lead_somewhere() {
     let schema = schema(KINDS);
-    let rules = &schema["properties"]["nodes"]["items"]["allOf"];
+    let list = schema["then"]["items"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+    assert!(schema.pointer(list).is_some(), "{list}");
+    let rules = &schema["else"]["properties"]["nodes"]["items"]["allOf"];
     assert_eq!(rules.as_array().unwrap().len(), KINDS.len());
     for rule in rules.as_array().unwrap() {
         let path = rule["then"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();

@@ -32,7 +32,7 @@ impl Firewall {
                     format!("{} {from} -> {to}", direction_text(crossing.direction)),
                     delivery_text(link),
                     format!("{} B", link.message.size),
-                    crossing.why.clone(),
+                    crossing.why.to_owned(),
                 ]
             })
             .collect();
@@ -40,8 +40,8 @@ impl Firewall {
         let widths = [0, 1, 2].map(|column| width(column).unwrap_or_default());
         let head = match rows.len() {
             0 => "firewall: no link leaves the core".to_owned(),
-            1 => "firewall: 1 link leaves the core, which cannot wait on it".to_owned(),
-            count => format!("firewall: {count} links leave the core, which cannot wait on them"),
+            1 => "firewall: 1 link leaves the core, which never waits on it".to_owned(),
+            count => format!("firewall: {count} links leave the core, which never waits on them"),
         };
         let line = |[link, delivery, size, why]: &[String; 4]| {
             let [a, b, c] = widths;

@@ -108,13 +108,13 @@ fn the_firewall_reads_as_a_table() {
     let plan = plan();
     let text = plan.firewall(&machine()).text(&plan);
     let expected = "\
-firewall: 3 links leave the core, which cannot wait on them
+firewall: 3 links leave the core, which never waits on them
   out a.out -> screen.in    latest                  8 B  the core overwrites the last value, \
-                    whether it was read or not
-  out a.out -> other.in     broadcast 8             8 B  the core overwrites the oldest of 8, \
-                    whoever has read it
-  in  screen.out -> a.more  queue 8 (wait if full)  8 B  the core takes one message a cycle at \
-                    most; the service waits while it is full
+                    read or not
+  out a.out -> other.in     broadcast 8             8 B  the core overwrites the oldest message, \
+                    read or not
+  in  screen.out -> a.more  queue 8 (wait if full)  8 B  the core takes one a cycle at most; full, \
+                    the service waits
 what each realtime thread can wait for, no service among it:
   core, thread 0: the clock; room in the queue to 'b' (core, thread 1), until the deadline; the \
                     mutex of a.out -> plant.in, for a copy; feedback from 'plant' (plant, thread \
