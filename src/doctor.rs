@@ -149,7 +149,7 @@ impl Bar {
     fn new(rounds: usize) -> Bar {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(Some(rounds as u64), target);
-        let style = ProgressStyle::with_template("{wide_bar} {eta} left  wake-ups");
+        let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} rounds");
         bar.set_style(style.expect("a template that is tested"));
         Bar(bar)
     }
