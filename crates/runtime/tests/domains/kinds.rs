@@ -11,6 +11,8 @@ use sinew_runtime::{
 };
 use zerocopy::FromBytes;
 
+use crate::service_kinds::{HUB, Hub, SERVANT, Servant};
+
 message! {
     /// A velocity, and the cycle in which it was commanded.
     pub struct Command {
@@ -29,6 +31,12 @@ pub(crate) const NODES: &[NodeEntry] = &[
         kind: &MOTOR,
         make: Make::Cyclic(|p| Ok(Box::new(Motor::new(p)))),
         safe: Some(safe),
+    },
+    NodeEntry { kind: &HUB, make: Make::Cyclic(|_| Ok(Box::new(Hub::default()))), safe: None },
+    NodeEntry {
+        kind: &SERVANT,
+        make: Make::Service(|p| Ok(Box::new(Servant::new(p)))),
+        safe: None,
     },
 ];
 

@@ -9,15 +9,19 @@ mod kinds;
 mod links;
 mod orphans;
 mod quiet;
+mod service_kinds;
+mod services;
+mod stage;
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use sinew_runtime::board::FaultAt;
+use sinew_runtime::control::place;
 use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run, ThreadId};
 use sinew_runtime::trace::Record;
 use sinew_runtime::{Cause, domain, privileges};
@@ -27,8 +31,14 @@ use sinew_spec::{Source, compile};
 /// A run that takes longer than this hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20);
 
-/// All tests; `cargo test` filters them by name as usual.
-const TESTS: &[(&str, fn())] = &[
+/// A test and its name.
+type Test = (&'static str, fn());
+
+/// All tests of services and their supervisor.
+const SERVICES: &[&[Test]] = &[services::TESTS];
+
+/// All tests of realtime domains; `cargo test` filters them by name as usual.
+const TESTS: &[Test] = &[
     ("a_graph_whose_job_is_done_finishes", a_graph_whose_job_is_done_finishes),
     ("a_graph_that_is_asked_to_stop_stops_in_order", a_graph_that_is_asked_to_stop_stops_in_order),
     (
@@ -96,7 +106,8 @@ fn main() -> ExitCode {
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
     let (mut passed, mut failed) = (0, 0);
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+    let tests = TESTS.iter().chain(SERVICES.iter().copied().flatten());
+    for (name, test) in tests.filter(|(name, _)| chosen(name)) {
         let before = leftovers();
         let good = catch_unwind(|| {
             test();
@@ -109,12 +120,39 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-/// What a run must not leave behind: open descriptors, children, files in /dev/shm.
-fn leftovers() -> (usize, usize, usize) {
-    let count = |path: &str| fs::read_dir(path).map_or(0, Iterator::count);
-    let children = format!("/proc/self/task/{}/children", process::id());
-    let children = fs::read_to_string(children).unwrap_or_default();
-    (count("/proc/self/fd"), children.split_whitespace().count(), count("/dev/shm"))
+/// What a run must not leave behind: open descriptors, mapped regions, children, processes of its
+/// domains, files in /dev/shm, control sockets, cgroups.
+fn leftovers() -> [usize; 7] {
+    let own = process::id();
+    let names = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let children = fs::read_to_string(format!("/proc/self/task/{own}/children"));
+    let ours = [format!("{own}.sock"), format!("{own}-")];
+    let is_ours = |name: &String| ours.iter().any(|start| name.starts_with(start));
+    let sockets = place::folders().iter().flat_map(|folder| names(folder)).filter(is_ours).count();
+    [
+        names(Path::new("/proc/self/fd")).len(),
+        maps.lines().filter(|line| line.contains("memfd:sinew-")).count(),
+        children.unwrap_or_default().split_whitespace().count(),
+        stage::marked(&format!("test-{own}-")).len(),
+        names(Path::new("/dev/shm")).len(),
+        sockets,
+        cgroups(Path::new("/sys/fs/cgroup"), &format!("test-{own}-")),
+    ]
+}
+
+/// Cgroups below `folder` with these words in their names.
+fn cgroups(folder: &Path, words: &str) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
+    let count = |entry: fs::DirEntry| {
+        let is_it = entry.file_name().to_string_lossy().contains(words);
+        usize::from(is_it) + cgroups(&entry.path(), words)
+    };
+    folders.map(count).sum()
 }
 
 /// What is known of a run after its end.
