@@ -9,11 +9,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use sinew_runtime::status::Status;
 
 use self::feed::Feed;
 use self::live::{Closed, Live};
 use crate::cli::print;
-use crate::reach::rows::plain;
+use crate::reach::rows::{plain, printable};
 use crate::reach::{self, Failure};
 use crate::theme::Theme;
 
@@ -60,11 +61,7 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     if args.once {
         let text = match args.json {
             true => format!("{}\n", json!(run.status)),
-            false => {
-                let tables = tables::all(&run.status, Theme { color: false }, usize::MAX);
-                let tables: Vec<_> = tables.iter().map(|lines| plain(lines)).collect();
-                format!("{}\n\n{}", tables::title(&run.status), tables.join("\n"))
-            }
+            false => to_text(&run.status),
         };
         return Ok(print(&text, ExitCode::SUCCESS));
     }
@@ -79,4 +76,13 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
         }
         Closed::ByRun => Err(Failure::run(format!("{name} has {}", feed.ending.text()))),
     }
+}
+
+fn to_text(status: &Status) -> String {
+    let theme = Theme { color: false };
+    let mut tables = tables::moving(status, theme, usize::MAX);
+    tables.extend(tables::lasting(status, theme, usize::MAX));
+    let tables: Vec<_> = tables.iter().map(|lines| plain(lines)).collect();
+    let (title, file) = (tables::title(status), printable(&status.file));
+    format!("{title}  {file}\n\n{}", tables.join("\n"))
 }

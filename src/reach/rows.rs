@@ -2,6 +2,7 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use sinew_lab::show::wrap_at;
 
 use crate::theme::Theme;
 
@@ -80,10 +81,12 @@ impl Rows {
         let head: Vec<_> =
             self.columns.iter().map(|(name, _)| Cell::styled(*name, theme.dim())).collect();
         let mut lines = vec![self.line(&head, &widths)];
-        lines.extend(self.rows.iter().map(|row| match row {
-            Row::Cells(cells) => self.line(cells, &widths),
-            Row::Note(note) => Line::styled(format!("    {}", note.text), note.style),
-        }));
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => lines.push(self.line(cells, &widths)),
+                Row::Note(note) => lines.extend(wrapped(note, columns)),
+            }
+        }
         lines
     }
 
@@ -96,7 +99,7 @@ impl Rows {
                 }
             }
         }
-        let all = widths.iter().sum::<usize>() + GAP * widths.len();
+        let all = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         if let Some(first) = widths.first_mut() {
             let least = FIRST_MIN.min(*first);
             *first = first.saturating_sub(all.saturating_sub(columns)).max(least);
@@ -117,6 +120,13 @@ impl Rows {
         // No gap before the first.
         Line::from(spans.skip(1).collect::<Vec<_>>())
     }
+}
+
+/// The lines of a note, indented.
+fn wrapped(note: &Cell, columns: usize) -> Vec<Line<'static>> {
+    let mut text = String::new();
+    wrap_at(&mut text, "    ", &note.text, columns);
+    text.lines().map(|line| Line::styled(line.to_owned(), note.style)).collect()
 }
 
 /// Lines without their looks, for a pipe.

@@ -23,8 +23,8 @@ use crate::theme::Theme;
 /// Between two pictures, if no key is pressed.
 const SPACING: Duration = Duration::from_millis(500);
 
-/// Events below tables that leave no room for them: to be scrolled to.
-const EVENTS_MIN: usize = 10;
+/// So many events are shown also where the tables leave no room for them.
+const EVENTS_MIN: usize = 6;
 
 /// Why the terminal was given back.
 pub(super) enum Closed {
@@ -132,28 +132,38 @@ fn draw(
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(frame.area());
     let look = tables::phase_style(status.phase, theme).patch(theme.strong());
     frame.render_widget(Line::styled(tables::title(status), look), head);
-    frame.render_widget(Line::styled(" q quits", theme.dim()).right_aligned(), head);
-    let mut lines = spread(tables::all(status, theme, body.width.into()), body.height.into());
-    lines.extend(last(events, theme, usize::from(body.height).saturating_sub(lines.len())));
+    let lines = lines(status, events, theme, [body.width, body.height].map(usize::from));
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(body.height);
+    let keys = if most > 0 { " arrows scroll, q quits" } else { " q quits" };
+    frame.render_widget(Line::styled(keys, theme.dim()).right_aligned(), head);
     *scrolled = (*scrolled).min(most);
     frame.render_widget(Paragraph::new(lines).scroll((*scrolled, 0)), body);
 }
 
-/// All tables, apart from each other if there is room.
-fn spread(tables: Vec<Vec<Line<'static>>>, rows: usize) -> Vec<Line<'static>> {
-    let packed: usize = tables.iter().map(Vec::len).sum();
-    let is_roomy = packed + tables.len() + EVENTS_MIN / 2 <= rows;
+/// What changes, the last events, what stays; apart from each other if there is room.
+fn lines(
+    status: &Status,
+    events: &VecDeque<Event>,
+    theme: Theme,
+    [columns, rows]: [usize; 2],
+) -> Vec<Line<'static>> {
+    let moving = tables::moving(status, theme, columns);
+    let lasting = tables::lasting(status, theme, columns);
+    let both = || moving.iter().chain(&lasting);
+    let packed = both().map(Vec::len).sum::<usize>();
+    let spread = packed + both().count() + 1;
+    let is_roomy = spread + EVENTS_MIN <= rows;
+    let room = rows.saturating_sub(if is_roomy { spread } else { packed } + 1);
     let apart = |mut table: Vec<Line<'static>>| {
         table.extend(is_roomy.then(Line::default));
         table
     };
-    tables.into_iter().flat_map(apart).collect()
+    let events = last(events, theme, room.max(EVENTS_MIN));
+    moving.into_iter().chain([events]).chain(lasting).flat_map(apart).collect()
 }
 
-/// The last events, as many as there is room for.
-fn last(events: &VecDeque<Event>, theme: Theme, room: usize) -> Vec<Line<'static>> {
-    let shown = room.saturating_sub(1).max(EVENTS_MIN);
+/// The last events.
+fn last(events: &VecDeque<Event>, theme: Theme, count: usize) -> Vec<Line<'static>> {
     let line = |event: &Event| {
         let s = event.unix_ms / 1000;
         let time = format!("{:02}:{:02}:{:02}", s / 3600 % 24, s / 60 % 60, s % 60);
@@ -162,7 +172,7 @@ fn last(events: &VecDeque<Event>, theme: Theme, room: usize) -> Vec<Line<'static
         Line::from(vec![Span::styled(time, theme.dim()), Span::raw(text)])
     };
     let title = (!events.is_empty()).then(|| Line::styled("last events, UTC", theme.dim()));
-    let newest = events.iter().skip(events.len().saturating_sub(shown));
+    let newest = events.iter().skip(events.len().saturating_sub(count));
     title.into_iter().chain(newest.map(line)).collect()
 }
 

@@ -14,22 +14,29 @@ use Side::{Left, Right};
 
 /// A line that says which run it is.
 pub(super) fn title(status: &Status) -> String {
-    let Status { graph, phase, pid, file, .. } = status;
-    let up = elapsed(status.elapsed_ms);
-    printable(&format!("{graph}  {phase}  {up}  process {pid}  {file}"))
+    let Status { graph, phase, pid, .. } = status;
+    printable(&format!("{graph}  {phase}  {}  process {pid}", elapsed(status.elapsed_ms)))
 }
 
-/// Every table that has rows, `columns` wide if possible.
-pub(super) fn all(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
-    let tables = [
-        Some(domains(status, theme)),
-        threads(status, theme),
-        nodes(status, theme),
-        links(status, theme),
-        limits(status, theme),
-        notes(status),
-    ];
-    tables.into_iter().flatten().map(|table| table.lines(theme, columns)).collect()
+/// What changes: domains, threads, nodes, links. `columns` wide if possible.
+pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
+    let tables = [domains(status, theme), threads(status, theme), nodes(status, theme)];
+    lines(tables.into_iter().chain([links(status, theme)]), theme, columns)
+}
+
+/// What stays: limits, and the plan's notes.
+pub(super) fn lasting(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
+    lines([limits(status, theme), notes(status)], theme, columns)
+}
+
+/// The lines of every table that has rows.
+fn lines(
+    tables: impl IntoIterator<Item = Rows>,
+    theme: Theme,
+    columns: usize,
+) -> Vec<Vec<Line<'static>>> {
+    let tables = tables.into_iter().filter(|table| !table.is_empty());
+    tables.map(|table| table.lines(theme, columns)).collect()
 }
 
 /// How a state looks; the word says the same.
@@ -87,7 +94,7 @@ fn why(domain: &DomainStatus) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn threads(status: &Status, theme: Theme) -> Option<Rows> {
+fn threads(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         ("thread", Left),
         ("cycles", Right),
@@ -102,7 +109,7 @@ fn threads(status: &Status, theme: Theme) -> Option<Rows> {
             add_thread(&mut rows, &format!("{}/{number}", domain.name), thread, theme);
         }
     }
-    (!rows.is_empty()).then_some(rows)
+    rows
 }
 
 fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) {
@@ -124,7 +131,7 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
 }
 
 /// Nodes of services: those of the core have no counters of their own.
-fn nodes(status: &Status, theme: Theme) -> Option<Rows> {
+fn nodes(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         ("node", Left),
         ("kind", Left),
@@ -146,10 +153,10 @@ fn nodes(status: &Status, theme: Theme) -> Option<Rows> {
             Cell::count(node.dropped, theme),
         ]);
     }
-    (!rows.is_empty()).then_some(rows)
+    rows
 }
 
-fn links(status: &Status, theme: Theme) -> Option<Rows> {
+fn links(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         ("link", Left),
         ("how", Left),
@@ -169,7 +176,7 @@ fn links(status: &Status, theme: Theme) -> Option<Rows> {
             Cell::count(link.dropped, theme),
         ]);
     }
-    (!rows.is_empty()).then_some(rows)
+    rows
 }
 
 fn how(link: &LinkStatus) -> String {
@@ -177,33 +184,38 @@ fn how(link: &LinkStatus) -> String {
         (true, transport) => format!("BROKEN {transport}"),
         // Within a thread nothing is delivered.
         (false, "fused") => "fused".into(),
+        // What most links take needs no word.
+        (false, "shared_memory") => link.delivery.clone(),
         (false, transport) => format!("{transport} {}", link.delivery),
     }
 }
 
-fn limits(status: &Status, theme: Theme) -> Option<Rows> {
-    let mut rows =
-        Rows::new(&[("domain", Left), ("limit", Left), ("asked", Right), ("obtained", Left)]);
+fn limits(status: &Status, theme: Theme) -> Rows {
+    let columns = [("domain", Left), ("limit", Left), ("asked", Right), ("enforced", Left)];
+    let mut rows = Rows::new(&columns);
     for domain in &status.domains {
         for limit in &domain.limits {
-            let look = if limit.enforced { theme.good() } else { theme.caution() };
+            let (word, look) = match limit.enforced {
+                true => ("yes", theme.good()),
+                false => ("no", theme.caution()),
+            };
             rows.add([
                 Cell::new(&domain.name),
                 Cell::new(&limit.what),
                 Cell::new(&limit.asked),
-                Cell::styled(&limit.got, look),
+                Cell::styled(word, look),
             ]);
-            if let Some(remedy) = &limit.remedy {
-                rows.note(remedy.clone(), theme.caution());
-            }
+            let remedy = limit.remedy.iter().map(|remedy| format!("; {remedy}"));
+            let got = format!("{}{}", limit.got, remedy.collect::<String>());
+            rows.note(got, if limit.enforced { Style::new() } else { look });
         }
     }
-    (!rows.is_empty()).then_some(rows)
+    rows
 }
 
 /// What the plan decided.
-fn notes(status: &Status) -> Option<Rows> {
+fn notes(status: &Status) -> Rows {
     let mut rows = Rows::new(&[("plan", Left)]);
     status.notes.iter().for_each(|note| rows.note(note.clone(), Style::new()));
-    (!rows.is_empty()).then_some(rows)
+    rows
 }
