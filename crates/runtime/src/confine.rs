@@ -18,7 +18,7 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use sinew_spec::plan::{Domain, Limits, Role};
+use sinew_spec::plan::{Domain, Limits};
 
 use self::cgroup::{Cgroup, Controller, Refusals};
 use self::user::User;
@@ -26,8 +26,8 @@ use crate::sys;
 
 pub use self::strays::{MARKER, kill_strays};
 
-/// What a service manager tells its own child; no domain may speak in its name.
-const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+/// What systemd gives to the supervisor, and to it alone; no domain may speak in its name.
+const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
 /// The bounds of a domain. Dropping it kills what is left in its cgroup and removes that.
 #[derive(Debug)]
@@ -77,32 +77,24 @@ impl Confinement {
     /// The user does not exist, may not run this program, or we may not become that user.
     pub fn prepare(domain: &Domain, run: &str) -> io::Result<Confinement> {
         let user = domain.user.as_deref().map(|name| User::find(name, &domain.name)).transpose()?;
-        let (limits, priority) = match &domain.role {
-            Role::Service(service) => (service.limits, None),
-            Role::Realtime(realtime) => {
-                let priority = user.as_ref().is_some_and(|user| !user.is_us());
-                let priority = priority.then_some(realtime.priority);
-                let (cgroup, refusals) = (None, Refusals::default());
-                return Ok(Confinement {
-                    limits: Limits::default(),
-                    user,
-                    cgroup,
-                    refusals,
-                    priority,
-                });
+        let limits = domain.service().map(|service| service.limits);
+        let (cgroup, refusals) = match (limits, cgroup::own_folder()) {
+            (None, _) => (None, Refusals::default()),
+            (Some(limits), Ok(own)) => {
+                Cgroup::make(&own, &format!("{run}.{}", domain.name), &limits)
             }
+            (Some(_), Err(refusal)) => (None, Refusals::of_all(refusal)),
         };
-        let (cgroup, refusals) = match cgroup::own_folder() {
-            Ok(own) => Cgroup::make(&own, &format!("{run}.{}", domain.name), &limits),
-            Err(refusal) => (None, Refusals::of_all(refusal)),
-        };
+        let is_other = user.as_ref().is_some_and(|user| !user.is_us());
+        let priority = domain.realtime().filter(|_| is_other).map(|realtime| realtime.priority);
+        let limits = limits.unwrap_or_default();
         Ok(Confinement { limits, user, cgroup, refusals, priority })
     }
 
     /// Has the process that `command` starts enter its cgroup, take its limits and become its user,
     /// in this order, before its program begins. For one start; a restart needs it again.
     pub fn apply(&self, command: &mut Command) {
-        OF_SERVICE_MANAGER.iter().for_each(|name| {
+        OF_SYSTEMD.iter().for_each(|name| {
             command.env_remove(name);
         });
         let user = self.user.as_ref().filter(|user| !user.is_us());

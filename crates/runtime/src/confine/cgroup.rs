@@ -1,9 +1,9 @@
-//! A cgroup (version 2) for a domain, below the one that this process stands in. No other one of the
-//! tree is touched, and no foreign process is moved: who else shares our cgroup keeps us from
+//! A cgroup (version 2) for a domain, below the one that this process stands in. No other one of
+//! the tree is touched, and no foreign process is moved: who else shares our cgroup keeps us from
 //! limiting anything in it, and the refusal says so.
 //!
-//! A cgroup that hands controllers down holds no processes of its own, so the supervisor steps aside
-//! into a leaf, and goes back when the last domain is gone. The root of the tree is exempt.
+//! A cgroup that hands controllers down holds no processes of its own, so the supervisor steps
+//! aside into a leaf, and goes back when the last domain is gone. The root of the tree is exempt.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -84,8 +84,9 @@ impl Refusal {
 const DELEGATE: &str = "start it as 'systemd-run --user --scope -p Delegate=yes sinew run ...' \
                         (as root without --user), or with Delegate=yes in its unit";
 /// What is to be done where the kernel has the controllers elsewhere.
-const VERSION_2: &str = "boot with 'cgroup_no_v1=all' (systemd: 'systemd.unified_cgroup_hierarchy=1'), \
-                         and have the cgroups above hand it down (Delegate=yes)";
+const VERSION_2: &str = "boot with 'cgroup_no_v1=all' (with systemd: \
+                         'systemd.unified_cgroup_hierarchy=1'), and have the cgroups above hand \
+                         it down (Delegate=yes)";
 
 /// What a domain's cgroup does not limit, and why.
 #[derive(Clone, Debug, Default)]
@@ -318,7 +319,7 @@ fn step_aside(base: &Path) -> Result<(), Refusal> {
     }
     let leaf = base.join(format!("{}{SUPERVISOR}", prefix()));
     match fs::create_dir(&leaf) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(refuse(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refuse(error)),
         _ => write(&leaf.join("cgroup.procs"), &own.to_string()).map_err(refuse),
     }
 }

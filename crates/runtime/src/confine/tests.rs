@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::set_capabilities;
-use sinew_spec::plan::{Overrun, Realtime, Restart, RestartPolicy, Service};
+use sinew_spec::plan::{Overrun, Realtime, Restart, RestartPolicy, Role, Service};
 
 use super::cgroup::Refusal;
 use super::*;
@@ -243,12 +243,13 @@ fn strays_are_found_by_their_mark_and_nobody_else() {
     let confinement = confinement.expect("no user");
     let marker = run("mark");
     // One in the background, one that left the session and whose parent is gone.
-    let script = "sleep 5931 & (setsid sleep 5931 &) ; sleep 5931; true";
-    let _shell = Shell::start_as(&confinement, script, &marker);
+    let time = format!("1{}.1", std::process::id());
+    let script = format!("sleep {time} & (setsid sleep {time} &) ; sleep {time}; true");
+    let _shell = Shell::start_as(&confinement, &script, &marker);
     let mut other = Shell::start_as(&confinement, "sleep 600; true", &format!("{marker}0"));
-    wait_until("all three sleep", || with_word("5931") == 3);
+    wait_until("all three sleep", || with_word(&time) == 3);
     assert!(kill_strays(&marker) >= 4, "the shell and three that sleep");
-    assert_eq!(with_word("5931"), 0);
+    assert_eq!(with_word(&time), 0);
     assert_eq!(kill_strays(&marker), 0);
     assert!(!other.has_ended(), "it has another mark");
 }
@@ -271,14 +272,16 @@ fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
         return skip("we may make no cgroup here");
     };
     let folder = cgroup.folder().to_path_buf();
-    let mut shell = Shell::start(&confinement, "(setsid env -i sleep 5932 &) ; sleep 600; true");
+    let time = format!("1{}.2", std::process::id());
+    let script = format!("(setsid env -i sleep {time} &) ; sleep 600; true");
+    let mut shell = Shell::start(&confinement, &script);
     assert!(cgroup.holds(shell.id()));
-    wait_until("the hidden one sleeps", || with_word("5932") == 1);
+    wait_until("the hidden one sleeps", || with_word(&time) == 1);
     if !confinement.kill().expect("the kernel kills") {
         return skip("a kernel before 5.14 cannot kill a cgroup");
     }
     wait_until("the shell has ended", || shell.has_ended());
-    wait_until("the hidden one has ended", || with_word("5932") == 0);
+    wait_until("the hidden one has ended", || with_word(&time) == 0);
     // It serves for the next start as well.
     let again = Shell::start(&confinement, "sleep 600; true");
     assert!(cgroup.holds(again.id()));
