@@ -16,6 +16,8 @@ use crate::launch::Launch;
 
 /// How often to look whether a process that was killed has ended.
 const REAP_NAP: Duration = Duration::from_millis(1);
+/// And how often at most.
+const REAP_NAPS_MAX: u32 = 5000;
 
 /// A process that is ours. Dropping it kills it.
 #[derive(Debug)]
@@ -110,7 +112,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.kill();
-            while !self.reap() {
+            // Only a process that the kernel holds (a broken disk or driver) outlives that.
+            for _ in 0..REAP_NAPS_MAX {
+                if self.reap() {
+                    break;
+                }
                 std::thread::sleep(REAP_NAP);
             }
             self.kill_strays();
