@@ -29,10 +29,11 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. A \
           log that is there already goes on, without a second header, so it survives restarts; a \
-          line that a kill or a full disk has cut off is removed then. Handed to the kernel once a \
-          second and at the end. A file that cannot be written is a fault, and the domain's \
-          restart policy decides. Link it with 'delivery: broadcast' and room for as long as it \
-          may be held up; what it was too slow for is counted and said.",
+          line that a kill or a full disk has cut off is removed then, and what the link still holds \
+          is caught up on. Handed to the kernel once a second and at the end. A file that cannot be \
+          written is a fault, and the domain's restart policy decides. Link it with 'delivery: \
+          broadcast' and room for as long as it may be away, and that second; what it was too slow \
+          for is counted and said.",
     ports: &[Port {
         name: "in",
         doc: "What the drives report; ethercat_master gives it at its port 'feedback'.",
@@ -85,6 +86,7 @@ impl Service for AxisLog {
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let log = self.log.as_mut().expect("a service is started before it runs");
+        log.catch_up(unix_ms(), &held(io)?)?;
         let mut flushed = Instant::now();
         while io.wait(LOOK) {
             take_all(io, log)?;
@@ -102,6 +104,18 @@ impl Service for AxisLog {
         // Closing it saves what can be saved, should `run` have failed.
         self.log = None;
     }
+}
+
+/// What the link held when this life began: after a restart, what came meanwhile and before. Each
+/// with the number of those lost before it.
+fn held(io: &mut ServiceIo) -> Result<Vec<(u64, AxisFeedback)>, Fault> {
+    let mut held = Vec::new();
+    while held.len() < TAKEN_MAX
+        && let Some(message) = io.receive(IN)?
+    {
+        held.push((io.lost(), message));
+    }
+    Ok(held)
 }
 
 /// Takes what has come since the last look.
@@ -141,6 +155,17 @@ impl Log {
         }
         self.due = number + self.every;
         self.file.add(unix_ms, number, message)
+    }
+
+    /// Takes what the link held, but for what is in the log already.
+    fn catch_up(&mut self, unix_ms: u64, held: &[(u64, AxisFeedback)]) -> Result<(), Fault> {
+        let logged = held.iter().rposition(|(_, message)| self.file.ended_with(message));
+        let (logged, missing) = held.split_at(logged.map_or(0, |at| at + 1));
+        if let Some((lost, _)) = logged.last() {
+            self.taken = logged.len() as u64;
+            self.due = self.taken + lost + self.every;
+        }
+        missing.iter().try_for_each(|(lost, message)| self.take(unix_ms, *lost, message))
     }
 
     /// What is to be said of messages that were lost since it was said last.

@@ -19,6 +19,8 @@ pub(super) struct LogFile {
     out: BufWriter<File>,
     /// The line under way: it reaches the file whole.
     line: Vec<u8>,
+    /// What the last line said of the axes when the log was opened; empty without one.
+    last: Vec<u8>,
 }
 
 impl LogFile {
@@ -36,12 +38,15 @@ impl LogFile {
             }
             TryLockError::Error(error) => wrong(error),
         })?;
-        let goes_on = match what_is_there(&mut file).map_err(wrong)? {
-            There::Log { whole_bytes } => {
+        let (last, done) = match what_is_there(&mut file).map_err(wrong)? {
+            There::Log { whole_bytes, last } => {
                 file.set_len(whole_bytes).map_err(wrong)?;
-                true
+                (last, "goes on with")
             }
-            There::Nothing => false,
+            There::Nothing => {
+                file.write_all(&header()).map_err(wrong)?;
+                (Vec::new(), "begins")
+            }
             There::SomethingElse => {
                 return Err(fault!(
                     "'{}' is no axis log of this version; name another file, or move it away",
@@ -50,12 +55,13 @@ impl LogFile {
             }
         };
         let out = BufWriter::new(file);
-        let mut log = LogFile { path: path.into(), out, line: Vec::new() };
-        if !goes_on {
-            log.write(&header())?;
-            log.flush()?;
-        }
-        Ok((log, if goes_on { "goes on with" } else { "begins" }))
+        Ok((LogFile { path: path.into(), out, line: Vec::new(), last }, done))
+    }
+
+    /// Whether the last line was about this message when the log was opened.
+    pub(super) fn ended_with(&self, message: &AxisFeedback) -> bool {
+        let mut line = Vec::new();
+        write_axes(&mut line, message).is_ok() && line == self.last
     }
 
     /// Adds a line.
@@ -70,11 +76,11 @@ impl LogFile {
     ) -> Result<(), Fault> {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        let written = write_line(&mut line, unix_ms, number, message);
-        let written = written.map_err(|error| cannot_write(&self.path, &error));
-        let written = written.and_then(|()| self.write(&line));
+        let written = write!(line, "{unix_ms},{number}");
+        let written = written.and_then(|()| write_axes(&mut line, message));
+        let written = written.and_then(|()| self.out.write_all(&line));
         self.line = line;
-        written
+        written.map_err(|error| cannot_write(&self.path, &error))
     }
 
     /// Hands all lines to the kernel.
@@ -83,10 +89,6 @@ impl LogFile {
     /// The file cannot be written.
     pub(super) fn flush(&mut self) -> Result<(), Fault> {
         self.out.flush().map_err(|error| cannot_write(&self.path, &error))
-    }
-
-    fn write(&mut self, line: &[u8]) -> Result<(), Fault> {
-        self.out.write_all(line).map_err(|error| cannot_write(&self.path, &error))
     }
 }
 
@@ -98,9 +100,10 @@ fn cannot_write(path: &Path, error: &io::Error) -> Fault {
 /// What a file holds.
 enum There {
     Nothing,
-    /// A log; its first so many bytes are whole lines.
+    /// A log: so many bytes of whole lines, and what the last one says of the axes.
     Log {
         whole_bytes: u64,
+        last: Vec<u8>,
     },
     SomethingElse,
 }
@@ -117,11 +120,21 @@ fn what_is_there(file: &mut File) -> io::Result<There> {
         file.set_len(0)?;
         return Ok(There::Nothing);
     }
-    let (from, mut last) = (len.saturating_sub(LINE_BYTES_MAX), Vec::new());
+    let (from, mut end) = (len.saturating_sub(LINE_BYTES_MAX), Vec::new());
     file.seek(SeekFrom::Start(from))?;
-    file.read_to_end(&mut last)?;
-    let end = last.iter().rposition(|&byte| byte == b'\n').filter(|_| first == header);
-    Ok(end.map_or(There::SomethingElse, |end| There::Log { whole_bytes: from + end as u64 + 1 }))
+    file.read_to_end(&mut end)?;
+    let newline = end.iter().rposition(|&byte| byte == b'\n').filter(|_| first == header);
+    let Some(newline) = newline else { return Ok(There::SomethingElse) };
+    end.truncate(newline + 1);
+    Ok(There::Log { whole_bytes: from + end.len() as u64, last: axes_of_last(&end).to_vec() })
+}
+
+/// Of the last line, all but time and number.
+fn axes_of_last(lines: &[u8]) -> &[u8] {
+    let before = lines.split_last().map_or(lines, |(_newline, before)| before);
+    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let mut commas = (start..lines.len()).filter(|&at| lines[at] == b',');
+    commas.nth(1).map_or(&[], |second| &lines[second..])
 }
 
 /// The first line.
@@ -135,13 +148,9 @@ fn header() -> Vec<u8> {
     format!("time_unix_ms,message,target{positions}{velocities}{states},valid\n").into_bytes()
 }
 
-fn write_line(
-    line: &mut Vec<u8>,
-    unix_ms: u64,
-    number: u64,
-    message: &AxisFeedback,
-) -> io::Result<()> {
-    write!(line, "{unix_ms},{number},{}", message.sequence)?;
+/// What a line says of the axes, from the comma before it to the end.
+fn write_axes(line: &mut Vec<u8>, message: &AxisFeedback) -> io::Result<()> {
+    write!(line, ",{}", message.sequence)?;
     for position_rad in message.position_rad {
         write!(line, ",{position_rad:.7}")?;
     }

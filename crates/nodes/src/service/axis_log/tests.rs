@@ -106,6 +106,28 @@ fn a_log_goes_on_after_a_restart_and_loses_only_the_line_that_was_cut_off() {
     remove(&path);
 }
 
+#[test]
+fn what_the_link_still_holds_is_caught_up_on_without_a_line_twice() {
+    let path = place("catch_up");
+    let message = |sequence| AxisFeedback { sequence, ..feedback() };
+    let mut log = open(&path, 10);
+    (100..=125).for_each(|sequence| log.take(0, 0, &message(sequence)).expect("writes"));
+    drop(log);
+    let held: Vec<_> = (115..=145).map(|sequence| (0, message(sequence))).collect();
+    open(&path, 10).catch_up(0, &held).expect("writes");
+    let targets = |path: &Path| {
+        let text = fs::read_to_string(path).expect("the log");
+        let target = |line: &str| line.split(',').nth(2).map(str::to_owned);
+        text.lines().skip(1).filter_map(target).collect::<Vec<_>>()
+    };
+    assert_eq!(targets(&path), ["100", "110", "120", "130", "140"]);
+    // Nothing of it is in the log: another run, or away for too long.
+    let later: Vec<_> = (300..=311).map(|sequence| (7, message(sequence))).collect();
+    open(&path, 10).catch_up(0, &later).expect("writes");
+    assert_eq!(targets(&path)[5..], ["300", "310"]);
+    remove(&path);
+}
+
 fn header_len(text: &[u8]) -> usize {
     text.iter().position(|&byte| byte == b'\n').expect("a header") + 1
 }
