@@ -45,6 +45,11 @@ pub(crate) fn homes(
             None => homeless(draft, node, report),
         }
     }
+    assign(draft, names, &mut homes, report);
+    for (node, home) in draft.nodes.iter().zip(&mut homes) {
+        let fits = |home: &Home| fits(draft, node, &draft.domains[home.domain], report);
+        *home = home.filter(fits);
+    }
     let all_found = !homes.is_empty() && homes.iter().all(Option::is_some);
     for (domain, peopled) in draft.domains.iter().zip(peopled) {
         if all_found && !peopled {
@@ -52,45 +57,33 @@ pub(crate) fn homes(
             report.error(domain.name.span, message, "remove it, or put a node in it");
         }
     }
-    assign(draft, names, &mut homes, report);
-    for (node, home) in draft.nodes.iter().zip(&mut homes) {
-        let fits = |home: &Home| fits(draft, node, &draft.domains[home.domain], report);
-        *home = home.filter(fits);
-    }
     homes
 }
 
 /// Whether a node can run in its domain; reports one that cannot.
 fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>, report: &mut Report) -> bool {
-    let Some(kind) = node.kind else { return true };
-    let (name, kind_name, home) = (node.name.text, kind.name, domain.name.text);
-    let other = draft.domains.iter().find(|other| other.is_service() != domain.is_service());
-    let there = other.map(|other| format!("write 'domain: {}'", other.name.text));
-    match (kind.runs_in, domain.is_service()) {
-        (RunsIn::Realtime, false) | (RunsIn::Service, true) => return true,
-        (RunsIn::Realtime, true) => {
-            let message =
-                format!("node '{name}' ({kind_name}) runs in cycles, and '{home}' is a service");
-            let help = match there {
-                _ if draft.is_bare_list => "a bare list of nodes is one service: put the nodes \
-                     under 'nodes:', and give the graph 'domains: {control: {realtime: {period: \
-                     1ms}}}'"
-                    .to_owned(),
-                Some(there) => format!("{there}, or give '{home}' 'realtime: {{period: 1ms}}'"),
-                None => format!(
-                    "put it in a realtime domain, or give '{home}' 'realtime: {{period: 1ms}}'"
-                ),
-            };
-            report.error(node.name.span, message, help);
-        }
-        (RunsIn::Service, false) => {
-            let message =
-                format!("node '{name}' ({kind_name}) may block, and '{home}' is a realtime domain");
+    let runs_in = if domain.is_service() { RunsIn::Service } else { RunsIn::Realtime };
+    let Some(kind) = node.kind.filter(|kind| kind.runs_in != runs_in) else { return true };
+    report.error_with(node.name.span, || {
+        let (name, kind_name, home) = (node.name.text, kind.name, domain.name.text);
+        let other = draft.domains.iter().find(|other| other.is_service() != domain.is_service());
+        let there = other.map(|other| format!("write 'domain: {}'", other.name.text));
+        if !domain.is_service() {
             let there = there.unwrap_or("add a domain 'services: {}' for it".to_owned());
-            let help = format!("{there}, or remove 'realtime' from '{home}'");
-            report.error(node.name.span, message, help);
+            return (
+                format!("node '{name}' ({kind_name}) may block, and '{home}' is a realtime domain"),
+                format!("{there}, or remove 'realtime' from '{home}'"),
+            );
         }
-    }
+        let there = there.unwrap_or("put it in a realtime domain".to_owned());
+        let help = match draft.is_bare_list {
+            true => "a bare list of nodes is one service: put the nodes under 'nodes:', and give \
+                     the graph 'domains: {control: {realtime: {period: 1ms}}}'"
+                .to_owned(),
+            false => format!("{there}, or give '{home}' 'realtime: {{period: 1ms}}'"),
+        };
+        (format!("node '{name}' ({kind_name}) runs in cycles, and '{home}' is a service"), help)
+    });
     false
 }
 
