@@ -5,6 +5,8 @@
 
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/control.rs"]
+mod control;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/lab.rs"]
