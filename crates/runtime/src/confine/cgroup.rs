@@ -127,6 +127,8 @@ fn folder_of(mounts: &str, cgroups: &str) -> Result<PathBuf, Refusal> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"));
     let below = own.and_then(|own| Path::new(own).strip_prefix(root).ok());
     match below.filter(|below| !below.starts_with("..")) {
+        // Joined to nothing, a path gets a slash at its end.
+        Some(below) if below == Path::new("") => Ok(point.into()),
         Some(below) => Ok(Path::new(point).join(below)),
         None => {
             let own = own.unwrap_or("none");

@@ -39,7 +39,7 @@ impl Found {
 
     /// Something bounds less than what was refused.
     fn stand_in(words: &str, refusal: Refusal) -> Found {
-        Found::lacking(format!("{words}; no cgroup: {}", refusal.why), refusal.remedy)
+        Found::lacking(format!("{words}: {}", refusal.why), refusal.remedy)
     }
 }
 

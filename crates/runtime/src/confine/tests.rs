@@ -212,7 +212,7 @@ fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
     assert_eq!(whats, ["memory", "cpu", "processes", "descriptors"]);
     for row in rows {
         assert_eq!(row.enforced, row.remedy.is_empty(), "{row:?}");
-        assert_eq!(row.enforced, !row.got.contains("nothing: ") && !row.got.contains("no cgroup"));
+        assert!(row.enforced || row.got.contains(": "), "no reason: {row:?}");
     }
 }
 
@@ -233,7 +233,7 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
     let shell = Shell::start(&confinement, "sleep 600; true");
     let rows = confinement.obtained(shell.id());
     assert!(!rows[0].enforced, "{rows:?}");
-    let expected = "32 MiB for each process (RLIMIT_DATA, not shared memory); no cgroup: a test";
+    let expected = "32 MiB for each process (RLIMIT_DATA, not shared memory): a test";
     assert_eq!((rows[0].got.as_str(), rows[0].remedy.as_str()), (expected, "none"));
 }
 
