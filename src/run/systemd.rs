@@ -14,6 +14,8 @@ use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::Run;
 use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
 
+use super::words::counted;
+
 /// How often the status is looked at once the graph runs.
 const STATUS_NS: u64 = 1_000_000_000;
 
@@ -133,11 +135,12 @@ fn has_cycled(status: &Status) -> bool {
 fn words(status: &Status) -> String {
     let Status { graph, phase, domains, .. } = status;
     let running = domains.iter().filter(|domain| domain.state == DomainState::Running).count();
-    let restarts: u32 = domains.iter().map(|domain| domain.restarts).sum();
+    let restarts = domains.iter().map(|domain| u64::from(domain.restarts)).sum();
+    let restarts = counted(restarts, "restart");
     let given_up = domains.iter().filter(|domain| domain.state == DomainState::GivenUp);
     let given_up: String = given_up.map(|domain| format!(", '{}' given up", domain.name)).collect();
     let count = domains.len();
-    format!("{graph}: {phase}, {running} of {count} domains run, {restarts} restarts{given_up}")
+    format!("{graph}: {phase}, {running} of {count} domains run, {restarts}{given_up}")
 }
 
 #[cfg(test)]
