@@ -6,7 +6,11 @@ const CPU_MAX: u32 = 8191;
 /// Reads a list; an empty text is an empty list.
 pub(super) fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cpus = vec![];
-    for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(cpus);
+    }
+    for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         if first > last || last > CPU_MAX {

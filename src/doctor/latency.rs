@@ -61,8 +61,8 @@ impl Seen {
 /// How what we saw compares with what cyclictest saw: ours over its, round by round.
 #[derive(Debug)]
 pub(super) struct Agreement {
-    /// Of the maxima.
-    pub(super) max: Interval,
+    /// Of the maxima; none if cyclictest saw nothing of a microsecond or more.
+    pub(super) max: Option<Interval>,
     /// Of the 99th percentiles, where a round has wake-ups enough for them.
     pub(super) p99: Option<Interval>,
 }
@@ -111,8 +111,8 @@ pub(super) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io
     missing.sort();
     missing.dedup();
     let beside = theirs.map(|(version, seen)| {
-        let max = Interval::of(&ratios.max).expect("a round, and so a maximum");
-        let agreement = Agreement { max, p99: Interval::of(&ratios.p99) };
+        let agreement =
+            Agreement { max: Interval::of(&ratios.max), p99: Interval::of(&ratios.p99) };
         Beside { version, seen, agreement }
     });
     Ok(Latency { seen: ours, beside, rounds, is_realtime, missing, stolen_share })

@@ -11,7 +11,7 @@ use sinew_spec::duration_text;
 
 use super::cpus;
 use super::findings::{Aim, Found, Grade, PRIORITY};
-use super::latency::{Beside, Latency, Seen};
+use super::latency::{Agreement, Beside, Latency, Seen};
 use super::verdict::Verdict;
 
 /// Columns of a line; commands stand whole.
@@ -185,9 +185,9 @@ fn agreement(beside: &Beside) -> Vec<String> {
         let same = if same { ", not distinguishable" } else { "" };
         format!("{what} of sinew over that of {}, round by round: {ratio}{same}", beside.version)
     };
-    let max = said("max", &beside.agreement.max);
-    let p99 = beside.agreement.p99.as_ref();
-    std::iter::once(max).chain(p99.map(|ratio| said("P99", ratio))).collect()
+    let Agreement { max, p99 } = &beside.agreement;
+    let both = [("max", max), ("P99", p99)];
+    both.iter().filter_map(|(what, ratio)| Some(said(what, ratio.as_ref()?))).collect()
 }
 
 fn plural(n: usize, thing: &str) -> String {
