@@ -1,5 +1,5 @@
-//! What `sinew check` shows of a good graph: its firewall, and its longest chain with the times of a
-//! run.
+//! What `sinew check` shows of a good graph: its firewall, and its longest chain with the times of
+//! a run.
 
 use std::fs;
 

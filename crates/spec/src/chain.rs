@@ -22,8 +22,8 @@ struct Best {
 
 impl Plan {
     /// The chain whose nodes take longest together, by what `time_ns` says of each; of equal ones
-    /// that with the most nodes. Services are in no chain: no node of the core waits for them. Empty
-    /// if there is no core.
+    /// that with the most nodes. Services are in no chain: no node of the core waits for them.
+    /// Empty if there is no core.
     pub fn longest_chain(&self, time_ns: impl Fn(usize) -> u64) -> Chain {
         let counts = |link: &Link| {
             !link.delay && !self.is_service(link.from.node) && !self.is_service(link.to.node)

@@ -172,7 +172,7 @@ fn border(link: &Link<'_>, reach: Reach, report: &mut Report) {
     match (reach, link.delivery) {
         (Reach::Outwards, Some(Delivery::Queue)) => report.error(
             link.fields.at("delivery"),
-            "a queue cannot lead from the core to a service: it is full when the service stands still",
+            "a queue cannot lead from the core to a service: it is full when the service stands",
             "write latest (the newest message) or broadcast (the service knows what it lost)",
         ),
         (Reach::Inwards, Some(Delivery::Broadcast)) => report.error(

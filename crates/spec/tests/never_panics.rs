@@ -19,7 +19,10 @@ nodes:
     name: a
     domain: core
     ports: {out: [{name: screen, port: in}, {name: log, port: in, delivery: broadcast}]}
-  - {kind: gauge, name: screen, domain: screen, ports: {out: [{name: log, port: extra, wait: park}]}}
+  - kind: gauge
+    name: screen
+    domain: screen
+    ports: {out: [{name: log, port: extra, wait: park}]}
   - {kind: gauge, name: log, domain: log, ports: {out: [{name: a, port: in, full: wait}]}}
 ";
 
