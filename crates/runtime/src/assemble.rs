@@ -152,7 +152,10 @@ impl Assembly<'_> {
         let record = Record::new(steps.len(), signals, ends_seen);
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
-        Ok((Executor { steps, slots, values, delayed, feedback, clock, record, at: None }, release))
+        let (at, updating) = (None, false);
+        let executor =
+            Executor { steps, slots, values, delayed, feedback, clock, record, at, updating };
+        Ok((executor, release))
     }
 
     /// The slot of every port of every node: a fused link is one slot for both its ends, unless it

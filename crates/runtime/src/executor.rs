@@ -34,6 +34,8 @@ pub struct Executor {
     pub(crate) record: Record,
     /// Step that is being carried out; after a cycle, the one in which it failed.
     pub(crate) at: Option<usize>,
+    /// Whether that step's node is at work: what fails then is the node, else only a link of it.
+    pub(crate) updating: bool,
 }
 
 impl Executor {
@@ -80,8 +82,10 @@ impl Executor {
                 values: &mut self.values,
                 cycle: cycle.number,
             };
+            self.updating = true;
             step.node.update(&mut io, cycle)?;
             step.check_finite(&self.slots, cycle)?;
+            self.updating = false;
             now = clock.ticks();
             self.record.executed(step.place, begin, now);
             if step.is_heard() {
@@ -190,7 +194,9 @@ impl Executor {
     /// # Errors
     /// As for [`Executor::stop`].
     pub(crate) fn keep_actuators(&mut self) -> Result<(), Fault> {
-        let faulted = self.at.take();
+        let (at, updating) = (self.at.take(), std::mem::take(&mut self.updating));
+        // A node whose peer lies is sound, and needed: only its link is given up.
+        let faulted = at.filter(|_| updating);
         let mut stopped = Ok(());
         let mut at = 0;
         self.steps.retain_mut(|step| {

@@ -66,7 +66,7 @@ pub(crate) struct Output {
     pub(crate) end: usize,
     /// Whether a service reads it: then nothing that it does may stop this thread.
     pub(crate) to_service: bool,
-    /// Whether that service has broken the link.
+    /// Whether its reader has broken the link: nothing is sent any more.
     pub(crate) broken: bool,
 }
 
@@ -150,7 +150,7 @@ impl Step {
         for output in &mut self.outputs {
             if slots.is_new(output.slot, cycle.number) {
                 output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
-            } else if !output.to_service {
+            } else if !output.to_service && !output.broken {
                 output.sender.flush()?;
             }
         }
@@ -182,7 +182,12 @@ impl Input {
             }
             return Ok(arrived);
         }
-        match self.receiver.receive(slots.bytes_mut(self.slot))? {
+        if self.closed {
+            return Ok(false);
+        }
+        let received = self.receiver.receive(slots.bytes_mut(self.slot));
+        // From a peer that lies nothing is taken any more.
+        match received.inspect_err(|_| self.closed = true)? {
             Received::New { lost } => {
                 slots.mark_new(self.slot, cycle);
                 record.lost(self.end, lost);
@@ -259,10 +264,14 @@ impl Output {
             self.send_out(message, record);
             return Ok(());
         }
-        let mut sent = self.sender.send(message)?;
+        if self.broken {
+            return Ok(());
+        }
+        let sent = self.sender.send(message);
+        let mut sent = sent.inspect_err(|_| self.broken = true)?;
         if sent == Sent::Full && self.full == Full::Wait {
             while sent == Sent::Full && self.sender.wait_room(until_ns) {
-                sent = self.sender.send(message)?;
+                sent = self.sender.send(message).inspect_err(|_| self.broken = true)?;
             }
         }
         match sent {

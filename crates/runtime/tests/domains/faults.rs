@@ -1,13 +1,15 @@
 //! Faults beside, before and after the cycles of a node.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sinew_runtime::Cause;
+use sinew_runtime::inject::{Injection, Target, What};
 use sinew_runtime::privileges::cpus;
 use sinew_runtime::run::{Outcome, Run};
 
-use crate::{assert_stopped, request, run, run_with, two_domains};
+use crate::{assert_stopped, request, run, run_with, two_domains, watch};
 
 pub(crate) fn an_overrun_stops_a_fused_motor() {
     let text = "name: test
@@ -137,4 +139,17 @@ pub(crate) fn a_start_that_takes_long_can_be_stopped() {
     // The domain that hangs does not hear of it, so it has to be killed; nothing ever moved.
     assert_eq!(seen.fault().fault.text(), "did not stop within 3000 ms and was killed");
     assert!(seen.of(0, 0).is_empty() && seen.of(1, 0).is_empty());
+}
+
+pub(crate) fn a_motor_whose_link_lies_comes_to_rest() {
+    let text = two_domains("finish_at: 5000,", "delivery: latest");
+    let mut request = request(&text, &cpus().expect("affinity"));
+    let command = request.plan.links.iter().position(|link| !link.delay).expect("a link");
+    let target = Target::Link(command);
+    request.injections = vec![Injection { target, at_cycle: 100, what: What::Hostile }];
+    let seen = watch(request, Duration::from_millis(5), |_, _| ());
+    assert_eq!(seen.outcome, Outcome::Faulted);
+    let motor = seen.motor(1);
+    assert!(motor.iter().any(|row| row.0 != 0.0), "it never ran: {motor:?}");
+    assert_stopped(&motor);
 }

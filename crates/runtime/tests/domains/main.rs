@@ -67,6 +67,7 @@ const TESTS: &[Test] = &[
     ("a_limit_of_locked_memory_is_no_fault", faults::a_limit_of_locked_memory_is_no_fault),
     ("a_start_that_takes_long_can_be_stopped", faults::a_start_that_takes_long_can_be_stopped),
     ("a_start_that_fails_leaves_no_process", faults::a_start_that_fails_leaves_no_process),
+    ("a_motor_whose_link_lies_comes_to_rest", faults::a_motor_whose_link_lies_comes_to_rest),
     ("each_fused_motor_has_its_own_safe_value", links::each_fused_motor_has_its_own_safe_value),
     (
         "each_motor_of_a_broadcast_has_its_own_safe_value",
