@@ -4,12 +4,13 @@ use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use sinew_lab::drill::table as with_drills;
 use sinew_lab::harness::process;
 use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, doctor, graph, lab, list, log, restart, run, stop, top};
+use crate::{check, doctor, drill, graph, lab, list, log, restart, run, stop, top};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -32,6 +33,7 @@ Examples:
   sinew top
   sinew stop arm
   sinew lab pipeline --quick
+  sinew drill --quick
   sinew doctor
 
 Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
@@ -47,6 +49,7 @@ enum Command {
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
     Lab(lab::LabArgs),
+    Drill(drill::DrillArgs),
     Doctor(doctor::DoctorArgs),
 }
 
@@ -62,8 +65,8 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         && command == DOMAIN_COMMAND
     {
         return match descriptor.to_str().and_then(|number| number.parse().ok()) {
-            // The lab has kinds of its own.
-            Some(descriptor) => domain::main(descriptor, &table(nodes)),
+            // The lab and the drill have kinds of their own.
+            Some(descriptor) => domain::main(descriptor, &with_drills(&table(nodes))),
             None => ExitCode::from(BAD_REQUEST),
         };
     }
@@ -80,6 +83,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }
 }

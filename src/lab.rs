@@ -1,7 +1,7 @@
 //! `sinew lab`: measures on this machine what links and their options cost, and shows it.
 
-mod output;
-mod progress;
+pub(crate) mod output;
+pub(crate) mod progress;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
     let request = Request { quick, only, rounds, cpus, rivals };
-    let stop = stop_on_signals().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let stop = stop_on_signals(remove_files).map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })
 }
 
@@ -153,8 +153,8 @@ fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
     rivals::read(&text, machine).map_err(|why| format!("--rivals: '{name}' {why}"))
 }
 
-/// A flag that the first signal sets; the second one ends the process.
-fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+/// A flag that the first signal sets; the second one ends the process, after `clean_up`.
+pub(crate) fn stop_on_signals(clean_up: fn()) -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let stopped = stop.clone();
@@ -162,7 +162,7 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
         for _ in &mut signals {
             // Relaxed: it carries nothing but itself.
             if stopped.swap(true, Ordering::Relaxed) {
-                remove_files();
+                clean_up();
                 exit(FAULTED.into());
             }
         }
@@ -181,7 +181,7 @@ impl Prepared {
             Ok(report) => report,
             Err(Refusal(why)) => return refuse(&why, json),
         };
-        let written = outputs.write(&report);
+        let written = outputs.write(|| show::to_page(&report), || show::plots(&report));
         if let Err(why) = &written {
             say(&format!("error: {why}"));
         }

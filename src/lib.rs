@@ -9,6 +9,7 @@
 mod check;
 mod cli;
 mod doctor;
+mod drill;
 mod graph;
 mod lab;
 mod list;

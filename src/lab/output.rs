@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sinew_lab::{Report, show};
+use sinew_lab::show::Plot;
 
 /// Shows that files can be made in a folder; it is removed at once.
 const PROBE: &str = ".sinew-lab";
 
 /// Where a report goes beside standard output.
-pub(super) struct Outputs {
+pub(crate) struct Outputs {
     page: Option<PathBuf>,
     plots: Option<PathBuf>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Tries the page and the folder of the plots. What is there already stays as it is, and no
     /// page is left, until there is something to write.
-    pub(super) fn open(file: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
+    pub(crate) fn open(file: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
         let page = |path: &Path| match try_file(path) {
             Ok(()) => Ok(path.to_path_buf()),
             Err(error) => Err(format!("--report: cannot write '{}': {error}", path.display())),
@@ -36,14 +36,18 @@ impl Outputs {
         Ok(Outputs { page: file.map(page).transpose()?, plots: plots.map(folder).transpose()? })
     }
 
-    /// Writes all of it.
-    pub(super) fn write(self, report: &Report) -> Result<(), String> {
+    /// Writes all that was asked for.
+    pub(crate) fn write(
+        self,
+        page: impl Fn() -> String,
+        plots: impl Fn() -> Vec<Plot>,
+    ) -> Result<(), String> {
         if let Some(path) = self.page {
-            let written = fs::write(&path, show::to_page(report));
+            let written = fs::write(&path, page());
             written.map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
         }
         if let Some(folder) = self.plots {
-            for plot in show::plots(report) {
+            for plot in plots() {
                 let path = folder.join(format!("{}.svg", plot.name));
                 let written = fs::write(&path, plot.to_document());
                 written.map_err(|error| format!("cannot write '{}': {error}", path.display()))?;

@@ -9,11 +9,11 @@ use sinew_lab::rounds::Progress;
 const TEMPLATE: &str = "{wide_bar} {eta} left  {msg}";
 
 /// One line that is drawn anew before every row, never while one is measured.
-pub(super) struct Bar(ProgressBar);
+pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     /// Not drawn yet; nothing is where standard error is no terminal.
-    pub(super) fn new() -> Bar {
+    pub(crate) fn new() -> Bar {
         // Every row is drawn, however short: so often, Hz, is often enough.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("a template that is tested"));

@@ -4,6 +4,7 @@
 //! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
 
 pub mod distribution;
+pub mod drill;
 pub mod harness;
 pub mod interval;
 pub mod machine;

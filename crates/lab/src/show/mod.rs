@@ -2,12 +2,12 @@
 //! measures; nothing here knows a scenario.
 
 mod grid;
-mod page;
-mod plots;
-mod scale;
-mod svg;
-mod text;
-mod units;
+pub(crate) mod page;
+pub(crate) mod plots;
+pub(crate) mod scale;
+pub(crate) mod svg;
+pub(crate) mod text;
+pub(crate) mod units;
 
 pub use page::to_page;
 pub use plots::plots;

@@ -12,14 +12,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub fn to_page(report: &Report) -> String {
-    let title = format!("Sinew lab: {}", Escaped(&report.scenario));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
-        svg::STYLE
-    );
+    let mut page = head(&format!("Sinew lab: {}", report.scenario));
     page += &form(report);
     page += &verdicts(report);
     page += &machine(report);
@@ -32,16 +25,33 @@ pub fn to_page(report: &Report) -> String {
     let grids = grid::measures(&report.rows).into_iter().chain(grid::figures(&report.rows));
     page += &section("Rows", &grids.map(|grid| figures_table(&grid)).collect::<String>());
     page += &section("Notes", &notes(report));
-    // Inside a string of JSON the letter may be written so, and then no tag can end the script.
-    let data = serde_json::json!(report).to_string().replace('<', "\\u003c");
-    page += &format!(
-        "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n\
-         </body>\n</html>\n"
-    );
-    page
+    page + &foot(&serde_json::json!(report))
 }
 
-fn section(title: &str, content: &str) -> String {
+/// Everything before what a report has to say.
+pub(crate) fn head(title: &str) -> String {
+    let title = Escaped(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+        svg::STYLE
+    )
+}
+
+/// Everything after it: the raw data.
+pub(crate) fn foot(report: &serde_json::Value) -> String {
+    // Inside a string of JSON the letter may be written so, and then no tag can end the script.
+    let data = report.to_string().replace('<', "\\u003c");
+    format!(
+        "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n\
+         </body>\n</html>\n"
+    )
+}
+
+/// A part of the page; nothing without content.
+pub(crate) fn section(title: &str, content: &str) -> String {
     match content {
         "" => String::new(),
         content => format!(
@@ -115,7 +125,8 @@ fn table(title: &str, below: &str, head: &str, rows: &str) -> String {
     )
 }
 
-fn words_table(of: &Table) -> String {
+/// A table of words.
+pub(crate) fn words_table(of: &Table) -> String {
     let class = |at: usize| if grid::is_figures(of, at) { " class=\"figure\"" } else { "" };
     let head = of.columns.iter().enumerate();
     let head = head.map(|(at, name)| format!("<th{}>{}</th>", class(at), Escaped(name)));

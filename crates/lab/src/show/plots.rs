@@ -2,7 +2,7 @@
 
 mod bars;
 mod distributions;
-mod frame;
+pub(crate) mod frame;
 mod reference;
 mod seen;
 mod sizes;

@@ -145,7 +145,8 @@ fn headers(columns: &[Printed<'_>]) -> Vec<Vec<String>> {
     (0..height).map(line).collect()
 }
 
-fn table_text(table: &Table) -> String {
+/// A table of words.
+pub(crate) fn table_text(table: &Table) -> String {
     let mut text = format!("\n{}\n", table.title);
     let cells = |at: usize| table.rows.iter().map(|row| grid::word(row, at)).collect();
     let column =
@@ -196,7 +197,8 @@ fn shared(title: &str, remarks: &[(&String, &Row)]) -> String {
     text
 }
 
-fn wrap(text: &mut String, before: &str, words: &str) {
+/// As [`wrap_at`], in lines that fit a wide terminal.
+pub(crate) fn wrap(text: &mut String, before: &str, words: &str) {
     wrap_at(text, before, words, WIDTH);
 }
 

@@ -4,9 +4,9 @@ use super::super::scale::Scale;
 use super::super::svg::{Anchor, Canvas, Plot, Point, text_width};
 
 /// Width of a plot, px.
-pub(super) const WIDTH: f64 = 760.0;
+pub(crate) const WIDTH: f64 = 760.0;
 /// From the rim to what is drawn.
-pub(super) const MARGIN: f64 = 16.0;
+pub(crate) const MARGIN: f64 = 16.0;
 /// Between two lines of text.
 const LINE: f64 = 18.0;
 /// Room for the figures of a horizontal axis and its name.
@@ -15,16 +15,16 @@ const BELOW: f64 = 44.0;
 const SWATCH: f64 = 30.0;
 
 /// A plot that is being drawn, from its top downwards.
-pub(super) struct Frame {
-    pub(super) canvas: Canvas,
+pub(crate) struct Frame {
+    pub(crate) canvas: Canvas,
     title: String,
     /// Where the next thing stands.
-    pub(super) y: f64,
+    pub(crate) y: f64,
 }
 
 impl Frame {
     /// Draws the title, and what holds for all items.
-    pub(super) fn new(title: &str, subtitle: &str) -> Frame {
+    pub(crate) fn new(title: &str, subtitle: &str) -> Frame {
         let mut canvas = Canvas::default();
         let mut y = MARGIN + 14.0;
         canvas.text("title", (MARGIN, y), Anchor::Start, title);
@@ -36,7 +36,7 @@ impl Frame {
     }
 
     /// The rules of a horizontal axis from `top` to `bottom`, and its figures below.
-    pub(super) fn across(
+    pub(crate) fn across(
         &mut self,
         scale: &Scale,
         (top, bottom): (f64, f64),
@@ -47,7 +47,7 @@ impl Frame {
     }
 
     /// The same with marks of one's own, in ascending order.
-    pub(super) fn across_at(
+    pub(crate) fn across_at(
         &mut self,
         marks: &[f64],
         scale: &Scale,
@@ -73,7 +73,7 @@ impl Frame {
     }
 
     /// The rules of a vertical axis from `left` to `right`, and its figures before it.
-    pub(super) fn upwards(
+    pub(crate) fn upwards(
         &mut self,
         scale: &Scale,
         (left, right): (f64, f64),
@@ -87,7 +87,7 @@ impl Frame {
     }
 
     /// A line of text for each curve, in columns if they fit.
-    pub(super) fn legend(&mut self, names: &[(String, String)]) {
+    pub(crate) fn legend(&mut self, names: &[(String, String)]) {
         let widest = names.iter().map(|(_, name)| text_width(name)).fold(0.0, f64::max);
         let room = WIDTH - 2.0 * MARGIN;
         let columns = (room / (SWATCH + widest + MARGIN)).floor().clamp(1.0, 3.0) as usize;
@@ -102,20 +102,20 @@ impl Frame {
     }
 
     /// A remark of a line or two.
-    pub(super) fn remark(&mut self, text: &str) {
+    pub(crate) fn remark(&mut self, text: &str) {
         for line in broken(text, WIDTH - 2.0 * MARGIN) {
             self.y += LINE;
             self.canvas.text("muted", (MARGIN, self.y), Anchor::Start, &line);
         }
     }
 
-    pub(super) fn finish(self, name: &str) -> Plot {
+    pub(crate) fn finish(self, name: &str) -> Plot {
         self.canvas.finish(name.into(), self.title, (WIDTH, self.y + MARGIN))
     }
 }
 
 /// Points without those that stand where the one before does.
-pub(super) fn thinned(points: impl IntoIterator<Item = Point>) -> Vec<Point> {
+pub(crate) fn thinned(points: impl IntoIterator<Item = Point>) -> Vec<Point> {
     const NEAR: f64 = 0.8;
     let mut kept: Vec<Point> = vec![];
     let mut last = None;

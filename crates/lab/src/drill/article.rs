@@ -1,0 +1,267 @@
+//! What partial failure costs: the inverse kinematics dies in the middle of a move, (a) fused with
+//! the rest of the controller, (b) in a process of its own before a naive master that goes on with
+//! the last speed, (c) in a process of its own under Sinew.
+//!
+//! In (a) and (c) the node sends SIGKILL to its own process in the middle of a cycle. Nothing may do
+//! that in (b): Sinew's supervisor would see the death and stop the machine, which no naive system
+//! has. So there the link from the inverse kinematics falls silent at the same cycle, which is all
+//! that a reader of shared memory sees of a writer that was killed.
+
+use serde::{Deserialize, Serialize};
+use sinew_runtime::Cause;
+use sinew_runtime::inject::{Target, What};
+use sinew_spec::plan::Plan;
+
+use super::carry_out::{Carried, Timing, carry_out};
+use super::graph::{Graph, joint_limits_rad};
+use super::judge::Stop;
+use super::machine::Moment;
+use super::table::{Drill, Expected, Fault, Rule, Subject};
+
+/// The cycle of the death: on the first long side of the square, at full speed.
+const DEATH: u64 = 1650;
+/// How long nobody intervenes in (b), unless a joint comes to its limit before.
+const UNCONTROLLED_NS: u64 = 3_000_000_000;
+/// What is kept from before the death.
+const BEFORE_NS: u64 = 100_000_000;
+/// How much more than in (c) the arm must move in (b), for the scenario to show anything.
+const COST_MIN: f64 = 2.0;
+
+/// The scenario.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Article {
+    /// The three of them.
+    pub variants: Vec<Variant>,
+    /// The axis that moved furthest without control, from 1.
+    pub axis: usize,
+    /// Its speed when the inverse kinematics died.
+    pub speed_rad_per_s: f64,
+    /// What was not as expected.
+    pub failures: Vec<String>,
+}
+
+/// One way to build it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Variant {
+    /// `fused`, `naive`, `apart`.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// What was done to it.
+    pub done: String,
+    /// From the death to the first cycle in which no drive followed commands.
+    pub safe_ns: Option<u64>,
+    /// From the death until nothing moved and all brakes were closed.
+    pub still_ns: Option<u64>,
+    /// How far each axis moved from the death until all stood, or until somebody stopped it.
+    pub moved_rad: Vec<f64>,
+    /// When, after the death, a joint came to its limit, and which one, from 1.
+    pub limit: Option<(u64, usize)>,
+    /// How the run ended.
+    pub ending: String,
+    /// The worst axis, cycle by cycle.
+    pub points: Vec<Point>,
+}
+
+impl Variant {
+    /// The greatest way of an axis.
+    pub fn moved_rad_max(&self) -> f64 {
+        self.moved_rad.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// An axis at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Since the death; negative before it.
+    pub time_ms: f64,
+    /// From where it was at the death.
+    pub way_rad: f64,
+    /// Whether its brake is closed.
+    pub braked: bool,
+}
+
+/// One way to build it, to be carried out.
+struct Plot {
+    name: &'static str,
+    about: &'static str,
+    done: &'static str,
+    file: &'static str,
+    text: &'static str,
+    overrides: &'static [(&'static str, &'static str)],
+    silent: bool,
+}
+
+const PLOTS: [Plot; 3] = [
+    Plot {
+        name: "fused",
+        about: "one process: planner, inverse kinematics and master fused, fail-stop",
+        done: "SIGKILL in the middle of the node's cycle: the whole controller is dead",
+        file: "arm.yaml",
+        text: super::graph::ARM,
+        overrides: &[("planner.laps", "0")],
+        silent: false,
+    },
+    Plot {
+        name: "naive",
+        about: "a process each; a naive master goes on with the last commanded speed",
+        done: "the node's output falls silent, as a killed writer's does; nobody watches it",
+        file: "naive.yaml",
+        text: include_str!("naive.yaml"),
+        overrides: &[],
+        silent: true,
+    },
+    Plot {
+        name: "apart",
+        about: "a process each, under Sinew: the supervisor sees the death, safe values stand ready",
+        done: "SIGKILL in the middle of the node's cycle: its process is dead",
+        file: "apart.yaml",
+        text: include_str!("apart.yaml"),
+        overrides: &[],
+        silent: false,
+    },
+];
+
+/// A variant that was carried out.
+struct Played {
+    plot: &'static Plot,
+    carried: Carried,
+    struck_ns: u64,
+    moments: Vec<Moment>,
+    stop: Stop,
+}
+
+/// Carries out all three; the arm's [`Files`](super::Files) must be there.
+///
+/// # Errors
+/// Why one of them could not be carried out.
+pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
+    let played = PLOTS.iter().map(|plot| play(plot, cpus)).collect::<Result<Vec<_>, _>>()?;
+    let naive = &played[1].stop.moved_rad;
+    let axis = (0..naive.len()).max_by(|&a, &b| naive[a].total_cmp(&naive[b])).unwrap_or_default();
+    let at = played[1].moments.partition_point(|it| it.start_ns <= played[1].struck_ns);
+    let speed = played[1].moments[..at].last().map_or(0.0, |it| it.velocity_rad_per_s[axis]);
+    let variants: Vec<_> = played.iter().map(|played| played.variant(axis)).collect();
+    let failures = failures(&played, &variants);
+    Ok(Article { variants, axis: axis + 1, speed_rad_per_s: speed.abs(), failures })
+}
+
+fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
+    let table = crate::scenario::table(&[]);
+    let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
+    let text = plot.text.to_string();
+    let graph =
+        Graph::compile(plot.file, text, overrides.collect(), &super::table(&table), cpus)?;
+    let drill = drill(plot, &graph.plan)?;
+    let limits_rad = if plot.silent { joint_limits_rad() } else { vec![] };
+    let after_ns = UNCONTROLLED_NS;
+    let timing = Timing { cycle: Some(DEATH), chance: 0, after_ns, limits_rad };
+    let carried = carry_out(&graph, &drill, &timing)?;
+    let struck_ns = carried.struck_ns.filter(|_| carried.proof.is_some());
+    let struck_ns = struck_ns
+        .ok_or_else(|| format!("the article's scenario, {}: nothing shows the death", plot.name))?;
+    let (_, moments) = carried.recording.machines.first().ok_or("the scenario has no drives")?;
+    // What happens after our own order to stop is no part of it.
+    let until_ns = carried.told_ns.unwrap_or(u64::MAX);
+    let moments: Vec<_> = moments.iter().filter(|it| it.start_ns < until_ns).cloned().collect();
+    let stop = Stop::of(&moments, struck_ns);
+    Ok(Played { plot, carried, struck_ns, moments, stop })
+}
+
+fn drill(plot: &Plot, plan: &Plan) -> Result<Drill, String> {
+    let ik = plan.nodes.iter().position(|node| node.name == "ik").ok_or("there is no node 'ik'")?;
+    let link = plan.links.iter().position(|link| link.from.node == ik);
+    let link = link.ok_or("node 'ik' has no link")?;
+    Ok(match plot.silent {
+        true => Drill {
+            subject: Subject::Link(link),
+            fault: Fault::Stalled,
+            obstacle: None,
+            rule: Rule::GoesOn,
+            expected: Expected::GoesOn { comes_back: false, given_up: false },
+            injected: Some((Target::Link(link), What::Stalled { messages: u64::MAX })),
+        },
+        false => Drill {
+            subject: Subject::Node(ik),
+            fault: Fault::Kill,
+            obstacle: None,
+            rule: Rule::NotMeasured("judged by the scenario"),
+            expected: Expected::Faulted(Some(Cause::Died)),
+            injected: Some((Target::Node(ik), What::Kill)),
+        },
+    })
+}
+
+impl Played {
+    fn variant(&self, axis: usize) -> Variant {
+        let first = self.moments.partition_point(|it| it.start_ns <= self.struck_ns);
+        let origin_rad = self.moments[..first].last().map_or(0.0, |it| it.position_rad[axis]);
+        let from_ns = self.struck_ns - BEFORE_NS;
+        let kept = self.moments.iter().filter(|it| it.start_ns >= from_ns);
+        let point = |moment: &Moment| Point {
+            time_ms: (moment.start_ns as f64 - self.struck_ns as f64) / 1e6,
+            way_rad: moment.position_rad[axis] - origin_rad,
+            braked: moment.braked[axis],
+        };
+        let faults = self.carried.faults.iter().map(|(_, at)| at.fault.to_string());
+        let faults = faults.collect::<Vec<_>>().join("; ");
+        let ending = match self.carried.told_ns {
+            Some(_) => "nobody noticed; the drill stopped it".into(),
+            None => faults,
+        };
+        Variant {
+            name: self.plot.name.into(),
+            about: self.plot.about.into(),
+            done: self.plot.done.into(),
+            safe_ns: self.stop.safe_ns,
+            still_ns: self.stop.still_ns,
+            moved_rad: self.stop.moved_rad.clone(),
+            limit: self.limit(first),
+            ending,
+            points: kept.map(point).collect(),
+        }
+    }
+
+    /// The first joint past its limit since moment `first`.
+    fn limit(&self, first: usize) -> Option<(u64, usize)> {
+        let limits = joint_limits_rad();
+        self.moments[first..].iter().find_map(|moment| {
+            let mut joints = moment.position_rad.iter().zip(&limits);
+            let joint = joints.position(|(at, (low, high))| at < low || at > high)?;
+            Some((moment.start_ns - self.struck_ns, joint + 1))
+        })
+    }
+}
+
+fn failures(played: &[Played], variants: &[Variant]) -> Vec<String> {
+    let mut failures = vec![];
+    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| !it.plot.silent) {
+        let machine = &played.carried.recording.machines[0].0;
+        let bar = Rule::Guard(machine.after).cycles();
+        let name = &variant.name;
+        match played.stop.safe_cycles {
+            None => failures.push(format!("{name}: the drives never got their safe value")),
+            cycles if cycles > bar => {
+                let (cycles, bar) = (cycles.unwrap_or_default(), bar.unwrap_or_default());
+                failures.push(format!("{name}: safe after {cycles} cycles, the bar is {bar}"));
+            }
+            _ => {}
+        }
+        if variant.still_ns.is_none() {
+            failures.push(format!("{name}: the arm did not come to rest"));
+        }
+        let left = played.carried.left.iter();
+        failures.extend(left.map(|what| format!("{name}: left behind: {what}")));
+    }
+    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| it.plot.silent) {
+        if played.carried.told_ns.is_none() {
+            let (name, ending) = (&variant.name, &variant.ending);
+            failures.push(format!("{name}: it was to go on, and ended by itself: {ending}"));
+        }
+    }
+    let [_, naive, apart] = variants else { return failures };
+    if naive.moved_rad_max() < COST_MIN * apart.moved_rad_max() {
+        failures.push("the naive master moved the arm no further than Sinew did".into());
+    }
+    failures
+}

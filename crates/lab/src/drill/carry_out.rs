@@ -1,0 +1,324 @@
+//! One drill: a run of its own, watched from its start to its end, with the fault in its midst and
+//! the proof that it came.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sinew_runtime::board::FaultAt;
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::inject::Injection;
+use sinew_runtime::run::{Outcome, Run, ThreadId};
+use sinew_runtime::status::{DomainState, Event, EventKind};
+use sinew_spec::plan::Plan;
+
+use super::graph::Graph;
+use super::left::{self, Left};
+use super::recording::{Recording, leader};
+use super::table::{Drill, Expected, Fault, Subject};
+
+/// How often the run is looked at; its processes' ends wake us at once.
+const LOOK: Duration = Duration::from_millis(10);
+/// From the first cycle to the fault at the earliest: by then a machine is up and moves.
+const WARM_UP_NS: u64 = 400_000_000;
+/// The fault comes so much later at most, as chance wills.
+const SPREAD_NS: u64 = 500_000_000;
+/// Heartbeats of a service before its fault, and how many more at most.
+const WARM_UP_BEATS: u64 = 10;
+const SPREAD_BEATS: u64 = 5;
+/// What goes on after the fault is watched for so long.
+const AFTER_NS: u64 = 700_000_000;
+/// A run that has not ended by then is told to stop: longer than any limit of the supervisor.
+const LIMIT_NS: u64 = 20_000_000_000;
+/// And given up so much later.
+const GIVE_UP_NS: u64 = 15_000_000_000;
+
+/// A drill that was carried out.
+pub(super) struct Carried {
+    pub(super) recording: Recording,
+    /// When the fault came, as far as that is known.
+    pub(super) struck_ns: Option<u64>,
+    /// What proves that it came.
+    pub(super) proof: Option<String>,
+    /// When the graph was told to stop by us, if it was.
+    pub(super) told_ns: Option<u64>,
+    pub(super) outcome: Outcome,
+    pub(super) faults: Vec<(usize, FaultAt)>,
+    pub(super) events: Vec<Event>,
+    /// What was left behind.
+    pub(super) left: Vec<String>,
+    /// Records that were not read in time.
+    pub(super) unread: u64,
+    /// Whether the run ended by itself or by our order, in time.
+    pub(super) ended: bool,
+}
+
+/// When a fault comes, and how long what goes on is watched.
+#[derive(Clone, Debug)]
+pub(super) struct Timing {
+    /// The cycle; none leaves it to chance.
+    pub(super) cycle: Option<u64>,
+    pub(super) chance: u64,
+    pub(super) after_ns: u64,
+    /// It is enough when an axis of the machine has left these.
+    pub(super) limits_rad: Vec<(f64, f64)>,
+}
+
+impl Timing {
+    /// By chance.
+    pub(super) fn by(chance: u64) -> Timing {
+        Timing { cycle: None, chance, after_ns: AFTER_NS, limits_rad: vec![] }
+    }
+}
+
+/// Carries out a drill.
+///
+/// # Errors
+/// Why the run cannot be started.
+pub(super) fn carry_out(
+    graph: &Graph,
+    drill: &Drill,
+    timing: &Timing,
+) -> Result<Carried, String> {
+    let before = Left::look();
+    let mut at = Moment::of(&graph.plan, drill, timing.chance);
+    at.cycle = timing.cycle.unwrap_or(at.cycle);
+    let injected = drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
+    let run = Run::start(graph.request(injected.into_iter().collect()));
+    let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
+    let recording = Recording::new(&graph.plan, run.clock());
+    let mut watch = Watch { run, drill, timing, at, recording, struck_ns: None, proof: None, told_ns: None };
+    let ended = watch.to_the_end();
+    watch.look_for_proof();
+    let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
+    let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
+    let events = run.events().after(0).cloned().collect();
+    drop(run);
+    let left = before.since();
+    Ok(Carried { recording, struck_ns, proof, told_ns, outcome, faults, events, left, unread, ended })
+}
+
+/// When a fault is to come.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// The thread whose cycles count; none in a service.
+    thread: Option<ThreadId>,
+    period_ns: u64,
+    /// Number of the cycle or the heartbeat.
+    cycle: u64,
+}
+
+impl Moment {
+    fn of(plan: &Plan, drill: &Drill, chance: u64) -> Moment {
+        let node = &plan.nodes[drill.subject.node(plan)];
+        // What comes from outside to a service comes when the core has gone so far.
+        let thread = match plan.domains[node.domain].realtime() {
+            Some(_) => Some(ThreadId { domain: node.domain, thread: node.thread }),
+            None if matches!(drill.subject, Subject::Domain(_)) => leader(plan),
+            None => None,
+        };
+        let Some(id) = thread else {
+            let cycle = WARM_UP_BEATS + chance % SPREAD_BEATS;
+            return Moment { thread, period_ns: 0, cycle };
+        };
+        let period_ns = plan.domains[id.domain].realtime().map_or(1, |domain| domain.period_ns);
+        let cycle = WARM_UP_NS / period_ns + chance % (SPREAD_NS / period_ns).max(1);
+        Moment { thread, period_ns, cycle }
+    }
+}
+
+/// A drill under way.
+struct Watch<'a> {
+    run: Run,
+    drill: &'a Drill,
+    timing: &'a Timing,
+    at: Moment,
+    recording: Recording,
+    struck_ns: Option<u64>,
+    proof: Option<String>,
+    told_ns: Option<u64>,
+}
+
+impl Watch<'_> {
+    /// Whether the run ended within the limits.
+    fn to_the_end(&mut self) -> bool {
+        let begun_ns = now_ns();
+        loop {
+            let recording = &mut self.recording;
+            if !self.run.poll(LOOK, &mut |id, record| recording.take(id, record)) {
+                return true;
+            }
+            let elapsed_ns = now_ns() - begun_ns;
+            if elapsed_ns > LIMIT_NS + GIVE_UP_NS {
+                return false;
+            }
+            self.notice();
+            self.look_for_stop();
+            if elapsed_ns > LIMIT_NS || self.has_seen_enough() {
+                self.told_ns.get_or_insert_with(now_ns);
+                self.run.stop();
+            }
+        }
+    }
+
+    /// Lets what comes from outside happen, and notes when the fault came.
+    fn notice(&mut self) {
+        if self.struck_ns.is_some() {
+            return;
+        }
+        let Some(id) = self.at.thread else {
+            self.struck_ns = self.event_of_service().map(|event| event.time_ns);
+            return;
+        };
+        let last = self.recording.cycles(id).last();
+        if last.is_none_or(|seen| seen.number < self.at.cycle) {
+            // A domain that died with its cycle left no record of it.
+            let over = self.drill.injected.is_some() && !self.run.faults().is_empty();
+            if !over {
+                return;
+            }
+        }
+        self.struck_ns = match (self.drill.injected, self.drill.subject) {
+            (None, Subject::Domain(domain)) => self.signal(domain),
+            _ => self.recording.start_ns(id, self.at.cycle, self.at.period_ns),
+        };
+    }
+
+    /// Sends SIGKILL or SIGSTOP to the process of a domain; when.
+    fn signal(&mut self, domain: usize) -> Option<u64> {
+        let signal = if self.drill.fault == Fault::Stop { Signal::STOP } else { Signal::KILL };
+        let pid = self.process(domain)?;
+        let now_ns = now_ns();
+        kill_process(Pid::from_raw(i32::try_from(pid).ok()?)?, signal).ok()?;
+        Some(now_ns)
+    }
+
+    /// The process of a domain.
+    fn process(&self, domain: usize) -> Option<u32> {
+        match self.run.processes().get(domain) {
+            Some(&pid) => Some(pid),
+            None => self.run.status().domains.get(domain)?.pid,
+        }
+    }
+
+    /// What the supervisor said of the struck service since it ran.
+    fn event_of_service(&self) -> Option<&Event> {
+        let plan = self.run.plan();
+        let name = &plan.domains[self.drill.subject.domain(plan)].name;
+        let of_it = |event: &&Event| event.domain.as_ref() == Some(name);
+        let ends = |event: &&Event| matches!(event.what, EventKind::Faulted | EventKind::Ended);
+        self.run.events().after(0).filter(of_it).find(ends)
+    }
+
+    /// A process that stands can only be seen while it does.
+    fn look_for_stop(&mut self) {
+        if self.drill.fault != Fault::Stop || self.proof.is_some() {
+            return;
+        }
+        let domain = self.drill.subject.domain(self.run.plan());
+        if let Some(pid) = self.process(domain)
+            && left::state(pid) == Some('T')
+        {
+            self.proof = Some(format!("/proc/{pid}/stat shows state T"));
+        }
+    }
+
+    /// Whether what is to go on has gone on for long enough.
+    fn has_seen_enough(&self) -> bool {
+        let Expected::GoesOn { comes_back, given_up } = self.drill.expected else { return false };
+        if given_up || comes_back {
+            let plan = self.run.plan();
+            let at = self.drill.subject.domain(plan);
+            let Some(event) = self.last_event_of(&plan.domains[at].name) else { return false };
+            let status = self.run.status();
+            let is = |state| status.domains.get(at).is_some_and(|domain| domain.state == state);
+            let settled = match given_up {
+                true => is(DomainState::GivenUp) && self.run.started_ns() < now_ns(),
+                false => is(DomainState::Running) && self.struck_ns.is_some(),
+            };
+            return settled && now_ns().saturating_sub(event) > AFTER_NS;
+        }
+        let after_ns = self.timing.after_ns;
+        self.struck_ns.is_some_and(|ns| now_ns().saturating_sub(ns) > after_ns) || self.is_out()
+    }
+
+    /// Whether an axis has left its limits.
+    fn is_out(&self) -> bool {
+        let machines = self.recording.machines.iter();
+        let last = machines.filter_map(|(_, moments)| moments.last());
+        last.flat_map(|moment| moment.position_rad.iter().zip(&self.timing.limits_rad))
+            .any(|(position, (low, high))| position < low || position > high)
+    }
+
+    fn last_event_of(&self, domain: &str) -> Option<u64> {
+        let events = self.run.events().after(0);
+        events.filter(|event| event.domain.as_deref() == Some(domain)).last().map(|it| it.time_ns)
+    }
+
+    /// What proves, now that all is over, that the fault came.
+    fn look_for_proof(&mut self) {
+        if self.proof.is_none() {
+            self.proof = self.proof();
+        }
+        if self.struck_ns.is_none() && self.proof.is_some() {
+            let start = |id| self.recording.start_ns(id, self.at.cycle, self.at.period_ns);
+            self.struck_ns = self.at.thread.and_then(start);
+        }
+    }
+
+    fn proof(&self) -> Option<String> {
+        let plan = self.run.plan();
+        let domain = self.drill.subject.domain(plan);
+        let name = &plan.domains[domain].name;
+        let said = || {
+            let faults = self.run.faults().into_iter().filter(|(at, _)| *at == domain);
+            let texts = faults.map(|(_, at)| format!("{} {}", at.fault.cause.word(), at.fault));
+            let events = self.run.events().after(0);
+            let events = events.filter(|event| event.domain.as_ref() == Some(name));
+            texts.chain(events.map(|event| event.text.clone())).collect::<Vec<_>>()
+        };
+        let says = |word: &str| said().into_iter().find(|text| text.contains(word));
+        match self.drill.fault {
+            Fault::Panic | Fault::Error | Fault::FailStart => says("injected by a drill"),
+            Fault::NotFinite => says("not_finite").or_else(|| self.seen_from_core()),
+            Fault::Segv => says("signal 11"),
+            Fault::Kill => says("signal 9"),
+            Fault::Stop => None,
+            Fault::Hang => self.silence().or_else(|| says("heartbeat")),
+            Fault::LateBorne | Fault::Late => self.lateness(),
+            Fault::PeerGone | Fault::Stalled | Fault::Hostile => self.passed(),
+        }
+    }
+
+    /// The thread left no record of the cycle in which it hangs, nor of any later one.
+    fn silence(&self) -> Option<String> {
+        let last = self.recording.cycles(self.at.thread?).last()?;
+        (last.number + 1 == self.at.cycle)
+            .then(|| format!("no record after cycle {}", last.number))
+    }
+
+    /// The cycle took as long as it should.
+    fn lateness(&self) -> Option<String> {
+        let mut cycles = self.recording.cycles(self.at.thread?).iter();
+        let seen = cycles.find(|seen| seen.number == self.at.cycle)?;
+        let took = seen.latency_ns / self.at.period_ns;
+        (took >= 1).then(|| format!("cycle {} took {took} periods", seen.number))
+    }
+
+    /// The writer came to the cycle in which its link is struck.
+    fn passed(&self) -> Option<String> {
+        let Some(id) = self.at.thread else { return self.seen_from_core() };
+        let last = self.recording.cycles(id).last()?;
+        (last.number >= self.at.cycle).then(|| format!("its writer passed cycle {}", self.at.cycle))
+    }
+
+    /// The core lost something, or found a link broken.
+    fn seen_from_core(&self) -> Option<String> {
+        let last = self.recording.threads.values().filter_map(|cycles| cycles.last());
+        let (mut lost, mut broken) = (0, false);
+        for seen in last {
+            lost += seen.lost;
+            broken |= seen.broken;
+        }
+        (lost > 0 || broken).then(|| format!("the core refused {lost} messages"))
+    }
+}

@@ -1,0 +1,139 @@
+//! What a drill runs: a graph of the user's, or the arm, whose files are part of this program so
+//! that a drill works from anywhere.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use sinew_runtime::NodeEntry;
+use sinew_runtime::inject::Injection;
+use sinew_runtime::run::{Pace, Request};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Source, compile};
+
+/// A graph, compiled.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// Its file, as messages name it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Where paths in it begin.
+    pub base: PathBuf,
+    /// `node.parameter` and the value that takes the place of the spec's.
+    pub overrides: Vec<(String, String)>,
+    /// The CPUs that it is planned for.
+    pub cpus: Vec<u32>,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// The arm's spec, as it stands in `graphs/arm`.
+pub(super) const ARM: &str = include_str!("../../../../graphs/arm/arm.yaml");
+/// The files that it names.
+const FILES: [(&str, &str); 2] = [
+    ("irb120.urdf", include_str!("../../../../graphs/arm/irb120.urdf")),
+    ("square.csv", include_str!("../../../../graphs/arm/square.csv")),
+];
+
+impl Graph {
+    /// The arm, which goes around until it is stopped.
+    ///
+    /// # Errors
+    /// What is wrong with its spec on this machine.
+    pub fn arm(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
+        let overrides = vec![("planner.laps".into(), "0".into())];
+        Graph::compile("arm.yaml", ARM.into(), overrides, nodes, cpus)
+    }
+
+    /// A spec over the arm's files.
+    pub(super) fn compile(
+        file: &str,
+        text: String,
+        overrides: Vec<(String, String)>,
+        nodes: &[NodeEntry],
+        cpus: &[u32],
+    ) -> Result<Graph, String> {
+        let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
+        let machine = Machine { cpus: cpus.to_vec() };
+        let source = Source { file, text: &text, overrides: &overrides };
+        let plan = compile(&source, &kinds, &machine).map_err(|errors| {
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        })?;
+        let (file, cpus) = (file.into(), cpus.to_vec());
+        Ok(Graph { file, text, base: folder(), overrides, cpus, plan })
+    }
+
+    /// The request for a run in which this happens.
+    pub(super) fn request(&self, injections: Vec<Injection>) -> Request {
+        Request {
+            file: self.file.clone(),
+            text: self.text.clone(),
+            base: self.base.clone(),
+            overrides: self.overrides.clone(),
+            cpus: self.cpus.clone(),
+            plan: self.plan.clone(),
+            strict: false,
+            pace: Pace::AsPlanned,
+            injections,
+        }
+    }
+}
+
+/// Where the arm's files are while this process drills.
+fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("sinew-drill-{}", std::process::id()))
+}
+
+/// The arm's files, in a folder of their own until this is dropped.
+#[derive(Debug)]
+pub struct Files(());
+
+impl Files {
+    /// Writes them.
+    ///
+    /// # Errors
+    /// What the file system says; the folder is one below `TMPDIR`.
+    pub fn write() -> io::Result<Files> {
+        fs::create_dir(folder())?;
+        let files = Files(());
+        for (name, text) in FILES {
+            fs::write(folder().join(name), text)?;
+        }
+        Ok(files)
+    }
+
+    /// Removes them; for a process that is about to end without dropping this.
+    pub fn remove() {
+        // What cannot be removed is in the folder for what is temporary.
+        let _ = fs::remove_dir_all(folder());
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        Files::remove();
+    }
+}
+
+/// Greatest and least angle of each joint, rad, as the arm's file says.
+pub(super) fn joint_limits_rad() -> Vec<(f64, f64)> {
+    let bound = |line: &str, name: &str| -> Option<f64> {
+        let (_, rest) = line.split_once(&format!("{name}=\""))?;
+        rest.split('"').next()?.parse().ok()
+    };
+    let limits = FILES[0].1.lines().filter(|line| line.contains("<limit "));
+    limits.filter_map(|line| Some((bound(line, "lower")?, bound(line, "upper")?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arm_has_six_joints_with_limits() {
+        let limits = joint_limits_rad();
+        assert_eq!(limits.len(), 6);
+        assert!(limits.iter().all(|(low, high)| low < &0.0 && high > &0.0), "{limits:?}");
+    }
+}

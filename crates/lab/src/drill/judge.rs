@@ -1,0 +1,224 @@
+//! From a recording to figures, and whether they are what was expected.
+
+use sinew_runtime::run::Outcome;
+use sinew_runtime::status::EventKind;
+use sinew_spec::plan::Plan;
+
+use super::carry_out::Carried;
+use super::machine::Moment;
+use super::recording::{Seen, leader};
+use super::report::{Core, Round};
+use super::table::{Drill, Expected, Rule, Subject};
+use crate::distribution::Distribution;
+
+/// Cycles at the start that tell nothing of the core: caches, the machine being switched on.
+const WARM_UP_CYCLES: u64 = 200;
+
+/// The figures of a drill, and what is wrong with them.
+pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
+    let mut round = Round {
+        proof: carried.proof.clone(),
+        ending: ending(plan, carried),
+        left: carried.left.clone(),
+        restarted: restarted(plan, drill, carried),
+        ..Round::default()
+    };
+    if carried.proof.is_none() {
+        round.failures.push("not carried out: nothing shows that the fault came".into());
+    }
+    if carried.unread > 0 {
+        let unread = carried.unread;
+        round.failures.push(format!("{unread} records were not read in time: no figures"));
+    }
+    if let Some(struck_ns) = carried.struck_ns {
+        judge_machine(drill, carried, struck_ns, &mut round);
+        judge_core(plan, carried, struck_ns, &mut round);
+    }
+    judge_end(plan, drill, carried, &mut round);
+    let left = carried.left.iter().map(|what| format!("left behind: {what}"));
+    round.failures.extend(left);
+    round
+}
+
+fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut Round) {
+    for (_, moments) in &carried.recording.machines {
+        match drill.rule {
+            Rule::NotMeasured(_) => {}
+            Rule::GoesOn => {
+                let until_ns = carried.told_ns.unwrap_or(u64::MAX);
+                let within = |it: &&Moment| (struck_ns..until_ns).contains(&it.start_ns);
+                if moments.iter().filter(within).any(|it| !it.follows) {
+                    round.failures.push("the machine stopped, and was to go on".into());
+                }
+            }
+            rule => {
+                let stop = Stop::of(moments, struck_ns);
+                round.failures.extend(stop.failures(rule));
+                round.add(&stop);
+            }
+        }
+    }
+}
+
+/// How a machine stopped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop {
+    /// From the fault to the start of the first cycle in which no drive follows commands any more.
+    pub(super) safe_ns: Option<u64>,
+    /// Cycles of the machine that began since the fault, up to and with that one.
+    pub(super) safe_cycles: Option<u64>,
+    /// Periods that the kernel lost among them: in the time, not among the cycles.
+    pub(super) held_up: u64,
+    /// From the fault until nothing moved and all brakes were closed.
+    pub(super) still_ns: Option<u64>,
+    /// How far each axis moved from the fault on.
+    pub(super) moved_rad: Vec<f64>,
+    /// Whether any drive followed commands when the fault came.
+    followed: bool,
+}
+
+impl Stop {
+    pub(super) fn of(moments: &[Moment], struck_ns: u64) -> Stop {
+        let first = moments.partition_point(|moment| moment.start_ns <= struck_ns);
+        let (before, after) = moments.split_at(first);
+        let safe = after.iter().position(|moment| !moment.follows);
+        let held_up = |safe| after[..=safe].iter().map(|it: &Moment| it.skipped).sum();
+        let since_ns = |moment: &Moment| moment.start_ns - struck_ns;
+        // Still means for good.
+        let moving = after.iter().rposition(|moment| !moment.is_still());
+        let still = after.get(moving.map_or(0, |at| at + 1));
+        let axes = moments.first().map_or(0, |moment| moment.position_rad.len());
+        let path = before.last().into_iter().chain(after).collect::<Vec<_>>();
+        let moved = |axis: usize| {
+            let steps = path.windows(2);
+            steps.map(|pair| (pair[1].position_rad[axis] - pair[0].position_rad[axis]).abs()).sum()
+        };
+        Stop {
+            safe_ns: safe.map(|at| since_ns(&after[at])),
+            safe_cycles: safe.map(|at| at as u64 + 1),
+            held_up: safe.map_or(0, held_up),
+            still_ns: still.map(since_ns),
+            moved_rad: (0..axes).map(moved).collect(),
+            followed: before.last().is_some_and(|moment| moment.follows),
+        }
+    }
+
+    fn failures(&self, rule: Rule) -> Vec<String> {
+        let mut failures = vec![];
+        if !self.followed {
+            failures.push("no drive followed commands when the fault came".into());
+        }
+        match (self.safe_cycles, rule.cycles()) {
+            (None, _) => failures.push("the machine never got its safe output".into()),
+            (Some(cycles), Some(bar)) if cycles > bar => failures.push(format!(
+                "safe output after {cycles} cycles of the machine; the bar is {bar}: {}",
+                rule.words()
+            )),
+            _ => {}
+        }
+        if self.still_ns.is_none() {
+            failures.push("it still moved, or a brake was open, when its last cycle was over".into());
+        }
+        failures
+    }
+}
+
+fn judge_core(plan: &Plan, carried: &Carried, struck_ns: u64, round: &mut Round) {
+    let Some(id) = leader(plan) else { return };
+    let cycles = carried.recording.cycles(id);
+    let told_ns = carried.told_ns.unwrap_or(u64::MAX);
+    let counts = |seen: &&Seen| seen.number >= WARM_UP_CYCLES && !seen.stopping;
+    let before = cycles.iter().filter(counts).filter(|seen| seen.start_ns < struck_ns);
+    let after = cycles.iter().filter(counts).filter(|seen| seen.start_ns >= struck_ns);
+    round.core_before = core(before);
+    round.core_after = core(after.filter(|seen| seen.start_ns < told_ns));
+}
+
+fn core<'a>(cycles: impl Iterator<Item = &'a Seen>) -> Option<Core> {
+    let (mut latency, mut jitter) = (Distribution::new(), Distribution::new());
+    let mut overruns = 0;
+    for seen in cycles {
+        latency.add(seen.latency_ns);
+        jitter.add(seen.start_ns.saturating_sub(seen.release_ns));
+        overruns += u64::from(seen.overrun) + seen.skipped;
+    }
+    (latency.n() > 0).then(|| Core {
+        cycles: latency.n(),
+        latency_ns_p50: latency.quantile(0.5),
+        latency_ns_p99: latency.quantile(0.99),
+        latency_ns_max: latency.max(),
+        jitter_ns_p50: jitter.quantile(0.5),
+        jitter_ns_p99: jitter.quantile(0.99),
+        jitter_ns_max: jitter.max(),
+        overruns,
+    })
+}
+
+/// How the run ended, in a line.
+fn ending(plan: &Plan, carried: &Carried) -> String {
+    let fault = carried.faults.iter().map(|(domain, at)| {
+        let node = at.node.map(|node| format!(", node '{}'", plan.nodes[node].name));
+        let node = node.unwrap_or_default();
+        format!("{}{node}: {}: {}", plan.domains[*domain].name, at.fault.cause.word(), at.fault)
+    });
+    let faults: Vec<_> = fault.collect();
+    match faults.is_empty() {
+        true => carried.outcome.to_string(),
+        false => faults.join("; "),
+    }
+}
+
+/// What the supervisor did about the struck service.
+fn restarted(plan: &Plan, drill: &Drill, carried: &Carried) -> Vec<String> {
+    let name = &plan.domains[drill.subject.domain(plan)].name;
+    let told = |what| matches!(what, EventKind::Restarting | EventKind::GivenUp);
+    let events = carried.events.iter().filter(|event| told(event.what));
+    let events = events.filter(|event| event.domain.as_ref() == Some(name));
+    events.map(|event| format!("{}: {}", event.what, event.text)).collect()
+}
+
+fn judge_end(plan: &Plan, drill: &Drill, carried: &Carried, round: &mut Round) {
+    let mut fail = |text: String| round.failures.push(text);
+    if !carried.ended {
+        fail("the run did not end and was killed".into());
+    }
+    match drill.expected {
+        Expected::Faulted(cause) => {
+            let struck = drill.subject.domain(plan);
+            let node = |at: Option<usize>| match (drill.subject, at) {
+                (Subject::Node(node), Some(at)) => node == at,
+                _ => true,
+            };
+            let is_it = |cause| {
+                let mut faults = carried.faults.iter().filter(|(domain, _)| *domain == struck);
+                faults.any(|(_, at)| at.fault.cause == cause && node(at.node))
+            };
+            if carried.outcome != Outcome::Faulted {
+                fail(format!("the run ended as '{}'; it was to fault", carried.outcome));
+            } else if let Some(cause) = cause.filter(|&cause| !is_it(cause)) {
+                let name = &plan.domains[struck].name;
+                let ending = ending(plan, carried);
+                fail(format!("expected '{}' of domain '{name}', found: {ending}", cause.word()));
+            }
+        }
+        Expected::GoesOn { comes_back, given_up } => {
+            if carried.outcome == Outcome::Faulted {
+                fail(format!("the graph was to go on, and faulted: {}", ending(plan, carried)));
+            }
+            let name = &plan.domains[drill.subject.domain(plan)].name;
+            let told = |what| {
+                let mut events = carried.events.iter();
+                events.any(|event| event.what == what && event.domain.as_ref() == Some(name))
+            };
+            if comes_back && !told(EventKind::Restarting) {
+                fail(format!("service '{name}' did not come back"));
+            }
+            if given_up && !told(EventKind::GivenUp) {
+                fail(format!("service '{name}' was never given up"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! The drill: every fault that a graph must survive, let happen on purpose, one run each, and
+//! measured: how long until the machine had its safe output, how far it moved until it stood, how
+//! the core fared, what came back, what was left behind. All of it through the product's own
+//! [`run::Run`](sinew_runtime::run::Run), so with the supervisor that users have.
+
+pub mod article;
+mod carry_out;
+mod graph;
+mod judge;
+mod left;
+mod machine;
+mod naive;
+mod recording;
+mod report;
+mod select;
+mod show;
+mod table;
+
+pub use graph::{Files, Graph};
+pub use report::{Core, Report, Round, Row};
+pub use select::{Only, short};
+pub use show::{plots, to_list, to_page, to_text};
+pub use table::{Drill, Fault, Subject, all};
+
+use sinew_runtime::NodeEntry;
+
+use crate::rounds::Session;
+use carry_out::{Timing, carry_out};
+
+/// What is asked of a drill.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to run.
+    pub graph: Graph,
+    /// The drills, out of [`all`].
+    pub drills: Vec<Drill>,
+    /// How often each.
+    pub rounds: u32,
+    /// When exactly each fault comes follows from it.
+    pub seed: u64,
+    /// Whether the scenario of the article is to be carried out too.
+    pub article: bool,
+}
+
+/// The kinds that a domain of a drill may have, beside `nodes`.
+pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
+    let mut table = nodes.to_vec();
+    table.push(naive::NODE);
+    table
+}
+
+/// Carries out all of it. An interrupt ends it after the drill under way.
+///
+/// # Errors
+/// Why a run could not be started at all.
+pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
+    let mut random = Random(request.seed);
+    let mut report = Report::planned(request);
+    let rows = &mut report.rows;
+    let all = rows.len() * request.rounds as usize;
+    for round in 0..request.rounds as usize {
+        for (at, drill) in request.drills.iter().enumerate() {
+            if session.is_stopped() {
+                report.partial = true;
+                break;
+            }
+            let done = round * rows.len() + at;
+            session.progress.at(&rows[at].id(), drill.takes(done), drill.takes(all));
+            if rows[at].skipped.is_none() {
+                let timing = Timing::by(random.next());
+                let carried = carry_out(&request.graph, drill, &timing)?;
+                rows[at].rounds.push(judge::judge(&request.graph.plan, drill, &carried));
+            }
+        }
+    }
+    report.partial |= request.article && session.is_stopped();
+    if request.article && !report.partial {
+        report.article = Some(article::run(&request.graph.cpus)?);
+    }
+    Ok(report)
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+}

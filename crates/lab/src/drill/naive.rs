@@ -1,0 +1,56 @@
+//! Kind `naive_targets`: what is often built in front of a fieldbus master, for the drill only. It
+//! never looks how old its input is for the sake of safety: without a new target it makes one up,
+//! by going on with the last commanded speed, so that the drives always have something to do.
+
+use sinew_nodes::robot::messages::JointTargets;
+use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+const fn port(name: &'static str, doc: &'static str, direction: Direction) -> Port {
+    Port { name, doc, direction, message: JointTargets::TYPE, optional: false, safe: &[] }
+}
+
+/// What the compiler knows of the kind.
+static KIND: Kind = Kind {
+    name: "naive_targets",
+    runs_in: RunsIn::Realtime,
+    doc: "Passes joint targets on; without a new one it goes on with the last speed.",
+    ports: &[
+        port("in", "Joint targets.", Direction::In),
+        port("out", "The same, or made up.", Direction::Out),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+/// The kind's row in the table; users do not see it.
+pub(super) const NODE: NodeEntry = NodeEntry {
+    kind: &KIND,
+    make: Make::Cyclic(|_| Ok(Box::new(NaiveTargets { last: None }))),
+    safe: None,
+};
+
+struct NaiveTargets {
+    last: Option<JointTargets>,
+}
+
+impl Node for NaiveTargets {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        if io.fresh(IN) == Fresh::New {
+            self.last = Some(*io.read(IN));
+        } else if let Some(last) = &mut self.last {
+            for (position, speed) in last.position_rad.iter_mut().zip(last.velocity_rad_per_s) {
+                *position += speed * cycle.period_s();
+            }
+            // What is made up passes for new.
+            last.sequence += 1;
+        }
+        if let Some(last) = self.last {
+            *io.write(OUT) = last;
+        }
+        Ok(())
+    }
+}

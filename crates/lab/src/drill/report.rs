@@ -1,0 +1,160 @@
+//! What a drill found: plain data, for text, page and JSON.
+
+use serde::{Deserialize, Serialize};
+use sinew_spec::plan::Plan;
+
+use super::Request;
+use super::article::Article;
+use super::judge::Stop;
+use super::table::Drill;
+use crate::machine::Machine;
+
+/// The outcome of all drills.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Name of the graph.
+    pub graph: String,
+    /// Its file.
+    pub file: String,
+    /// The machine on which it ran.
+    pub machine: Machine,
+    /// What decided when exactly the faults came.
+    pub seed: u64,
+    /// How often each drill was to be carried out.
+    pub rounds: u32,
+    /// Whether it was interrupted.
+    pub partial: bool,
+    /// The drills.
+    pub rows: Vec<Row>,
+    /// What partial failure costs, if that was asked for.
+    pub article: Option<Article>,
+}
+
+impl Report {
+    /// What is to be carried out, before anything was.
+    pub fn planned(request: &Request) -> Report {
+        let Request { graph, drills, rounds, seed, .. } = request;
+        Report {
+            graph: graph.plan.name.clone(),
+            file: graph.file.clone(),
+            machine: Machine::read(),
+            seed: *seed,
+            rounds: *rounds,
+            partial: false,
+            rows: drills.iter().map(|drill| Row::new(drill, &graph.plan)).collect(),
+            article: None,
+        }
+    }
+
+    /// Whether everything was as expected.
+    pub fn is_good(&self) -> bool {
+        !self.partial
+            && self.rows.iter().all(|row| row.rounds.iter().all(|round| round.failures.is_empty()))
+            && self.article.as_ref().is_none_or(|article| article.failures.is_empty())
+    }
+}
+
+/// A drill, and what was found in each round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// `node`, `domain` or `link`.
+    pub sort: String,
+    /// Its name.
+    pub subject: String,
+    /// What happened.
+    pub fault: String,
+    /// By which the machine is to have its safe output, or why that is not asked.
+    pub rule: String,
+    /// The same as a number of cycles of the machine.
+    pub bar_cycles: Option<u64>,
+    /// Why it is not carried out.
+    pub skipped: Option<String>,
+    /// One each.
+    pub rounds: Vec<Round>,
+}
+
+impl Row {
+    pub(super) fn new(drill: &Drill, plan: &Plan) -> Row {
+        Row {
+            sort: drill.subject.sort().into(),
+            subject: drill.subject.name(plan),
+            fault: drill.fault.word().into(),
+            rule: drill.rule.words(),
+            bar_cycles: drill.rule.cycles(),
+            skipped: drill.obstacle.clone(),
+            rounds: vec![],
+        }
+    }
+
+    /// All of it in one word: `node/ik/panic`.
+    pub fn id(&self) -> String {
+        format!("{}/{}/{}", self.sort, self.subject, self.fault)
+    }
+}
+
+/// What one run of a drill showed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// What shows that the fault came.
+    pub proof: Option<String>,
+    /// From the fault to the start of the machine's first cycle with safe output.
+    pub safe_ns: Option<u64>,
+    /// Cycles of the machine that began since the fault, up to and with that one.
+    pub safe_cycles: Option<u64>,
+    /// Periods that the kernel lost meanwhile: in the time, not among the cycles.
+    pub held_up_periods: u64,
+    /// From the fault until nothing moved and all brakes were closed.
+    pub still_ns: Option<u64>,
+    /// How far each axis moved from the fault on.
+    pub moved_rad: Vec<f64>,
+    /// The core before the fault.
+    pub core_before: Option<Core>,
+    /// And after it, if it went on.
+    pub core_after: Option<Core>,
+    /// What the supervisor started again or gave up.
+    pub restarted: Vec<String>,
+    /// How the run ended.
+    pub ending: String,
+    /// What was left behind.
+    pub left: Vec<String>,
+    /// What was not as expected.
+    pub failures: Vec<String>,
+}
+
+impl Round {
+    /// Adds a machine; of several the worst counts.
+    pub(super) fn add(&mut self, stop: &Stop) {
+        let worse = |known: Option<u64>, new: Option<u64>| known.max(new);
+        self.safe_ns = worse(self.safe_ns, stop.safe_ns);
+        self.safe_cycles = worse(self.safe_cycles, stop.safe_cycles);
+        self.held_up_periods = self.held_up_periods.max(stop.held_up);
+        self.still_ns = worse(self.still_ns, stop.still_ns);
+        self.moved_rad.extend(&stop.moved_rad);
+    }
+
+    /// The greatest way of an axis.
+    pub fn moved_rad_max(&self) -> Option<f64> {
+        self.moved_rad.iter().copied().max_by(f64::total_cmp)
+    }
+}
+
+/// The core for a while, seen by the thread whose cycles go around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Core {
+    /// So many.
+    pub cycles: u64,
+    /// Median of the cycle latency.
+    pub latency_ns_p50: Option<u64>,
+    /// None with fewer than ten values beyond it.
+    pub latency_ns_p99: Option<u64>,
+    /// The greatest.
+    pub latency_ns_max: Option<u64>,
+    /// Median of the activation jitter.
+    pub jitter_ns_p50: Option<u64>,
+    /// None with fewer than ten values beyond it.
+    pub jitter_ns_p99: Option<u64>,
+    /// The greatest.
+    pub jitter_ns_max: Option<u64>,
+    /// Cycles past their deadline, and periods lost.
+    pub overruns: u64,
+}

@@ -1,0 +1,105 @@
+//! Which drills are wanted: `node=ik,fault=panic`.
+
+use sinew_spec::plan::Plan;
+
+use super::table::{Drill, Fault, Subject};
+
+/// A choice of drills; an empty one is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Sort and name: any of them will do.
+    subjects: Vec<(String, String)>,
+    faults: Vec<Fault>,
+}
+
+/// What a drill can be chosen by.
+const AXES: [&str; 4] = ["node", "domain", "link", "fault"];
+
+impl Only {
+    /// Reads what stands behind `--only`: `AXIS=VALUE`, more of them after commas; a value alone is
+    /// one more of the axis before it. Subjects add up, and of theirs the faults that are named.
+    ///
+    /// # Errors
+    /// What is wrong, and what there is.
+    pub fn parse(texts: &[String], plan: &Plan) -> Result<Only, String> {
+        let mut only = Only::default();
+        for text in texts {
+            let mut axis = "";
+            for part in text.split(',') {
+                let value = match part.split_once('=') {
+                    Some((name, value)) => {
+                        axis = name;
+                        value
+                    }
+                    None => part,
+                };
+                only.add(axis, value, plan).map_err(|why| format!("--only '{text}': {why}"))?;
+            }
+        }
+        Ok(only)
+    }
+
+    fn add(&mut self, axis: &str, value: &str, plan: &Plan) -> Result<(), String> {
+        if !AXES.contains(&axis) {
+            return Err(format!("expected AXIS=VALUE with one of {}", AXES.join(", ")));
+        }
+        if axis == "fault" {
+            self.faults.push(value.parse()?);
+            return Ok(());
+        }
+        let mut names: Vec<String> = super::table::all(plan)
+            .iter()
+            .filter(|drill| drill.subject.sort() == axis)
+            .map(|drill| drill.subject.name(plan))
+            .collect();
+        names.dedup();
+        if !names.iter().any(|name| name == value) {
+            let names = names.join(", ");
+            return Err(format!("no {axis} '{value}' that can be drilled; there are: {names}"));
+        }
+        self.subjects.push((axis.into(), value.into()));
+        Ok(())
+    }
+
+    /// The drills that are wanted.
+    ///
+    /// # Errors
+    /// That there is none.
+    pub fn pick(&self, drills: Vec<Drill>, plan: &Plan) -> Result<Vec<Drill>, String> {
+        let is_subject = |subject: Subject| {
+            let name = subject.name(plan);
+            let mut subjects = self.subjects.iter();
+            self.subjects.is_empty()
+                || subjects.any(|(sort, value)| sort == subject.sort() && *value == name)
+        };
+        let is_fault = |fault| self.faults.is_empty() || self.faults.contains(&fault);
+        let wanted = |drill: &Drill| is_subject(drill.subject) && is_fault(drill.fault);
+        let picked: Vec<_> = drills.into_iter().filter(wanted).collect();
+        match picked.is_empty() {
+            true => Err("--only: no drill meets all of it; see --list".into()),
+            false => Ok(picked),
+        }
+    }
+
+    /// Whether everything is wanted.
+    pub fn is_all(&self) -> bool {
+        *self == Only::default()
+    }
+}
+
+/// The drills of a short form: every fault once in each domain, and all of domains and links.
+pub fn short(drills: Vec<Drill>, plan: &Plan) -> Vec<Drill> {
+    let mut seen: Vec<(usize, Fault)> = vec![];
+    let is_first = |drill: &Drill| {
+        if !matches!(drill.subject, Subject::Node(_)) {
+            return true;
+        }
+        let what = (drill.subject.domain(plan), drill.fault);
+        let is_new = drill.obstacle.is_none() && !seen.contains(&what);
+        if is_new {
+            seen.push(what);
+        }
+        is_new
+    };
+    drills.into_iter().filter(is_first).collect()
+}

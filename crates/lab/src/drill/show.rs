@@ -1,0 +1,287 @@
+//! What a drill found, as text, as a page and as pictures, with the means of the lab's reports.
+
+mod picture;
+
+use super::article::{Article, Variant};
+use super::report::{Core, Report, Round, Row};
+use crate::report::Table;
+use crate::show::Plot;
+use crate::show::page;
+use crate::show::svg::Escaped;
+use crate::show::text::{table_text, wrap};
+use crate::show::units::{counted, time};
+
+/// What is not known or not asked.
+const NONE: &str = "-";
+
+/// The report for a terminal.
+pub fn to_text(report: &Report) -> String {
+    let mut text = format!("{}\n", headline(report));
+    wrap(&mut text, "machine: ", &report.machine.to_line());
+    for table in tables(report) {
+        text += &table_text(&table);
+    }
+    if !report.rows.is_empty() {
+        text.push('\n');
+        wrap(&mut text, "", READ);
+    }
+    for (title, lines) in remarks(report) {
+        text += &format!("\n{title}\n");
+        lines.iter().for_each(|(what, why)| wrap(&mut text, &format!("  {what}: "), why));
+    }
+    if let Some(article) = &report.article {
+        text.push('\n');
+        article_lines(article).iter().for_each(|line| wrap(&mut text, "", line));
+    }
+    text += &format!("\n{}\n", verdict(report));
+    text
+}
+
+/// What would be carried out.
+pub fn to_list(report: &Report) -> String {
+    let columns = ["subject", "fault", "bar", "rule, or why it is not carried out"];
+    let row = |row: &Row| {
+        let why = row.skipped.as_ref().map(|why| format!("not carried out: {why}"));
+        vec![
+            format!("{} {}", row.sort, row.subject),
+            row.fault.clone(),
+            or_none(row.bar_cycles, |n| n.to_string()),
+            why.unwrap_or_else(|| row.rule.clone()),
+        ]
+    };
+    let table = Table {
+        title: headline(report),
+        columns: columns.map(Into::into).to_vec(),
+        rows: report.rows.iter().map(row).collect(),
+    };
+    table_text(&table).trim_start().into()
+}
+
+const READ: &str = "safe: from the fault to the machine's first cycle in which no drive follows \
+    commands any more; cycles: those of the machine until then (bar: at most so many); moved: the \
+    greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
+    several rounds the worst is shown. Core: cycle latency before the fault / after it";
+
+/// The report as one page that needs no other file.
+pub fn to_page(report: &Report) -> String {
+    let mut text = page::head(&format!("Sinew drill: {}", report.graph));
+    let class = if report.is_good() { "yes" } else { "no" };
+    text += &format!(
+        "<p class=\"form\">{}</p>\n<p><span class=\"holds {class}\">{}</span></p>\n\
+         <p class=\"form\">{}</p>\n",
+        Escaped(&headline(report)),
+        Escaped(&verdict(report)),
+        Escaped(&report.machine.to_line())
+    );
+    let plots = plots(report);
+    let figure =
+        |plot: &Plot| format!("<figure tabindex=\"0\">\n{}</figure>\n", plot.to_element());
+    if let Some(article) = &report.article {
+        let lines = article_lines(article);
+        let lines = lines.iter().map(|line| format!("<p>{}</p>\n", Escaped(line)));
+        let content = lines.chain(plots.iter().map(figure)).collect::<String>();
+        text += &page::section("What partial failure costs", &content);
+    }
+    let tables: String = tables(report).iter().map(page::words_table).collect();
+    let read = format!("<p class=\"form\">{}</p>\n", Escaped(READ));
+    text += &page::section("Tables", &(tables + &read));
+    let mut notes = String::new();
+    for (title, lines) in remarks(report) {
+        let line = |(what, why): &(String, String)| {
+            format!("<li>{}: {}</li>\n", Escaped(what), Escaped(why))
+        };
+        let lines: String = lines.iter().map(line).collect();
+        notes += &format!("<h3>{}</h3>\n<ul>\n{lines}</ul>\n", Escaped(title));
+    }
+    text += &page::section("Notes", &notes);
+    text + &page::foot(&serde_json::json!(report))
+}
+
+/// The pictures of the article's scenario, if it was carried out.
+pub fn plots(report: &Report) -> Vec<Plot> {
+    report.article.iter().map(picture::of).collect()
+}
+
+fn headline(report: &Report) -> String {
+    let carried = report.rows.iter().filter(|row| row.skipped.is_none()).count();
+    format!(
+        "drill of '{}' ({}): {}, {}, seed {}",
+        report.graph,
+        report.file,
+        counted(carried, "drill"),
+        counted(report.rounds as usize, "round"),
+        report.seed
+    )
+}
+
+fn verdict(report: &Report) -> String {
+    let failed = report.rows.iter().filter(|row| row.failure().is_some()).count();
+    let article = report.article.as_ref().map_or(0, |article| article.failures.len());
+    match (report.partial, failed + article) {
+        (true, _) => "PARTIAL: it was interrupted, so it proves nothing".into(),
+        (false, 0) => "all as expected".into(),
+        (false, n) => format!("NOT AS EXPECTED: {}, see above", counted(n, "failure")),
+    }
+}
+
+impl Row {
+    /// What was wrong first.
+    fn failure(&self) -> Option<&str> {
+        self.rounds.iter().flat_map(|round| &round.failures).map(String::as_str).next()
+    }
+
+    /// The worst of all rounds.
+    fn worst<T: PartialOrd>(&self, of: impl Fn(&Round) -> Option<T>) -> Option<T> {
+        let values = self.rounds.iter().filter_map(of);
+        values.reduce(|worst, value| if value > worst { value } else { worst })
+    }
+}
+
+fn or_none<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
+    value.map_or(NONE.into(), shown)
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1e6)
+}
+
+fn tables(report: &Report) -> Vec<Table> {
+    let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
+    let table = |(sort, title): (&str, &str)| {
+        let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
+        let rows: Vec<_> = rows.map(cells).collect();
+        (!rows.is_empty()).then(|| Table { title: title.into(), columns: columns(sort), rows })
+    };
+    let mut tables: Vec<_> = sorts.into_iter().filter_map(table).collect();
+    tables.extend(report.article.as_ref().map(article_table));
+    tables
+}
+
+fn columns(sort: &str) -> Vec<String> {
+    let columns = [
+        sort, "fault", "safe ms", "cycles", "bar", "still ms", "moved mrad", "core P50 us",
+        "core max us", "came back", "as expected",
+    ];
+    columns.map(Into::into).to_vec()
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let micros = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
+    let core = |of: &dyn Fn(&Core) -> Option<u64>| {
+        let before = row.worst(|round| round.core_before.as_ref().and_then(of));
+        let after = row.worst(|round| round.core_after.as_ref().and_then(of));
+        match (before, after) {
+            (before, Some(after)) => format!("{} / {}", or_none(before, micros), micros(after)),
+            (before, None) => or_none(before, micros),
+        }
+    };
+    let back = row.rounds.iter().flat_map(|round| &round.restarted).count();
+    vec![
+        row.subject.clone(),
+        row.fault.clone(),
+        or_none(row.worst(|round| round.safe_ns), ms),
+        or_none(row.worst(|round| round.safe_cycles), |n| n.to_string()),
+        or_none(row.bar_cycles, |n| n.to_string()),
+        or_none(row.worst(|round| round.still_ns), ms),
+        or_none(row.worst(Round::moved_rad_max), |rad| format!("{:.2}", rad * 1e3)),
+        core(&|core| core.latency_ns_p50),
+        core(&|core| core.latency_ns_max),
+        if back > 0 { counted(back, "time") } else { NONE.into() },
+        if row.failure().is_some() { "NO".into() } else { "yes".into() },
+    ]
+}
+
+/// A title, and below it lines of what and why.
+type Remarks = Vec<(&'static str, Vec<(String, String)>)>;
+
+fn remarks(report: &Report) -> Remarks {
+    let mut failures: Vec<(String, String)> = vec![];
+    for row in &report.rows {
+        for round in &row.rounds {
+            failures.extend(round.failures.iter().map(|why| (row.id(), why.clone())));
+        }
+    }
+    let article = report.article.iter().flat_map(|article| &article.failures);
+    failures.extend(article.map(|why| ("article".into(), why.clone())));
+    failures.dedup();
+    let mut held_up: Vec<(String, String)> = vec![];
+    for row in &report.rows {
+        let periods = row.worst(|round| Some(round.held_up_periods)).unwrap_or_default();
+        if periods > 0 {
+            let why = format!("{} in the time, not among the cycles", counted_periods(periods));
+            held_up.push((row.id(), why));
+        }
+    }
+    let mut rules: Vec<(String, String)> = vec![];
+    for row in report.rows.iter().filter(|row| row.skipped.is_none()) {
+        match rules.iter_mut().find(|(_, rule)| *rule == row.rule) {
+            Some((rows, _)) => *rows += &format!(", {}", row.id()),
+            None => rules.push((row.id(), row.rule.clone())),
+        }
+    }
+    let rules = rules.into_iter().map(|(rows, rule)| (rule, rows)).collect();
+    let skipped = report.rows.iter().filter_map(|row| Some((row.id(), row.skipped.clone()?)));
+    let all = [
+        ("not as expected", failures),
+        ("held up: periods that the kernel lost before the safe output", held_up),
+        ("bars", rules),
+        ("not carried out", skipped.collect()),
+    ];
+    all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+fn counted_periods(n: u64) -> String {
+    counted(usize::try_from(n).unwrap_or(usize::MAX), "period")
+}
+
+fn article_table(article: &Article) -> Table {
+    let columns = ["variant", "what it is", "safe ms", "still ms", "moved rad", "joint at its limit"];
+    let row = |variant: &Variant| {
+        let limit = |(ns, joint): (u64, usize)| format!("joint {joint} after {}", time(ns as f64));
+        vec![
+            variant.name.clone(),
+            variant.about.clone(),
+            or_none(variant.safe_ns, ms),
+            or_none(variant.still_ns, ms),
+            format!("{:.4}", variant.moved_rad_max()),
+            or_none(variant.limit, limit),
+        ]
+    };
+    Table {
+        title: "the inverse kinematics dies in the middle of a move".into(),
+        columns: columns.map(Into::into).to_vec(),
+        rows: article.variants.iter().map(row).collect(),
+    }
+}
+
+/// What it comes to, in sentences.
+fn article_lines(article: &Article) -> Vec<String> {
+    let mut lines = vec![];
+    if let [fused, naive, apart] = article.variants.as_slice() {
+        let end = match (naive.limit, naive.points.last()) {
+            (Some((ns, joint)), _) => {
+                format!("until joint {joint} came to its limit after {}", time(ns as f64))
+            }
+            (None, last) => {
+                let ms = last.map_or(0.0, |point| point.time_ms);
+                format!("until the drill stopped it after {}", time(ms * 1e6))
+            }
+        };
+        let still = |variant: &Variant| or_none(variant.still_ns, |ns| time(ns as f64));
+        lines.push(format!(
+            "What partial failure costs: with axis {} at {:.2} rad/s, a naive master moved an \
+             axis {:.3} rad without control, {end}. Fused and fail-stop it moved {:.4} rad and \
+             stood after {}; in a process of its own under Sinew {:.4} rad and {}.",
+            article.axis,
+            article.speed_rad_per_s,
+            naive.moved_rad_max(),
+            fused.moved_rad_max(),
+            still(fused),
+            apart.moved_rad_max(),
+            still(apart),
+        ));
+    }
+    let done = article.variants.iter();
+    lines.extend(done.map(|it| format!("{}: {}; then: {}", it.name, it.done, it.ending)));
+    lines
+}

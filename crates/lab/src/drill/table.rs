@@ -1,0 +1,409 @@
+//! All drills of a graph: every node with every fault that a node can have, every domain and every
+//! link likewise; for each the bar that it is held to and the end that is expected.
+
+use std::time::Duration;
+
+use sinew_runtime::Cause;
+use sinew_runtime::catalogue::{Direction, Kind, Scalar};
+use sinew_runtime::inject::{Target, What};
+use sinew_spec::plan::{Overrun, Plan, RestartPolicy};
+
+use super::machine::Machine;
+use crate::words::words;
+
+words! {
+    /// What happens.
+    pub enum Fault {
+        /// The node panics.
+        Panic = "panic",
+        /// It returns an error.
+        Error = "error",
+        /// It raises SIGSEGV, with the default action.
+        Segv = "segv",
+        /// SIGKILL: by the node, in the middle of its cycle, or from outside.
+        Kill = "kill",
+        /// SIGSTOP, likewise.
+        Stop = "stop",
+        /// The node never comes back.
+        Hang = "hang",
+        /// It writes numbers that are none.
+        NotFinite = "not_finite",
+        /// It is late by as much as the graph bears.
+        LateBorne = "late_borne",
+        /// It is late by more.
+        Late = "late",
+        /// It does not start.
+        FailStart = "fail_start",
+        /// The writer of a link has closed it, and goes on.
+        PeerGone = "peer_gone",
+        /// The writer of a link sends nothing any more.
+        Stalled = "stalled",
+        /// Garbage stands in the link's region.
+        Hostile = "hostile",
+    }
+}
+
+/// What can happen inside a node.
+const OF_NODES: [Fault; 10] = [
+    Fault::Panic,
+    Fault::Error,
+    Fault::Segv,
+    Fault::Kill,
+    Fault::Stop,
+    Fault::Hang,
+    Fault::NotFinite,
+    Fault::LateBorne,
+    Fault::Late,
+    Fault::FailStart,
+];
+/// What can happen to the process of a domain from outside.
+const OF_DOMAINS: [Fault; 2] = [Fault::Kill, Fault::Stop];
+/// What can happen to a link that crosses.
+const OF_LINKS: [Fault; 3] = [Fault::PeerGone, Fault::Stalled, Fault::Hostile];
+
+/// Periods of a delay that everybody bears, if the graph bears so many.
+const BORNE_MAX: u32 = 5;
+/// Periods of a delay beyond what is borne.
+const BEYOND: u32 = 10;
+/// About how long a drill takes: the start, the warm-up, and a fault whose end is soon there.
+const TAKES: Duration = Duration::from_millis(2200);
+
+/// To whom something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A node: index into the plan.
+    Node(usize),
+    /// A domain's process.
+    Domain(usize),
+    /// A link that crosses.
+    Link(usize),
+}
+
+impl Subject {
+    /// `node`, `domain` or `link`.
+    pub fn sort(self) -> &'static str {
+        match self {
+            Subject::Node(_) => "node",
+            Subject::Domain(_) => "domain",
+            Subject::Link(_) => "link",
+        }
+    }
+
+    /// Its name; of a link those of its ends.
+    pub fn name(self, plan: &Plan) -> String {
+        match self {
+            Subject::Node(at) => plan.nodes[at].name.clone(),
+            Subject::Domain(at) => plan.domains[at].name.clone(),
+            Subject::Link(at) => {
+                let link = &plan.links[at];
+                let [from, to] = [link.from, link.to].map(|end| &plan.nodes[end.node].name);
+                format!("{from}->{to}")
+            }
+        }
+    }
+
+    /// The domain to which it happens; of a link, that of its writer.
+    pub(super) fn domain(self, plan: &Plan) -> usize {
+        match self {
+            Subject::Node(at) => plan.nodes[at].domain,
+            Subject::Domain(at) => at,
+            Subject::Link(at) => plan.nodes[plan.links[at].from.node].domain,
+        }
+    }
+
+    /// The node whose thread's cycles tell when; of a domain its first one.
+    pub(super) fn node(self, plan: &Plan) -> usize {
+        match self {
+            Subject::Node(at) => at,
+            Subject::Domain(at) => {
+                plan.nodes.iter().position(|node| node.domain == at).unwrap_or_default()
+            }
+            Subject::Link(at) => plan.links[at].from.node,
+        }
+    }
+}
+
+/// How soon the machine must have its safe output, in cycles of its own, and why so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// The domain that faults sends safe values itself.
+    AtOnce,
+    /// The guard at the reader's end acts after so many cycles without a fresh command.
+    Guard(u64),
+    /// Fresh commands still come; who sends them bears so many cycles without feedback.
+    Policy(u64),
+    /// What comes looks fresh and is garbage: the guard, or the machine's own watchdog.
+    Watchdog(u64),
+    /// The machine itself is late by so many cycles, and hears nothing meanwhile.
+    Late(u64),
+    /// No safe output is wanted: the machine goes on.
+    GoesOn,
+    /// There is nothing to measure, and why.
+    NotMeasured(&'static str),
+}
+
+/// Cycles beside the watchdog: the one in which it happens, and the one that tells the machine.
+const AT_ONCE: u64 = 2;
+
+impl Rule {
+    /// The bar, in cycles of the machine.
+    pub(super) fn cycles(self) -> Option<u64> {
+        match self {
+            Rule::AtOnce => Some(AT_ONCE),
+            Rule::Guard(n) | Rule::Policy(n) | Rule::Watchdog(n) | Rule::Late(n) => {
+                Some(AT_ONCE + n)
+            }
+            Rule::GoesOn | Rule::NotMeasured(_) => None,
+        }
+    }
+
+    /// In words.
+    pub(super) fn words(self) -> String {
+        match self {
+            Rule::AtOnce => "2 cycles: the domain that faults sends safe values itself".into(),
+            Rule::Guard(n) => format!("2 cycles + after ({n})"),
+            Rule::Policy(n) => format!("2 cycles + what is borne without feedback ({n})"),
+            Rule::Watchdog(n) => format!("2 cycles + after or the machine's watchdog ({n})"),
+            Rule::Late(n) => format!("2 cycles + those that the machine itself is late ({n})"),
+            Rule::GoesOn => "the machine goes on".into(),
+            Rule::NotMeasured(why) => why.into(),
+        }
+    }
+}
+
+/// How the run must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// With a fault; by this cause in the struck domain, if one is named.
+    Faulted(Option<Cause>),
+    /// By our order, without a fault of the graph.
+    GoesOn {
+        /// Whether the struck service must have come back.
+        comes_back: bool,
+        /// Whether it must have been given up.
+        given_up: bool,
+    },
+}
+
+/// A drill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drill {
+    /// To whom.
+    pub subject: Subject,
+    /// What.
+    pub fault: Fault,
+    /// Why it cannot be carried out, if so.
+    pub obstacle: Option<String>,
+    pub(super) rule: Rule,
+    pub(super) expected: Expected,
+    /// What to inject; none for what comes from outside.
+    pub(super) injected: Option<(Target, What)>,
+}
+
+impl Drill {
+    /// About how long `n` of them take.
+    pub(super) fn takes(&self, n: usize) -> Duration {
+        TAKES * u32::try_from(n).unwrap_or(u32::MAX)
+    }
+}
+
+/// Every drill of a plan, in the order of its nodes, domains and links.
+pub fn all(plan: &Plan) -> Vec<Drill> {
+    let machines = Machine::all(plan);
+    let graph = Whole { plan, machines: &machines };
+    let nodes = (0..plan.nodes.len()).map(Subject::Node);
+    let nodes = nodes.flat_map(|node| OF_NODES.map(|fault| graph.drill(node, fault)));
+    let domains = (0..plan.domains.len()).map(Subject::Domain);
+    let domains = domains.flat_map(|domain| OF_DOMAINS.map(|fault| graph.drill(domain, fault)));
+    let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
+    let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
+    nodes.chain(domains).chain(links).collect()
+}
+
+/// What the rows follow from.
+struct Whole<'a> {
+    plan: &'a Plan,
+    machines: &'a [Machine],
+}
+
+impl Whole<'_> {
+    fn drill(&self, subject: Subject, fault: Fault) -> Drill {
+        let core = !self.is_service(subject);
+        let (rule, expected) = match core {
+            true => (self.rule(subject, fault), self.expected(subject, fault)),
+            false => (Rule::GoesOn, self.expected_of_service(subject, fault)),
+        };
+        let injected = self.injected(subject, fault);
+        let obstacle = self.obstacle(subject, fault, core);
+        Drill { subject, fault, obstacle, rule, expected, injected }
+    }
+
+    /// Whether what happens there is a service's own affair: the core goes on.
+    fn is_service(&self, subject: Subject) -> bool {
+        match subject {
+            Subject::Node(node) => self.plan.is_service(node),
+            Subject::Domain(domain) => self.plan.domains[domain].service().is_some(),
+            Subject::Link(at) => {
+                let link = &self.plan.links[at];
+                self.plan.is_service(link.from.node) || self.plan.is_service(link.to.node)
+            }
+        }
+    }
+
+    fn obstacle(&self, subject: Subject, fault: Fault, core: bool) -> Option<String> {
+        let node = &self.plan.nodes[subject.node(self.plan)];
+        let why = match (subject, fault) {
+            (Subject::Node(_), Fault::NotFinite) if !sends_numbers(node.kind) => {
+                "none of its outputs holds floating-point numbers"
+            }
+            (Subject::Node(_), Fault::Late | Fault::LateBorne) if !core => {
+                "a service has no deadline; one that stands is drill 'hang'"
+            }
+            (Subject::Node(_), Fault::LateBorne) if self.borne() == 0 => {
+                "this graph bears no late cycle"
+            }
+            (Subject::Node(_), Fault::Late) if self.bears_all() => {
+                "the overrun policy only counts, and nothing has a guard"
+            }
+            _ => return None,
+        };
+        Some(why.into())
+    }
+
+    fn injected(&self, subject: Subject, fault: Fault) -> Option<(Target, What)> {
+        let what = match fault {
+            Fault::Panic => What::Panic,
+            Fault::Error => What::Error,
+            Fault::Segv => What::Segv,
+            Fault::Kill => What::Kill,
+            Fault::Stop => What::Stop,
+            Fault::Hang => What::Hang,
+            Fault::NotFinite => What::NotFinite,
+            Fault::LateBorne => What::Late { cycles: self.borne() },
+            Fault::Late => What::Late { cycles: self.beyond() },
+            Fault::FailStart => What::FailStart,
+            Fault::PeerGone => What::PeerGone,
+            Fault::Stalled => What::Stalled { messages: u64::MAX },
+            Fault::Hostile => What::Hostile,
+        };
+        match subject {
+            Subject::Node(node) => Some((Target::Node(node), what)),
+            Subject::Link(link) => Some((Target::Link(link), what)),
+            Subject::Domain(_) => None,
+        }
+    }
+
+    fn rule(&self, subject: Subject, fault: Fault) -> Rule {
+        let Some(machine) = self.machines.first() else {
+            return Rule::NotMeasured("no node of the graph shows state, brake and position");
+        };
+        let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
+        let watchdog = self.machines.iter().filter_map(|machine| machine.watchdog).max();
+        let struck = subject.domain(self.plan);
+        let is_machine = struck == machine.thread.domain;
+        match (subject, fault) {
+            (_, Fault::FailStart) => Rule::NotMeasured("the graph never runs: nothing moves"),
+            (_, Fault::LateBorne) => Rule::GoesOn,
+            (Subject::Link(link), fault) => self.rule_of_link(link, fault, after, watchdog),
+            (_, Fault::Panic | Fault::Error | Fault::NotFinite) => {
+                if is_machine || self.commands(struck) { Rule::AtOnce } else { Rule::Guard(after) }
+            }
+            (_, Fault::Late) if is_machine => Rule::Late(u64::from(self.beyond())),
+            _ if is_machine => Rule::NotMeasured(
+                "the simulated machine stands or ends with its process; a real one has brakes",
+            ),
+            _ => Rule::Guard(after),
+        }
+    }
+
+    fn rule_of_link(&self, at: usize, fault: Fault, after: u64, watchdog: Option<u64>) -> Rule {
+        let link = &self.plan.links[at];
+        let into_machine = self.machines.iter().any(|machine| machine.node == link.to.node);
+        let borne = after.max(u64::from(self.borne_max()));
+        match (fault, into_machine) {
+            (Fault::PeerGone, true) => Rule::AtOnce,
+            (Fault::PeerGone, false) => Rule::Guard(after),
+            (Fault::Hostile, _) => Rule::Watchdog(borne.max(watchdog.unwrap_or_default())),
+            (_, true) => Rule::Guard(after),
+            (_, false) => Rule::Policy(borne),
+        }
+    }
+
+    /// Whether a domain writes to an actuator port of a machine.
+    fn commands(&self, domain: usize) -> bool {
+        self.plan.links.iter().any(|link| {
+            self.plan.nodes[link.from.node].domain == domain
+                && self.machines.iter().any(|machine| machine.node == link.to.node)
+        })
+    }
+
+    fn expected(&self, subject: Subject, fault: Fault) -> Expected {
+        let cause = match (subject, fault) {
+            (_, Fault::LateBorne) => {
+                return Expected::GoesOn { comes_back: false, given_up: false };
+            }
+            (Subject::Link(_), _) => None,
+            (_, Fault::Panic) => Some(Cause::Panic),
+            (_, Fault::Error | Fault::FailStart) => Some(Cause::Error),
+            (_, Fault::NotFinite) => Some(Cause::NotFinite),
+            (_, Fault::Segv | Fault::Kill) => Some(Cause::Died),
+            // Who notices first, its reader or the supervisor, is a matter of the graph's limits.
+            _ => None,
+        };
+        Expected::Faulted(cause)
+    }
+
+    fn expected_of_service(&self, subject: Subject, fault: Fault) -> Expected {
+        let domain = self.plan.domains[subject.domain(self.plan)].service();
+        let policy = domain.map(|service| service.restart.policy);
+        let restarts = policy.is_some_and(|policy| policy != RestartPolicy::Never);
+        let ends = !matches!(
+            (subject, fault),
+            (Subject::Link(_), _) | (_, Fault::NotFinite | Fault::Late | Fault::LateBorne)
+        );
+        let given_up = restarts && fault == Fault::FailStart;
+        Expected::GoesOn { comes_back: ends && restarts && !given_up, given_up }
+    }
+
+    /// Overruns in a row that all realtime domains bear.
+    fn borne_max(&self) -> u32 {
+        let realtime = self.plan.domains.iter().filter_map(|domain| domain.realtime());
+        let borne = realtime.map(|domain| match domain.overrun {
+            Overrun::Stop { consecutive_max } => consecutive_max,
+            Overrun::Count => u32::MAX,
+        });
+        borne.min().unwrap_or_default()
+    }
+
+    /// The least `after` of all machines.
+    fn after_min(&self) -> u32 {
+        let after = self.machines.iter().map(|machine| machine.after).min();
+        after.map_or(u32::MAX, |after| u32::try_from(after).unwrap_or(u32::MAX))
+    }
+
+    fn bears_all(&self) -> bool {
+        self.borne_max().min(self.after_min()) == u32::MAX
+    }
+
+    /// A delay that nobody minds: half of the least that is borne.
+    fn borne(&self) -> u32 {
+        (self.borne_max().min(self.after_min()) / 2).min(BORNE_MAX)
+    }
+
+    /// A delay that nobody bears, of those who bear some.
+    fn beyond(&self) -> u32 {
+        let limits = [self.borne_max(), self.after_min()];
+        let finite = limits.into_iter().filter(|&limit| limit < u32::MAX);
+        finite.max().unwrap_or_default().saturating_add(BEYOND)
+    }
+}
+
+/// Whether any output of a kind holds numbers that could be none.
+fn sends_numbers(kind: &Kind) -> bool {
+    let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
+    let mut fields = outputs.flat_map(|port| port.message.fields);
+    fields.any(|field| matches!(field.scalar, Scalar::F64 | Scalar::F32))
+}
+
+#[cfg(test)]
+mod tests;

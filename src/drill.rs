@@ -1,0 +1,180 @@
+//! `sinew drill`: lets every fault happen that a graph must survive, one run each, and measures how
+//! soon its machine was safe.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, value_parser};
+use serde_json::json;
+use sinew_lab::drill::{self, Drill, Files, Graph, Only, Report, Request, all, short, table};
+use sinew_lab::rounds::Session;
+use sinew_lab::scenario;
+use sinew_runtime::{NodeEntry, privileges};
+use sinew_spec::plan::Plan;
+
+use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::lab::output::Outputs;
+use crate::lab::progress::Bar;
+use crate::lab::stop_on_signals;
+use crate::load::{LoadError, load_and_make};
+
+/// Let faults happen on purpose and measure how soon the machine is safe.
+///
+/// Every node, every domain and every link that crosses gets every fault it can have, in a run of
+/// its own under the supervisor that `sinew run` has. Without a graph the arm is drilled, and the
+/// inverse kinematics dies three times more: fused, before a naive master, and under Sinew. Ctrl-C
+/// ends after the drill under way; a second one ends at once.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DrillArgs {
+    /// The graph's YAML file; without it, the arm, whose files are part of this program
+    graph: Option<PathBuf>,
+    /// Only these: node=NAME, domain=NAME, link=FROM->TO, fault=WORD; more after commas
+    #[arg(long, value_name = "AXIS=VALUE[,...]")]
+    only: Vec<String>,
+    /// The short form: every fault once in each domain
+    #[arg(long)]
+    quick: bool,
+    /// How often each drill
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=ROUNDS_MAX))]
+    rounds: u32,
+    /// Decides in which cycle each fault comes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the report as one JSON object on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Write the report as one page that needs no other file, with the picture and the raw data
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
+    /// Write the picture to this folder, as SVG; it is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Show the drills, the bar of each and why some cannot be carried out, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Only the three deaths of the inverse kinematics: what partial failure costs
+    #[arg(long, conflicts_with_all = ["graph", "only", "quick", "list", "overrides"])]
+    article: bool,
+    /// Give a parameter another value than the spec does; may be repeated
+    #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE", requires = "graph")]
+    overrides: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew drill --quick
+  sinew drill --only node=ik,fault=panic,kill --rounds 5
+  sinew drill graphs/arm/arm.yaml --only domain=control --json
+  sinew drill --list
+  sinew drill --article --report partial-failure.html
+
+Exit status: 0 all as expected, 1 something was not, or could not be carried out, 2 bad request or
+spec.";
+
+/// More rounds take days.
+const ROUNDS_MAX: i64 = 10_000;
+
+/// Carries out the command.
+pub(crate) fn run(args: &DrillArgs, nodes: &[NodeEntry]) -> ExitCode {
+    match prepare(args, nodes) {
+        Ok(prepared) if args.list => list(&prepared, args.json),
+        Ok(prepared) => prepared.carry_out(args.json),
+        Err(error) if args.json => {
+            print(&format!("{:#}\n", error.to_json()), ExitCode::from(BAD_REQUEST))
+        }
+        Err(error) => error.report(),
+    }
+}
+
+/// A request in which nothing is wrong that can be known before drilling.
+struct Prepared {
+    request: Request,
+    outputs: Outputs,
+    /// The arm's files, as long as they are needed.
+    files: Option<Files>,
+}
+
+fn prepare(args: &DrillArgs, nodes: &[NodeEntry]) -> Result<Prepared, LoadError> {
+    let (graph, files) = match &args.graph {
+        Some(path) => (given(path, &args.overrides, nodes)?, None),
+        None => {
+            let (graph, files) = arm().map_err(LoadError::Request)?;
+            (graph, Some(files))
+        }
+    };
+    let drills = choose(args, &graph.plan).map_err(LoadError::Request)?;
+    let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref());
+    let outputs = outputs.map_err(LoadError::Request)?;
+    let whole = args.graph.is_none() && args.only.is_empty();
+    let (rounds, seed) = (args.rounds, args.seed);
+    let request = Request { graph, drills, rounds, seed, article: whole && !args.list };
+    Ok(Prepared { request, outputs, files })
+}
+
+/// A graph of the user's.
+fn given(path: &std::path::Path, overrides: &[String], nodes: &[NodeEntry]) -> Result<Graph, LoadError> {
+    let loaded = load_and_make(path, overrides, nodes)?;
+    let crate::load::Loaded { file, text, base, overrides, cpus, plan } = loaded;
+    Ok(Graph { file, text, base, overrides, cpus, plan })
+}
+
+/// The arm, and its files.
+fn arm() -> Result<(Graph, Files), String> {
+    let cpus = privileges::cpus();
+    let cpus = cpus.map_err(|error| format!("cannot read this process's CPUs: {error}"))?;
+    let files = Files::write();
+    let files = files.map_err(|error| {
+        format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours")
+    })?;
+    Ok((Graph::arm(&table(&scenario::table(&[])), &cpus)?, files))
+}
+
+fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {
+    if args.article {
+        return Ok(vec![]);
+    }
+    let drills = Only::parse(&args.only, plan)?.pick(all(plan), plan)?;
+    Ok(if args.quick { short(drills, plan) } else { drills })
+}
+
+/// The table of all drills.
+fn list(prepared: &Prepared, as_json: bool) -> ExitCode {
+    let report = Report::planned(&prepared.request);
+    let text = match as_json {
+        true => format!("{:#}\n", json!({ "graph": report.graph, "drills": report.rows })),
+        false => drill::to_list(&report),
+    };
+    print(&text, ExitCode::SUCCESS)
+}
+
+impl Prepared {
+    fn carry_out(self, as_json: bool) -> ExitCode {
+        let Prepared { request, outputs, files } = self;
+        let stop = match stop_on_signals(Files::remove) {
+            Ok(stop) => stop,
+            Err(error) => {
+                say(&format!("error: cannot watch for signals: {error}"));
+                return ExitCode::from(FAULTED);
+            }
+        };
+        let bar = Bar::new();
+        let answer = drill::run(&request, &Session { stop: &stop, progress: &bar });
+        drop((bar, files));
+        let report = match answer {
+            Ok(report) => report,
+            Err(why) => {
+                say(&format!("error: {why}"));
+                return ExitCode::from(FAULTED);
+            }
+        };
+        let written = outputs.write(|| drill::to_page(&report), || drill::plots(&report));
+        if let Err(why) = &written {
+            say(&format!("error: {why}"));
+        }
+        let good = written.is_ok() && report.is_good();
+        let status = if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
+        let text = if as_json { format!("{}\n", json!(report)) } else { drill::to_text(&report) };
+        print(&text, status)
+    }
+}
