@@ -41,10 +41,7 @@ impl Environment {
             path.is_absolute() && path.metadata().is_ok_and(|it| it.uid() == self.uid)
         });
         folders.extend(own.map(|path| path.join("sinew")));
-        folders.push(match self.uid {
-            0 => "/run/sinew".into(),
-            uid => format!("/run/sinew-{uid}").into(),
-        });
+        folders.push(format!("/run/sinew-{}", self.uid).into());
         folders.push(format!("/tmp/sinew-{}", self.uid).into());
         folders
     }

@@ -68,7 +68,7 @@ fn a_user_has_folders_of_his_own() {
     let folders = ["/run/sinew-1000", "/tmp/sinew-1000"].map(PathBuf::from);
     assert_eq!(none.candidates(), folders);
     let root = Environment { uid: 0, ..none };
-    assert_eq!(root.candidates()[0], Path::new("/run/sinew"));
+    assert_eq!(root.candidates()[0], Path::new("/run/sinew-0"));
 }
 
 #[test]
