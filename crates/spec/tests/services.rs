@@ -2,7 +2,7 @@
 
 mod kinds;
 
-use kinds::{ARM, compile_on};
+use kinds::{ARM, compile_on, compile_with};
 use sinew_spec::plan::{
     Delivery, Full, Limits, Link, Plan, Release, Restart, RestartPolicy, Sync, Transport, Wait,
 };
@@ -140,6 +140,16 @@ fn a_bare_list_is_one_service_and_a_loop_in_it_needs_no_delay() {
     let service = plan.domains[0].service().expect("a service");
     assert_eq!(service.nodes, [0, 1]);
     assert_eq!(service.restart.policy, RestartPolicy::OnFailure);
+}
+
+#[test]
+fn the_command_line_finds_the_nodes_of_a_bare_list() {
+    let set = |path: &str| {
+        let overrides = [(path.to_owned(), "1".to_owned())];
+        compile_with(4, "[{kind: gauge, name: a}]", &overrides).unwrap_err()[0].message.clone()
+    };
+    assert_eq!(set("a.lap"), "unknown key 'lap' in a node");
+    assert_eq!(set("b.lap"), "there is no node 'b'");
 }
 
 #[test]
