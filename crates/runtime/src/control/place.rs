@@ -58,7 +58,7 @@ pub fn folder() -> io::Result<PathBuf> {
 }
 
 /// Every folder in which runs of this user may stand: as it would be chosen here or in another
-/// session, or by systemd for a service below `/run/sinew`.
+/// session, and those of systemd's units, `RuntimeDirectory=sinew` or one below.
 pub fn folders() -> Vec<PathBuf> {
     let environment = Environment::read();
     let mut folders = environment.candidates();
