@@ -48,7 +48,7 @@ pub(crate) struct Late {
     found: Vec<(usize, LateCycle)>,
     cycles: u64,
     by_cause: [u64; Cause::ALL.len()],
-    /// The latest first.
+    /// By lateness, the greatest first.
     worst: Vec<Event>,
     /// The worst one since the last telling, and how many were late since.
     news: (Option<Event>, u64),
@@ -95,10 +95,9 @@ impl Late {
         }
         self.observer.read();
         let found = mem::take(&mut self.found);
-        for (at, late) in &found {
-            let sharing = found.iter().filter(|other| other.0 == *at).count() as u64;
-            self.judge(*at, late, sharing);
-        }
+        let mut sharing = vec![0; self.threads.len()];
+        found.iter().for_each(|(at, _)| sharing[*at] += 1);
+        found.iter().for_each(|(at, late)| self.judge(*at, late, sharing[*at]));
     }
 
     /// `sharing`: cycles of the same thread that were late in the same window.
@@ -157,7 +156,7 @@ impl Late {
         rows.map(|((_, _, words), n)| format!("{n} {words}"))
     }
 
-    /// The worst ones in words, the latest first.
+    /// The worst ones in words, by lateness.
     pub(crate) fn worst(&self) -> impl Iterator<Item = &str> {
         self.worst.iter().map(|event| event.text.as_str())
     }

@@ -20,11 +20,11 @@ const SPACING_NS_MIN: u64 = 100_000_000;
 /// And at most, however dear one is: what happened in these ten seconds still says something.
 const SPACING_NS_MAX: u64 = 10_000_000_000;
 /// Readings take at most this share of a CPU, 0.03 %: where one is dear (many threads, many CPUs, a
-/// virtual machine) they come less often. On a shared 2-CPU virtual machine those of two threads took
-/// 14 us in a loop, but 120 us every 100 ms, when nothing is in a cache any more.
+/// virtual machine) they come less often. On a shared 2-CPU virtual machine those of two threads
+/// took 14 us in a loop, but 120 us every 100 ms, when nothing is in a cache any more.
 const SPACINGS_PER_COST: u64 = 3_333;
-/// Readings that are kept of a thread: at the least spacing, those of three seconds. What is late by
-/// more than two is a fault.
+/// Readings that are kept of a thread: at the least spacing, those of three seconds. What is late
+/// by more than two is a fault.
 const KEPT: usize = 32;
 /// The longest file that is read: /proc/stat of some 300 CPUs. Of more, the rest has no steal.
 const FILE_LEN_MAX: usize = 32 << 10;

@@ -26,11 +26,20 @@ fn told(place: Place, meanwhile: &Meanwhile) -> (Cause, String) {
     (cause, words(cause, place, "the thread", Ok(meanwhile)))
 }
 
+/// Place, counters, cause, and what is said.
+type Row = (Place, Counters, Cause, &'static str);
+
+fn check(table: impl IntoIterator<Item = Row>) {
+    for (place, counted, cause, text) in table {
+        assert_eq!(told(place, &meanwhile(counted)), (cause, text.to_string()));
+    }
+}
+
 #[test]
 fn each_cause_has_its_sentence() {
     let late = Place::BeforeFirstNode;
     let (wait, steal) = (Some(1_300_000), Some(10 * MS));
-    let table = [
+    check([
         (
             late,
             Counters { run_delay_ns: wait, ..QUIET },
@@ -58,32 +67,6 @@ fn each_cause_has_its_sentence() {
              ms (steal)",
         ),
         (
-            Place::Node(0),
-            Counters { major_faults: Some(1), minor_faults: Some(3), cpu_ns: wait, ..QUIET },
-            Cause::PageFaults,
-            "3 minor page faults; 1 major page fault",
-        ),
-        (
-            Place::Node(0),
-            Counters { minor_faults: Some(700), ..QUIET },
-            Cause::PageFaults,
-            "700 minor page faults",
-        ),
-        (
-            Place::Node(0),
-            Counters { cpu_ns: wait, minor_faults: Some(1), ..QUIET },
-            Cause::NodeOnCpu,
-            "the thread was on its CPU for 1.30 ms more than usual: the node itself, interrupts, \
-             or a host that counts no steal; 1 minor page fault",
-        ),
-        (
-            Place::Node(0),
-            Counters { cpu_ns: Some(20_000), ..QUIET },
-            Cause::NodeAsleep,
-            "the thread was on its CPU for 20.0 us only and did not wait for it: the node slept \
-             in the kernel, or the process was stopped",
-        ),
-        (
             late,
             QUIET,
             Cause::Unknown,
@@ -97,10 +80,45 @@ fn each_cause_has_its_sentence() {
             "unknown, no counter of the thread accounts for it",
         ),
         (Place::CycleBefore(8), QUIET, Cause::CycleBefore, "see that cycle"),
-    ];
-    for (place, counted, cause, text) in table {
-        assert_eq!(told(place, &meanwhile(counted)), (cause, text.to_string()));
-    }
+    ]);
+}
+
+#[test]
+fn what_a_node_did_has_its_sentence() {
+    let node = Place::Node(0);
+    check([
+        (
+            node,
+            Counters {
+                major_faults: Some(1),
+                minor_faults: Some(3),
+                cpu_ns: Some(1_300_000),
+                ..QUIET
+            },
+            Cause::PageFaults,
+            "3 minor page faults; 1 major page fault",
+        ),
+        (
+            node,
+            Counters { minor_faults: Some(700), ..QUIET },
+            Cause::PageFaults,
+            "700 minor page faults",
+        ),
+        (
+            node,
+            Counters { cpu_ns: Some(1_300_000), minor_faults: Some(1), ..QUIET },
+            Cause::NodeOnCpu,
+            "the thread was on its CPU for 1.30 ms more than usual: the node itself, interrupts, \
+             or a host that counts no steal; 1 minor page fault",
+        ),
+        (
+            node,
+            Counters { cpu_ns: Some(20_000), ..QUIET },
+            Cause::NodeAsleep,
+            "the thread was on its CPU for 20.0 us only and did not wait for it: the node slept \
+             in the kernel, or the process was stopped",
+        ),
+    ]);
 }
 
 #[test]
