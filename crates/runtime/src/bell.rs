@@ -1,9 +1,11 @@
-//! The bell: a domain rings it when its state has changed, so that the supervisor can sleep.
+//! The bell: a domain rings it when its state has changed, so that the supervisor can sleep. Each
+//! service has one of its own, for who holds a bell can fill it, and then others may have to wait.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 /// An eventfd that both sides hold.
 #[derive(Debug)]
@@ -26,10 +28,12 @@ impl Bell {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Silences it. To be called before what it tells of is looked at.
+    /// Silences it. To be called before what it tells of is looked at. Never waits, also when a
+    /// domain has taken O_NONBLOCK away from what both sides hold.
     pub(crate) fn hush(&self) {
+        let (mut count, end) = ([0; 8], u64::MAX);
         // Silence is no failure.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+        let _ = preadv2(&self.0, &mut [IoSliceMut::new(&mut count)], end, ReadWriteFlags::NOWAIT);
     }
 }
 

@@ -12,7 +12,7 @@ mod service;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -121,6 +121,7 @@ pub struct Run {
     /// Unique among all runs of this machine.
     name: String,
     carriers: Carriers,
+    /// Of the realtime domains.
     bell: Bell,
     /// The realtime domains; the first ones of the plan.
     domains: Vec<Domain>,
@@ -147,16 +148,24 @@ struct Frame<'a> {
     bell: &'a Bell,
 }
 
+/// What a new process is given beside its links.
+struct Given<'a> {
+    board: &'a Board,
+    bell: &'a Bell,
+    /// Of each thread of a realtime domain.
+    traces: Vec<RawFd>,
+    /// Of each node of a service.
+    counters: Vec<RawFd>,
+    output: [Stdio; 2],
+}
+
 impl Frame<'_> {
-    /// Starts the process of domain `at` with these descriptors.
+    /// Starts the process of domain `at`.
     fn spawn(
         &self,
         at: usize,
-        board: &Board,
-        traces: Vec<RawFd>,
-        counters: Vec<RawFd>,
         confinement: &Confinement,
-        output: [Stdio; 2],
+        given: Given<'_>,
     ) -> io::Result<Process> {
         let request = self.request;
         let domain = &request.plan.domains[at];
@@ -174,14 +183,14 @@ impl Frame<'_> {
             parent: std::process::id(),
             marker: format!("{}-{at}", self.name),
             injections: request.injections.clone(),
-            board: carriers::number(board.region()),
-            bell: std::os::fd::AsRawFd::as_raw_fd(&self.bell.as_fd()),
-            traces,
-            counters,
+            board: carriers::number(given.board.region()),
+            bell: given.bell.as_fd().as_raw_fd(),
+            traces: given.traces,
+            counters: given.counters,
             writers,
             readers,
         };
-        Process::spawn(&domain.name, &launch, confinement, output)
+        Process::spawn(&domain.name, &launch, confinement, given.output)
     }
 }
 
@@ -310,6 +319,7 @@ impl Run {
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
         for service in &self.services {
             waits.extend(service.process.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
+            waits.extend(service.bell().map(|it| PollFd::new(it, PollFlags::IN)));
             waits.extend(service.lines().map(|it| PollFd::new(it, PollFlags::IN)));
         }
         // A signal ends the wait early, and that is what it is to do.

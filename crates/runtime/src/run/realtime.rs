@@ -8,7 +8,7 @@ use sinew_spec::plan::{Plan, Realtime};
 
 use super::carriers::number;
 use super::process::{Process, ending};
-use super::{Frame, START_NS_MAX};
+use super::{Frame, Given, START_NS_MAX};
 use crate::assemble::link_ends;
 use crate::board::{Board, FaultAt, State};
 use crate::clock::{Clock, now_ns};
@@ -113,7 +113,8 @@ impl Domain {
         }
         let traces = regions.iter().map(number).collect();
         let output = [Stdio::null(), Stdio::inherit()];
-        let process = frame.spawn(at, &board, traces, vec![], &confinement, output)?;
+        let given = Given { board: &board, bell: frame.bell, traces, counters: vec![], output };
+        let process = frame.spawn(at, &confinement, given)?;
         Ok(Domain {
             process,
             confinement,

@@ -7,11 +7,12 @@ use std::thread::{self, JoinHandle};
 
 use sinew_spec::plan::{self, Plan};
 
-use super::Frame;
 use super::carriers::number;
 use super::history::{History, Next};
 use super::lines::Lines;
 use super::process::{Process, ending};
+use super::{Frame, Given};
+use crate::bell::Bell;
 use crate::board::{Board, State};
 use crate::clock::now_ns;
 use crate::confine::Confinement;
@@ -28,6 +29,10 @@ const SWEEP_LOOK_NS: u64 = 1_000_000;
 /// out what the others have to say.
 const LINES_PER_S_MAX: u64 = 50;
 
+/// So often the lines of a service that has said too much in this second are taken and dropped: it
+/// shall not wait for us, and not wake us with each of them either.
+const FLOOD_LOOK_NS: u64 = 10_000_000;
+
 /// A service domain.
 pub(super) struct Supervised {
     /// Its place in the plan.
@@ -41,6 +46,7 @@ pub(super) struct Supervised {
     /// Processes that the kernel has killed for their memory so far.
     memory_kills: u64,
     board: Board,
+    bell: Bell,
     nodes: Vec<Watched>,
     lines: Option<Lines>,
     talk: Talk,
@@ -129,6 +135,7 @@ impl Supervised {
             confinement,
             memory_kills: 0,
             board: Board::create()?,
+            bell: Bell::create()?,
             nodes: nodes.collect::<io::Result<_>>()?,
             lines: None,
             talk: Talk::default(),
@@ -154,6 +161,9 @@ impl Supervised {
     /// To be called whenever something may have happened.
     pub(super) fn go_on(&mut self, frame: &Frame<'_>, events: &mut Events) {
         let now_ns = now_ns();
+        if let Some(bell) = self.bell() {
+            bell.hush();
+        }
         self.read_lines(now_ns, events);
         if self.process.as_mut().is_some_and(Process::reap) {
             self.sweep();
@@ -175,7 +185,11 @@ impl Supervised {
 
     /// When it must be looked at, if nothing happens before.
     pub(super) fn due_ns(&self) -> u64 {
-        match self.phase {
+        let flood_ns = match &self.lines {
+            Some(lines) if lines.is_open() && self.talk.is_over() => now_ns() + FLOOD_LOOK_NS,
+            _ => u64::MAX,
+        };
+        flood_ns.min(match self.phase {
             _ if self.gone.is_some() => now_ns() + SWEEP_LOOK_NS,
             Phase::Due { at_ns } => at_ns,
             Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
@@ -184,7 +198,7 @@ impl Supervised {
             Phase::Stopping { since_ns, killed: false } => since_ns + self.policy.stop_deadline_ns,
             Phase::Stopping { since_ns, killed: true } => since_ns + GONE_NS_MAX,
             Phase::Waiting | Phase::Over(_) => u64::MAX,
-        }
+        })
     }
 
     /// Starts it now, if it has never been started.
@@ -243,12 +257,14 @@ impl Supervised {
     }
 
     fn spawn(&mut self, frame: &Frame<'_>) -> io::Result<Process> {
-        // A page of its own for each life: what a late thread of the last one writes is not heard.
+        // A page and a bell of its own for each life: what is left of the last one is not heard.
         self.board = Board::create()?;
+        self.bell = Bell::create()?;
         let (lines, out, error) = Lines::open()?;
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
-        let process =
-            frame.spawn(self.at, &self.board, vec![], counters, &self.confinement, [out, error])?;
+        let (board, bell) = (&self.board, &self.bell);
+        let given = Given { board, bell, traces: vec![], counters, output: [out, error] };
+        let process = frame.spawn(self.at, &self.confinement, given)?;
         self.lines = Some(lines);
         Ok(process)
     }
@@ -395,9 +411,15 @@ impl Supervised {
         Some(&self.nodes[place].name)
     }
 
-    /// What can wake the supervisor: the process's end, and lines.
+    /// What wakes the supervisor beside the process's end: that it is ready. Afterwards its bell is
+    /// not heard; who rings without end disturbs nobody.
+    pub(super) fn bell(&self) -> Option<&Bell> {
+        matches!(self.phase, Phase::Starting { .. }).then_some(&self.bell)
+    }
+
+    /// And what it says.
     pub(super) fn lines(&self) -> Option<&Lines> {
-        self.lines.as_ref().filter(|lines| lines.is_open())
+        self.lines.as_ref().filter(|lines| lines.is_open() && !self.talk.is_over())
     }
 
     /// Heartbeats and messages of each node.
@@ -432,6 +454,11 @@ impl Talk {
             events.add(EventKind::Note, Some(name), text);
         }
         (self.until_ns, self.lines) = (now_ns + 1_000_000_000, 0);
+    }
+
+    /// Whether it has said too much in this second.
+    fn is_over(&self) -> bool {
+        self.lines > LINES_PER_S_MAX
     }
 
     fn say(&mut self, line: &str, name: &str, events: &mut Events) {
