@@ -86,13 +86,22 @@ impl Process<'_> {
     }
 }
 
-/// Waits until all threads have ended, or do not within the time after a stop.
-fn await_end(threads: &Receiver<()>, halt: &Halt, hang_ns_max: u64) -> Result<(), FaultAt> {
+/// Waits until all threads have ended, or do not within the time after a stop. That the parent is
+/// gone is a stop too: nodes may have done to SIGTERM what they liked.
+fn await_end(
+    threads: &Receiver<()>,
+    halt: &Halt,
+    parent: u32,
+    hang_ns_max: u64,
+) -> Result<(), FaultAt> {
     let mut until_ns = None;
     // Each thread holds its end of the channel until its own.
     while threads.recv_timeout(Duration::from_nanos(ORDER_WAIT_NS))
         != Err(RecvTimeoutError::Disconnected)
     {
+        if is_orphan(parent) {
+            halt.stop();
+        }
         if until_ns.is_none() && halt.is_stopping() {
             until_ns = Some(now_ns() + hang_ns_max);
             halt.ring();
@@ -125,8 +134,18 @@ fn follow_parent(launch: &Launch) -> io::Result<()> {
     signal_hook::flag::register_usize(SIGHUP, ignored, 0)?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have died before we asked to be told.
-    let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
-    if parent == launch.parent { Ok(()) } else { Err(io::Error::other("the parent is gone")) }
+    if is_orphan(launch.parent) { Err(io::Error::other("the parent is gone")) } else { Ok(()) }
+}
+
+/// To be called on a thread beside the main one: should somebody have stopped this process
+/// (SIGSTOP), the parent's death lets it go on, to hear the SIGTERM that waits for it.
+fn wake_with_parents_end() {
+    // The kernel refuses no valid signal; and without it we still end, once we are let go on.
+    let _ = set_parent_process_death_signal(Some(Signal::CONT));
+}
+
+fn is_orphan(parent: u32) -> bool {
+    getppid().is_none_or(|pid| pid.as_raw_nonzero().get() as u32 != parent)
 }
 
 fn plan(launch: &Launch, table: &[NodeEntry]) -> Result<Plan, FaultAt> {

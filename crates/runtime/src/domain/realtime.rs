@@ -10,7 +10,7 @@ use std::thread;
 use rustix::thread::gettid;
 use sinew_spec::plan::Realtime;
 
-use super::{Process, at_start, await_end, await_order, system};
+use super::{Process, at_start, await_end, await_order, system, wake_with_parents_end};
 use crate::assemble::{Assembly, Ends};
 use crate::board::{Board, FaultAt, State};
 use crate::clock::{Clock, now_ns};
@@ -63,7 +63,8 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     if all_ready.iter().take(threads).count() == threads && !halt.is_faulted() {
         halt.reached(State::Ready);
     }
-    await_end(&all_ready, halt, HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns)
+    let hang_ns_max = HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns;
+    await_end(&all_ready, halt, launch.parent, hang_ns_max)
 }
 
 struct Start {
@@ -76,6 +77,7 @@ struct Start {
 fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io::Result<()> {
     let name = format!("cyclic {}", start.at);
     let body = move || {
+        wake_with_parents_end();
         start.board.set_thread_id(start.at, gettid().as_raw_nonzero().get() as u32);
         let obtained = obtain(&start.asked);
         start.board.set_obtained(start.at, &obtained);

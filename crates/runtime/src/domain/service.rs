@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::exit;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -11,7 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_link::counter;
 use sinew_spec::plan::{Plan, Service as Domain};
 
-use super::{Process, await_end, await_order, system};
+use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
 use crate::board::{FaultAt, State};
 use crate::confine::kill_strays;
@@ -38,21 +39,20 @@ struct Made {
 }
 
 /// Runs the domain until its nodes have ended.
-pub(super) fn run(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<(), FaultAt> {
+pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
     keep_away_from_core(process.plan, &process.launch.cpus);
-    let mut made = Vec::new();
-    for (place, &index) in domain.nodes.iter().enumerate() {
-        let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
-        made.push(make(process, index, place, &mut ends).map_err(in_node)?);
-    }
+    // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
+    let made = make_all(process, domain, ends)?;
     let (running, all_ended) = channel();
     for node in made {
         let (halt, running) = (Arc::clone(process.halt), running.clone());
         let board = process.board.clone();
         let name = node.name.clone();
         let body = move || {
+            wake_with_parents_end();
             if await_order(&board, &halt) {
+                halt.reached(State::Running);
                 serve(node, &halt);
             }
             // Last of all: it says that this thread has ended.
@@ -63,13 +63,38 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Res
     }
     drop(running);
     process.halt.reached(State::Ready);
-    if await_order(process.board, process.halt) {
-        process.halt.reached(State::Running);
-    }
-    let ended = await_end(&all_ended, process.halt, domain.stop_deadline_ns + GRACE_NS);
+    let patience_ns = domain.stop_deadline_ns + GRACE_NS;
+    let ended = await_end(&all_ended, process.halt, process.launch.parent, patience_ns);
     // What a node has started must not outlive it, also when no parent is left to see to it.
     kill_strays(&process.launch.marker);
     ended
+}
+
+/// Makes all nodes. Should one hang as it is made and no parent be left to end that, this process
+/// ends itself.
+fn make_all(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<Vec<Made>, FaultAt> {
+    let (making, all_made) = channel();
+    let (halt, launch) = (Arc::clone(process.halt), process.launch);
+    let (parent, marker) = (launch.parent, launch.marker.clone());
+    let patience_ns = domain.stop_deadline_ns + GRACE_NS;
+    let watch = move || {
+        wake_with_parents_end();
+        if await_end(&all_made, &halt, parent, patience_ns).is_err() {
+            kill_strays(&marker);
+            exit(1);
+        }
+    };
+    let watch = thread::Builder::new().name("start".into()).spawn(watch);
+    let watch = watch.map_err(system("cannot start a thread"))?;
+    let mut made = Vec::new();
+    for (place, &index) in domain.nodes.iter().enumerate() {
+        let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
+        made.push(make(process, index, place, &mut ends).map_err(in_node)?);
+    }
+    drop(making);
+    // It is gone before the nodes get their threads, whose number may be limited. It cannot panic.
+    let _ = watch.join();
+    Ok(made)
 }
 
 /// A service takes no time from the core: no realtime class, and other CPUs where there are any.
