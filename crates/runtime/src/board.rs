@@ -186,7 +186,11 @@ impl Board {
         let cause = Cause::from_number(self.get(CAUSE)).unwrap_or(Cause::Died);
         let words = (TEXT..THREADS).flat_map(|at| self.get(at).to_le_bytes());
         let text: Vec<u8> = words.take(self.get(TEXT_LEN) as usize).collect();
-        let fault = Fault::new(cause, format_args!("{}", String::from_utf8_lossy(&text)));
+        // Control characters would play with the terminal of whoever reads it.
+        let text = String::from_utf8_lossy(&text)
+            .replace('\n', " ")
+            .replace(|c: char| c.is_control(), "\u{fffd}");
+        let fault = Fault::new(cause, format_args!("{text}"));
         let node = (self.get(NODE) as usize).checked_sub(1);
         let cycle = u64::from(self.get(CYCLE_HIGH)) << 32 | u64::from(self.get(CYCLE_LOW));
         Some(FaultAt { fault, node, cycle: cycle.checked_sub(1) })
