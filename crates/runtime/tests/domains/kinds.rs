@@ -1,6 +1,8 @@
 //! Three kinds for the tests: a source that can fail in every way, a relay, and a motor that must
 //! never run on without a command.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use sinew_runtime::catalogue::{
@@ -187,18 +189,34 @@ static MOTOR: Kind = Kind {
         },
         port("out", Direction::Out, true),
     ],
-    parameters: &[whole("coast_cycles")],
+    parameters: &[
+        whole("coast_cycles"),
+        Parameter {
+            name: "witness",
+            doc: "File that holds what the motor did last; for when nobody else is left to say so.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some(""),
+        },
+    ],
     signals: &[signal("velocity"), signal("is_safe"), signal("number")],
 };
 
 struct Motor {
     coast_cycles: u64,
     still_for: u64,
+    witness: Option<File>,
 }
 
 impl Motor {
     fn new(parameters: &Parameters<'_>) -> Motor {
-        Motor { coast_cycles: parameters.integer("coast_cycles") as u64, still_for: 0 }
+        let witness = parameters.text("witness");
+        let open = |path| OpenOptions::new().write(true).open(path).expect("the test made it");
+        Motor {
+            coast_cycles: parameters.integer("coast_cycles") as u64,
+            still_for: 0,
+            witness: (!witness.is_empty()).then(|| open(witness)),
+        }
     }
 }
 
@@ -211,6 +229,10 @@ impl Node for Motor {
         io.signal(2)[0] = command.number as f64;
         if io.fresh(0) == Fresh::New {
             *io.write::<Command>(1) = command;
+        }
+        if let Some(witness) = &self.witness {
+            let line = format!("{} {:?}\n", command.velocity, io.fresh(0));
+            witness.write_all_at(format!("{line:24}").as_bytes(), 0).expect("it is a file");
         }
         Ok(())
     }

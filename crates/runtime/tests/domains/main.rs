@@ -5,6 +5,7 @@
 
 mod faults;
 mod free;
+mod hostile_services;
 mod kinds;
 mod links;
 mod orphans;
@@ -12,6 +13,7 @@ mod quiet;
 mod service_kinds;
 mod services;
 mod stage;
+mod supervisor_killed;
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -35,7 +37,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(20);
 type Test = (&'static str, fn());
 
 /// All tests of services and their supervisor.
-const SERVICES: &[&[Test]] = &[services::TESTS];
+const SERVICES: &[&[Test]] = &[services::TESTS, hostile_services::TESTS, supervisor_killed::TESTS];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.
 const TESTS: &[Test] = &[
@@ -102,6 +104,10 @@ fn main() -> ExitCode {
     }
     if let Ok(text) = env::var(orphans::PARENT) {
         orphans::run_to_be_orphaned(&text);
+        return ExitCode::SUCCESS;
+    }
+    if let Ok(text) = env::var(supervisor_killed::SUPERVISOR) {
+        supervisor_killed::run_to_be_killed(&text);
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));

@@ -29,6 +29,9 @@ pub(crate) const INPUTS: usize = 3;
 const BLOCK: usize = 4 << 20;
 const BLOCKS_MAX: usize = 128;
 
+/// What a servant says that could fill all it wanted.
+pub(crate) const FILLED: &str = "filled all blocks";
+
 message! {
     /// A number, so often that half a message is noticed.
     pub struct Numbered {
@@ -214,6 +217,15 @@ impl Service for Servant {
             "hang_in_start" => hang(),
             "fail_in_start" => return Err(fault!("told to fail in start")),
             "slow_start" => sleep(Duration::from_millis(150)),
+            // As long as it starts, the supervisor listens to its bell.
+            "ring" => {
+                strike("ring")?;
+                sleep(Duration::from_millis(50));
+            }
+            "jam_bell" => {
+                each_bell(&jam);
+                hang();
+            }
             "fork_in_start" => {
                 fork();
                 hang();
@@ -247,7 +259,7 @@ impl Service for Servant {
 /// What happens once, or begins.
 fn strike(mood: &str) -> Result<(), Fault> {
     match mood {
-        "panic" => panic!("told to panic"),
+        "panic" => panic!("told to panic \u{1b}[2J"),
         "error" => return Err(fault!("told to fail")),
         "exit" => exit(0),
         "abort" => abort(),
@@ -261,10 +273,9 @@ fn strike(mood: &str) -> Result<(), Fault> {
         "garble_board" => garble("memfd:sinew-board", 1),
         "garble_counters" => garble("memfd:sinew-counters", 1),
         "shrink" => return shrink(),
-        "talk" => without_end(|turn| print(format!("line {turn} of many").as_bytes())),
+        "talk" => without_end(|turn| print(format!("line {turn} of many\n").as_bytes())),
         "babble" => without_end(|seed| print(&noise(4096, seed))),
         "ring" => without_end(|_| each_bell(&ring)),
-        "jam_bell" => without_end(|_| each_bell(&jam)),
         "burn" => without_end(|turn| _ = black_box(turn)),
         _ => {}
     }
@@ -294,7 +305,8 @@ fn fork() {
 fn fill_memory() {
     let blocks: Vec<Vec<u8>> = (0..BLOCKS_MAX).map(|_| black_box(vec![1; BLOCK])).collect();
     // Whoever bears all of it shows that nothing bounded us.
-    print(format!("filled {} blocks\n", blocks.len()).as_bytes());
+    assert_eq!(blocks.len(), BLOCKS_MAX);
+    print(format!("{FILLED}\n").as_bytes());
     hang();
 }
 
@@ -370,9 +382,8 @@ fn ring(bell: &OwnedFd) {
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
-/// Makes whoever reads a silent bell, or rings a full one, wait.
+/// Makes whoever reads a silent bell wait.
 fn jam(bell: &OwnedFd) {
     let flags = fcntl_getfl(bell).expect("it is open");
     fcntl_setfl(bell, flags - OFlags::NONBLOCK).expect("the flag is everybody's");
-    sleep(Duration::from_millis(10));
 }
