@@ -62,6 +62,8 @@ pub fn folder() -> io::Result<PathBuf> {
 pub fn folders() -> Vec<PathBuf> {
     let environment = Environment::read();
     let mut folders = environment.candidates();
+    // Of a login, for who asks from elsewhere.
+    folders.push(format!("/run/user/{}/sinew", environment.uid).into());
     let all = Path::new("/run/sinew");
     folders.push(all.into());
     // Nothing there, or nothing to be seen there: then no run of ours is there.
