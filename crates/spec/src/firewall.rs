@@ -12,7 +12,7 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::catalogue::Direction;
-use crate::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Transport, Wait};
+use crate::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
 
 /// What keeps the core apart from the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,9 +184,4 @@ fn threads(plan: &Plan) -> Vec<ThreadWaits> {
         });
     }
     threads
-}
-
-/// Whether a link takes its place in a region of memory that both of its ends map.
-fn shares_region(link: &Link) -> bool {
-    !link.fused && link.transport == Transport::SharedMemory
 }

@@ -4,8 +4,6 @@
 //! `Plan::firewall` shows it: the core never waits for a service, and what
 //! it shares with one outlives the service's process.
 
-use std::collections::HashSet;
-
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
@@ -77,8 +75,6 @@ pub(crate) fn check(
     homes: &[Option<Home>],
     report: &mut Report,
 ) {
-    let mut core_rings = HashSet::new();
-    let mut outwards = Vec::new();
     for Joined { from, to, link } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         let reach = Reach::of(draft, a, b);
@@ -99,25 +95,6 @@ pub(crate) fn check(
             Reach::Services => services(link, a.domain == b.domain, report),
         }
         meaningless(link, &options, reach, report);
-        if options.delivery == Delivery::Broadcast && a != b {
-            match reach {
-                Reach::Core if options.transport == Transport::SharedMemory => {
-                    core_rings.insert((from.node, from.port));
-                }
-                Reach::Outwards => outwards.push((*from, link)),
-                _ => {}
-            }
-        }
-    }
-    for (from, link) in outwards {
-        if core_rings.contains(&(from.node, from.port)) {
-            let message = format!(
-                "a broadcast of {} goes to the core and to a service: they would share its ring, \
-                 and the service could write over what the core reads",
-                show(draft, from)
-            );
-            report.error(link.fields.at("delivery"), message, "write delivery: latest here");
-        }
     }
 }
 

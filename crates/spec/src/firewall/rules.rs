@@ -1,8 +1,6 @@
 //! The rules of the firewall, each asked of the plan alone.
 
-use std::collections::HashSet;
-
-use super::{Firewall, shares_region};
+use super::Firewall;
 use crate::catalogue::{Direction, RunsIn};
 use crate::keys::CAPACITY_MAX;
 use crate::picture::{count, end_text};
@@ -16,7 +14,6 @@ pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
         let broken = crossing_rules(plan, link, crossing.direction);
         violations.extend(broken.into_iter().map(|what| format!("{}: {what}", name(plan, link))));
     }
-    violations.extend(shared_rings(plan));
     violations.extend(waits(plan, firewall));
     violations.extend(services(plan));
     violations.extend(crowded(firewall));
@@ -59,20 +56,6 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
         (!commands, "a service commands an actuator"),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
-}
-
-/// A broadcast ring that the core reads and a service maps, who could write over it.
-fn shared_rings(plan: &Plan) -> Vec<String> {
-    let ring = |link: &&Link| link.delivery == Delivery::Broadcast && shares_region(link);
-    let rings = plan.links.iter().filter(ring);
-    let inside = rings
-        .clone()
-        .filter(|link| !plan.is_service(link.from.node) && !plan.is_service(link.to.node));
-    let inside: HashSet<_> = inside.map(|link| (link.from.node, link.from.port)).collect();
-    let shared = rings.filter(|link| {
-        plan.leaves_core(link) && inside.contains(&(link.from.node, link.from.port))
-    });
-    shared.map(|link| format!("{}: it shares its ring with the core", name(plan, link))).collect()
 }
 
 /// A service among what a realtime thread can wait for.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalogue::{Kind, MessageType, Port, RunsIn, SafeValue, type_hash};
 use crate::plan::Role;
+use crate::plan::Transport;
 use crate::{Source, compile};
 
 static WORD: MessageType =
@@ -71,7 +72,6 @@ nodes:
 ";
 
 /// Links of the plan, in the order of the text.
-const A_TO_B: usize = 0;
 const A_TO_SCREEN: usize = 2;
 const A_TO_OTHER: usize = 3;
 const SCREEN_TO_A: usize = 5;
@@ -181,17 +181,6 @@ fn a_thread_that_waits_for_a_service_is_found_by_what_it_waits_for() {
     });
     assert_eq!(room.len(), 2, "{room:?}");
     assert!(room[1].ends_with("can wait for a service, on link 'a.out' -> 'screen.in'"));
-}
-
-#[test]
-fn a_ring_that_the_core_and_a_service_share_is_found() {
-    let shared = found(|plan| {
-        plan.links[1].delivery = Delivery::Broadcast;
-        plan.links[1].sync = Sync::LockFree;
-    });
-    assert_eq!(shared, ["link 'a.out' -> 'other.in': it shares its ring with the core"]);
-    // A ring of its own inside the process of the core is none that a service could reach.
-    assert!(found(|plan| plan.links[A_TO_B].delivery = Delivery::Broadcast).is_empty());
 }
 
 #[test]
