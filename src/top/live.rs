@@ -11,7 +11,7 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::{DefaultTerminal, Frame};
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use sinew_runtime::status::{Event, Status};
 
@@ -49,7 +49,9 @@ impl Live {
     /// # Errors
     /// If standard output or input is none.
     pub(super) fn open() -> io::Result<Live> {
-        let signals = Signals::new([SIGTERM, SIGHUP])?;
+        // Not SIGHUP, which ends this process: without a terminal there is nothing to give back, and
+        // crossterm would read its end for ever.
+        let signals = Signals::new([SIGTERM])?;
         let terminal = ratatui::try_init()?;
         Ok(Live { terminal, signals, theme: Theme::wanted(), scrolled: 0 })
     }
