@@ -113,7 +113,11 @@ fn prepare(args: &DrillArgs, nodes: &[NodeEntry]) -> Result<Prepared, LoadError>
 }
 
 /// A graph of the user's.
-fn given(path: &std::path::Path, overrides: &[String], nodes: &[NodeEntry]) -> Result<Graph, LoadError> {
+fn given(
+    path: &std::path::Path,
+    overrides: &[String],
+    nodes: &[NodeEntry],
+) -> Result<Graph, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
     let crate::load::Loaded { file, text, base, overrides, cpus, plan } = loaded;
     Ok(Graph { file, text, base, overrides, cpus, plan })

@@ -142,7 +142,8 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
     let request = Request { quick, only, rounds, cpus, rivals };
-    let stop = stop_on_signals(remove_files).map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let stop = stop_on_signals(remove_files)
+        .map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })
 }
 

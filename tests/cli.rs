@@ -9,6 +9,8 @@ mod check;
 mod control;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[path = "cli/drill.rs"]
+mod drill;
 #[path = "cli/lab.rs"]
 mod lab;
 #[path = "cli/program.rs"]

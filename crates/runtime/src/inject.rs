@@ -76,8 +76,8 @@ pub enum What {
         /// How many.
         messages: u64,
     },
-    /// From now on garbage stands in all words of the region, new one in each cycle. (A byte stream
-    /// has no region: it stalls.)
+    /// Garbage stands in all words of the region, for ten cycles new one in each; nothing else is
+    /// sent any more. (A byte stream has no region: it stalls.)
     Hostile,
 }
 

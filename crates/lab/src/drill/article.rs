@@ -2,10 +2,10 @@
 //! the rest of the controller, (b) in a process of its own before a naive master that goes on with
 //! the last speed, (c) in a process of its own under Sinew.
 //!
-//! In (a) and (c) the node sends SIGKILL to its own process in the middle of a cycle. Nothing may do
-//! that in (b): Sinew's supervisor would see the death and stop the machine, which no naive system
-//! has. So there the link from the inverse kinematics falls silent at the same cycle, which is all
-//! that a reader of shared memory sees of a writer that was killed.
+//! In (a) and (c) the node sends SIGKILL to its own process in the middle of a cycle. Nothing may
+//! do that in (b): Sinew's supervisor would see the death and stop the machine, which no naive
+//! system has. So there the link from the inverse kinematics falls silent at the same cycle, which
+//! is all that a reader of shared memory sees of a writer that was killed.
 
 use serde::{Deserialize, Serialize};
 use sinew_runtime::Cause;
@@ -113,7 +113,7 @@ const PLOTS: [Plot; 3] = [
     },
     Plot {
         name: "apart",
-        about: "a process each, under Sinew: the supervisor sees the death, safe values stand ready",
+        about: "a process each, under Sinew: its supervisor sees the death, safe values are ready",
         done: "SIGKILL in the middle of the node's cycle: its process is dead",
         file: "apart.yaml",
         text: include_str!("apart.yaml"),
@@ -150,8 +150,7 @@ fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
     let table = crate::scenario::table(&[]);
     let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
     let text = plot.text.to_string();
-    let graph =
-        Graph::compile(plot.file, text, overrides.collect(), &super::table(&table), cpus)?;
+    let graph = Graph::compile(plot.file, text, overrides.collect(), &super::table(&table), cpus)?;
     let drill = drill(plot, &graph.plan)?;
     let limits_rad = if plot.silent { joint_limits_rad() } else { vec![] };
     let after_ns = UNCONTROLLED_NS;
@@ -178,7 +177,7 @@ fn drill(plot: &Plot, plan: &Plan) -> Result<Drill, String> {
             fault: Fault::Stalled,
             obstacle: None,
             rule: Rule::GoesOn,
-            expected: Expected::GoesOn { comes_back: false, given_up: false },
+            expected: Expected::GoesOn { comes_back: false },
             injected: Some((Target::Link(link), What::Stalled { messages: u64::MAX })),
         },
         false => Drill {

@@ -23,8 +23,8 @@ const WARM_UP_NS: u64 = 400_000_000;
 /// The fault comes so much later at most, as chance wills.
 const SPREAD_NS: u64 = 500_000_000;
 /// Heartbeats of a service before its fault, and how many more at most.
-const WARM_UP_BEATS: u64 = 10;
-const SPREAD_BEATS: u64 = 5;
+const WARM_UP_BEATS: u64 = 40;
+const SPREAD_BEATS: u64 = 20;
 /// What goes on after the fault is watched for so long.
 const AFTER_NS: u64 = 700_000_000;
 /// A run that has not ended by then is told to stop: longer than any limit of the supervisor.
@@ -74,27 +74,36 @@ impl Timing {
 ///
 /// # Errors
 /// Why the run cannot be started.
-pub(super) fn carry_out(
-    graph: &Graph,
-    drill: &Drill,
-    timing: &Timing,
-) -> Result<Carried, String> {
+pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result<Carried, String> {
     let before = Left::look();
     let mut at = Moment::of(&graph.plan, drill, timing.chance);
     at.cycle = timing.cycle.unwrap_or(at.cycle);
-    let injected = drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
+    let injected =
+        drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
     let run = Run::start(graph.request(injected.into_iter().collect()));
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
     let recording = Recording::new(&graph.plan, run.clock());
-    let mut watch = Watch { run, drill, timing, at, recording, struck_ns: None, proof: None, told_ns: None };
-    let ended = watch.to_the_end();
+    let mut watch =
+        Watch { run, drill, timing, at, recording, struck_ns: None, proof: None, told_ns: None };
+    let ended = watch.watch_over();
     watch.look_for_proof();
     let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
     let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
     let events = run.events().after(0).cloned().collect();
     drop(run);
     let left = before.since();
-    Ok(Carried { recording, struck_ns, proof, told_ns, outcome, faults, events, left, unread, ended })
+    Ok(Carried {
+        recording,
+        struck_ns,
+        proof,
+        told_ns,
+        outcome,
+        faults,
+        events,
+        left,
+        unread,
+        ended,
+    })
 }
 
 /// When a fault is to come.
@@ -140,7 +149,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Whether the run ended within the limits.
-    fn to_the_end(&mut self) -> bool {
+    fn watch_over(&mut self) -> bool {
         let begun_ns = now_ns();
         loop {
             let recording = &mut self.recording;
@@ -224,21 +233,30 @@ impl Watch<'_> {
 
     /// Whether what is to go on has gone on for long enough.
     fn has_seen_enough(&self) -> bool {
-        let Expected::GoesOn { comes_back, given_up } = self.drill.expected else { return false };
-        if given_up || comes_back {
-            let plan = self.run.plan();
-            let at = self.drill.subject.domain(plan);
-            let Some(event) = self.last_event_of(&plan.domains[at].name) else { return false };
-            let status = self.run.status();
-            let is = |state| status.domains.get(at).is_some_and(|domain| domain.state == state);
-            let settled = match given_up {
-                true => is(DomainState::GivenUp) && self.run.started_ns() < now_ns(),
-                false => is(DomainState::Running) && self.struck_ns.is_some(),
-            };
-            return settled && now_ns().saturating_sub(event) > AFTER_NS;
-        }
-        let after_ns = self.timing.after_ns;
-        self.struck_ns.is_some_and(|ns| now_ns().saturating_sub(ns) > after_ns) || self.is_out()
+        let Expected::GoesOn { comes_back } = self.drill.expected else { return false };
+        let Some(struck_ns) = self.struck_ns else { return false };
+        let since_ns = match (self.drill.fault, comes_back) {
+            // It never comes back for long: the core is watched for as long as in other drills.
+            (Fault::FailStart, _) => Some(self.run.started_ns().saturating_add(WARM_UP_NS)),
+            (_, true) => self.back_ns(struck_ns),
+            (_, false) => Some(struck_ns),
+        };
+        let over = |ns: u64| now_ns().saturating_sub(ns) > self.timing.after_ns;
+        since_ns.is_some_and(over) || self.is_out()
+    }
+
+    /// When the struck service was ready again, if it runs.
+    fn back_ns(&self, struck_ns: u64) -> Option<u64> {
+        let plan = self.run.plan();
+        let at = self.drill.subject.domain(plan);
+        let runs = self.run.status().domains.get(at)?.state == DomainState::Running;
+        let is_ready = |event: &&Event| {
+            event.domain.as_ref() == Some(&plan.domains[at].name)
+                && event.what == EventKind::Ready
+                && event.time_ns > struck_ns
+        };
+        let ready = self.run.events().after(0).filter(is_ready).last()?;
+        runs.then_some(ready.time_ns)
     }
 
     /// Whether an axis has left its limits.
@@ -247,11 +265,6 @@ impl Watch<'_> {
         let last = machines.filter_map(|(_, moments)| moments.last());
         last.flat_map(|moment| moment.position_rad.iter().zip(&self.timing.limits_rad))
             .any(|(position, (low, high))| position < low || position > high)
-    }
-
-    fn last_event_of(&self, domain: &str) -> Option<u64> {
-        let events = self.run.events().after(0);
-        events.filter(|event| event.domain.as_deref() == Some(domain)).last().map(|it| it.time_ns)
     }
 
     /// What proves, now that all is over, that the fault came.
@@ -292,8 +305,7 @@ impl Watch<'_> {
     /// The thread left no record of the cycle in which it hangs, nor of any later one.
     fn silence(&self) -> Option<String> {
         let last = self.recording.cycles(self.at.thread?).last()?;
-        (last.number + 1 == self.at.cycle)
-            .then(|| format!("no record after cycle {}", last.number))
+        (last.number + 1 == self.at.cycle).then(|| format!("no record after cycle {}", last.number))
     }
 
     /// The cycle took as long as it should.

@@ -43,10 +43,12 @@ impl Left {
         if now.regions > self.regions {
             left.push(format!("{} mapped regions", now.regions - self.regions));
         }
-        let files = now.shared.difference(&self.shared).chain(now.sockets.difference(&self.sockets));
+        let files =
+            now.shared.difference(&self.shared).chain(now.sockets.difference(&self.sockets));
         // Other runs come and go meanwhile; ours say so by their names.
         let own = std::process::id().to_string();
-        let name = |file: &&PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name =
+            |file: &&PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
         let ours = files.filter(|file| name(file).is_some_and(|name| name.contains(&own)));
         left.extend(ours.map(|file| format!("file {}", file.display())));
         left

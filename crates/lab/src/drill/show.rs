@@ -74,8 +74,7 @@ pub fn to_page(report: &Report) -> String {
         Escaped(&report.machine.to_line())
     );
     let plots = plots(report);
-    let figure =
-        |plot: &Plot| format!("<figure tabindex=\"0\">\n{}</figure>\n", plot.to_element());
+    let figure = |plot: &Plot| format!("<figure tabindex=\"0\">\n{}</figure>\n", plot.to_element());
     if let Some(article) = &report.article {
         let lines = article_lines(article);
         let lines = lines.iter().map(|line| format!("<p>{}</p>\n", Escaped(line)));
@@ -159,8 +158,17 @@ fn tables(report: &Report) -> Vec<Table> {
 
 fn columns(sort: &str) -> Vec<String> {
     let columns = [
-        sort, "fault", "safe ms", "cycles", "bar", "still ms", "moved mrad", "core P50 us",
-        "core max us", "came back", "as expected",
+        sort,
+        "fault",
+        "safe ms",
+        "cycles",
+        "bar",
+        "still ms",
+        "moved mrad",
+        "core P50 us",
+        "core max us",
+        "came back",
+        "as expected",
     ];
     columns.map(Into::into).to_vec()
 }
@@ -235,7 +243,8 @@ fn counted_periods(n: u64) -> String {
 }
 
 fn article_table(article: &Article) -> Table {
-    let columns = ["variant", "what it is", "safe ms", "still ms", "moved rad", "joint at its limit"];
+    let columns =
+        ["variant", "what it is", "safe ms", "still ms", "moved rad", "joint at its limit"];
     let row = |variant: &Variant| {
         let limit = |(ns, joint): (u64, usize)| format!("joint {joint} after {}", time(ns as f64));
         vec![

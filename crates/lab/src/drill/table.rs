@@ -178,10 +178,8 @@ pub(super) enum Expected {
     Faulted(Option<Cause>),
     /// By our order, without a fault of the graph.
     GoesOn {
-        /// Whether the struck service must have come back.
+        /// Whether the struck service must have been started again.
         comes_back: bool,
-        /// Whether it must have been given up.
-        given_up: bool,
     },
 }
 
@@ -305,6 +303,14 @@ impl Whole<'_> {
             (_, Fault::FailStart) => Rule::NotMeasured("the graph never runs: nothing moves"),
             (_, Fault::LateBorne) => Rule::GoesOn,
             (Subject::Link(link), fault) => self.rule_of_link(link, fault, after, watchdog),
+            (Subject::Node(node), Fault::Panic | Fault::Error | Fault::NotFinite)
+                if self.machines.iter().any(|machine| machine.node == node) =>
+            {
+                Rule::NotMeasured(
+                    "a node that failed is not run again, and the simulated machine is that node; \
+                     a real one has a watchdog",
+                )
+            }
             (_, Fault::Panic | Fault::Error | Fault::NotFinite) => {
                 if is_machine || self.commands(struck) { Rule::AtOnce } else { Rule::Guard(after) }
             }
@@ -340,7 +346,7 @@ impl Whole<'_> {
     fn expected(&self, subject: Subject, fault: Fault) -> Expected {
         let cause = match (subject, fault) {
             (_, Fault::LateBorne) => {
-                return Expected::GoesOn { comes_back: false, given_up: false };
+                return Expected::GoesOn { comes_back: false };
             }
             (Subject::Link(_), _) => None,
             (_, Fault::Panic) => Some(Cause::Panic),
@@ -361,8 +367,7 @@ impl Whole<'_> {
             (subject, fault),
             (Subject::Link(_), _) | (_, Fault::NotFinite | Fault::Late | Fault::LateBorne)
         );
-        let given_up = restarts && fault == Fault::FailStart;
-        Expected::GoesOn { comes_back: ends && restarts && !given_up, given_up }
+        Expected::GoesOn { comes_back: ends && restarts }
     }
 
     /// Overruns in a row that all realtime domains bear.

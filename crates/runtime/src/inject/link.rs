@@ -7,6 +7,10 @@ use crate::fault::Fault;
 use crate::sys::Region;
 use crate::transport::{Sender, Sent};
 
+/// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
+/// nothing new, and cost the writer, who is innocent, its time.
+const HOSTILE_CYCLES: u32 = 10;
+
 /// The wrapper. Its cycles are those of its writer: in each it either sends or flushes.
 pub(super) struct Injected {
     sender: Box<dyn Sender>,
@@ -25,8 +29,8 @@ enum State {
     Gone,
     /// So many messages are yet to be held back.
     Stalled(u64),
-    /// It writes garbage; so begins the next one.
-    Hostile(u64),
+    /// It writes garbage, which so begins, in so many more cycles.
+    Hostile { seed: u64, cycles: u32 },
 }
 
 impl Injected {
@@ -46,10 +50,15 @@ impl Injected {
                 self.state = State::Gone;
             }
             Some(What::Stalled { messages }) => self.state = State::Stalled(messages),
-            Some(What::Hostile) => self.state = State::Hostile(self.cycle),
+            Some(What::Hostile) => {
+                self.state = State::Hostile { seed: self.cycle, cycles: HOSTILE_CYCLES };
+            }
             _ => {}
         }
-        if let State::Hostile(seed) = &mut self.state {
+        if let State::Hostile { seed, cycles } = &mut self.state
+            && *cycles > 0
+        {
+            *cycles -= 1;
             for word in self.region.iter().flat_map(Region::words) {
                 // Relaxed: garbage is ordered after nothing.
                 word.store(garbage(seed), Ordering::Relaxed);
@@ -71,7 +80,7 @@ impl Sender for Injected {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
         self.begin_cycle();
         match &mut self.state {
-            State::Gone | State::Hostile(_) => Ok(Sent::Done),
+            State::Gone | State::Hostile { .. } => Ok(Sent::Done),
             State::Stalled(left) if *left > 0 => {
                 *left -= 1;
                 Ok(Sent::Done)
@@ -83,14 +92,14 @@ impl Sender for Injected {
     fn flush(&mut self) -> Result<(), Fault> {
         self.begin_cycle();
         match self.state {
-            State::Gone | State::Hostile(_) => Ok(()),
+            State::Gone | State::Hostile { .. } => Ok(()),
             State::Well | State::Stalled(_) => self.sender.flush(),
         }
     }
 
     fn wait_room(&mut self, until_ns: u64) -> bool {
         match self.state {
-            State::Gone | State::Hostile(_) => true,
+            State::Gone | State::Hostile { .. } => true,
             State::Well | State::Stalled(_) => self.sender.wait_room(until_ns),
         }
     }

@@ -29,6 +29,7 @@ pub(super) fn of(article: &Article) -> Plot {
     let end_ms = article.variants.iter().map(last).fold(BEGINNING_MS.1, f64::max);
     let first = |variant: &Variant| variant.points.first().map_or(0.0, |point| point.time_ms);
     let begin_ms = article.variants.iter().map(first).fold(0.0, f64::min);
+    frame.y += 10.0;
     panel(&mut frame, article, (begin_ms, end_ms), &|_| true);
     frame.y += 14.0;
     // Beside a naive master's way nothing would be seen of the others.
@@ -56,9 +57,8 @@ fn panel(
     let within = |point: &&Point| (begin_ms..=end_ms).contains(&point.time_ms);
     let ways = article.variants.iter().filter(|it| shown(it)).flat_map(|it| &it.points);
     let ways: Vec<_> = ways.filter(within).map(|point| point.way_rad).collect();
-    let (low, high) = ways.iter().fold((0.0_f64, 1e-6_f64), |(low, high), &way| {
-        (low.min(way), high.max(way))
-    });
+    let (low, high) =
+        ways.iter().fold((0.0_f64, 1e-6_f64), |(low, high), &way| (low.min(way), high.max(way)));
     let room = (high - low) * 0.06;
     let upwards = Scale::between(low - room, high + room, (bottom, top));
     let decimals = if high - low < 0.5 { 3 } else { 1 };
@@ -66,9 +66,13 @@ fn panel(
     frame.canvas.text("muted", (left - 8.0, top - 6.0), Anchor::End, "rad");
     let x = across.px(0.0);
     for (variant, class) in article.variants.iter().zip(CLASSES).filter(|(it, _)| shown(it)) {
+        let place = |ms: f64, rad: f64| (across.px(ms), upwards.px(rad));
         let points = variant.points.iter().filter(within);
-        let points = points.map(|point| (across.px(point.time_ms), upwards.px(point.way_rad)));
-        frame.canvas.path(&format!("curve {class}"), &thinned(points));
+        let points = points.map(|point| place(point.time_ms, point.way_rad));
+        // Behind a closed brake it stays where it is when its records have ended.
+        let last = variant.points.last().filter(|last| last.braked && variant.still_ns.is_some());
+        let rest = last.map(|last| place(end_ms, last.way_rad));
+        frame.canvas.path(&format!("curve {class}"), &thinned(points.chain(rest)));
     }
     let mut y = bottom + 8.0;
     for variant in article.variants.iter().filter(|it| shown(it)) {
@@ -81,11 +85,11 @@ fn panel(
         }
         y += BAND;
     }
-    frame.canvas.line("spread", (x, top), (x, y));
-    frame.canvas.text("", (x + 6.0, top + 12.0), Anchor::Start, "death");
     frame.across(&across, (bottom, y + 2.0), "ms since the death; bars: brake closed", &|ms| {
         format!("{ms:.0}")
     });
+    frame.canvas.line("spread", (x, top), (x, y));
+    frame.canvas.text("", (x + 6.0, top + 12.0), Anchor::Start, "death");
 }
 
 /// From when to when the brake was closed, ms; to the end of time if it stayed closed.

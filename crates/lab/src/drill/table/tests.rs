@@ -1,1 +1,105 @@
-//! x
+//! The table is complete, and says of each drill what follows from the graph.
+
+use super::*;
+use crate::drill::{Graph, Only, short, table};
+use crate::scenario;
+
+fn arm() -> Plan {
+    Graph::arm(&table(&scenario::table(&[])), &[0, 1]).expect("the arm compiles").plan
+}
+
+/// The drill of a subject, by its name, and a fault.
+fn find(plan: &Plan, name: &str, fault: Fault) -> Drill {
+    let mut drills = all(plan).into_iter();
+    let drill = drills.find(|it| it.subject.name(plan) == name && it.fault == fault);
+    drill.unwrap_or_else(|| panic!("no drill {name} {}", fault.word()))
+}
+
+#[test]
+fn every_node_has_every_fault_and_so_has_every_domain_and_every_link_that_crosses() {
+    let plan = arm();
+    let drills = all(&plan);
+    for (node, planned) in plan.nodes.iter().enumerate() {
+        for fault in OF_NODES {
+            let is_it = |it: &&Drill| it.subject == Subject::Node(node) && it.fault == fault;
+            assert_eq!(drills.iter().filter(is_it).count(), 1, "{} {fault:?}", planned.name);
+        }
+    }
+    let crossing = plan.links.iter().filter(|link| !link.fused).count();
+    assert_eq!(crossing, 2);
+    let expected = 10 * plan.nodes.len() + 2 * plan.domains.len() + 3 * crossing;
+    assert_eq!(drills.len(), expected);
+    let of_all = Fault::ALL.iter().all(|fault| drills.iter().any(|it| it.fault == *fault));
+    assert!(of_all, "a fault that nothing can have");
+}
+
+#[test]
+fn what_is_not_carried_out_says_why() {
+    let plan = arm();
+    let left_out: Vec<_> = all(&plan).into_iter().filter(|it| it.obstacle.is_some()).collect();
+    let names: Vec<_> = left_out.iter().map(|it| (it.subject.name(&plan), it.fault)).collect();
+    assert_eq!(names, [("drives".to_string(), Fault::NotFinite)]);
+}
+
+#[test]
+fn the_bar_is_two_cycles_and_what_watches_then() {
+    let plan = arm();
+    let rule = |name, fault| find(&plan, name, fault).rule;
+    assert_eq!(rule("ik", Fault::Panic), Rule::AtOnce);
+    assert_eq!(rule("ik", Fault::Kill), Rule::Guard(50));
+    assert_eq!(rule("control", Fault::Stop), Rule::Guard(50));
+    assert_eq!(rule("ethercat->drives", Fault::Stalled), Rule::Guard(50));
+    assert_eq!(rule("ethercat->drives", Fault::Hostile), Rule::Watchdog(100));
+    assert_eq!(rule("drives->ethercat", Fault::Stalled), Rule::Policy(50));
+    assert_eq!(rule("ik", Fault::LateBorne), Rule::GoesOn);
+    assert!(matches!(rule("drives", Fault::Kill), Rule::NotMeasured(_)));
+    assert_eq!(Rule::Guard(50).cycles(), Some(52));
+    assert_eq!(
+        find(&plan, "ik", Fault::Late).injected.map(|it| it.1),
+        Some(What::Late { cycles: 60 })
+    );
+}
+
+#[test]
+fn the_short_form_has_every_fault_of_every_domain() {
+    let plan = arm();
+    let drills = short(all(&plan), &plan);
+    for domain in 0..plan.domains.len() {
+        for fault in OF_NODES {
+            let is_it = |it: &&Drill| {
+                matches!(it.subject, Subject::Node(_))
+                    && it.subject.domain(&plan) == domain
+                    && it.fault == fault
+            };
+            // Of the drives no output holds numbers.
+            let possible = usize::from(domain == 0 || fault != Fault::NotFinite);
+            assert_eq!(drills.iter().filter(is_it).count(), possible, "{domain} {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_choice_adds_subjects_and_names_faults() {
+    let plan = arm();
+    let pick = |texts: &[&str]| {
+        let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
+        let picked = Only::parse(&texts, &plan)?.pick(all(&plan), &plan)?;
+        Ok::<_, String>(picked.len())
+    };
+    assert_eq!(pick(&[]), Ok(all(&plan).len()));
+    assert_eq!(pick(&["node=ik,fault=panic"]), Ok(1));
+    assert_eq!(pick(&["node=ik,planner,fault=panic,kill"]), Ok(4));
+    assert_eq!(pick(&["node=ik", "domain=control", "fault=kill"]), Ok(2));
+    assert_eq!(pick(&["link=ethercat->drives"]), Ok(3));
+    for (text, words) in [
+        ("node=elbow", "there are: planner, ik, ethercat, drives"),
+        ("fault=sneeze", "expected one of panic, error"),
+        ("colour=red", "node, domain, link, fault"),
+        ("ik", "expected AXIS=VALUE"),
+        ("", "expected AXIS=VALUE"),
+        ("domain=control,fault=panic", "no drill meets all of it"),
+    ] {
+        let error = pick(&[text]).expect_err(text);
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}

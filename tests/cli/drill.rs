@@ -1,0 +1,85 @@
+//! `sinew drill`: what there is to drill, what is refused, and that its gate holds and opens.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::program::{calm, folder, ours, sinew};
+
+#[test]
+fn without_a_graph_there_is_the_arm_with_every_fault_of_every_node() {
+    let list = sinew(["drill", "--list", "--json"]).ended_with(0).json();
+    assert_eq!(list["graph"], "arm");
+    let rows = list["drills"].as_array().expect("a list");
+    for node in ["planner", "ik", "ethercat", "drives"] {
+        for fault in ["panic", "error", "segv", "kill", "stop", "hang", "late", "fail_start"] {
+            let is_it = |row: &&Value| row["subject"] == node && row["fault"] == fault;
+            assert_eq!(rows.iter().filter(is_it).count(), 1, "{node} {fault}");
+        }
+    }
+    let text = sinew(["drill", "--list"]).ended_with(0).out;
+    assert!(text.contains("2 cycles + after (50)"), "{text}");
+}
+
+#[test]
+fn a_request_that_cannot_be_met_is_refused_before_anything_runs() {
+    for (arguments, words) in [
+        (&["--only", "node=elbow"][..], "there are: planner, ik, ethercat, drives"),
+        (&["--only", "fault=sneeze"], "expected one of panic, error"),
+        (&["--only", "ik"], "expected AXIS=VALUE"),
+        (&["--only", "domain=control,fault=panic"], "no drill meets all of it"),
+        (&["--rounds", "0"], "0 is not in 1..=10000"),
+        (&["--report", "/nowhere/drill.html"], "cannot write '/nowhere/drill.html'"),
+        (&["--article", "--quick"], "cannot be used with"),
+        (&["nothing.yaml"], "cannot read the spec"),
+        (&["--set", "planner.laps=1"], "required arguments were not provided"),
+    ] {
+        let answer = sinew([&["drill"], arguments].concat()).ended_with(2);
+        assert!(answer.err.contains(words), "{arguments:?}: {}", answer.err);
+    }
+    let json = sinew(["drill", "--json", "--only", "node=elbow"]).ended_with(2).json();
+    assert!(json["errors"][0]["message"].as_str().expect("words").contains("elbow"), "{json}");
+}
+
+#[test]
+fn a_drill_says_what_happened_and_leaves_nothing_behind() {
+    // Whether the bar of two cycles is kept depends on how busy the machine is: not looked at here.
+    let page = folder("drill").join("drill.html");
+    let page_name = page.display().to_string();
+    let only = "node=ik,fault=panic,not_finite";
+    let answer = sinew(["drill", &calm(), "--only", only, "--json", "--report", &page_name]);
+    let report = answer.json();
+    let rows = report["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), 2, "{report}");
+    for (row, cause) in rows.iter().zip(["panic", "not_finite"]) {
+        let round = &row["rounds"][0];
+        assert_eq!((&row["subject"], &row["fault"]), (&"ik".into(), &cause.into()));
+        assert!(round["proof"].as_str().expect("it was carried out").contains(cause), "{round}");
+        assert!(round["ending"].as_str().expect("words").starts_with("control, node 'ik'"));
+        assert!(round["safe_ns"].is_u64() && round["moved_rad"][5].is_f64(), "{round}");
+        assert_eq!(round["left"], serde_json::json!([]), "{round}");
+    }
+    let page = fs::read_to_string(&page).expect("the page");
+    assert!(page.contains("<h1>Sinew drill: ") && page.contains("id=\"report\""));
+}
+
+#[test]
+fn a_gate_that_must_fail_fails() {
+    // No cycle keeps this deadline, so the graph faults long before the drill's fault can come.
+    let spec = fs::read_to_string(calm()).expect("the calm graph");
+    let tight = spec
+        .replace("period: 5ms,", "period: 5ms, deadline: 1us,")
+        .replace("consecutive_max: 10000", "consecutive_max: 0")
+        .replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
+    assert!(tight.contains("deadline: 1us"), "{tight}");
+    let file = folder("drill_tight").join("tight.yaml");
+    fs::write(&file, tight).expect("a spec");
+    let file = file.display().to_string();
+    let answer = sinew(["drill", &file, "--only", "node=ik,fault=panic"]).ended_with(1);
+    assert!(
+        answer.out.contains("not carried out: nothing shows that the fault came"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("NOT AS EXPECTED"), "{}", answer.out);
+}
