@@ -58,6 +58,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("src/doctor/findings/others.rs", "/proc/PID/task"),
             ("src/doctor/findings/tests.rs", "/proc/PID/task"),
+            ("src/run/late/explain/tests.rs", "/proc/PID/task"),
             ("tests/cli/program.rs", "/proc/PID/task"),
         ],
     },
@@ -72,7 +73,9 @@ pub(crate) const WORDS: &[Word] = &[
         word: "channel",
         instead: "link",
         exceptions: &[
-            ("crates/runtime/src/domain.rs", "std::sync::mpsc, outside the cycle"),
+            ("crates/runtime/src/domain/realtime.rs", "std::sync::mpsc, outside the cycle"),
+            ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
+            ("crates/runtime/src/observer/tests.rs", "std::sync::mpsc"),
             ("rivals/src/rings.rs", "the names of two rivals and a function of a third"),
         ],
     },

@@ -1,5 +1,5 @@
-//! What the threads of a domain share about stopping: the flag that they look at, and the one report
-//! of what went wrong.
+//! What the threads of a domain share about stopping: the flag that they look at, and the one
+//! report of what went wrong.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
-//! A run, seen from its supervisor, the parent of all domains: opens the links, starts a process for
-//! each domain, watches them, restarts services, stops all in order, and reads what the cycles leave
-//! behind. The supervisor is no part of the control loop; if it dies, the domains stop by themselves.
+//! A run, seen from its supervisor, the parent of all domains: opens the links, starts a process
+//! for each domain, watches them, restarts services, stops all in order, and reads what the cycles
+//! leave behind. The supervisor is no part of the control loop; if it dies, the domains stop by
+//! themselves.
 
 mod carriers;
 mod history;
@@ -161,12 +162,7 @@ struct Given<'a> {
 
 impl Frame<'_> {
     /// Starts the process of domain `at`.
-    fn spawn(
-        &self,
-        at: usize,
-        confinement: &Confinement,
-        given: Given<'_>,
-    ) -> io::Result<Process> {
+    fn spawn(&self, at: usize, confinement: &Confinement, given: Given<'_>) -> io::Result<Process> {
         let request = self.request;
         let domain = &request.plan.domains[at];
         let (writers, readers) = self.carriers.of(&request.plan, at);

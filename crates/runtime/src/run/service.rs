@@ -1,5 +1,5 @@
-//! A service domain, as the supervisor sees it: started, watched, restarted by its policy, and never
-//! a reason to stop the graph.
+//! A service domain, as the supervisor sees it: started, watched, restarted by its policy, and
+//! never a reason to stop the graph.
 
 use std::io;
 use std::process::ExitStatus;
@@ -222,9 +222,9 @@ impl Supervised {
     pub(super) fn restart(&mut self, events: &mut Events) {
         self.history.forget();
         match self.phase {
-            Phase::Waiting | Phase::Due { .. } | Phase::Over(_) => {
-                self.phase = Phase::Due { at_ns: 0 };
-            }
+            // Its turn comes: those before it are not ready yet.
+            Phase::Waiting => {}
+            Phase::Due { .. } | Phase::Over(_) => self.phase = Phase::Due { at_ns: 0 },
             Phase::Starting { .. } | Phase::Running => {
                 self.again = true;
                 self.order_stop(events);
