@@ -49,8 +49,8 @@ impl Live {
     /// # Errors
     /// If standard output or input is none.
     pub(super) fn open() -> io::Result<Live> {
-        // Not SIGHUP, which ends this process: without a terminal there is nothing to give back, and
-        // crossterm would read its end for ever.
+        // Not SIGHUP, which ends this process: without a terminal there is nothing to give back,
+        // and crossterm would read its end for ever.
         let signals = Signals::new([SIGTERM])?;
         let terminal = ratatui::try_init()?;
         Ok(Live { terminal, signals, theme: Theme::wanted(), scrolled: 0 })

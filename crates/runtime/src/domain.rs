@@ -1,5 +1,5 @@
-//! The process of a domain: the parent starts this program again for each. What all domains have in
-//! common stands here; then each runs as its role says.
+//! The process of a domain: the parent starts this program again for each. What all of them
+//! do stands here; then each runs as its role says.
 
 mod realtime;
 mod service;
