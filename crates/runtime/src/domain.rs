@@ -95,7 +95,7 @@ fn await_end(
     hang_ns_max: u64,
 ) -> Result<(), FaultAt> {
     let mut until_ns = None;
-    // Each thread holds its end of the channel until its own.
+    // Each thread holds its sender until its own end.
     while threads.recv_timeout(Duration::from_nanos(ORDER_WAIT_NS))
         != Err(RecvTimeoutError::Disconnected)
     {
