@@ -150,7 +150,7 @@ fn a_service_may_close_its_descriptors() {
     let mut stage = Stage::start(&graph(false, &[hostile]));
     stage.until("it has closed them", |stage| {
         let open = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(1, Iterator::count);
-        stage.is("servant", DomainState::Running) && open(stage.process("servant")) == 0
+        stage.status("servant").pid.is_some_and(|pid| open(pid) == 0)
     });
     // Its regions are mapped: it serves on, and hears the order to stop.
     let before = stage.arrived[0].len();

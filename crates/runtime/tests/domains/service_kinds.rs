@@ -202,7 +202,7 @@ impl Servant {
         }
         if !self.passes_on {
             let mut message = Numbered::new(now_ns());
-            if self.mood == "not_finite" && turn >= self.after && turn % 2 == 0 {
+            if self.mood == "not_finite" && turn >= self.after && turn.is_multiple_of(2) {
                 message.value = f64::NAN;
             }
             io.send(1, &message)?;
@@ -288,7 +288,13 @@ fn hang() {
 
 /// On a thread of its own; the heartbeat goes on.
 fn without_end(mut body: impl FnMut(u64) + Send + 'static) {
-    thread::spawn(move || (1..).for_each(&mut body));
+    thread::spawn(move || {
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            body(turn);
+        }
+    });
 }
 
 fn raise(signal: Signal) {
@@ -299,7 +305,9 @@ fn raise(signal: Signal) {
 /// Children that hold none of our descriptors: one in our group, one in a session of its own.
 fn fork() {
     let script = "exec </dev/null >/dev/null 2>&1; setsid sleep 1000 & sleep 1000 & wait";
-    Program::new("sh").args(["-c", script]).spawn().expect("sh starts");
+    let mut shell = Program::new("sh").args(["-c", script]).spawn().expect("sh starts");
+    // Whoever kills it, nothing is left of it.
+    thread::spawn(move || shell.wait());
 }
 
 fn fill_memory() {

@@ -1,5 +1,10 @@
 //! Services that fail, end and come back by their policies, beside a core that notices nothing.
 
+use std::path::Path;
+use std::{process, thread};
+
+use sinew_runtime::control::client::{self, Connection};
+use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::run::Outcome;
 use sinew_runtime::status::{DomainState, EventKind};
 
@@ -167,6 +172,7 @@ fn services_start_one_after_the_other() {
         row("last", patient, "mood: serve"),
     ];
     let mut stage = Stage::start(&graph(false, &services));
+    stage.run.restart("last").expect("it is a service, whose turn comes all the same");
     stage.run_on(20);
     assert_eq!(stage.order(EventKind::Started), ["core", "slow", "bad", "mute", "last"]);
     let story = stage.story();
@@ -263,15 +269,20 @@ fn services_stop_after_the_core() {
 }
 
 fn a_service_that_ignores_the_stop_is_killed() {
-    let others = Service { name: "other", ..Service::ALONE };
-    let deaf = with_mood(QUICK, "mood: deaf");
-    let mut stage = Stage::start(&graph(false, &[others, deaf]));
-    stage.run_on(20);
-    stage.stop_unharmed();
-    let ends = stage.texts("servant", EventKind::Faulted);
-    assert_eq!(ends, ["did not stop within 300 ms and was killed"]);
-    // It keeps nobody else from stopping in order.
-    assert_eq!(stage.texts("other", EventKind::Ended), ["has ended in order"]);
+    for mood in ["deaf", "stop", "hang"] {
+        let node = format!("mood: {mood}");
+        // Its stop deadline passes before its heartbeat is missed.
+        let domain = "stop_deadline: 100ms, heartbeat: 10s";
+        let ignores = with_mood(domain, &node);
+        let other = Service { name: "other", ..Service::ALONE };
+        let mut stage = Stage::start(&graph(false, &[other, ignores]));
+        stage.run_on(50);
+        stage.stop_unharmed();
+        let ends = stage.texts("servant", EventKind::Faulted);
+        assert_eq!(ends, ["did not stop within 100 ms and was killed"], "{mood}");
+        // It keeps nobody else from stopping in order.
+        assert_eq!(stage.texts("other", EventKind::Ended), ["has ended in order"], "{mood}");
+    }
 }
 
 fn a_stop_ends_a_service_in_every_phase() {
@@ -305,18 +316,20 @@ fn a_stop_ends_a_service_in_every_phase() {
 }
 
 fn a_dead_core_takes_its_services_along() {
-    for (name, state) in [("core", "control"), ("plant", "drives")] {
+    for name in ["core", "plant"] {
         let services = ["one", "two"].map(|name| Service { name, ..Service::ALONE });
         let mut stage = Stage::start(&graph(true, &services));
         stage.until("the motor runs", |stage| stage.motor == Some((1.0, false)));
         signal("KILL", stage.process(name));
-        assert_eq!(stage.end(), Outcome::Faulted, "{state}");
+        assert_eq!(stage.end(), Outcome::Faulted, "{name}");
         let reason = "its process was ended by signal 9";
-        assert_eq!(stage.run.faults()[0].1.fault.text(), reason, "{state}");
+        assert_eq!(stage.run.faults()[0].1.fault.text(), reason, "{name}");
         assert_eq!(stage.texts(name, EventKind::Faulted), [reason]);
         for name in ["two", "one"] {
             assert_eq!(stage.texts(name, EventKind::Ended), ["has ended in order"]);
         }
+        assert_eq!(stage.order(EventKind::Stopping), ["two", "one"]);
+        assert!(stage.is(name, DomainState::Faulted), "the status says so too");
         if name == "core" {
             assert_eq!(stage.motor, Some((0.0, true)), "the motor ends with a safe value");
         }
@@ -346,10 +359,42 @@ fn two_runs_of_one_graph_do_not_meet() {
         stages[1].run_on(20);
     }
     assert_eq!(stages.each_ref().map(|stage| stage.status("servant").restarts), [5, 0]);
+    stages[0].until("it runs", |stage| stage.is("servant", DomainState::Running));
+    let sockets = client::runs().into_iter().filter(|found| found.pid == process::id());
+    let sockets: Vec<_> = sockets.map(|found| found.socket).collect();
+    assert_eq!(sockets.len(), 2, "each run has a socket");
+    for socket in sockets {
+        let before = stages.each_mut().map(|stage| stage.process("servant"));
+        let servant = asked(&socket, &mut stages);
+        let reached = before.iter().position(|&it| it == servant).expect("one of the two");
+        stages[reached].until("it restarts", |stage| {
+            stage.status("servant").pid.is_some_and(|it| it != servant)
+        });
+        let other = 1 - reached;
+        stages[other].run_on(20);
+        assert_eq!(stages[other].process("servant"), before[other], "the wrong run restarts");
+    }
     let [mut first, mut second] = stages;
     first.stop_unharmed();
     second.run_on(20);
     second.stop_unharmed();
     first.assert_in_order(0);
     second.assert_in_order(0);
+}
+
+/// Asks the run behind a socket which process its servant has, and to restart it.
+fn asked(socket: &Path, stages: &mut [Stage; 2]) -> u32 {
+    let socket = socket.to_owned();
+    let asks = thread::spawn(move || {
+        let mut run = Connection::open(&socket).expect("it is reachable");
+        let Ok(Answer::Status(status)) = run.ask(&Request::Status {}) else { panic!("no status") };
+        let restart = Request::Restart { domain: "servant".into() };
+        assert!(matches!(run.ask(&restart), Ok(Answer::Done { .. })));
+        let servant = status.domains.iter().find(|domain| domain.name == "servant");
+        servant.and_then(|servant| servant.pid).expect("it has a process")
+    });
+    while !asks.is_finished() {
+        stages.iter_mut().for_each(|stage| assert!(stage.look()));
+    }
+    asks.join().expect("the run has answered")
 }

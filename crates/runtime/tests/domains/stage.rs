@@ -202,8 +202,10 @@ impl Stage {
         self.status(domain).state == state
     }
 
-    pub(crate) fn process(&self, domain: &str) -> u32 {
-        self.status(domain).pid.expect("it has a process")
+    /// The process of a domain, once there is one.
+    pub(crate) fn process(&mut self, domain: &str) -> u32 {
+        self.until("a process", |stage| stage.status(domain).pid.is_some());
+        self.status(domain).pid.expect("nobody looked since")
     }
 
     /// The marker of the processes of this run, but for the number of the domain.

@@ -209,9 +209,9 @@ fn many_kills_leave_nothing_and_never_a_motor_that_runs() {
             0 => ["core", "plant"][random.below(2) as usize],
             _ => ["writer", "reader", "parent"][random.below(3) as usize],
         };
-        stage.until("its process", |stage| stage.status(victim).pid.is_some());
+        let process = stage.process(victim);
         let faults = stage.texts(victim, EventKind::Faulted).len();
-        signal("KILL", stage.process(victim));
+        signal("KILL", process);
         if !["core", "plant"].contains(&victim) {
             stage.until_event(victim, EventKind::Faulted, faults + 1);
             let reason = *stage.texts(victim, EventKind::Faulted).last().expect("it has died");
