@@ -165,6 +165,7 @@ fn no_service_outlives_a_killed_supervisor() {
     let rows = [
         ("mood: deaf", "servant stopping", "core, its heirs", 1),
         ("mood: stop", running, "a stopped process", 3),
+        ("mood: kill, after: 1", "servant restarting", "the others", 2),
         // The service, a shell, and what that has started: one of them in a session of its own.
         ("mood: fork", running, "its children", 6),
         ("mood: hang_in_make", "servant started", "its process", 3),
