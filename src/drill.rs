@@ -178,7 +178,14 @@ impl Prepared {
         }
         let good = written.is_ok() && report.is_good();
         let status = if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
-        let text = if as_json { format!("{}\n", json!(report)) } else { drill::to_text(&report) };
+        let text = match as_json {
+            true => {
+                let mut value = json!(report);
+                value["good"] = report.is_good().into();
+                format!("{value}\n")
+            }
+            false => drill::to_text(&report),
+        };
         print(&text, status)
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
     }
     if let Some(struck_ns) = carried.struck_ns {
         judge_machine(drill, carried, struck_ns, &mut round);
-        judge_core(plan, carried, struck_ns, &mut round);
+        judge_core(plan, drill, carried, struck_ns, &mut round);
     }
     judge_end(plan, drill, carried, &mut round);
     let left = carried.left.iter().map(|what| format!("left behind: {what}"));
@@ -126,7 +126,7 @@ impl Stop {
     }
 }
 
-fn judge_core(plan: &Plan, carried: &Carried, struck_ns: u64, round: &mut Round) {
+fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut Round) {
     let Some(id) = leader(plan) else { return };
     let cycles = carried.recording.cycles(id);
     let told_ns = carried.told_ns.unwrap_or(u64::MAX);
@@ -134,7 +134,10 @@ fn judge_core(plan: &Plan, carried: &Carried, struck_ns: u64, round: &mut Round)
     let before = cycles.iter().filter(counts).filter(|seen| seen.start_ns < struck_ns);
     let after = cycles.iter().filter(counts).filter(|seen| seen.start_ns >= struck_ns);
     round.core_before = core(before);
-    round.core_after = core(after.filter(|seen| seen.start_ns < told_ns));
+    // Where the graph is to stop, what is left of the core is no core.
+    if matches!(drill.expected, Expected::GoesOn { .. }) {
+        round.core_after = core(after.filter(|seen| seen.start_ns < told_ns));
+    }
 }
 
 fn core<'a>(cycles: impl Iterator<Item = &'a Seen>) -> Option<Core> {
@@ -171,13 +174,24 @@ fn ending(plan: &Plan, carried: &Carried) -> String {
     }
 }
 
-/// What the supervisor did about the struck service.
+/// What the supervisor did about the struck service, and how long that took.
 fn restarted(plan: &Plan, drill: &Drill, carried: &Carried) -> Vec<String> {
     let name = &plan.domains[drill.subject.domain(plan)].name;
-    let told = |what| matches!(what, EventKind::Restarting | EventKind::GivenUp);
-    let events = carried.events.iter().filter(|event| told(event.what));
-    let events = events.filter(|event| event.domain.as_ref() == Some(name));
-    events.map(|event| format!("{}: {}", event.what, event.text)).collect()
+    let (mut told, mut ended_ns) = (vec![], None);
+    for event in carried.events.iter().filter(|event| event.domain.as_ref() == Some(name)) {
+        match event.what {
+            EventKind::Faulted | EventKind::Ended => ended_ns = Some(event.time_ns),
+            EventKind::Restarting | EventKind::GivenUp => {
+                told.push(format!("{}: {}", event.what, event.text));
+            }
+            EventKind::Ready => {
+                let after_ms = ended_ns.take().map(|ns| (event.time_ns - ns) / 1_000_000);
+                told.extend(after_ms.map(|ms| format!("ready again after {ms} ms")));
+            }
+            _ => {}
+        }
+    }
+    told
 }
 
 fn judge_end(plan: &Plan, drill: &Drill, carried: &Carried, round: &mut Round) {

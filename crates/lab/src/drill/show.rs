@@ -27,7 +27,9 @@ pub fn to_text(report: &Report) -> String {
     }
     for (title, lines) in remarks(report) {
         text += &format!("\n{title}\n");
-        lines.iter().for_each(|(what, why)| wrap(&mut text, &format!("  {what}: "), why));
+        for (what, why) in lines {
+            wrap(&mut text, "  ", &format!("{what}: {why}"));
+        }
     }
     if let Some(article) = &report.article {
         text.push('\n');
@@ -79,9 +81,10 @@ pub fn to_page(report: &Report) -> String {
         let lines = article_lines(article);
         let lines = lines.iter().map(|line| format!("<p>{}</p>\n", Escaped(line)));
         let content = lines.chain(plots.iter().map(figure)).collect::<String>();
-        text += &page::section("What partial failure costs", &content);
+        text += &page::section("The inverse kinematics dies", &content);
     }
-    let tables: String = tables(report).iter().map(page::words_table).collect();
+    let tables = tables(report).into_iter().chain([endings(report)]);
+    let tables: String = tables.map(|table| page::words_table(&table)).collect();
     let read = format!("<p class=\"form\">{}</p>\n", Escaped(READ));
     text += &page::section("Tables", &(tables + &read));
     let mut notes = String::new();
@@ -103,14 +106,12 @@ pub fn plots(report: &Report) -> Vec<Plot> {
 
 fn headline(report: &Report) -> String {
     let carried = report.rows.iter().filter(|row| row.skipped.is_none()).count();
-    format!(
-        "drill of '{}' ({}): {}, {}, seed {}",
-        report.graph,
-        report.file,
-        counted(carried, "drill"),
-        counted(report.rounds as usize, "round"),
-        report.seed
-    )
+    let Report { graph, file, seed, .. } = report;
+    let (drills, rounds) = (counted(carried, "drill"), counted(report.rounds as usize, "round"));
+    match report.rows.is_empty() {
+        true => format!("drill of '{graph}' ({file}): only the death of its inverse kinematics"),
+        false => format!("drill of '{graph}' ({file}): {drills}, {rounds}, seed {seed}"),
+    }
 }
 
 fn verdict(report: &Report) -> String {
@@ -141,7 +142,7 @@ fn or_none<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
 }
 
 fn ms(ns: u64) -> String {
-    format!("{:.1}", ns as f64 / 1e6)
+    format!("{:.2}", ns as f64 / 1e6)
 }
 
 fn tables(report: &Report) -> Vec<Table> {
@@ -183,7 +184,8 @@ fn cells(row: &Row) -> Vec<String> {
             (before, None) => or_none(before, micros),
         }
     };
-    let back = row.rounds.iter().flat_map(|round| &round.restarted).count();
+    let told = row.rounds.iter().flat_map(|round| &round.restarted);
+    let back = told.filter(|what| what.starts_with("ready again")).count();
     vec![
         row.subject.clone(),
         row.fault.clone(),
@@ -240,6 +242,27 @@ fn remarks(report: &Report) -> Remarks {
 
 fn counted_periods(n: u64) -> String {
     counted(usize::try_from(n).unwrap_or(usize::MAX), "period")
+}
+
+/// What shows that each fault came, and how its run ended: too wide for a terminal.
+fn endings(report: &Report) -> Table {
+    let row = |row: &Row| {
+        let id = row.id();
+        let line = move |round: &Round| {
+            vec![
+                id.clone(),
+                round.proof.clone().unwrap_or_else(|| NONE.into()),
+                round.ending.clone(),
+                round.restarted.join("; "),
+            ]
+        };
+        row.rounds.iter().map(line).collect::<Vec<_>>()
+    };
+    Table {
+        title: "what shows that the fault came, and how the run ended".into(),
+        columns: ["drill", "proof", "end", "supervisor"].map(Into::into).to_vec(),
+        rows: report.rows.iter().flat_map(row).collect(),
+    }
 }
 
 fn article_table(article: &Article) -> Table {
