@@ -3,6 +3,7 @@
 mod link;
 mod pipeline;
 mod select;
+mod services;
 
 pub use pipeline::table;
 pub use select::{Axis, Selection};
@@ -45,7 +46,7 @@ pub struct Request {
 pub struct Refusal(pub String);
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO, link::SCENARIO];
+pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO];
 
 /// Removes the files that scenarios keep while they measure; for a process that is about to end
 /// without returning from one.

@@ -207,12 +207,12 @@ fn quick() -> Vec<Setup> {
 }
 
 /// Where the arm's files are while this process measures.
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()))
 }
 
 /// The arm's files, in a folder of their own until this is dropped.
-struct Files;
+pub(super) struct Files;
 
 /// Those of graphs/arm.
 const ARM: [(&str, &str); 2] = [
@@ -221,7 +221,8 @@ const ARM: [(&str, &str); 2] = [
 ];
 
 impl Files {
-    fn write() -> io::Result<Files> {
+    /// Writes them.
+    pub(super) fn write() -> io::Result<Files> {
         fs::create_dir(folder())?;
         let files = Files;
         for (name, text) in ARM {

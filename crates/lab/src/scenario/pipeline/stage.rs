@@ -5,6 +5,8 @@ use sinew_nodes::NODES;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, message};
 
+use crate::scenario::services;
+
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
     pub struct Load {
@@ -55,7 +57,7 @@ pub(super) const NODE: NodeEntry = NodeEntry {
 /// brings its own.
 pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
     let mut table = nodes.to_vec();
-    for row in NODES.iter().chain([&NODE]) {
+    for row in NODES.iter().chain([&NODE]).chain(&services::NODES) {
         if table.iter().all(|other| other.kind.name != row.kind.name) {
             table.push(*row);
         }

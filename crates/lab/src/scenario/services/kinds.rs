@@ -1,0 +1,195 @@
+//! The kinds of this scenario: a service that does one thing, good or bad, without end, and a node
+//! of the core with mailboxes for what comes from services.
+
+use std::hint::black_box;
+use std::thread::park;
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use sinew_nodes::robot::messages::AxisFeedback;
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_runtime::zerocopy::FromZeros;
+use sinew_runtime::{
+    Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo, fault,
+};
+
+use crate::words::words;
+
+sinew_runtime::message! {
+    /// What a service puts into a mailbox.
+    pub struct Letter {
+        /// Counts them.
+        pub words: [u64; 32],
+    }
+}
+
+words! {
+    /// What a service does.
+    pub(super) enum Deed {
+        /// Reads what comes and sleeps in between.
+        Idle = "idle",
+        /// Panics, 5 ms after it has begun.
+        Panic = "panic",
+        /// Sends SIGKILL to itself as soon as it begins.
+        Kill = "kill",
+        /// Never gets ready.
+        Hang = "hang",
+        /// Never sleeps.
+        Burn = "burn",
+        /// Writes to a mailbox without a pause.
+        Flood = "flood",
+    }
+}
+
+/// The deeds as the catalogue wants them.
+const DEEDS: [&str; Deed::ALL.len()] = {
+    let mut words = [""; Deed::ALL.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = Deed::ALL[at].word();
+        at += 1;
+    }
+    words
+};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+/// Between two looks of a service that sleeps.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long the one that panics lives.
+const LIFE: Duration = Duration::from_millis(5);
+/// Rounds of a busy loop, or letters, between two heartbeats: far below a millisecond.
+const BETWEEN_BEATS: u64 = 1000;
+
+static SERVICE_KIND: Kind = Kind {
+    name: "lab_service",
+    runs_in: RunsIn::Service,
+    doc: "Does one thing without end.",
+    ports: &[
+        Port {
+            name: "in",
+            doc: "What the drives report.",
+            direction: Direction::In,
+            message: AxisFeedback::TYPE,
+            optional: true,
+            safe: &[],
+        },
+        Port {
+            name: "out",
+            doc: "Letters.",
+            direction: Direction::Out,
+            message: Letter::TYPE,
+            optional: true,
+            safe: &[],
+        },
+    ],
+    parameters: &[Parameter {
+        name: "deed",
+        doc: "What it does.",
+        unit: "",
+        ty: ParameterType::Choice(&DEEDS),
+        default: None,
+    }],
+    signals: &[],
+};
+
+const fn mailbox(name: &'static str) -> Port {
+    let doc = "Letters of a service.";
+    let (direction, message) = (Direction::In, Letter::TYPE);
+    Port { name, doc, direction, message, optional: true, safe: &[] }
+}
+
+static INBOX_KIND: Kind = Kind {
+    name: "lab_inbox",
+    runs_in: RunsIn::Realtime,
+    doc: "Adds up what comes from services.",
+    ports: &[mailbox("in_0"), mailbox("in_1"), mailbox("in_2")],
+    parameters: &[],
+    signals: &[],
+};
+
+/// Rows of the table; users do not see them.
+pub(in crate::scenario) const NODES: [NodeEntry; 2] = [
+    NodeEntry { kind: &SERVICE_KIND, make: Make::Service(make), safe: None },
+    NodeEntry {
+        kind: &INBOX_KIND,
+        make: Make::Cyclic(|_| Ok(Box::new(Inbox { sum: 0 }))),
+        safe: None,
+    },
+];
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let deed = parameters.text("deed").parse().map_err(|why| fault!("deed: {why}"))?;
+    Ok(Box::new(Doer { deed }))
+}
+
+struct Inbox {
+    sum: u64,
+}
+
+impl Node for Inbox {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        for port in 0..INBOX_KIND.ports.len() {
+            self.sum = self.sum.wrapping_add(io.read::<Letter>(port).words.iter().sum());
+        }
+        black_box(self.sum);
+        Ok(())
+    }
+}
+
+struct Doer {
+    deed: Deed,
+}
+
+impl Service for Doer {
+    fn start(&mut self) -> Result<(), Fault> {
+        while self.deed == Deed::Hang {
+            park();
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        match self.deed {
+            Deed::Idle | Deed::Hang => idle(io),
+            Deed::Panic => {
+                io.wait(LIFE);
+                panic!("as this row wants it");
+            }
+            Deed::Kill => kill_process(getpid(), Signal::KILL)
+                .map_err(|error| fault!("cannot kill itself: {error}")),
+            Deed::Burn => {
+                burn(io);
+                Ok(())
+            }
+            Deed::Flood => flood(io),
+        }
+    }
+}
+
+fn idle(io: &mut ServiceIo) -> Result<(), Fault> {
+    while io.wait(LOOK) {
+        while io.receive::<AxisFeedback>(IN)?.is_some() {}
+    }
+    Ok(())
+}
+
+fn burn(io: &mut ServiceIo) {
+    let mut sum = 0_u64;
+    while !io.is_stopping() {
+        (0..BETWEEN_BEATS).for_each(|more| sum = black_box(sum.wrapping_add(more)));
+        io.beat();
+    }
+}
+
+fn flood(io: &mut ServiceIo) -> Result<(), Fault> {
+    let mut letter = Letter::new_zeroed();
+    while !io.is_stopping() {
+        for _ in 0..BETWEEN_BEATS {
+            letter.words[0] += 1;
+            io.send(OUT, &letter)?;
+        }
+        io.beat();
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! A row of the scenario, and the graph that is run for it: the arm of graphs/arm in two realtime
+//! domains, and what stands beside it.
+
+use super::kinds::Deed;
+use crate::words::words;
+
+words! {
+    /// What stands beside the core.
+    pub(super) enum Beside {
+        /// It is alone.
+        Nothing = "nothing",
+        /// Three that read a broadcast and sleep.
+        Idle = "idle",
+        /// Three that fail in different ways as soon as they are back.
+        CrashLoop = "crash_loop",
+        /// With the first pause of the default policy after every end.
+        CrashLoop100Ms = "crash_loop_100ms",
+        /// Three that never sleep.
+        Burn = "burn",
+        /// Three that write to mailboxes without a pause.
+        Flood = "flood",
+        /// As idle, but one after the other is killed from outside.
+        Killed = "killed",
+    }
+}
+
+/// The pause of the services' restart policy, always the same.
+pub(super) const BACKOFF_MS: u64 = 10;
+/// That of the default policy before the first restart.
+const BACKOFF_MS_DEFAULT: u64 = 100;
+
+impl Beside {
+    /// What its services do.
+    pub(super) fn deeds(self) -> &'static [Deed] {
+        match self {
+            Beside::Nothing => &[],
+            Beside::Idle | Beside::Killed => &[Deed::Idle; 3],
+            Beside::CrashLoop | Beside::CrashLoop100Ms => &[Deed::Panic, Deed::Kill, Deed::Hang],
+            Beside::Burn => &[Deed::Burn; 3],
+            Beside::Flood => &[Deed::Flood; 3],
+        }
+    }
+
+    /// The graph of a core with them.
+    pub(super) fn text(self) -> String {
+        let services = self.deeds();
+        let mut text = "name: services\ndomains:\n".to_owned() + CORE_DOMAINS;
+        let backoff_ms = match self {
+            Beside::CrashLoop100Ms => BACKOFF_MS_DEFAULT,
+            _ => BACKOFF_MS,
+        };
+        text.extend((0..services.len()).map(|at| domain(at, backoff_ms)));
+        text += "nodes:\n";
+        let listeners = services.iter().enumerate().filter(|(_, deed)| **deed != Deed::Flood);
+        let listeners: String = listeners.map(|(at, _)| listener(at)).collect();
+        text += &CORE.replace("LISTENERS", &listeners);
+        for (at, deed) in services.iter().enumerate() {
+            let link = format!("[{{name: inbox, port: in_{at}, delivery: queue, capacity: 64}}]");
+            let writes = if *deed == Deed::Flood { link } else { "[]".into() };
+            text += &service(at, *deed, &writes);
+        }
+        text
+    }
+}
+
+/// The graph of services alone.
+pub(super) fn services_alone() -> String {
+    let mut text = "name: services\ndomains:\n".to_owned();
+    text.extend((0..3).map(|at| domain(at, BACKOFF_MS)));
+    text += "nodes:\n";
+    text.extend((0..3).map(|at| service(at, Deed::Idle, "[]")));
+    text
+}
+
+/// The graph that `sinew run` is started with: only with kinds that users have.
+pub(super) fn logged() -> String {
+    let log = ", {name: log, port: in, delivery: broadcast, capacity: 1024}";
+    let core = CORE.replace("LISTENERS", log);
+    let core = core.split("  - {kind: lab_inbox").next().unwrap_or_default();
+    format!(
+        "name: services\ndomains:\n{CORE_DOMAINS}  log: {{}}\nnodes:\n{core}  \
+         - {{kind: axis_log, name: log, domain: log, file: axes.csv}}\n"
+    )
+}
+
+const CORE_DOMAINS: &str = "  control: {realtime: {period: 1ms, overrun: {policy: count}}}
+  plant: {realtime: {trigger: input, overrun: {policy: count}}}
+";
+
+const CORE: &str = "  - kind: path_planner
+    name: planner
+    domain: control
+    path: square.csv
+    arm: irb120.urdf
+    laps: 0
+    ports: {out: [{name: ik, port: in}]}
+  - kind: ik
+    domain: control
+    arm: irb120.urdf
+    ports: {out: [{name: ethercat, port: in}]}
+  - kind: ethercat_master
+    name: ethercat
+    domain: control
+    lost_frames_max: 100
+    ports:
+      out: [{name: drives, port: in, transport: shared_memory, wait: spin, delivery: latest}]
+      feedback: [{name: planner, port: feedback, delay: 1}LISTENERS]
+  - kind: drives
+    domain: plant
+    safe: {in: {value: quick_stop, after: 100}}
+    ports:
+      out: [{name: ethercat, port: frame, delay: 1, transport: shared_memory, delivery: latest}]
+  - {kind: lab_inbox, name: inbox, domain: control}
+";
+
+fn domain(at: usize, backoff_ms: u64) -> String {
+    format!(
+        "  service_{at}:
+    restart:
+      policy: always
+      backoff: {backoff_ms}ms
+      backoff_max: {backoff_ms}ms
+      restarts_max: 1000
+      window: 3600s
+    start_deadline: 100ms
+"
+    )
+}
+
+fn listener(at: usize) -> String {
+    format!(", {{name: service_{at}, port: in, delivery: broadcast, capacity: 64}}")
+}
+
+fn service(at: usize, deed: Deed, writes: &str) -> String {
+    let (deed, name) = (deed.word(), format!("service_{at}"));
+    let ports = format!("ports: {{out: {writes}}}");
+    format!("  - {{kind: lab_service, name: {name}, domain: {name}, deed: {deed}, {ports}}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::table;
+    use sinew_spec::plan::Machine;
+    use sinew_spec::{Source, compile};
+
+    #[test]
+    fn every_row_compiles_with_its_services_and_the_same_core() {
+        let kinds: Vec<_> = table(&[]).iter().map(|row| row.kind).collect();
+        let rows = Beside::ALL.iter().map(|beside| (beside.text(), 2, beside.deeds().len()));
+        for (text, core, services) in rows.chain([(services_alone(), 0, 3), (logged(), 2, 1)]) {
+            let source = Source { file: "row", text: &text, overrides: &[] };
+            let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1, 2, 3] })
+                .unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]));
+            let realtime = plan.domains.iter().filter(|domain| domain.realtime().is_some());
+            assert_eq!((realtime.count(), plan.domains.len()), (core, core + services), "{text}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the supervisor itself costs while nothing happens: CPU time, and memory.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sinew_runtime::run::Run;
+
+use super::Shared;
+use super::driver::{LOOK, request};
+use super::setup::{logged, services_alone};
+use crate::report::{Figure, Row};
+use crate::rounds::Contender;
+
+/// After a start, before anything counts: what happens once is not what it costs.
+const SETTLES: Duration = Duration::from_millis(1500);
+/// A program that is told to stop and does not is killed then.
+const STOPS_WITHIN: Duration = Duration::from_secs(15);
+
+/// Whose figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Three idle services and no core: the thread of this process that supervises them.
+    Services,
+    /// `sinew run --json` as a user starts it, of the arm and its log.
+    Program,
+}
+
+/// A row.
+pub(super) struct Idle<'a> {
+    shared: &'a Shared<'a>,
+    whose: Whose,
+    share: Duration,
+    cpu_ns: u64,
+    wall_ns: u64,
+    resident_kib_max: u64,
+}
+
+impl<'a> Idle<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, whose: Whose, share: Duration) -> Idle<'a> {
+        Idle { shared, whose, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
+    }
+
+    /// CPU time and time that have gone by.
+    fn count(&mut self, cpu_ns: u64, since: Instant) {
+        self.cpu_ns += cpu_ns;
+        self.wall_ns += since.elapsed().as_nanos() as u64;
+    }
+
+    fn services(&mut self) -> Result<(), String> {
+        const THIS: &str = "/proc/thread-self/schedstat";
+        let request = request(&services_alone(), self.shared)?;
+        let run = Run::start(request);
+        let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
+        poll_for(&mut run, SETTLES)?;
+        let (before_ns, since) = (cpu_ns(THIS)?, Instant::now());
+        poll_for(&mut run, self.share)?;
+        self.count(cpu_ns(THIS)? - before_ns, since);
+        run.stop();
+        while run.poll(LOOK, &mut |_, _| ()) {}
+        Ok(())
+    }
+
+    fn program(&mut self) -> Result<(), String> {
+        let file = self.shared.base.join("logged.yaml");
+        let cannot = |error: io::Error| format!("cannot start 'sinew run': {error}");
+        fs::write(&file, logged()).map_err(cannot)?;
+        let mut program = Program::start(file).map_err(cannot)?;
+        sleep(SETTLES);
+        let (before_ns, since) = (program.cpu_ns()?, Instant::now());
+        sleep(self.share);
+        self.count(program.cpu_ns()? - before_ns, since);
+        self.resident_kib_max = self.resident_kib_max.max(program.resident_kib()?);
+        program.stop()
+    }
+}
+
+impl Contender for Idle<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        match self.whose {
+            Whose::Services => self.services()?,
+            Whose::Program => self.program()?,
+        }
+        let figure =
+            |name: &str, unit: &str, value| Figure { name: name.into(), unit: unit.into(), value };
+        let share = self.cpu_ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
+        row.figures = vec![
+            figure("supervisor_cpu", "%", share),
+            figure("measured_for", "s", self.wall_ns as f64 * 1e-9),
+        ];
+        if self.whose == Whose::Program {
+            let resident = self.resident_kib_max as f64;
+            row.figures.push(figure("supervisor_resident", "KiB", resident));
+        }
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        SETTLES + self.share
+    }
+}
+
+fn poll_for(run: &mut Run, time: Duration) -> Result<(), String> {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        if !run.poll(LOOK.min(time - begun.elapsed().min(time)), &mut |_, _| ()) {
+            return Err("the services have ended by themselves".into());
+        }
+    }
+    Ok(())
+}
+
+/// CPU time that a thread has used.
+fn cpu_ns(schedstat: &str) -> Result<u64, String> {
+    let text = fs::read_to_string(schedstat).map_err(|error| format!("{schedstat}: {error}"))?;
+    let used = text.split(' ').next().and_then(|word| word.parse().ok());
+    used.ok_or_else(|| format!("{schedstat}: '{text}' is not what it was expected to be"))
+}
+
+/// This program, started again to run a graph.
+struct Program(Child);
+
+impl Program {
+    fn start(file: PathBuf) -> io::Result<Program> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["run", "--json"]).arg(file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Program)
+    }
+
+    /// CPU time of all its threads; not of the domains, which are processes of their own.
+    fn cpu_ns(&mut self) -> Result<u64, String> {
+        if let Ok(Some(status)) = self.0.try_wait() {
+            return Err(format!("'sinew run' has ended by itself, {status}"));
+        }
+        let folder = format!("/proc/{}/task", self.0.id());
+        let threads = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+        let threads = threads.filter_map(Result::ok).map(|it| it.path().join("schedstat"));
+        threads.map(|path| cpu_ns(&path.display().to_string())).sum()
+    }
+
+    fn resident_kib(&self) -> Result<u64, String> {
+        let file = format!("/proc/{}/status", self.0.id());
+        let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kib.ok_or_else(|| format!("{file} does not say VmRSS"))
+    }
+
+    fn stop(mut self) -> Result<(), String> {
+        let process = Pid::from_child(&self.0);
+        kill_process(process, Signal::TERM).map_err(|error| format!("cannot stop: {error}"))?;
+        let begun = Instant::now();
+        while begun.elapsed() < STOPS_WITHIN {
+            match self.0.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(format!("'sinew run' ended with {status}")),
+                _ => sleep(Duration::from_millis(10)),
+            }
+        }
+        Err(format!("'sinew run' did not stop within {STOPS_WITHIN:?}"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, or must.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

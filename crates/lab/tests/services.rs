@@ -1,0 +1,82 @@
+//! The scenario `services`, run for real but shortly. The domains are this program, started again.
+
+#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use sinew_lab::report::{Holds, Row};
+use sinew_lab::rounds::{Session, Silent};
+use sinew_lab::scenario::{Request, Selection, table};
+use sinew_lab::{Report, SCENARIOS};
+use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_runtime::{domain, privileges};
+
+/// All tests; `cargo test` filters them by name as usual.
+const TESTS: &[(&str, fn())] = &[
+    ("services_do_what_their_rows_say_beside_a_core_that_runs_on", services_do_what_rows_say),
+    ("the_supervisor_of_services_alone_is_measured", the_supervisor_is_measured),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), &table(&[]));
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let good = catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+        failed += u32::from(!good);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn run(only: &str) -> Report {
+    let scenario = SCENARIOS.iter().find(|it| it.name == "services").expect("it is in the table");
+    let only = Selection::parse(scenario.axes, None, &[only.into()]).expect("the axes are good");
+    let cpus = privileges::cpus().expect("affinity");
+    let request = Request { quick: true, rounds: Some(1), only, cpus, ..Request::default() };
+    let stop = AtomicBool::new(false);
+    (scenario.run)(&request, &Session { stop: &stop, progress: &Silent }).expect("it can run")
+}
+
+/// The row with these services, which was measured.
+fn row<'a>(report: &'a Report, beside: &str) -> &'a Row {
+    let row = report.rows.iter().find(|row| row.axis("beside") == Some(beside));
+    let row = row.unwrap_or_else(|| panic!("no row '{beside}'"));
+    assert_eq!(row.skipped, None, "{beside}");
+    row
+}
+
+fn services_do_what_rows_say() {
+    let report = run("beside=nothing,crash_loop,flood,killed");
+    let figure = |beside, name| row(&report, beside).figure(name).expect("a figure");
+    for beside in ["nothing", "crash_loop", "flood", "killed"] {
+        let latency = row(&report, beside).measure("cycle_latency").expect("cycles");
+        assert!(latency.distribution.n() > 100, "{beside}");
+    }
+    assert_eq!(figure("nothing", "restarts"), 0.0);
+    assert!(figure("crash_loop", "restarts") >= 3.0, "each comes back at least once");
+    assert_eq!(figure("crash_loop", "messages_to_core"), 0.0);
+    assert!(figure("flood", "messages_to_core") > 0.0);
+    let back = row(&report, "killed").measure("ready_again").expect("kills");
+    assert_eq!(back.distribution.n() as f64, figure("killed", "restarts"));
+    // One round says nothing of the noise.
+    let firm = |verdict: &&sinew_lab::report::Verdict| verdict.claim.contains("P50");
+    let of_median = report.verdicts.iter().find(firm).expect("a verdict");
+    assert_eq!(of_median.holds, Holds::NotDistinguishable);
+}
+
+fn the_supervisor_is_measured() {
+    let report = run("beside=services_alone");
+    let row = row(&report, "services_alone");
+    assert!(row.figure("supervisor_cpu").is_some_and(|percent| (0.0..100.0).contains(&percent)));
+    let unmeasured = |verdict: &&sinew_lab::report::Verdict| verdict.holds == Holds::NotMeasured;
+    assert!(report.verdicts.iter().filter(unmeasured).count() >= 7, "{:?}", report.verdicts);
+}
