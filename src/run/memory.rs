@@ -5,8 +5,9 @@ use std::fs;
 
 use super::report::Process;
 
-/// Seconds between two readings.
-const SPACING_S: f64 = 0.5;
+/// Seconds between two readings; the kernel keeps the peak, so that only what came after the last one
+/// is not seen.
+const SPACING_S: f64 = 1.0;
 
 /// Most memory of each domain's process.
 pub(crate) struct Memory {

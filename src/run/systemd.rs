@@ -9,6 +9,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::Run;
@@ -18,6 +19,8 @@ use super::words::counted;
 
 /// How often the status is looked at once the graph runs.
 const STATUS_NS: u64 = 1_000_000_000;
+/// So often it is looked for the first cycle.
+const SPACING_UNTIL_READY: Duration = Duration::from_millis(20);
 
 /// Who is told, and what it knows.
 #[derive(Debug)]
@@ -57,6 +60,15 @@ impl Systemd {
         let limit_us = number("WATCHDOG_USEC").filter(|&limit_us| is_for_us && limit_us > 0);
         let watchdog_ns = limit_us.map(|limit_us| limit_us.saturating_mul(1000) / 2);
         Ok(Some(Systemd { address, watchdog_ns, told: Told::default(), is_deaf: false }))
+    }
+
+    /// How long the loop may sleep between two calls of [`Systemd::tell`]: half of what is left of
+    /// the limit, or less while systemd waits for the first cycle.
+    pub(crate) fn spacing(&self) -> Duration {
+        let for_watchdog = self.watchdog_ns.map_or(Duration::MAX, |every_ns| {
+            Duration::from_nanos(every_ns / 2).max(Duration::from_millis(1))
+        });
+        if self.told.is_ready { for_watchdog } else { for_watchdog.min(SPACING_UNTIL_READY) }
     }
 
     /// Tells what is new. Only for the loop that watches the run, once in each turn: whoever hangs
@@ -198,6 +210,17 @@ mod tests {
             links: vec![],
             notes: vec![],
         }
+    }
+
+    #[test]
+    fn the_loop_looks_often_enough_for_the_watchdog_and_for_the_first_cycle() {
+        let own = std::process::id().to_string();
+        let mut systemd = systemd("2000000", &own);
+        assert_eq!(systemd.spacing(), SPACING_UNTIL_READY);
+        systemd.told.is_ready = true;
+        assert_eq!(systemd.spacing(), Duration::from_millis(500));
+        systemd.watchdog_ns = None;
+        assert_eq!(systemd.spacing(), Duration::MAX);
     }
 
     #[test]

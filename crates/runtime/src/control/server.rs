@@ -25,12 +25,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::geteuid;
 
 use super::peer::Peer;
 use super::{Answer, Request, client, place, to_line};
-use crate::clock::now_ns;
+use crate::clock::{now_ns, timespec};
 use crate::status::Events;
 use crate::sys::peer_of;
 
@@ -158,8 +158,15 @@ impl Server {
         self.peers.retain(|peer| !peer.is_over(now_ns));
     }
 
+    /// Whether somebody waits to be accepted. To ask is cheap; to accept costs the kernel a socket
+    /// even if nobody is there.
+    fn is_called(&self) -> bool {
+        let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
+        poll(&mut wait, Some(&timespec(0))).is_ok_and(|ready| ready > 0)
+    }
+
     fn accept(&mut self, now_ns: u64) {
-        if now_ns < self.deaf_until_ns {
+        if now_ns < self.deaf_until_ns || !self.is_called() {
             return;
         }
         self.deaf_until_ns = 0;
