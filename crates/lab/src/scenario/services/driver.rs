@@ -20,8 +20,8 @@ use crate::scenario::table;
 
 /// The name that a spec of the lab has in messages.
 const FILE: &str = "lab services";
-/// Longest sleep of the supervisor, as `sinew run` has it without a live view.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Longest sleep of the supervisor: so exactly a row ends in time.
+const LOOK: Duration = Duration::from_millis(100);
 /// Cycles after each start that do not count: the drives' own start among them.
 const WARM_UP: u64 = 200;
 /// What starting and stopping a graph takes, about.

@@ -143,8 +143,10 @@ struct Doer {
 
 impl Service for Doer {
     fn start(&mut self) -> Result<(), Fault> {
-        while self.deed == Deed::Hang {
-            park();
+        if self.deed == Deed::Hang {
+            loop {
+                park();
+            }
         }
         Ok(())
     }

@@ -11,11 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use sinew_runtime::run::Run;
 
 use super::Shared;
-use super::driver::{LOOK, request};
+use super::driver::request;
 use super::setup::{logged, services_alone};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
 
+/// Longest sleep of a supervisor without a live view, as `sinew run` has it.
+const LOOK: Duration = Duration::from_millis(500);
 /// After a start, before anything counts: what happens once is not what it costs.
 const SETTLES: Duration = Duration::from_millis(1500);
 /// A program that is told to stop and does not is killed then.
