@@ -64,6 +64,21 @@ fn a_drill_says_what_happened_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_service_that_is_struck_comes_back_and_the_core_goes_on() {
+    let spec = ours("tests/cli/calm_log.yaml").display().to_string();
+    let file = format!("log.file={}", folder("drill_log").join("axes.csv").display());
+    let only = "node=log,fault=panic";
+    let answer = sinew(["drill", &spec, "--only", only, "--set", &file, "--json"]);
+    let report = answer.ended_with(0).json();
+    assert_eq!(report["good"], true);
+    let round = &report["rows"][0]["rounds"][0];
+    assert_eq!((&round["ending"], &round["safe_ns"]), (&"stopped".into(), &Value::Null));
+    let told: Vec<_> = round["restarted"].as_array().expect("a list").iter().collect();
+    assert_eq!(told[0], "restarting: in 10 ms", "{round}");
+    assert!(round["core_after"]["cycles"].as_u64().is_some_and(|n| n > 0), "{round}");
+}
+
+#[test]
 fn a_gate_that_must_fail_fails() {
     // No cycle keeps this deadline, so the graph faults long before the drill's fault can come.
     let spec = fs::read_to_string(calm()).expect("the calm graph");

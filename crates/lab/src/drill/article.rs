@@ -264,3 +264,21 @@ fn failures(played: &[Played], variants: &[Variant]) -> Vec<String> {
     }
     failures
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_compiles_and_has_an_inverse_kinematics_that_can_die() {
+        for plot in &PLOTS {
+            let table = crate::drill::table(&crate::scenario::table(&[]));
+            let graph = Graph::compile(plot.file, plot.text.into(), vec![], &table, &[0, 1]);
+            let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", plot.name));
+            let drill = drill(plot, &graph.plan).expect("it can die");
+            let domains = graph.plan.domains.len();
+            assert_eq!(domains, if plot.name == "fused" { 2 } else { 4 }, "{}", plot.name);
+            assert_eq!(matches!(drill.subject, Subject::Link(_)), plot.silent);
+        }
+    }
+}

@@ -11,8 +11,8 @@ use super::report::{Core, Round};
 use super::table::{Drill, Expected, Rule, Subject};
 use crate::distribution::Distribution;
 
-/// Cycles at the start that tell nothing of the core: caches, the machine being switched on.
-const WARM_UP_CYCLES: u64 = 200;
+/// The beginning of a run tells nothing of the core: caches are cold, the machine is switched on.
+const WARM_UP_NS: u64 = 150_000_000;
 
 /// The figures of a drill, and what is wrong with them.
 pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
@@ -130,7 +130,8 @@ fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, rou
     let Some(id) = leader(plan) else { return };
     let cycles = carried.recording.cycles(id);
     let told_ns = carried.told_ns.unwrap_or(u64::MAX);
-    let counts = |seen: &&Seen| seen.number >= WARM_UP_CYCLES && !seen.stopping;
+    let warm_ns = cycles.first().map_or(0, |first| first.start_ns + WARM_UP_NS);
+    let counts = |seen: &&Seen| seen.start_ns >= warm_ns && !seen.stopping;
     let before = cycles.iter().filter(counts).filter(|seen| seen.start_ns < struck_ns);
     let after = cycles.iter().filter(counts).filter(|seen| seen.start_ns >= struck_ns);
     round.core_before = core(before);
