@@ -5,8 +5,8 @@ use std::fs;
 
 use super::report::Process;
 
-/// Seconds between two readings; the kernel keeps the peak, so that only what came after the last one
-/// is not seen.
+/// Seconds between two readings; the kernel keeps the peak, so that only what came after the last
+/// one is not seen.
 const SPACING_S: f64 = 1.0;
 
 /// Most memory of each domain's process.

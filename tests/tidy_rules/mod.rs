@@ -52,6 +52,7 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "node",
         exceptions: &[
             ("crates/lab/src/scenario/pipeline/driver.rs", "/proc/PID/task"),
+            ("crates/lab/src/scenario/services/supervisor.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),

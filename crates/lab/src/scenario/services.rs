@@ -133,13 +133,14 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
 
 const NOTES: [&str; 4] = [
     "the core is the arm at 1 kHz in two realtime domains; crash_loop: one service panics 5 ms \
-     after its start, one kills itself, one never gets ready, each back 10 ms after its end, or 100 ms, \
-     the shortest pause that a spec has without asking",
+     after its start, one kills itself, one never gets ready, each back 10 ms after its end, or \
+     100 ms, the shortest pause that a spec has without asking",
     "services stand on other CPUs than the core where there are others: with two CPUs and two \
      realtime domains there are none",
-    "overruns on a virtual machine are mostly the host's: 'stolen_by_host' is what it took from all \
-     CPUs meanwhile, in steps of 10 ms",
-    "ready_again: from the kill until the supervisor knows it as ready, the policy's 10 ms taken off",
+    "overruns on a virtual machine are mostly the host's: 'stolen_by_host' is what it took from \
+     all CPUs meanwhile, in steps of 10 ms",
+    "ready_again: from the kill until the supervisor knows it as ready, the policy's 10 ms taken \
+     off",
 ];
 
 fn rows() -> Vec<Row> {

@@ -29,11 +29,11 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. A \
           log that is there already goes on, without a second header, so it survives restarts; a \
-          line that a kill or a full disk has cut off is removed then, and what the link still holds \
-          is caught up on. Handed to the kernel once a second and at the end. A file that cannot be \
-          written is a fault, and the domain's restart policy decides. Link it with 'delivery: \
-          broadcast' and room for as long as it may be away, and that second; what it was too slow \
-          for is counted and said.",
+          line that a kill or a full disk has cut off is removed then, and what the link still \
+          holds is caught up on. Handed to the kernel once a second and at the end. A file that \
+          cannot be written is a fault, and the domain's restart policy decides. Link it with \
+          'delivery: broadcast' and room for as long as it may be away, and that second; what it \
+          was too slow for is counted and said.",
     ports: &[Port {
         name: "in",
         doc: "What the drives report; ethercat_master gives it at its port 'feedback'.",
