@@ -199,6 +199,7 @@ impl Run {
     /// What the kernel says.
     pub fn start(request: Request) -> io::Result<Run> {
         check(&request).map_err(io::Error::other)?;
+        process::keep_endings()?;
         let (clock, begun_ns) = (Clock::calibrate(), now_ns());
         let (carriers, bell) = (Carriers::open(&request.plan)?, Bell::create()?);
         let mut run = Run {

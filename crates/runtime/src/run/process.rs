@@ -4,11 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
+use signal_hook::consts::SIGCHLD;
 
 use super::DOMAIN_COMMAND;
 use crate::confine::{Confinement, MARKER, kill_strays};
@@ -18,6 +21,17 @@ use crate::launch::Launch;
 const REAP_NAP: Duration = Duration::from_millis(1);
 /// And how often at most.
 const REAP_NAPS_MAX: u32 = 5000;
+
+/// Status of a process that somebody else in this program has waited for: neither an exit nor a
+/// signal, and so no success.
+const STATUS_UNKNOWN: i32 = 0xffff;
+
+/// Sees to it that the kernel keeps how a process has ended until we ask. It does not where whoever
+/// started us has SIGCHLD ignored: then a killed service would look like one that ended in order.
+pub(super) fn keep_endings() -> io::Result<()> {
+    // Any handler will do; a process that is waited for by its descriptor needs none.
+    signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
+}
 
 /// A process that is ours. Dropping it kills it.
 #[derive(Debug)]
@@ -77,13 +91,16 @@ impl Process {
             return false;
         }
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if let Ok(None) = waitid(WaitId::PidFd(self.pidfd.as_fd()), look) {
-            return false;
+        match waitid(WaitId::PidFd(self.pidfd.as_fd()), look) {
+            Ok(None) => return false,
+            // Before its number is free for another one. Nobody there is what is wanted.
+            Ok(Some(_)) => {
+                let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            }
+            // It has ended, and its number may be another's by now.
+            Err(_) => {}
         }
-        // Before its number is free for another one. Nobody there is what is wanted.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        // An error means that the child is not ours any more: then it has ended.
-        self.ended = Some(self.child.wait().unwrap_or(ExitStatus::from_raw(0)));
+        self.ended = Some(self.child.wait().unwrap_or(ExitStatus::from_raw(STATUS_UNKNOWN)));
         true
     }
 
@@ -95,10 +112,42 @@ impl Process {
         }
     }
 
-    /// Kills what it has started, wherever that went; how many. Looks at every process of the
-    /// machine.
-    pub(super) fn kill_strays(&self) -> usize {
-        kill_strays(&self.marker)
+    /// Kills what it has started, wherever that went. That looks at every process of the machine,
+    /// so it has a thread of its own. Where none can be had, its children may have taken them all:
+    /// then they are killed here and now, and the caller waits, a second at most.
+    pub(super) fn seek_strays(self) -> Strays {
+        let marker = self.marker.clone();
+        let thread = thread::Builder::new().name("strays".into());
+        match thread.spawn(move || kill_strays(&marker)) {
+            Ok(search) => Strays::Sought(search),
+            Err(_) => Strays::Killed(kill_strays(&self.marker)),
+        }
+    }
+}
+
+/// What a process has started and left behind.
+pub(super) enum Strays {
+    /// A thread looks for it, and gives how many it killed.
+    Sought(JoinHandle<usize>),
+    /// So many were killed.
+    Killed(usize),
+}
+
+impl Strays {
+    pub(super) fn are_gone(&self) -> bool {
+        match self {
+            Strays::Sought(search) => search.is_finished(),
+            Strays::Killed(_) => true,
+        }
+    }
+
+    /// How many were killed; waits for the search.
+    pub(super) fn count(self) -> usize {
+        match self {
+            // It does not panic; if it did, the mark would find them after the next life.
+            Strays::Sought(search) => search.join().unwrap_or(0),
+            Strays::Killed(count) => count,
+        }
     }
 }
 
@@ -117,9 +166,9 @@ impl Drop for Process {
                 if self.reap() {
                     break;
                 }
-                std::thread::sleep(REAP_NAP);
+                thread::sleep(REAP_NAP);
             }
-            self.kill_strays();
+            kill_strays(&self.marker);
         }
     }
 }

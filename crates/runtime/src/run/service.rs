@@ -3,14 +3,13 @@
 
 use std::io;
 use std::process::ExitStatus;
-use std::thread::{self, JoinHandle};
 
 use sinew_spec::plan::{self, Plan};
 
 use super::carriers::number;
 use super::history::{History, Next};
 use super::lines::Lines;
-use super::process::{Process, ending};
+use super::process::{Process, Strays, ending};
 use super::{Frame, Given};
 use crate::bell::Bell;
 use crate::board::{Board, State};
@@ -90,10 +89,10 @@ pub(super) enum Over {
     GivenUp,
 }
 
-/// A process that has ended, and the search for what it has started; gives how many were killed.
+/// A process that has ended, and the search for what it has started.
 struct Gone {
     status: ExitStatus,
-    strays: JoinHandle<usize>,
+    strays: Strays,
 }
 
 /// The lines that a service writes, no more than are bearable.
@@ -168,7 +167,7 @@ impl Supervised {
         if self.process.as_mut().is_some_and(Process::reap) {
             self.sweep();
         }
-        if let Some(gone) = self.gone.take_if(|gone| gone.strays.is_finished()) {
+        if let Some(gone) = self.gone.take_if(|gone| gone.strays.are_gone()) {
             self.ended(gone, now_ns, events);
         }
         match self.phase {
@@ -331,15 +330,13 @@ impl Supervised {
         // Either way: what a cgroup knows it kills at once, the others are looked for.
         let _ = self.confinement.kill();
         let status = process.ended().unwrap_or_default();
-        let strays = thread::spawn(move || process.kill_strays());
-        self.gone = Some(Gone { status, strays });
+        self.gone = Some(Gone { status, strays: process.seek_strays() });
     }
 
     /// Nothing is left of it.
     fn ended(&mut self, gone: Gone, now_ns: u64, events: &mut Events) {
         let Gone { status, strays } = gone;
-        // It does not panic; if it did, the mark would find them after the next life.
-        let strays = strays.join().unwrap_or(0);
+        let strays = strays.count();
         // What it said last is there now.
         self.read_lines(now_ns, events);
         self.lines = None;
