@@ -26,9 +26,9 @@ fn refusal(folder: &Path, uid: u32) -> String {
 fn a_folder_is_made_for_its_owner_alone() {
     let parent = ours("made");
     let folder = parent.join("sinew");
-    assert_eq!(make_first(&[folder.clone()], uid()).expect("made"), folder);
+    assert_eq!(make_first(std::slice::from_ref(&folder), uid()).expect("made"), folder);
     assert_eq!(folder.metadata().expect("a folder").mode() & 0o777, 0o700);
-    assert_eq!(make_first(&[folder.clone()], uid()).expect("it is there"), folder);
+    assert_eq!(make_first(std::slice::from_ref(&folder), uid()).expect("it is there"), folder);
     fs::remove_dir_all(parent).expect("removed");
 }
 
