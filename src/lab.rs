@@ -1,4 +1,4 @@
-//! `sinew lab`: measures on this machine what links and their options cost, and shows it.
+//! `sinew lab`: measures on this machine what links, waiting and services cost, and shows it.
 
 pub(crate) mod output;
 pub(crate) mod progress;
@@ -23,7 +23,7 @@ use self::output::Outputs;
 use self::progress::Bar;
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 
-/// Measure on this machine what links and their options cost.
+/// Measure on this machine what links, waiting and services cost.
 ///
 /// Without a scenario, lists those there are, with the axes on which their rows differ. Every row
 /// is measured once in each round, one after the other. Ctrl-C ends after the current row and
@@ -33,7 +33,7 @@ use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 pub(crate) struct LabArgs {
     /// What to measure
     scenario: Option<String>,
-    /// The short form: fewer rows, less time for each; under a minute
+    /// The short form: fewer rows, less time for each; one or two minutes
     #[arg(long, requires = "scenario")]
     quick: bool,
     /// Measure every row so often, instead of the scenario's own number

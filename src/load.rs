@@ -87,7 +87,7 @@ pub(crate) fn load_and_make(
 
 /// The text of the file, of which no more than the limit is ever read.
 fn read(path: &Path) -> Result<String, String> {
-    let cannot = |error| format!("cannot read the spec: {error}");
+    let cannot = |error| format!("cannot read the spec: {error}; give the graph's YAML file");
     let file = File::open(path).map_err(cannot)?;
     let mut bytes = Vec::new();
     file.take(TEXT_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;

@@ -45,11 +45,11 @@ const UNIX_MS_MAX: u64 = 253_402_300_799_999;
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
     let mut run = match reach::choose(args.run.as_deref()) {
         Ok(run) => run,
-        Err(failure) => return failure.report(),
+        Err(failure) => return failure.report(args.json),
     };
     match show(&mut run, args) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => failure.report(),
+        Ok(Err(failure)) => failure.report(args.json),
         Err(error) => match is_quiet(Err(error)) {
             true => ExitCode::SUCCESS,
             false => ExitCode::from(FAULTED),

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
+use serde_json::json;
 use sinew_runtime::control::client::{Connection, Found, runs};
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::{DomainRole, DomainStatus, Event, EventKind, Status};
 
-use crate::cli::{BAD_REQUEST, FAULTED, say};
+use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 
 /// A run that answers.
 pub(crate) struct Reached {
@@ -54,10 +55,15 @@ impl Failure {
         Failure { status: FAULTED, text }
     }
 
-    /// Says on standard error what is wrong; the exit status that goes with it.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Says what is wrong, on standard error or as the one JSON object that was asked for; the
+    /// exit status that goes with it.
+    pub(crate) fn report(&self, as_json: bool) -> ExitCode {
+        let status = ExitCode::from(self.status);
+        if as_json {
+            return print(&format!("{}\n", json!({ "error": self.text })), status);
+        }
         say(&format!("error: {}", self.text));
-        ExitCode::from(self.status)
+        status
     }
 }
 

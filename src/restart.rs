@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RestartArgs) -> ExitCode {
     });
     let (run, took) = match done {
         Ok(done) => done,
-        Err(failure) => return failure.report(),
+        Err(failure) => return failure.report(args.json),
     };
     let took_ms = (took.as_secs_f64() * 1e4).round() / 10.0;
     let text = match args.json {

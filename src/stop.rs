@@ -42,7 +42,7 @@ pub(crate) fn run(args: &StopArgs) -> ExitCode {
     });
     let (run, ending) = match done {
         Ok(done) => done,
-        Err(failure) => return failure.report(),
+        Err(failure) => return failure.report(args.json),
     };
     let status = match ending.fault {
         None => ExitCode::SUCCESS,

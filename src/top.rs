@@ -48,7 +48,7 @@ answer; 2 no such run, or no terminal.";
 pub(crate) fn run(args: &TopArgs) -> ExitCode {
     match carry_out(args) {
         Ok(status) => status,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(args.json),
     }
 }
 

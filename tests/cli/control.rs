@@ -219,6 +219,14 @@ fn a_request_that_cannot_be_meant_is_refused() {
         let refused = place.sinew(&command).ended_with(2).err;
         assert!(refused.contains("no run 'no-such-graph'"), "{refused}");
     }
+    let restart = ["restart", "log", "--run", unknown];
+    for command in
+        [&["stop", unknown][..], &restart, &["log", unknown], &["top", unknown, "--once"]]
+    {
+        let refused = place.sinew(&[command, &["--json"]].concat()).ended_with(2);
+        let error = refused.json()["error"].to_string();
+        assert!(error.contains("no run 'no-such-graph'"), "{command:?}: {error}");
+    }
     let refused = place.sinew(&["top", unknown]).ended_with(2).err;
     assert!(refused.contains("no terminal; print the tables with --once"), "{refused}");
     place.sinew(&["top", "--json"]).ended_with(2);
