@@ -47,7 +47,19 @@ fn every_file_that_a_guide_names_is_there() {
         }
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
-            assert!(root.join("docs").join(link).exists(), "{page} links to {link}");
+            let (file, section) = link.split_once('#').unwrap_or((link, ""));
+            let path = root.join("docs").join(file);
+            assert!(path.exists(), "{page} links to {link}");
+            let there = section.is_empty() || sections(&path).any(|there| there == section);
+            assert!(there, "{page} links to {link}, and there is no such section");
         }
     }
+}
+
+/// The sections of a page, as links name them.
+fn sections(page: &Path) -> impl Iterator<Item = String> {
+    let text = fs::read_to_string(page).expect("UTF-8");
+    let name = |heading: &str| heading.trim_start_matches(['#', ' ']).to_lowercase();
+    let heads: Vec<_> = text.lines().filter(|line| line.starts_with('#')).map(name).collect();
+    heads.into_iter().map(|head| head.replace(' ', "-"))
 }
