@@ -118,11 +118,9 @@ fn why(plan: &Plan, link: &Link) -> &'static str {
         (Direction::Out, Delivery::Broadcast) => {
             "the core overwrites the oldest message, read or not"
         }
-        (Direction::In, Delivery::Queue) => match link.full {
-            Full::Drop => "the core takes one a cycle at most; full, the service drops",
-            Full::Wait => "the core takes one a cycle at most; full, the service waits",
-            Full::Fault => "the core takes one a cycle at most; full, the service faults",
-        },
+        (Direction::In, Delivery::Queue) => {
+            "the core takes one a cycle at most; full, the service drops"
+        }
         (Direction::In, Delivery::Latest) => "the core copies the newest value, or keeps the old",
         (Direction::Out, Delivery::Queue) | (Direction::In, Delivery::Broadcast) => {
             "nothing: this delivery must not leave the core"

@@ -205,6 +205,18 @@ fn meaningless(link: &Link<'_>, options: &Options, reach: Reach, report: &mut Re
             report.error(entry.span, message, help);
         }
     }
+    let is_written_by_service = matches!(reach, Reach::Inwards | Reach::Services);
+    if let Some(full) = link.full.filter(|&full| full != Full::Drop)
+        && is_written_by_service
+        && delivery == Delivery::Queue
+    {
+        report.error(
+            link.fields.at("full"),
+            format!("'full: {}' has no meaning on a link that a service writes", full.word()),
+            "remove it, or write full: drop: what finds no room is counted, and the service is \
+             told and decides",
+        );
+    }
     if let Some(entry) = link.fields.entry("delay").filter(|_| reach != Reach::Core) {
         let message = "'delay' has no meaning on a link of a service";
         report.error(entry.span, message, "remove it: a service is not part of the cycle");

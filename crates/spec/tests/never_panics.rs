@@ -23,7 +23,7 @@ nodes:
     name: screen
     domain: screen
     ports: {out: [{name: log, port: extra, wait: park}]}
-  - {kind: gauge, name: log, domain: log, ports: {out: [{name: a, port: in, full: wait}]}}
+  - {kind: gauge, name: log, domain: log, ports: {out: [{name: a, port: in, full: drop}]}}
 ";
 
 /// Pieces that mean something to the parser or to the compiler.

@@ -67,7 +67,7 @@ nodes:
     name: screen
     domain: screen
     safe: {drive: {value: stop, after: 3}}
-    ports: {out: [{name: a, port: more, full: wait}, {name: other, port: more}]}
+    ports: {out: [{name: a, port: more, full: drop}, {name: other, port: more}]}
   - {kind: service, name: other, domain: screen, safe: {drive: {value: stop, after: 3}}}
 ";
 
@@ -113,8 +113,8 @@ firewall: 3 links leave the core, which never waits on them
                     read or not
   out a.out -> other.in     broadcast 8             8 B  the core overwrites the oldest message, \
                     read or not
-  in  screen.out -> a.more  queue 8 (wait if full)  8 B  the core takes one a cycle at most; full, \
-                    the service waits
+  in  screen.out -> a.more  queue 8 (drop if full)  8 B  the core takes one a cycle at most; full, \
+                    the service drops
 what each realtime thread can wait for, no service among it:
   core, thread 0: the clock; room in the queue to 'b' (core, thread 1), until the deadline; the \
                     mutex of a.out -> plant.in, for a copy; feedback from 'plant' (plant, thread \
@@ -126,7 +126,7 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 ";
     assert_eq!(text, expected);
     let json = plan.firewall(&machine()).json(&plan);
-    assert_eq!(json["links"][2]["full"], "wait");
+    assert_eq!(json["links"][2]["full"], "drop");
     assert_eq!(json["threads"][0]["waits_for"][3]["from"], "plant.out");
     assert_eq!((&json["threads_polling"], &json["cpus"]), (&3.into(), &4.into()));
 }
