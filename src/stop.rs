@@ -1,5 +1,6 @@
 //! `sinew stop`: stops a run in order, and waits until it is gone.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -70,14 +71,18 @@ fn stop(run: &mut Reached, timeout: Duration) -> Result<Ending, Failure> {
         other => return Err(Failure::run(format!("cannot stop {name}: it answers {other:?}"))),
     };
     let mut ending = Ending::default();
-    // Whatever ends the reading, whether the run is gone is looked at afterwards.
+    // A run that has ended already closes the connection, as the reading will tell.
     let _ = run.connection.send(&Request::Log { after, follow: true });
-    while let Ok(Some(answer)) = run.connection.next(Some(left())) {
-        if let Answer::Event(event) = answer {
-            ending.take(&event, &run.status);
+    let has_closed = loop {
+        match run.connection.next(Some(left())) {
+            Ok(Some(Answer::Event(event))) => ending.take(&event, &run.status),
+            Ok(Some(_)) => {}
+            Ok(None) => break true,
+            Err(error) => break error.kind() != ErrorKind::TimedOut,
         }
-    }
-    if run.connection.wait_for_end(left()) {
+    };
+    // A process that cannot be seen from here counts as ended, but not one that still answers.
+    if has_closed && run.connection.wait_for_end(left()) {
         return Ok(ending);
     }
     let (s, pid) = (timeout.as_secs_f64(), run.status.pid);
