@@ -249,7 +249,9 @@ impl Supervised {
                 self.phase = Phase::Starting { since_ns: now_ns() };
             }
             Err(error) => {
-                self.reason = Some(format!("cannot be started: {error}"));
+                let reason = format!("cannot be started: {error}");
+                events.add(EventKind::Faulted, Some(&self.name), reason.clone());
+                self.reason = Some(reason);
                 self.decide(now_ns(), false, events);
             }
         }
