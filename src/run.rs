@@ -47,6 +47,9 @@ use sinew_lab::machine::Machine;
 const POLL: Duration = Duration::from_millis(500);
 /// The same with a live view, which changes as often.
 const POLL_LIVE: Duration = Duration::from_millis(20);
+/// The longest duration that a user may give, ten years: a point in time so far away can still be
+/// reckoned with.
+const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Seconds between two events of late cycles, each of which speaks for all since the last one.
 const LATE_SPACING_S: f64 = 1.0;
 
@@ -387,6 +390,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if duration.is_zero() {
         return Err("no time at all: expected more than zero".into());
     }
+    if duration > DURATION_MAX {
+        let most_h = DURATION_MAX.as_secs() / 3600;
+        return Err(format!("'{text}' is too long: expected {most_h}h at most"));
+    }
     Ok(duration)
 }
 
@@ -401,7 +408,9 @@ mod tests {
         assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
-        for bad in ["", "10", "s", "-1s", "0s", "1d", "NaNs", "infs", "1e300h", "1 s x", "10µs"] {
+        for bad in
+            ["", "10", "s", "-1s", "0s", "1d", "NaNs", "infs", "1e300h", "1 s x", "10µs", "9e15h"]
+        {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

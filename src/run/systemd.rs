@@ -76,6 +76,8 @@ impl Systemd {
     pub(crate) fn tell(&mut self, run: &Run) -> Option<String> {
         let (text, told) = self.news(now_ns(), run.phase(), || run.status());
         if text.is_empty() {
+            // That there is no news was found out, too: the next look costs as much.
+            self.told = told;
             return None;
         }
         match self.send(&text) {
