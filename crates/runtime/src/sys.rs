@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{
     clear_ambient_capability_set, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
@@ -106,6 +106,18 @@ impl Region {
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: mapped, aligned to a page, alive as long as self; atomics may be shared.
         unsafe { std::slice::from_raw_parts(self.0.base.as_ptr().cast(), self.0.len / 4) }
+    }
+
+    /// Lets go of the pages that this process has touched: for one that keeps a region for others.
+    /// The bytes stay as they are, and the next access finds them.
+    pub fn let_go(&self) {
+        if self.0.file.is_none() {
+            return;
+        }
+        let base = self.0.base.as_ptr().cast();
+        // SAFETY: the range is one that mmap gave, shared and backed by a file: its pages are in
+        // the file, and only the entries of this process's page table go. A refusal changes nothing.
+        let _ = unsafe { madvise(base, self.0.len, Advice::LinuxDontNeed) };
     }
 
     /// Copies bytes out. Whoever else may write them must be kept away by a lock; if a hostile peer
@@ -486,6 +498,16 @@ mod tests {
         one.words()[7].store(0xfeed, Ordering::Relaxed);
         assert_eq!(two.words()[7].load(Ordering::Relaxed), 0xfeed);
         assert_eq!((two.size(), two.words().len()), (8192, 2048));
+    }
+
+    #[test]
+    fn a_region_that_is_let_go_keeps_its_bytes() {
+        let sorts = [Region::shared("test", 8192), Region::anonymous(8192)];
+        for region in sorts.map(|region| region.expect("memory")) {
+            region.words()[7].store(0xfeed, Ordering::Relaxed);
+            region.let_go();
+            assert_eq!(region.words()[7].load(Ordering::Relaxed), 0xfeed);
+        }
     }
 
     #[test]

@@ -54,11 +54,18 @@ impl Carriers {
         (writers, readers)
     }
 
-    /// Lets go of the streams, whose ends are with their processes now.
+    /// Lets go of the streams, whose ends are with their processes now, and of the memory that the
+    /// regions take here.
     pub(super) fn keep_regions(&mut self) {
-        let is_region = |_: &usize, carrier: &mut Carrier| matches!(carrier, Carrier::Region(_));
-        self.writers.retain(is_region);
-        self.readers.retain(is_region);
+        let kept = |_: &usize, carrier: &mut Carrier| match carrier {
+            Carrier::Region(region) => {
+                region.let_go();
+                true
+            }
+            Carrier::Stream(_) => false,
+        };
+        self.writers.retain(kept);
+        self.readers.retain(kept);
     }
 
     /// The region of a link, if it has one and it joins two domains.
