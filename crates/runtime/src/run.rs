@@ -418,7 +418,7 @@ impl Run {
     fn has_finished(&self) -> bool {
         match self.domains.is_empty() {
             false => self.domains.iter().any(|domain| domain.board.state() == State::Finished),
-            true => self.services.iter().all(Supervised::is_over),
+            true => self.stopping.is_none() && self.services.iter().all(Supervised::is_over),
         }
     }
 

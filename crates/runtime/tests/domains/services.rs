@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_stop_ends_a_service_in_every_phase", a_stop_ends_a_service_in_every_phase),
     ("a_dead_core_takes_its_services_along", a_dead_core_takes_its_services_along),
     ("a_run_that_is_dropped_leaves_no_service", a_run_that_is_dropped_leaves_no_service),
+    ("services_without_a_core_run_until_they_are_stopped", services_without_a_core),
     ("two_runs_of_one_graph_do_not_meet", two_runs_of_one_graph_do_not_meet),
 ];
 
@@ -313,6 +314,18 @@ fn a_stop_ends_a_service_in_every_phase() {
     stage.until("it stops", |stage| stage.is("servant", DomainState::Stopping));
     stage.stop_unharmed();
     assert_eq!(stage.texts("servant", EventKind::Started).len(), 1);
+}
+
+fn services_without_a_core() {
+    let text = |after| {
+        let node = format!("{{kind: servant, domain: servant, mood: finish, after: {after}}}");
+        format!("name: test\ndomains: {{servant: {{}}}}\nnodes: [{node}]\n")
+    };
+    assert_eq!(Stage::start(&text(5)).end(), Outcome::Finished);
+    let mut stage = Stage::start(&text(1_000_000));
+    stage.until_event("servant", EventKind::Ready, 1);
+    stage.run.stop();
+    assert_eq!(stage.end(), Outcome::Stopped);
 }
 
 fn a_dead_core_takes_its_services_along() {
