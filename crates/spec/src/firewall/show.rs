@@ -8,9 +8,12 @@ use crate::picture::{count, delivery_text, end_text};
 use crate::plan::{Delivery, Plan};
 
 impl Firewall {
-    /// In a few lines: with services, the links that leave the core and what each realtime thread
-    /// can wait for; always, how many threads poll on how many CPUs.
+    /// In a few lines: with services, their links to the core and what each realtime thread
+    /// can wait for; with a core, how many threads poll on how many CPUs.
     pub fn text(&self, plan: &Plan) -> String {
+        if self.threads.is_empty() {
+            return "firewall: services only, no core that could wait for them\n".to_owned();
+        }
         let mut lines = Vec::new();
         if plan.domains.iter().any(|domain| domain.service().is_some()) {
             lines.extend(self.crossing_lines(plan));
@@ -39,9 +42,13 @@ impl Firewall {
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
         let widths = [0, 1, 2].map(|column| width(column).unwrap_or_default());
         let head = match rows.len() {
-            0 => "firewall: no link leaves the core".to_owned(),
-            1 => "firewall: 1 link leaves the core, which never waits on it".to_owned(),
-            count => format!("firewall: {count} links leave the core, which never waits on them"),
+            0 => "firewall: no link between the core and a service".to_owned(),
+            1 => {
+                "firewall: 1 link between the core and services, the core never waits on it".into()
+            }
+            count => format!(
+                "firewall: {count} links between the core and services, the core never waits on them"
+            ),
         };
         let line = |[link, delivery, size, why]: &[String; 4]| {
             let [a, b, c] = widths;

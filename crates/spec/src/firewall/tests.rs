@@ -108,7 +108,7 @@ fn the_firewall_reads_as_a_table() {
     let plan = plan();
     let text = plan.firewall(&machine()).text(&plan);
     let expected = "\
-firewall: 3 links leave the core, which never waits on them
+firewall: 3 links between the core and services, the core never waits on them
   out a.out -> screen.in    latest                  8 B  the core overwrites the last value, \
                     read or not
   out a.out -> other.in     broadcast 8             8 B  the core overwrites the oldest message, \
@@ -129,6 +129,15 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
     assert_eq!(json["links"][2]["full"], "drop");
     assert_eq!(json["threads"][0]["waits_for"][3]["from"], "plant.out");
     assert_eq!((&json["threads_polling"], &json["cpus"]), (&3.into(), &4.into()));
+}
+
+#[test]
+fn a_graph_of_services_has_no_core_to_look_at() {
+    let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
+    let source = Source { file: "graph.yaml", text, overrides: &[] };
+    let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
+    let text = plan.firewall(&machine()).text(&plan);
+    assert_eq!(text, "firewall: services only, no core that could wait for them\n");
 }
 
 /// What is found after `change`.
