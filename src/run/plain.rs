@@ -37,6 +37,11 @@ impl<W: Write> Plain<W> {
         match control {
             Some(control) if self.lines == 0 => self.first(scene, control)?,
             Some(control) => self.second(scene, control)?,
+            None if self.lines == 0 => {
+                let (graph, how) = (scene.graph, until(scene));
+                let services = counted(scene.services.len() as u64, "service");
+                writeln!(self.out, "{graph}: runs {services} {how}")?;
+            }
             None => {}
         }
         if let Some(late) = scene.late {
@@ -59,10 +64,7 @@ impl<W: Write> Plain<W> {
     fn first(&mut self, scene: &Scene<'_>, control: &ThreadStats) -> io::Result<()> {
         let period_us = control.period_ns / 1000;
         let (graph, domain) = (scene.graph, &control.domain);
-        let how = match scene.duration_s {
-            Some(duration_s) => format!("for {duration_s} s"),
-            None => "until it is done or Ctrl-C".into(),
-        };
+        let how = until(scene);
         writeln!(self.out, "{graph}: {domain} runs every {period_us} us {how}")
     }
 
@@ -84,10 +86,21 @@ impl<W: Write> Plain<W> {
     }
 }
 
+/// How long it is to go on.
+fn until(scene: &Scene<'_>) -> String {
+    match scene.duration_s {
+        Some(duration_s) => format!("for {duration_s} s"),
+        None => "until it is done or Ctrl-C".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use sinew_spec::plan::Plan;
+
     use super::*;
     use crate::run::fixture;
+    use crate::run::stats::Stats;
 
     #[test]
     fn a_line_comes_every_second() {
@@ -117,6 +130,26 @@ mod tests {
              tracking 1.0000 mm"
         );
         assert!(!plain.is_due(1.9) && plain.is_due(2.0));
+    }
+
+    #[test]
+    fn without_a_core_only_what_runs_is_said() {
+        let mut plain = Plain::new(Vec::new());
+        let stats = Stats::new(&Plan { domains: vec![], nodes: vec![], ..fixture::plan() });
+        let mut scene = Scene {
+            graph: "web",
+            stats: &stats,
+            privileges: &[],
+            services: &[],
+            elapsed_s: 0.0,
+            duration_s: Some(2.0),
+            late: None,
+            notice: None,
+        };
+        plain.show(&scene).expect("a vector takes all");
+        scene.elapsed_s = 1.0;
+        plain.show(&scene).expect("a vector takes all");
+        assert_eq!(String::from_utf8(plain.out), Ok("web: runs 0 services for 2 s\n".into()));
     }
 
     #[test]

@@ -120,6 +120,9 @@ impl Report<'_> {
     }
 
     fn privileges_text(&self) -> String {
+        if self.privileges.is_empty() {
+            return String::new();
+        }
         let mut text = "\nprivileges\n".to_string();
         for (id, _, obtained) in &self.privileges {
             let name = format!("{}, thread {}", self.plan.domains[id.domain].name, id.thread);
