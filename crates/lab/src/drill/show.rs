@@ -83,9 +83,13 @@ pub fn to_page(report: &Report) -> String {
         let content = lines.chain(plots.iter().map(figure)).collect::<String>();
         text += &page::section("The inverse kinematics dies", &content);
     }
-    let tables = tables(report).into_iter().chain([endings(report)]);
-    let tables: String = tables.map(|table| page::words_table(&table)).collect();
-    let read = format!("<p class=\"form\">{}</p>\n", Escaped(READ));
+    let mut all = tables(report);
+    let mut read = String::new();
+    if !report.rows.is_empty() {
+        all.push(endings(report));
+        read = format!("<p class=\"form\">{}</p>\n", Escaped(READ));
+    }
+    let tables: String = all.iter().map(page::words_table).collect();
     text += &page::section("Tables", &(tables + &read));
     let mut notes = String::new();
     for (title, lines) in remarks(report) {
