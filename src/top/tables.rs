@@ -172,8 +172,8 @@ fn links(status: &Status, theme: Theme) -> Rows {
             Cell::styled(how(link), if link.broken { theme.bad() } else { Style::new() }),
             Cell::new(link.fill.map_or_else(unknown, |fill| format!("{fill}/{}", link.capacity))),
             Cell::new(link.written.map_or_else(unknown, |written| written.to_string())),
-            Cell::count(link.lost, theme),
-            Cell::count(link.dropped, theme),
+            link.lost.map_or_else(|| Cell::new(unknown()), |lost| Cell::count(lost, theme)),
+            link.dropped.map_or_else(|| Cell::new(unknown()), |it| Cell::count(it, theme)),
         ]);
     }
     rows

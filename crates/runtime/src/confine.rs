@@ -39,6 +39,8 @@ pub struct Confinement {
     refusals: Refusals,
     /// For a realtime domain of another user: the SCHED_FIFO priority that it is to keep.
     priority: Option<u8>,
+    /// Whether it is a service.
+    serves: bool,
 }
 
 /// What was asked for, and what the kernel says.
@@ -87,8 +89,8 @@ impl Confinement {
         };
         let is_other = user.as_ref().is_some_and(|user| !user.is_us());
         let priority = domain.realtime().filter(|_| is_other).map(|realtime| realtime.priority);
-        let limits = limits.unwrap_or_default();
-        Ok(Confinement { limits, user, cgroup, refusals, priority })
+        let (serves, limits) = (limits.is_some(), limits.unwrap_or_default());
+        Ok(Confinement { limits, user, cgroup, refusals, priority, serves })
     }
 
     /// Has the process that `command` starts enter its cgroup, take its limits and become its user,
@@ -139,6 +141,10 @@ impl Confinement {
     /// What is enforced by the process itself, because no cgroup does, or because it is its nature.
     fn resource_limits(&self) -> Vec<(Resource, Rlimit)> {
         let mut limits = vec![];
+        if self.serves {
+            // The realtime class is the core's. (Root takes it all the same.)
+            limits.push((Resource::Rtprio, Rlimit { current: Some(0), maximum: Some(0) }));
+        }
         if let Some(descriptors) = self.limits.descriptors {
             limits.push((Resource::Nofile, within_reach(Resource::Nofile, descriptors)));
         }

@@ -431,6 +431,7 @@ impl Run {
                 domain.charge = Some(Charge::Deserted);
             }
             self.stopping = Some((0, now_ns()));
+            self.services.iter_mut().for_each(Supervised::leave);
         }
     }
 

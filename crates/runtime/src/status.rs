@@ -251,10 +251,10 @@ pub struct LinkStatus {
     pub fill: Option<u32>,
     /// Messages written so far; `None` if nobody outside can know.
     pub written: Option<u64>,
-    /// Messages that the reader was too slow for.
-    pub lost: u64,
-    /// Messages that the writer found no room for.
-    pub dropped: u64,
+    /// Messages that the reader was too slow for; `None` if that is not counted for this link alone.
+    pub lost: Option<u64>,
+    /// Messages that the writer found no room for; `None` as above.
+    pub dropped: Option<u64>,
     /// Whether an end broke its rules or is gone.
     pub broken: bool,
 }

@@ -84,8 +84,8 @@ fn status() -> Status {
         capacity: 1,
         fill: (!broken).then_some(1),
         written: (!broken).then_some(3155),
-        lost: 0,
-        dropped: 7,
+        lost: Some(0),
+        dropped: Some(7),
         broken,
     };
     Status {

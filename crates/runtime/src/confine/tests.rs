@@ -225,6 +225,7 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
         cgroup: None,
         refusals: Refusals::of_all(refusal()),
         priority: None,
+        serves: true,
     };
     let mut small = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=1M count=1");
     let mut large = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=64M count=1");

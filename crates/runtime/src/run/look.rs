@@ -164,11 +164,24 @@ impl Run {
             for (link, &(count, broken)) in link_ends(plan, nodes).into_iter().zip(counted) {
                 let reads = nodes.contains(&plan.links[link].to.node);
                 let status = &mut all[link];
-                *(if reads { &mut status.lost } else { &mut status.dropped }) += count;
+                *(if reads { &mut status.lost } else { &mut status.dropped }) = Some(count);
                 status.broken |= broken;
             }
         }
         all
+    }
+
+    /// What the node at this end has counted for the link: a service counts for all its links, so
+    /// that is known if it has no other one like it. In the core nothing is counted before the
+    /// first cycle.
+    fn counted(&self, end: End, at_end: impl Fn(&Link) -> usize) -> Option<[u64; 4]> {
+        let plan = self.plan();
+        let node = &plan.nodes[end.node];
+        let Some(place) = node.domain.checked_sub(self.domains.len()) else { return Some([0; 4]) };
+        let alone = plan.links.iter().filter(|link| at_end(link) == end.node).count() == 1;
+        let nodes = &plan.domains[node.domain].service()?.nodes;
+        let at = nodes.iter().position(|&node| node == end.node).filter(|_| alone)?;
+        self.services[place].counts().nth(at).map(|(_, messages)| messages)
     }
 
     fn link_status(&self, at: usize) -> LinkStatus {
@@ -185,8 +198,8 @@ impl Run {
             capacity: link.capacity,
             fill: seen.map(|seen| seen.fill),
             written: seen.map(|seen| seen.written.into()),
-            lost: 0,
-            dropped: 0,
+            lost: self.counted(link.to, |other| other.to.node).map(|[_, lost, _, _]| lost),
+            dropped: self.counted(link.from, |other| other.from.node).map(|[.., dropped]| dropped),
             broken: region.is_some() && seen.is_none() && link.sync.word() == "lock_free",
         }
     }

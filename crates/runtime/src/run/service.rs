@@ -207,13 +207,19 @@ impl Supervised {
         }
     }
 
+    /// The graph stops: whatever happens to it from now on, it does not come back.
+    pub(super) fn leave(&mut self) {
+        (self.again, self.last) = (false, true);
+        if matches!(self.phase, Phase::Waiting | Phase::Due { .. }) {
+            self.phase = Phase::Over(Over::Ended);
+        }
+    }
+
     /// Tells it to stop for good.
     pub(super) fn stop(&mut self, events: &mut Events) {
-        (self.again, self.last) = (false, true);
-        match self.phase {
-            Phase::Waiting | Phase::Due { .. } => self.phase = Phase::Over(Over::Ended),
-            Phase::Starting { .. } | Phase::Running => self.order_stop(events),
-            Phase::Stopping { .. } | Phase::Over(_) => {}
+        self.leave();
+        if matches!(self.phase, Phase::Starting { .. } | Phase::Running) {
+            self.order_stop(events);
         }
     }
 
