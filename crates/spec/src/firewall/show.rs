@@ -47,7 +47,8 @@ impl Firewall {
                 "firewall: 1 link between the core and services, the core never waits on it".into()
             }
             count => format!(
-                "firewall: {count} links between the core and services, the core never waits on them"
+                "firewall: {count} links between the core and services, the core never waits on \
+                 them"
             ),
         };
         let line = |[link, delivery, size, why]: &[String; 4]| {
