@@ -284,7 +284,7 @@ impl Watch<'_> {
         let name = &plan.domains[domain].name;
         let said = || {
             let faults = self.run.faults().into_iter().filter(|(at, _)| *at == domain);
-            let texts = faults.map(|(_, at)| format!("{} {}", at.fault.cause.word(), at.fault));
+            let texts = faults.map(|(_, at)| format!("{}: {}", at.fault.cause.word(), at.fault));
             let events = self.run.events().after(0);
             let events = events.filter(|event| event.domain.as_ref() == Some(name));
             texts.chain(events.map(|event| event.text.clone())).collect::<Vec<_>>()

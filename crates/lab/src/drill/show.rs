@@ -90,7 +90,7 @@ pub fn to_page(report: &Report) -> String {
         read = format!("<p class=\"form\">{}</p>\n", Escaped(READ));
     }
     let tables: String = all.iter().map(page::words_table).collect();
-    text += &page::section("Tables", &(tables + &read));
+    text += &page::section("Tables", &(read + &tables));
     let mut notes = String::new();
     for (title, lines) in remarks(report) {
         let line = |(what, why): &(String, String)| {
