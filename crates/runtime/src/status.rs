@@ -251,7 +251,7 @@ pub struct LinkStatus {
     pub fill: Option<u32>,
     /// Messages written so far; `None` if nobody outside can know.
     pub written: Option<u64>,
-    /// Messages that the reader was too slow for; `None` if that is not counted for this link alone.
+    /// Messages that the reader was too slow for; `None` if not counted for this link alone.
     pub lost: Option<u64>,
     /// Messages that the writer found no room for; `None` as above.
     pub dropped: Option<u64>,

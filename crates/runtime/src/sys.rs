@@ -116,7 +116,7 @@ impl Region {
         }
         let base = self.0.base.as_ptr().cast();
         // SAFETY: the range is one that mmap gave, shared and backed by a file: its pages are in
-        // the file, and only the entries of this process's page table go. A refusal changes nothing.
+        // the file, only the entries of this process's page table go. A refusal changes nothing.
         let _ = unsafe { madvise(base, self.0.len, Advice::LinuxDontNeed) };
     }
 
