@@ -193,7 +193,7 @@ a\u{fffd}[2J                           0
     #[test]
     fn a_narrow_screen_cuts_the_first_column() {
         let text = plain(&rows().lines(Theme { color: false }, 24));
-        assert!(text.contains("\nethercat.out…  1234567\n"), "{text}");
+        assert!(text.contains("\nethercat.out >…  1234567\n"), "{text}");
         let text = plain(&rows().lines(Theme { color: false }, 3));
         assert!(text.contains("\nethercat.ou…  1234567\n"), "{text}");
     }
