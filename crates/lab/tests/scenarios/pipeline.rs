@@ -1,44 +1,23 @@
-//! The scenario `pipeline`, run for real but shortly. The domains are this program, started again.
-
-#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+//! The scenario `pipeline`.
 
 use std::cell::Cell;
-use std::panic::catch_unwind;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sinew_lab::rounds::{Progress, Session};
-use sinew_lab::scenario::{Refusal, Request, Selection, table};
+use sinew_lab::scenario::{Refusal, Request, Selection};
 use sinew_lab::{Report, SCENARIOS, Scenario};
-use sinew_runtime::run::DOMAIN_COMMAND;
-use sinew_runtime::{domain, privileges};
+use sinew_runtime::privileges;
 
-/// All tests; `cargo test` filters them by name as usual.
-const TESTS: &[(&str, fn())] = &[
+use crate::Test;
+
+/// All of it.
+pub(crate) const TESTS: &[Test] = &[
     ("rows_are_measured_and_judged", rows_are_measured_and_judged),
     ("the_nodes_of_the_arm_run_until_somebody_interrupts", the_arm_runs_until_interrupted),
     ("what_cannot_run_on_one_cpu_is_skipped_with_the_reason", one_cpu_skips_what_spins),
     ("a_selection_that_no_row_meets_is_refused", a_selection_that_no_row_meets_is_refused),
 ];
-
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), &table(&[]));
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
-}
 
 fn scenario() -> &'static Scenario {
     SCENARIOS.iter().find(|scenario| scenario.name == "pipeline").expect("it is in the table")

@@ -1,41 +1,20 @@
-//! The scenario `services`, run for real but shortly. The domains are this program, started again.
+//! The scenario `services`.
 
-#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
-
-use std::panic::catch_unwind;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use sinew_lab::report::{Holds, Row};
 use sinew_lab::rounds::{Session, Silent};
-use sinew_lab::scenario::{Request, Selection, table};
+use sinew_lab::scenario::{Request, Selection};
 use sinew_lab::{Report, SCENARIOS};
-use sinew_runtime::run::DOMAIN_COMMAND;
-use sinew_runtime::{domain, privileges};
+use sinew_runtime::privileges;
 
-/// All tests; `cargo test` filters them by name as usual.
-const TESTS: &[(&str, fn())] = &[
+use crate::Test;
+
+/// All of it.
+pub(crate) const TESTS: &[Test] = &[
     ("services_do_what_their_rows_say_beside_a_core_that_runs_on", services_do_what_rows_say),
     ("the_supervisor_of_services_alone_is_measured", the_supervisor_is_measured),
 ];
-
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), &table(&[]));
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
-}
 
 fn run(only: &str) -> Report {
     let scenario = SCENARIOS.iter().find(|it| it.name == "services").expect("it is in the table");
