@@ -198,6 +198,7 @@ mod tests {
             restarts: 0,
             last_reason: None,
             next_restart_ms: None,
+            address: None,
             resident_kib: None,
             threads: vec![],
             nodes: vec![],
@@ -215,6 +216,7 @@ mod tests {
             ],
             links: vec![],
             notes: vec![],
+            stop: None,
         }
     }
 

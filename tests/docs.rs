@@ -20,7 +20,8 @@ fn pages() -> Vec<(String, String)> {
 
 #[test]
 fn every_graph_in_a_guide_compiles() {
-    let kinds: Vec<_> = sinew_nodes::NODES.iter().map(|row| row.kind).collect();
+    let kinds: Vec<_> =
+        sinew_nodes::NODES.iter().chain(sinew_services::SERVICES).map(|row| row.kind).collect();
     let machine = Machine { cpus: vec![0, 1] };
     let mut graphs = 0;
     for (page, text) in pages() {

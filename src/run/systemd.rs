@@ -193,6 +193,7 @@ mod tests {
             restarts,
             last_reason: None,
             next_restart_ms: None,
+            address: None,
             resident_kib: None,
             threads,
             nodes: vec![],
@@ -211,6 +212,7 @@ mod tests {
             ],
             links: vec![],
             notes: vec![],
+            stop: None,
         }
     }
 

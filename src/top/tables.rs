@@ -43,7 +43,7 @@ fn lines(
 pub(super) fn phase_style(phase: Phase, theme: Theme) -> Style {
     match phase {
         Phase::Running => theme.good(),
-        Phase::Starting | Phase::Stopping => theme.caution(),
+        Phase::Starting | Phase::Held | Phase::Stopping => theme.caution(),
     }
 }
 

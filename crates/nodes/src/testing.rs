@@ -54,5 +54,9 @@ fn parse(ty: &ParameterType, text: &str) -> Value {
         ParameterType::Text | ParameterType::Choice(_) | ParameterType::Path => {
             Value::Text(text.to_owned())
         }
+        ParameterType::Texts { .. } | ParameterType::Paths { .. } => {
+            let list = text.trim_matches(['[', ']']).split(',').map(|text| text.trim().to_owned());
+            Value::Texts(list.filter(|text| !text.is_empty()).collect())
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::inject::{self, Injection};
 use crate::node::{NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
 use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
-use crate::trace::Record;
+use crate::trace::{self, Record};
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
 /// The carriers of links, by index of the link; taken out when an end is made of them.
@@ -149,12 +149,24 @@ impl Assembly<'_> {
             step.outputs.iter_mut().for_each(|output| output.end = next(&mut ends_seen));
             steps.push(step);
         }
-        let record = Record::new(steps.len(), signals, ends_seen);
+        let record = Record::of(self.plan, &planned.nodes);
+        let taps = trace::taps(self.plan, &planned.nodes);
+        let taps = taps.iter().map(|tap| ports[&tap.end.node][tap.end.port]).collect();
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
-        let (at, updating) = (None, false);
-        let executor =
-            Executor { steps, slots, values, delayed, feedback, clock, record, at, updating };
+        let executor = Executor {
+            steps,
+            slots,
+            values,
+            delayed,
+            feedback,
+            clock,
+            record,
+            taps,
+            tapped: 0,
+            at: None,
+            updating: false,
+        };
         Ok((executor, release))
     }
 

@@ -190,7 +190,7 @@ impl Cyclic {
         let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
-        self.leave_record(released, overrun, missing, stopping || failed);
+        self.leave_record(released, overrun, missing, failed);
         if !stopping && !failed {
             self.judge_overrun(released, end_ns, overrun);
         }
@@ -219,7 +219,7 @@ impl Cyclic {
         released: &Released,
         overrun: bool,
         feedback_missing: bool,
-        stopping: bool,
+        failed: bool,
     ) {
         let head = Head {
             number: self.cycle.number,
@@ -228,8 +228,9 @@ impl Cyclic {
             skipped: self.cycle.skipped,
             feedback_missing,
             overrun,
-            stopping,
+            stopping: self.cycle.stopping,
             no_input: released.no_input,
+            failed,
         };
         self.executor.record.head(&head, &self.executor.values);
         self.trace.write(&self.executor.record);
@@ -282,6 +283,7 @@ impl Cyclic {
     fn fail(&mut self, fault: Fault) {
         self.executor.safe_outputs();
         self.halt.stop();
+        self.executor.tap(&self.cycle);
         self.report(fault);
         self.fall_back();
     }

@@ -66,6 +66,12 @@ pub(crate) struct Launch {
     pub(crate) traces: Vec<RawFd>,
     /// One for each node of a service domain.
     pub(crate) counters: Vec<RawFd>,
+    /// Of a service that observes: domain, thread and descriptor of each trace, for reading only.
+    pub(crate) observed: Vec<(usize, usize, RawFd)>,
+    /// Of a service that observes: a connection to the supervisor; else -1.
+    pub(crate) supervisor: RawFd,
+    /// What only this run and whoever may command it know.
+    pub(crate) secret: String,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -92,6 +98,9 @@ impl Launch {
             "bell": self.bell,
             "traces": self.traces,
             "counters": self.counters,
+            "observed": self.observed,
+            "supervisor": self.supervisor,
+            "secret": self.secret,
             "writers": self.writers,
             "readers": self.readers,
         });
@@ -118,6 +127,8 @@ impl Launch {
             };
             list(key)?.into_iter().map(pair).collect::<Option<Vec<_>>>()
         };
+        let place = |value: &Value| usize::try_from(value.as_u64()?).ok();
+        let trace = |row: Value| Some((place(&row[0])?, place(&row[1])?, descriptor(&row[2])?));
         let set = |pair: Value| Some((pair[0].as_str()?.into(), pair[1].as_str()?.into()));
         Some(Launch {
             file: text("file")?,
@@ -142,6 +153,9 @@ impl Launch {
             bell: descriptor(&value["bell"])?,
             traces: list("traces")?.iter().map(descriptor).collect::<Option<_>>()?,
             counters: list("counters")?.iter().map(descriptor).collect::<Option<_>>()?,
+            observed: list("observed")?.into_iter().map(trace).collect::<Option<_>>()?,
+            supervisor: descriptor(&value["supervisor"])?,
+            secret: text("secret")?,
             writers: pairs("writers")?,
             readers: pairs("readers")?,
         })
@@ -171,6 +185,9 @@ mod tests {
             bell: 11,
             traces: vec![6, 7],
             counters: vec![12],
+            observed: vec![(0, 1, 13)],
+            supervisor: 14,
+            secret: "5ec3e7".into(),
             writers: vec![(0, 8)],
             readers: vec![(1, 9), (2, 10)],
         };

@@ -33,6 +33,7 @@ mod step;
 pub mod sys;
 pub mod trace;
 pub mod transport;
+pub mod watch;
 
 pub use assemble::check_node;
 pub use fault::{Cause, Fault};
@@ -40,6 +41,7 @@ pub use message::Message;
 pub use node::{Cycle, Fixture, Fresh, Io, Make, Node, NodeEntry, Parameters};
 pub use service::{Service, ServiceIo};
 pub use sinew_spec::catalogue;
+pub use watch::Watch;
 /// For the code that [`message!`] writes.
 #[doc(hidden)]
 pub use zerocopy;

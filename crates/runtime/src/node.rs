@@ -49,7 +49,8 @@ pub struct NodeEntry {
 pub enum Make {
     /// A node of a realtime domain; its kind says [`RunsIn::Realtime`](crate::catalogue::RunsIn).
     Cyclic(fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>),
-    /// A node of a service domain; its kind says [`RunsIn::Service`](crate::catalogue::RunsIn).
+    /// A node of a service domain; its kind says [`RunsIn::Service`](crate::catalogue::RunsIn) or
+    /// [`RunsIn::Observer`](crate::catalogue::RunsIn).
     Service(fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>),
 }
 
@@ -268,6 +269,19 @@ impl Parameters<'_> {
             Value::Text(value) => value,
             other => panic!("parameter '{name}' is no text: {other:?}"),
         }
+    }
+
+    /// A list of texts.
+    pub fn texts(&self, name: &str) -> &[String] {
+        match self.value(name) {
+            Value::Texts(values) => values,
+            other => panic!("parameter '{name}' is no list of texts: {other:?}"),
+        }
+    }
+
+    /// A list of files, seen from the folder of the spec.
+    pub fn paths(&self, name: &str) -> Vec<PathBuf> {
+        self.texts(name).iter().map(|text| self.base.join(text)).collect()
     }
 
     /// A file, seen from the folder of the spec.

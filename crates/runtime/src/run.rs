@@ -9,11 +9,14 @@ mod lines;
 mod look;
 mod process;
 mod realtime;
+mod requests;
 mod service;
 
 use std::fmt;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -29,7 +32,7 @@ use crate::bell::Bell;
 use crate::board::{Board, FaultAt, State, THREADS_MAX};
 use crate::clock::{Clock, now_ns, timespec};
 use crate::confine::Confinement;
-use crate::control::{self, Answer, Server};
+use crate::control::Server;
 use crate::fault::{Cause, Fault};
 use crate::inject::Injection;
 use crate::launch::Launch;
@@ -124,6 +127,10 @@ pub struct Run {
     carriers: Carriers,
     /// Of the realtime domains.
     bell: Bell,
+    /// The traces of the core, for reading only: for services that observe.
+    observed: Vec<(ThreadId, OwnedFd)>,
+    /// Who knows it may command the run through a service.
+    secret: String,
     /// The realtime domains; the first ones of the plan.
     domains: Vec<Domain>,
     /// The services; the others.
@@ -147,6 +154,9 @@ struct Frame<'a> {
     name: &'a str,
     carriers: &'a Carriers,
     bell: &'a Bell,
+    /// The traces of the core, for reading only.
+    observed: &'a [(ThreadId, OwnedFd)],
+    secret: &'a str,
 }
 
 /// What a new process is given beside its links.
@@ -157,6 +167,8 @@ struct Given<'a> {
     traces: Vec<RawFd>,
     /// Of each node of a service.
     counters: Vec<RawFd>,
+    /// Of a service that observes: its end of the connection to the supervisor.
+    supervisor: Option<&'a UnixStream>,
     output: [Stdio; 2],
 }
 
@@ -183,6 +195,13 @@ impl Frame<'_> {
             bell: given.bell.as_fd().as_raw_fd(),
             traces: given.traces,
             counters: given.counters,
+            observed: given.supervisor.map_or(vec![], |_| {
+                let trace =
+                    |(id, file): &(ThreadId, OwnedFd)| (id.domain, id.thread, file.as_raw_fd());
+                self.observed.iter().map(trace).collect()
+            }),
+            supervisor: given.supervisor.map_or(-1, |stream| stream.as_raw_fd()),
+            secret: given.supervisor.map_or(String::new(), |_| self.secret.to_owned()),
             writers,
             readers,
         };
@@ -207,6 +226,8 @@ impl Run {
             name: format!("{}-{}-{begun_ns}", request.plan.name, std::process::id()),
             carriers,
             bell,
+            observed: Vec::new(),
+            secret: secret()?,
             domains: Vec::new(),
             services: Vec::new(),
             events: Events::new(),
@@ -227,17 +248,21 @@ impl Run {
     /// Starts the realtime domains, and makes the services ready to be started. All bounds are made
     /// before the first process is there.
     fn spawn_all(&mut self) -> io::Result<()> {
-        let Run { request, clock, name, carriers, bell, .. } = self;
+        let Run { request, clock, name, carriers, bell, secret, .. } = self;
         let plan = &request.plan;
         let bounds = plan.domains.iter().map(|planned| Confinement::prepare(planned, name));
         let bounds = bounds.collect::<io::Result<Vec<_>>>()?;
-        let frame = Frame { request, clock: *clock, name, carriers, bell };
+        let frame = Frame { request, clock: *clock, name, carriers, bell, observed: &[], secret };
         for ((at, planned), bounds) in plan.domains.iter().enumerate().zip(bounds) {
             match &planned.role {
                 Role::Realtime(realtime) => {
                     let domain = Domain::start(at, realtime, bounds, &frame)?;
                     let text = format!("process {}", domain.process.id());
                     self.events.add(EventKind::Started, Some(&planned.name), text);
+                    for (thread, region) in domain.traces.iter().enumerate() {
+                        let id = ThreadId { domain: at, thread };
+                        self.observed.push((id, region.read_only()?));
+                    }
                     self.domains.push(domain);
                 }
                 Role::Service(service) => {
@@ -324,10 +349,13 @@ impl Run {
     }
 
     fn go_on_with_services(&mut self) {
-        let Run { request, clock, name, carriers, bell, .. } = self;
-        let frame = Frame { request, clock: *clock, name, carriers, bell };
+        let Run { request, clock, name, carriers, bell, observed, secret, .. } = self;
+        let frame = Frame { request, clock: *clock, name, carriers, bell, observed, secret };
         for service in &mut self.services {
             service.go_on(&frame, &mut self.events);
+            if let Some(stream) = service.connection.take() {
+                self.server.adopt(stream, service.at);
+            }
         }
     }
 
@@ -355,38 +383,6 @@ impl Run {
                 domain.charge = Some(Charge::Unready);
             }
         }
-    }
-
-    /// Answers whoever asks through the control socket.
-    fn answer(&mut self) {
-        for asked in self.server.receive() {
-            let (peer, newest) = (asked.peer, self.events.newest());
-            let done = |text: String| Answer::Done { text, newest };
-            let answer = match asked.request {
-                control::Request::Status {} => Answer::Status(Box::new(self.status())),
-                control::Request::Stop {} => {
-                    self.requested(asked.process, "stop");
-                    self.stop();
-                    done("the graph stops".into())
-                }
-                control::Request::Restart { domain } => {
-                    self.requested(asked.process, &format!("restart {domain}"));
-                    match self.restart(&domain) {
-                        Ok(()) => done(format!("domain '{domain}' restarts")),
-                        Err(text) => Answer::Error(text),
-                    }
-                }
-                control::Request::Log { .. } => {
-                    Answer::Error("a bug: the server answers that".into())
-                }
-            };
-            self.server.answer(peer, &answer);
-        }
-        self.server.send(&self.events);
-    }
-
-    fn requested(&mut self, process: u32, what: &str) {
-        self.events.add(EventKind::Request, None, format!("{what}, by process {process}"));
     }
 
     /// Makes events of what the realtime domains have come to.
@@ -571,6 +567,13 @@ impl Run {
         };
         of_core.chain(self.services.iter().enumerate().filter_map(given_up)).collect()
     }
+}
+
+/// 128 bits from the kernel, in hexadecimal digits.
+fn secret() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Whether this runtime can run it.

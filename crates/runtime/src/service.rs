@@ -14,6 +14,7 @@ use crate::inject::Heartbeats;
 use crate::message::Message;
 use crate::sys::Region;
 use crate::transport::{Received, Receiver, Sender, Sent};
+use crate::watch::Watch;
 
 /// A node of a service domain.
 pub trait Service: Send {
@@ -107,6 +108,8 @@ pub struct ServiceIo {
     pub(crate) lost: u64,
     /// What a drill lets happen.
     pub(crate) injected: Option<Heartbeats>,
+    /// Of a kind that observes.
+    pub(crate) watch: Option<Watch>,
     /// One for each port of the kind: an input that is linked.
     pub(crate) inputs: Vec<Option<Box<dyn Receiver>>>,
     /// One for each port of the kind: the links of an output.
@@ -150,6 +153,14 @@ impl ServiceIo {
                 left_ns => self.board.sleep_while(Order::Run, left_ns.min(NAP_NS)),
             }
         }
+    }
+
+    /// The run, as a node that observes sees it.
+    ///
+    /// # Panics
+    /// If the kind's table does not say [`RunsIn::Observer`](crate::catalogue::RunsIn).
+    pub fn watch(&mut self) -> &mut Watch {
+        self.watch.as_mut().expect("a kind that observes says so in its table")
     }
 
     /// The next message at input `port`, if there is one; with `latest` the newest, if it is new.

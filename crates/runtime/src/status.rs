@@ -37,6 +37,8 @@ words! {
         Starting = "starting",
         /// The core runs.
         Running = "running",
+        /// The core has stopped; the services go on.
+        Held = "held",
         /// Its domains stop.
         Stopping = "stopping",
     }
@@ -101,6 +103,8 @@ words! {
         Late = "late",
         /// Somebody asked for something through the control socket.
         Request = "request",
+        /// A service raised an alarm.
+        Alarm = "alarm",
         /// Whatever else somebody should know.
         Note = "note",
     }
@@ -125,6 +129,21 @@ pub struct Status {
     pub links: Vec<LinkStatus>,
     /// What the plan decided otherwise than the spec asked; a sentence each.
     pub notes: Vec<String>,
+    /// The last stop of the core, if there was one.
+    pub stop: Option<StopStatus>,
+}
+
+/// A stop of the core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopStatus {
+    /// Who or what stopped it, in words.
+    pub reason: String,
+    /// When the supervisor was asked, or learned of the fault; monotonic ns.
+    pub asked_ns: u64,
+    /// From there until the first cycle with safe outputs began, in the domain that commands.
+    pub safe_output_us: Option<u64>,
+    /// From there until everything that moves was at rest.
+    pub at_rest_us: Option<u64>,
 }
 
 /// A domain at a moment.
@@ -148,6 +167,8 @@ pub struct DomainStatus {
     pub last_reason: Option<String>,
     /// Until it is started again.
     pub next_restart_ms: Option<u64>,
+    /// Where people find what it serves.
+    pub address: Option<String>,
     /// Resident memory of its process, KiB.
     pub resident_kib: Option<u64>,
     /// Of a realtime domain.

@@ -13,7 +13,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{
@@ -45,6 +47,17 @@ impl Drop for Mapping {
     }
 }
 
+/// Bytes of a region that a peer has made.
+fn sealed_len(file: &OwnedFd) -> io::Result<usize> {
+    if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK) {
+        return Err(io::Error::other("the region is not sealed against shrinking"));
+    }
+    match usize::try_from(fstat(file)?.st_size).unwrap_or(0) {
+        0 => Err(io::Error::other("the region is empty")),
+        len => Ok(len),
+    }
+}
+
 impl Region {
     /// Zeroed memory of this process only.
     ///
@@ -65,6 +78,8 @@ impl Region {
         let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, len as u64)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        // Another user who was given it for reading does not get more by opening it again.
+        fchmod(&file, Mode::RUSR | Mode::WUSR)?;
         Region::map(file)
     }
 
@@ -74,17 +89,35 @@ impl Region {
     /// If it may still shrink (an access past its end would kill this process), is empty, or cannot
     /// be mapped.
     pub fn map(file: OwnedFd) -> io::Result<Region> {
-        if !rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {
-            return Err(io::Error::other("the region is not sealed against shrinking"));
-        }
-        let len = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
-        if len == 0 {
-            return Err(io::Error::other("the region is empty"));
-        }
+        let len = sealed_len(&file)?;
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, &file, 0) }?;
         Ok(Region::own(base.cast(), len, Some(file)))
+    }
+
+    /// Maps a region that a peer has made, for reading only: who writes through it dies. For readers
+    /// of a broadcast.
+    ///
+    /// # Errors
+    /// As for [`Region::map`].
+    pub fn map_read_only(file: OwnedFd) -> io::Result<Region> {
+        let len = sealed_len(&file)?;
+        let (prot, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: as in `map`. That atomics in it cannot be stored to makes such a store a signal,
+        // not undefined behaviour of ours; 32-bit atomic loads write nothing.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, &file, 0) }?;
+        Ok(Region::own(base.cast(), len, Some(file)))
+    }
+
+    /// A second descriptor of this region, which can only be read from.
+    ///
+    /// # Errors
+    /// What the kernel says; anonymous regions have none.
+    pub fn read_only(&self) -> io::Result<OwnedFd> {
+        let file = self.file().ok_or_else(|| io::Error::other("the region has no descriptor"))?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
     fn own(base: *mut u8, len: usize, file: Option<OwnedFd>) -> Region {

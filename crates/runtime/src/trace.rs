@@ -1,11 +1,18 @@
 //! What a cycle leaves behind: one record each, written into a broadcast that never makes the cycle
-//! wait, read outside the core by whoever makes the report, the view or the CSV of it.
+//! wait, read outside the core by whoever makes the report, the view or the CSV of it. If somebody
+//! observes the run, a record also holds the messages of its cycle.
 
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use sinew_link::broadcast::{self, Start};
 use sinew_link::{RegionError, Shape, create};
+use sinew_spec::catalogue::Direction;
+use sinew_spec::plan::{End, Plan};
 use zerocopy::IntoBytes;
+
+use crate::assemble::link_ends;
 
 use crate::launch::Pace;
 use crate::sys::Region;
@@ -24,24 +31,118 @@ const FLAG_FEEDBACK_MISSING: u64 = 1;
 const FLAG_OVERRUN: u64 = 2;
 const FLAG_STOPPING: u64 = 4;
 const FLAG_NO_INPUT: u64 = 8;
+const FLAG_FAILED: u64 = 16;
 
 /// Set in a link's word of the record once the service at its other end has broken it.
 const BROKEN: u64 = 1 << 63;
 
+/// In the first word of a tap: a message was new in this cycle.
+const TAP_NEW: u64 = 1;
+/// As above: the link's other end is gone.
+const TAP_CLOSED: u64 = 2;
+
+/// A port whose messages stand in the records of an observed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// The port.
+    pub end: End,
+    /// `In` for what came from elsewhere, `Out` for what a node of the thread wrote.
+    pub direction: Direction,
+    /// Bytes of a message.
+    pub size: u32,
+}
+
+/// The taps of a thread with these nodes, in the order in which they stand in its records: for each
+/// node the inputs that come from another thread or a service, then the outputs that are linked.
+/// None if nobody observes the run. What a fused link brings is what its other end wrote.
+pub fn taps(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
+    let mut taps = Vec::new();
+    if !plan.is_observed() {
+        return taps;
+    }
+    for &node in nodes {
+        for (port, row) in plan.nodes[node].kind.ports.iter().enumerate() {
+            let end = End { node, port };
+            let is_tapped = plan.links.iter().any(|link| match row.direction {
+                Direction::In => link.to == end && !link.fused,
+                Direction::Out => link.from == end,
+            });
+            if is_tapped {
+                taps.push(Tap { end, direction: row.direction, size: row.message.size });
+            }
+        }
+    }
+    taps
+}
+
 /// The record of one cycle: eight words, then two for each node (its begin and its end, in
-/// ticks of the counter), then one for each signal, then one for each end of a link to elsewhere.
+/// ticks of the counter), then one for each signal, then one for each end of a link to elsewhere,
+/// then for each tap one that says what is to be known of it, and its message.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,
     nodes: usize,
-    links: usize,
+    signals: Range<usize>,
+    links: Range<usize>,
+    /// Words and bytes of each tap.
+    taps: Arc<[(Range<usize>, usize)]>,
 }
 
 impl Record {
-    /// A record for a thread of so many nodes with so many signals in all and so many ends of
-    /// links.
-    pub fn new(nodes: usize, signals: usize, links: usize) -> Record {
-        Record { words: vec![0; NODES + 2 * nodes + signals + links], nodes, links }
+    /// An empty record of a thread with these nodes.
+    pub fn of(plan: &Plan, nodes: &[usize]) -> Record {
+        let signals =
+            |&node: &usize| plan.nodes[node].kind.signals.iter().map(|signal| signal.count);
+        let signals = nodes.iter().flat_map(signals).sum();
+        let taps: Vec<u32> = taps(plan, nodes).iter().map(|tap| tap.size).collect();
+        Record::new(nodes.len(), signals, link_ends(plan, nodes).len(), &taps)
+    }
+
+    /// A record for a thread of so many nodes with so many signals in all, so many ends of links,
+    /// and taps of so many bytes each.
+    pub fn new(nodes: usize, signals: usize, links: usize, taps: &[u32]) -> Record {
+        let signals = NODES + 2 * nodes..NODES + 2 * nodes + signals;
+        let links = signals.end..signals.end + links;
+        let mut end = links.end;
+        let tap = |&size: &u32| {
+            let start = end;
+            end += 1 + size.div_ceil(8) as usize;
+            (start..end, size as usize)
+        };
+        let taps = taps.iter().map(tap).collect();
+        Record { words: vec![0; end], nodes, signals, links, taps }
+    }
+
+    /// The message at each tap, by its place in [`taps`], that was new in this cycle.
+    pub fn messages(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        (0..self.taps.len()).filter_map(|at| Some((at, self.message(at)?)))
+    }
+
+    /// The message at tap `at`, if it was new in this cycle.
+    pub fn message(&self, at: usize) -> Option<&[u8]> {
+        let (words, len) = self.tap(at);
+        (words[0] & TAP_NEW != 0).then(|| &words[1..].as_bytes()[..len])
+    }
+
+    /// Whether the other end of the link at tap `at` was gone.
+    pub fn is_closed(&self, at: usize) -> bool {
+        self.tap(at).0[0] & TAP_CLOSED != 0
+    }
+
+    fn tap(&self, at: usize) -> (&[u64], usize) {
+        let (words, len) = &self.taps[at];
+        (&self.words[words.clone()], *len)
+    }
+
+    /// Fills in tap `at`.
+    #[inline]
+    pub(crate) fn tapped(&mut self, at: usize, message: Option<&[u64]>, closed: bool) {
+        let words = &mut self.words[self.taps[at].0.clone()];
+        words[0] = if closed { TAP_CLOSED } else { 0 };
+        if let Some(message) = message {
+            words[0] |= TAP_NEW;
+            words[1..].copy_from_slice(message);
+        }
     }
 
     /// Number of the cycle.
@@ -98,7 +199,18 @@ impl Record {
     /// Whether the cycle failed, or the graph was stopping and ran with safe values: it is no cycle
     /// of the control loop.
     pub fn is_stopping(&self) -> bool {
+        self.words[FLAGS] & (FLAG_STOPPING | FLAG_FAILED) != 0
+    }
+
+    /// Whether the graph was stopping, so that actuators got safe values; a cycle that failed
+    /// before that had begun as any other.
+    pub fn is_told_to_stop(&self) -> bool {
         self.words[FLAGS] & FLAG_STOPPING != 0
+    }
+
+    /// Whether the cycle failed: what stands here is what it had done until then.
+    pub fn is_failed(&self) -> bool {
+        self.words[FLAGS] & FLAG_FAILED != 0
     }
 
     /// Whether an input-released thread ran because its input stayed away.
@@ -108,14 +220,13 @@ impl Record {
 
     /// The signals of all nodes, in the order of the nodes.
     pub fn signals(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
-        let signals = NODES + 2 * self.nodes..self.words.len() - self.links;
-        self.words[signals].iter().map(|&bits| f64::from_bits(bits))
+        self.words[self.signals.clone()].iter().map(|&bits| f64::from_bits(bits))
     }
 
     /// For each end of a link, in the order of `assemble::link_ends`: messages lost on their way in
     /// or dropped on their way out since the start, and whether a service has broken the link.
     pub fn links(&self) -> impl ExactSizeIterator<Item = (u64, bool)> + '_ {
-        let words = &self.words[self.words.len() - self.links..];
+        let words = &self.words[self.links.clone()];
         words.iter().map(|word| (word & !BROKEN, word & BROKEN != 0))
     }
 
@@ -149,8 +260,7 @@ impl Record {
 
     #[inline]
     fn link(&mut self, end: usize) -> &mut u64 {
-        let first = self.words.len() - self.links;
-        &mut self.words[first + end]
+        &mut self.words[self.links.start + end]
     }
 
     /// Forgets the times, for a cycle that failed and for what comes after.
@@ -170,10 +280,10 @@ impl Record {
             (FLAG_OVERRUN, head.overrun),
             (FLAG_STOPPING, head.stopping),
             (FLAG_NO_INPUT, head.no_input),
+            (FLAG_FAILED, head.failed),
         ];
         self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
-        let signals = NODES + 2 * self.nodes..self.words.len() - self.links;
-        for (word, value) in self.words[signals].iter_mut().zip(values) {
+        for (word, value) in self.words[self.signals.clone()].iter_mut().zip(values) {
             *word = value.to_bits();
         }
     }
@@ -190,6 +300,7 @@ pub(crate) struct Head {
     pub(crate) overrun: bool,
     pub(crate) stopping: bool,
     pub(crate) no_input: bool,
+    pub(crate) failed: bool,
 }
 
 /// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less
@@ -230,9 +341,9 @@ pub fn open(record: &Record, period_ns: u64, pace: Pace) -> io::Result<(Region, 
     let shape = shape(record, period_ns, pace);
     let region = Region::shared("sinew-trace", shape.region_len())?;
     create(&region, &shape).map_err(|error| io::Error::other(error.to_string()))?;
-    let reader = broadcast::Reader::attach(region.clone(), &shape, Start::Oldest);
+    let reader = Reader::attach(region.clone(), record, period_ns, pace);
     let reader = reader.map_err(|error| io::Error::other(error.to_string()))?;
-    Ok((region, Reader { reader, record: record.clone(), lost: 0 }))
+    Ok((region, reader))
 }
 
 /// The executor's end.
@@ -267,6 +378,22 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Attaches to what [`open`] made for a thread with records like this one, and begins with the
+    /// oldest that is there. It writes nothing: the region may be mapped for reading only.
+    ///
+    /// # Errors
+    /// If it was made for another thread.
+    pub fn attach(
+        region: Region,
+        like: &Record,
+        period_ns: u64,
+        pace: Pace,
+    ) -> Result<Reader, RegionError> {
+        let shape = shape(like, period_ns, pace);
+        let reader = broadcast::Reader::attach(region, &shape, Start::Oldest)?;
+        Ok(Reader { reader, record: like.clone(), lost: 0 })
+    }
+
     /// The next record, if there is one.
     pub fn read(&mut self) -> Option<&Record> {
         // A domain that overwrites its trace with nonsense only spoils its own figures.
@@ -291,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_comes_late_learns_how_much_it_lost() {
-        let mut record = Record::new(2, 3, 1);
+        let mut record = Record::new(2, 3, 1, &[]);
         let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
         let mut writer =
             Writer::attach(region, &record, PERIOD_NS, Pace::AsPlanned).expect("the same shape");
@@ -312,7 +439,7 @@ mod tests {
     #[test]
     fn a_trace_full_of_garbage_is_only_garbage() {
         for value in [1, 2, u32::MAX / 2, u32::MAX] {
-            let record = Record::new(1, 1, 0);
+            let record = Record::new(1, 1, 0, &[]);
             let (region, mut reader) = open(&record, PERIOD_NS, Pace::AsPlanned).expect("memfd");
             for word in region.words() {
                 word.store(value, Ordering::Relaxed);

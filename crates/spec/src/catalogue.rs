@@ -150,6 +150,16 @@ pub enum ParameterType {
     Choice(&'static [&'static str]),
     /// A file, relative to the folder of the spec.
     Path,
+    /// A list of texts, at most so many.
+    Texts {
+        /// Most.
+        max: usize,
+    },
+    /// A list of files, relative to the folder of the spec, at most so many.
+    Paths {
+        /// Most.
+        max: usize,
+    },
 }
 
 /// The value of a parameter, checked against its [`ParameterType`].
@@ -165,6 +175,8 @@ pub enum Value {
     Numbers(Vec<f64>),
     /// For [`ParameterType::Text`], [`ParameterType::Choice`] and [`ParameterType::Path`].
     Text(String),
+    /// For [`ParameterType::Texts`] and [`ParameterType::Paths`].
+    Texts(Vec<String>),
 }
 
 /// A parameter of a kind.
@@ -204,6 +216,16 @@ pub enum RunsIn {
     Realtime,
     /// On a thread of its own in a service domain, where it may block.
     Service,
+    /// As a service; and it is shown the whole run: every cycle of the core with all messages, the
+    /// status, the events. It may ask the supervisor to stop the core or to restart a service.
+    Observer,
+}
+
+impl RunsIn {
+    /// Whether it has its place in a service domain.
+    pub fn is_service(self) -> bool {
+        self != RunsIn::Realtime
+    }
 }
 
 /// A kind of node.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::catalogue::RunsIn;
+use crate::catalogue::Kind;
 use crate::diagnostic::Report;
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
@@ -62,8 +62,8 @@ pub(crate) fn homes(
 
 /// Whether a node can run in its domain; reports one that cannot.
 fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>, report: &mut Report) -> bool {
-    let runs_in = if domain.is_service() { RunsIn::Service } else { RunsIn::Realtime };
-    let Some(kind) = node.kind.filter(|kind| kind.runs_in != runs_in) else { return true };
+    let misplaced = |kind: &&Kind| kind.runs_in.is_service() != domain.is_service();
+    let Some(kind) = node.kind.filter(misplaced) else { return true };
     report.error_with(node.name.span, || {
         let (name, kind_name, home) = (node.name.text, kind.name, domain.name.text);
         let other = draft.domains.iter().find(|other| other.is_service() != domain.is_service());

@@ -1,6 +1,6 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
-use crate::catalogue::{Kind, MessageType, Port, Value};
+use crate::catalogue::{Kind, MessageType, Port, RunsIn, Value};
 
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -325,6 +325,16 @@ impl Plan {
     /// Whether a node runs in a service domain.
     pub fn is_service(&self, node: usize) -> bool {
         self.domains[self.nodes[node].domain].service().is_some()
+    }
+
+    /// Whether a node is shown the whole run.
+    pub fn observes(&self, node: usize) -> bool {
+        self.nodes[node].kind.runs_in == RunsIn::Observer
+    }
+
+    /// Whether somebody is: then every cycle of the core leaves its messages behind.
+    pub fn is_observed(&self) -> bool {
+        (0..self.nodes.len()).any(|node| self.observes(node))
     }
 
     /// Whether a link joins the core and a service.

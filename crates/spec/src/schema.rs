@@ -163,6 +163,9 @@ fn parameter(row: &Parameter) -> Json {
         }),
         ParameterType::Text | ParameterType::Path => json!({"type": "string"}),
         ParameterType::Choice(words) => json!({"enum": words}),
+        ParameterType::Texts { max } | ParameterType::Paths { max } => json!({
+            "type": "array", "maxItems": max, "items": {"type": "string"},
+        }),
     };
     json["description"] = json!(format!("{} Write {}.", row.doc, expected(row)));
     if let Some(default) = row.default {

@@ -118,6 +118,20 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
             None => refuse(report, "a list with such an entry"),
         };
     }
+    if let (ParameterType::Texts { max } | ParameterType::Paths { max }, Data::List(items)) =
+        (parameter.ty, &item.data)
+    {
+        let text = |item: &Item| match &item.data {
+            Data::Scalar { text, .. } if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = items.iter().map(text).collect();
+        return match texts {
+            Some(texts) if texts.len() <= max => Some(Value::Texts(texts)),
+            Some(texts) => refuse(report, &format!("a list of {}", texts.len())),
+            None => refuse(report, "a list with such an entry"),
+        };
+    }
     let Data::Scalar { text, plain } = &item.data else {
         return refuse(report, item.sort());
     };
@@ -164,6 +178,10 @@ pub fn expected(parameter: &Parameter) -> String {
         ParameterType::Text => "a text".to_owned(),
         ParameterType::Choice(words) => format!("one of {}", words.join(", ")),
         ParameterType::Path => "a file, relative to the folder of the spec".to_owned(),
+        ParameterType::Texts { max } => format!("a list of {max} texts at most"),
+        ParameterType::Paths { max } => {
+            format!("a list of {max} files at most, relative to the folder of the spec")
+        }
     };
     if !parameter.unit.is_empty() {
         text += &format!(" ({})", parameter.unit);

@@ -21,6 +21,7 @@ fn domain(name: &str, role: DomainRole, state: DomainState) -> DomainStatus {
         restarts: 0,
         last_reason: None,
         next_restart_ms: None,
+        address: None,
         resident_kib: Some(8_900),
         threads: vec![],
         nodes: vec![],
@@ -100,6 +101,7 @@ fn status() -> Status {
             link("ethercat.state", "eye.in", true),
         ],
         notes: vec!["2 realtime threads on 1 CPU".into()],
+        stop: None,
     }
 }
 

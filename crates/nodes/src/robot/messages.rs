@@ -14,6 +14,13 @@ pub const FEEDBACK_VALID: u32 = 1;
 /// [`AxisFeedback::flags`]: every drive is in `operation enabled` and follows its targets.
 pub const FEEDBACK_OPERATIONAL: u32 = 2;
 
+/// [`PlannerCommand::what`]: take the path with number `path`, once this lap is done.
+pub const PLANNER_CHOOSE: u32 = 1;
+/// [`PlannerCommand::what`]: slow down on the path to a standstill, and wait there.
+pub const PLANNER_PAUSE: u32 = 2;
+/// [`PlannerCommand::what`]: go on.
+pub const PLANNER_RESUME: u32 = 3;
+
 sinew_runtime::message! {
     /// Where the tool flange shall be at the end of this cycle.
     pub struct CartesianTarget {
@@ -27,6 +34,16 @@ sinew_runtime::message! {
         pub sequence: u64,
         /// A sum of `TARGET_*`.
         pub flags: u64,
+    }
+
+    /// What people ask of the path planner.
+    pub struct PlannerCommand {
+        /// Counts the commands of who sends them, from 1.
+        pub sequence: u64,
+        /// One of `PLANNER_*`.
+        pub what: u32,
+        /// Number of a path, by the planner's parameters; 0 is the first.
+        pub path: u32,
     }
 
     /// Where the joints shall be at the end of this cycle.

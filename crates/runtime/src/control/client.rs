@@ -100,6 +100,11 @@ impl Connection {
         Ok(Connection { input: BufReader::new(stream), line: Vec::new(), process })
     }
 
+    /// A connection that the run has made itself, to one of its services.
+    pub(crate) fn over(stream: UnixStream) -> Connection {
+        Connection { input: BufReader::new(stream), line: Vec::new(), process: None }
+    }
+
     /// Asks, and waits for no answer: [`Connection::next`] has it.
     ///
     /// # Errors
@@ -124,6 +129,17 @@ impl Connection {
             }
             Err(error) => Err(explain(error)),
         }
+    }
+
+    /// The next line of an answer that has begun.
+    ///
+    /// # Errors
+    /// As for [`Connection::ask`].
+    pub(crate) fn next_in_time(&mut self) -> io::Result<Answer> {
+        let next = self.next(Some(ANSWER_WITHIN)).map_err(explain)?;
+        next.ok_or_else(|| {
+            io::Error::new(ErrorKind::UnexpectedEof, "the run ended before it had answered")
+        })
     }
 
     /// The next line, for which it waits `limit` at most; `None` if the run closed the connection.

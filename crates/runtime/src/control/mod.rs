@@ -47,6 +47,26 @@ pub enum Request {
     Status {},
     /// To stop in order: [`Answer::Done`] at once; the end comes later.
     Stop {},
+    /// To stop the core, with safe outputs at the next cycle boundary: [`Answer::Done`] at once. In
+    /// a graph that holds, the services go on, and [`Request::Reset`] starts the core again; any
+    /// other graph ends.
+    Halt {
+        /// Why, in a few words.
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    /// To start the core again after it has stopped, for whatever reason, in a graph that holds.
+    Reset {},
+    /// From a service only: where people find what it serves.
+    Announce {
+        /// Such as `http://127.0.0.1:8600/`.
+        address: String,
+    },
+    /// From a service only: something that people should know at once; it becomes an event.
+    Alarm {
+        /// What and why, in a sentence.
+        text: String,
+    },
     /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
     Restart {
         /// The service's domain.

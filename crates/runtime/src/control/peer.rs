@@ -25,6 +25,8 @@ pub(super) struct Peer {
     pub(super) id: PeerId,
     /// Whose it is.
     pub(super) process: u32,
+    /// Which service of the run he is.
+    pub(super) service: Option<usize>,
     /// No longer than a request may be.
     input: Vec<u8>,
     /// One answer, or [`OUTPUT_LEN_FULL`] and an event.
@@ -53,6 +55,7 @@ impl Peer {
             stream,
             id,
             process,
+            service: None,
             input: Vec::new(),
             output: Vec::new(),
             moved_ns: now_ns,
@@ -61,6 +64,11 @@ impl Peer {
             is_dismissed: false,
             is_gone: false,
         }
+    }
+
+    /// A service of the run itself.
+    pub(super) fn service(stream: UnixStream, id: PeerId, service: usize, now_ns: u64) -> Peer {
+        Peer { service: Some(service), ..Peer::new(stream, id, 0, now_ns) }
     }
 
     /// What to wait for.
@@ -76,8 +84,9 @@ impl Peer {
         if !self.is_busy() && self.input.contains(&b'\n') {
             return Some(0);
         }
-        let follows = self.log.is_some() && self.output.is_empty();
-        (!follows).then_some(self.moved_ns + PATIENCE_NS)
+        let may_be_silent =
+            (self.log.is_some() || self.service.is_some()) && self.output.is_empty();
+        (!may_be_silent).then_some(self.moved_ns + PATIENCE_NS)
     }
 
     /// Whether he has not read all of the last answer: then the next request can wait.
@@ -131,7 +140,7 @@ impl Peer {
             self.dismiss(text);
         } else if self.is_silent {
             self.is_dismissed = true;
-        } else if self.log.is_none() && self.is_late(now_ns) {
+        } else if self.log.is_none() && self.service.is_none() && self.is_late(now_ns) {
             self.dismiss(format!(
                 "no request within {} s; connect again",
                 PATIENCE_NS / 1_000_000_000

@@ -58,6 +58,8 @@ pub struct Asked {
     pub peer: PeerId,
     /// His process; 0 if it cannot be seen from here.
     pub process: u32,
+    /// The service domain that he is, by its place in the plan; `None`: somebody outside.
+    pub service: Option<usize>,
     /// What he wants; never [`Request::Log`], which the server deals with.
     pub request: Request,
 }
@@ -139,9 +141,20 @@ impl Server {
         self.accept(now_ns);
         let asked = self.peers.iter_mut().filter_map(|peer| {
             let request = peer.receive(now_ns)?;
-            Some(Asked { peer: peer.id, process: peer.process, request })
+            let (process, service) = (peer.process, peer.service);
+            Some(Asked { peer: peer.id, process, service, request })
         });
         asked.collect()
+    }
+
+    /// Takes in a connection that the run has made itself, to a service of its own: it does not
+    /// count as one of [`PEERS_MAX`], and may be silent for as long as it likes.
+    pub fn adopt(&mut self, stream: UnixStream, service: usize) {
+        if stream.set_nonblocking(true).is_ok() {
+            self.connections += 1;
+            let id = PeerId(self.connections);
+            self.peers.push(Peer::service(stream, id, service, now_ns()));
+        }
     }
 
     /// Answers a request; [`Server::send`] sends it. A peer who is gone gets no answer.
@@ -197,7 +210,7 @@ impl Server {
                 );
                 refuse(&stream, text);
             }
-            Ok(_) if self.peers.len() == PEERS_MAX => {
+            Ok(_) if self.peers.iter().filter(|it| it.service.is_none()).count() == PEERS_MAX => {
                 let text = format!(
                     "this run has {PEERS_MAX} connections, and takes no more; end a 'sinew top' or \
                      'sinew log', or try again"

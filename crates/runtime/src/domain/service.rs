@@ -23,6 +23,7 @@ use crate::panics;
 use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
 use crate::transport::{Receiver, Sender, Shape, row};
+use crate::watch::{Shown, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
 const GRACE_NS: u64 = 1_000_000_000;
@@ -87,9 +88,15 @@ fn make_all(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<Ve
     let watch = thread::Builder::new().name("start".into()).spawn(watch);
     let watch = watch.map_err(system("cannot start a thread"))?;
     let mut made = Vec::new();
+    let shown = Shown::adopt(process.launch, process.plan);
+    let shown = shown.map_err(system("cannot observe the run"))?;
     for (place, &index) in domain.nodes.iter().enumerate() {
         let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
-        made.push(make(process, index, place, &mut ends).map_err(in_node)?);
+        let mut node = make(process, index, place, &mut ends).map_err(in_node)?;
+        if let Some(shown) = shown.as_ref().filter(|_| process.plan.observes(index)) {
+            node.io.watch = Some(Watch::open(process.launch, shown).map_err(in_node)?);
+        }
+        made.push(node);
     }
     drop(making);
     // It is gone before the nodes get their threads, whose number may be limited. It cannot panic.
@@ -129,6 +136,7 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
         beats,
         lost: 0,
         injected: None,
+        watch: None,
         inputs: inputs(plan, index, ends)?,
         outputs: outputs(process, index, ends)?,
         buffer: vec![

@@ -7,6 +7,8 @@ use std::process::Stdio;
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::status::{EventKind, Events};
+
 /// Bytes that one look takes from a service. What more it writes waits in the pipe, and in the end
 /// the service waits too: it cannot keep the supervisor from watching.
 const TAKEN_MAX: usize = 64 * 1024;
@@ -81,6 +83,46 @@ impl Lines {
 impl AsFd for Lines {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Lines of a service that become events, in a second. One that writes without end must not drive
+/// out what the others have to say.
+const LINES_PER_S_MAX: u64 = 50;
+
+/// The lines that a service writes, no more than are bearable.
+#[derive(Default)]
+pub(super) struct Talk {
+    /// End of the second under way.
+    until_ns: u64,
+    /// Lines in it.
+    lines: u64,
+}
+
+impl Talk {
+    /// A second is over: says how many lines were left out in it.
+    pub(super) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
+        if now_ns < self.until_ns {
+            return;
+        }
+        let over = self.lines.saturating_sub(LINES_PER_S_MAX);
+        if over > 0 {
+            let text = format!("{over} more lines, which are not kept");
+            events.add(EventKind::Note, Some(name), text);
+        }
+        (self.until_ns, self.lines) = (now_ns + 1_000_000_000, 0);
+    }
+
+    /// Whether it has said too much in this second.
+    pub(super) fn is_over(&self) -> bool {
+        self.lines > LINES_PER_S_MAX
+    }
+
+    pub(super) fn say(&mut self, line: &str, name: &str, events: &mut Events) {
+        self.lines += 1;
+        if self.lines <= LINES_PER_S_MAX {
+            events.add(EventKind::Output, Some(name), line);
+        }
     }
 }
 

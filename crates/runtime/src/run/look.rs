@@ -43,6 +43,7 @@ impl Run {
             domains: realtime.chain(services).collect(),
             links: self.link_statuses(),
             notes: self.plan().notes.clone(),
+            stop: None,
         }
     }
 
@@ -83,6 +84,7 @@ impl Run {
         let mut status = self.domain_status(at, DomainRole::Service, service.state(), nodes);
         status.restarts = service.restarts;
         status.last_reason.clone_from(&service.reason);
+        status.address.clone_from(&service.address);
         if let ServicePhase::Due { at_ns } = service.phase {
             status.next_restart_ms = Some(at_ns.saturating_sub(now_ns()) / 1_000_000);
         }
@@ -112,6 +114,7 @@ impl Run {
             restarts: 0,
             last_reason: None,
             next_restart_ms: None,
+            address: None,
             resident_kib: process.and_then(|process| resident_kib(process.id())),
             threads: Vec::new(),
             nodes,

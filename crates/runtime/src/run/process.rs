@@ -55,6 +55,8 @@ impl Process {
         let sealed = launch.seal()?;
         let mut open: Vec<RawFd> = vec![launch.board, launch.bell, sealed.as_raw_fd()];
         open.extend(launch.traces.iter().chain(&launch.counters));
+        open.extend(launch.observed.iter().map(|&(_, _, number)| number));
+        open.extend((launch.supervisor >= 0).then_some(launch.supervisor));
         open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
         let mut command = Command::new("/proc/self/exe");
         // So that `ps` tells one domain from another.

@@ -4,17 +4,17 @@ use std::fmt;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 
-use sinew_spec::plan::{Plan, Realtime};
+use sinew_spec::plan::Realtime;
 
 use super::carriers::number;
 use super::process::{Process, ending};
 use super::{Frame, Given, START_NS_MAX};
-use crate::assemble::link_ends;
 use crate::board::{Board, FaultAt, State};
 use crate::clock::{Clock, now_ns};
 use crate::confine::Confinement;
 use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
 use crate::fault::{Cause, Fault};
+use crate::sys::Region;
 use crate::trace::{self, Record};
 
 /// A thread that leaves no record for so long, or for so many periods, hangs.
@@ -32,6 +32,8 @@ pub(super) struct Domain {
     pub(super) confinement: Confinement,
     pub(super) board: Board,
     pub(super) threads: Vec<Thread>,
+    /// The regions of their traces.
+    pub(super) traces: Vec<Region>,
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
     pub(super) charge: Option<Charge>,
@@ -106,20 +108,22 @@ impl Domain {
         let plan = &frame.request.plan;
         let (mut threads, mut regions) = (Vec::new(), Vec::new());
         for thread in &planned.threads {
-            let record = record(plan, &thread.nodes);
+            let record = Record::of(plan, &thread.nodes);
             let (region, reader) = trace::open(&record, planned.period_ns, frame.request.pace)?;
             threads.push(Thread { reader, heard_ns: u64::MAX, counts: Counts::default() });
             regions.push(region);
         }
         let traces = regions.iter().map(number).collect();
         let output = [Stdio::null(), Stdio::inherit()];
-        let given = Given { board: &board, bell: frame.bell, traces, counters: vec![], output };
+        let (bell, counters, supervisor) = (frame.bell, vec![], None);
+        let given = Given { board: &board, bell, traces, counters, supervisor, output };
         let process = frame.spawn(at, &confinement, given)?;
         Ok(Domain {
             process,
             confinement,
             board,
             threads,
+            traces: regions,
             period_ns: planned.period_ns,
             charge: None,
             told: State::Starting,
@@ -209,11 +213,4 @@ impl Domain {
             (None, _) => None,
         }
     }
-}
-
-/// An empty record of a thread with these nodes.
-fn record(plan: &Plan, nodes: &[usize]) -> Record {
-    let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|signal| signal.count);
-    let signals = nodes.iter().flat_map(signals).sum();
-    Record::new(nodes.len(), signals, link_ends(plan, nodes).len())
 }

@@ -2,13 +2,14 @@
 //! never a reason to stop the graph.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 
 use sinew_spec::plan::{self, Plan};
 
 use super::carriers::number;
 use super::history::{History, Next};
-use super::lines::Lines;
+use super::lines::{Lines, Talk};
 use super::process::{Process, Strays, ending};
 use super::{Frame, Given};
 use crate::bell::Bell;
@@ -24,10 +25,6 @@ const GONE_NS_MAX: u64 = 5_000_000_000;
 
 /// How often to look whether what a service had started is gone.
 const SWEEP_LOOK_NS: u64 = 1_000_000;
-/// Lines of a service that become events, in a second. One that writes without end must not drive
-/// out what the others have to say.
-const LINES_PER_S_MAX: u64 = 50;
-
 /// So often the lines of a service that has said too much in this second are taken and dropped: it
 /// shall not wait for us, and not wake us with each of them either.
 const FLOOD_LOOK_NS: u64 = 10_000_000;
@@ -35,7 +32,7 @@ const FLOOD_LOOK_NS: u64 = 10_000_000;
 /// A service domain.
 pub(super) struct Supervised {
     /// Its place in the plan.
-    at: usize,
+    pub(super) at: usize,
     name: String,
     policy: plan::Service,
     pub(super) phase: Phase,
@@ -49,8 +46,14 @@ pub(super) struct Supervised {
     nodes: Vec<Watched>,
     lines: Option<Lines>,
     talk: Talk,
+    /// Whether a node of it observes the run.
+    observes: bool,
+    /// Our end of a connection to a new life of it, until the control server takes it.
+    pub(super) connection: Option<UnixStream>,
     history: History,
     pub(super) restarts: u32,
+    /// Where people find what it serves.
+    pub(super) address: Option<String>,
     /// Why it ended last.
     pub(super) reason: Option<String>,
     /// What the supervisor holds against it, before the kill has landed.
@@ -95,15 +98,6 @@ struct Gone {
     strays: Strays,
 }
 
-/// The lines that a service writes, no more than are bearable.
-#[derive(Default)]
-struct Talk {
-    /// End of the second under way.
-    until_ns: u64,
-    /// Lines in it.
-    lines: u64,
-}
-
 /// A node and its heartbeat.
 struct Watched {
     name: String,
@@ -138,8 +132,11 @@ impl Supervised {
             nodes: nodes.collect::<io::Result<_>>()?,
             lines: None,
             talk: Talk::default(),
+            observes: policy.nodes.iter().any(|&node| plan.observes(node)),
+            connection: None,
             history: History::new(policy.restart),
             restarts: 0,
+            address: None,
             reason: None,
             charge: None,
             again: false,
@@ -270,8 +267,18 @@ impl Supervised {
         let (lines, out, error) = Lines::open()?;
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
-        let given = Given { board, bell, traces: vec![], counters, output: [out, error] };
+        let (ours, theirs) =
+            if self.observes { UnixStream::pair().map(Some)? } else { None }.unzip();
+        let given = Given {
+            board,
+            bell,
+            traces: vec![],
+            counters,
+            supervisor: theirs.as_ref(),
+            output: [out, error],
+        };
         let process = frame.spawn(self.at, &self.confinement, given)?;
+        self.connection = ours;
         self.lines = Some(lines);
         Ok(process)
     }
@@ -443,33 +450,6 @@ impl Supervised {
             Phase::Over(Over::Finished) => DomainState::Finished,
             Phase::Over(Over::Ended) => DomainState::Ended,
             Phase::Over(Over::GivenUp) => DomainState::GivenUp,
-        }
-    }
-}
-
-impl Talk {
-    /// A second is over: says how many lines were left out in it.
-    fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
-        if now_ns < self.until_ns {
-            return;
-        }
-        let over = self.lines.saturating_sub(LINES_PER_S_MAX);
-        if over > 0 {
-            let text = format!("{over} more lines, which are not kept");
-            events.add(EventKind::Note, Some(name), text);
-        }
-        (self.until_ns, self.lines) = (now_ns + 1_000_000_000, 0);
-    }
-
-    /// Whether it has said too much in this second.
-    fn is_over(&self) -> bool {
-        self.lines > LINES_PER_S_MAX
-    }
-
-    fn say(&mut self, line: &str, name: &str, events: &mut Events) {
-        self.lines += 1;
-        if self.lines <= LINES_PER_S_MAX {
-            events.add(EventKind::Output, Some(name), line);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of the firewall, each asked of the plan alone.
 
 use super::Firewall;
-use crate::catalogue::{Direction, RunsIn};
+use crate::catalogue::Direction;
 use crate::keys::CAPACITY_MAX;
 use crate::picture::{count, end_text};
 use crate::plan::{Delivery, Link, Plan, Sync, Transport, Wait};
@@ -28,7 +28,7 @@ fn name(plan: &Plan, link: &Link) -> String {
 fn misplaced(plan: &Plan) -> Vec<String> {
     let wrong = plan.nodes.iter().filter(|node| {
         let serves = plan.domains[node.domain].service().is_some();
-        serves != (node.kind.runs_in == RunsIn::Service)
+        serves != node.kind.runs_in.is_service()
     });
     let what = |node: &crate::plan::Node| {
         let domain = &plan.domains[node.domain].name;

@@ -110,6 +110,7 @@ fn parameter(value: &Value) -> Json {
         Value::Number(value) => json!(value),
         Value::Numbers(values) => json!(values),
         Value::Text(text) => json!(text),
+        Value::Texts(texts) => json!(texts),
     }
 }
 

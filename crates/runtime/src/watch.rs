@@ -1,0 +1,243 @@
+//! What a service that observes sees of its run: the plan, every cycle of the core with its messages,
+//! and the supervisor, who knows the status and the events and takes orders.
+//!
+//! It reads what the cycles leave behind, through memory that it cannot write: nothing that it does
+//! or fails to do reaches the core. Who reads too slowly loses cycles, and they are counted.
+
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sinew_spec::plan::Plan;
+
+use crate::clock::Clock;
+use crate::control::client::Connection;
+use crate::control::{Answer, Request};
+use crate::fault::{Cause, Fault};
+use crate::launch::Launch;
+use crate::run::ThreadId;
+use crate::status::{Event, Status};
+use crate::sys::{Region, adopt};
+use crate::trace::{Reader, Record, Tap, taps};
+
+/// Records that one look takes from one thread: who observes must come to its other work, and to
+/// its heartbeat, while the core writes without end.
+const RECORDS_PER_LOOK_MAX: usize = 4096;
+
+/// The spec of the run, to make the same plan again.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The file, as the user named it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The folder that paths in it start from.
+    pub base: PathBuf,
+    /// `node.parameter` and the value that takes the place of the spec's.
+    pub overrides: Vec<(String, String)>,
+    /// The CPUs that the plan was made for.
+    pub cpus: Vec<u32>,
+}
+
+/// The run, as a service that observes sees it.
+pub struct Watch {
+    plan: Arc<Plan>,
+    spec: Arc<Spec>,
+    clock: Clock,
+    secret: String,
+    threads: Vec<Thread>,
+    supervisor: Supervisor,
+}
+
+/// A realtime thread of the core.
+struct Thread {
+    id: ThreadId,
+    taps: Vec<Tap>,
+    reader: Reader,
+}
+
+impl Watch {
+    /// What one node sees of it.
+    pub(crate) fn open(launch: &Launch, shown: &Shown) -> Result<Watch, Fault> {
+        let Shown { plan, supervisor, regions } = shown;
+        let mut threads = Vec::new();
+        for (id, region) in regions {
+            let domain = &plan.domains[id.domain];
+            let realtime = domain.realtime().expect("only realtime domains have traces");
+            let nodes = &realtime.threads[id.thread].nodes;
+            let record = Record::of(plan, nodes);
+            let (region, period_ns) = (region.clone(), realtime.period_ns);
+            let reader = Reader::attach(region, &record, period_ns, launch.pace);
+            let reader =
+                reader.map_err(|error| Fault::new(Cause::BadPeer, format_args!("{error}")))?;
+            threads.push(Thread { id: *id, taps: taps(plan, nodes), reader });
+        }
+        let spec = Spec {
+            file: launch.file.clone(),
+            text: launch.text.clone(),
+            base: launch.base.clone(),
+            overrides: launch.overrides.clone(),
+            cpus: launch.cpus.clone(),
+        };
+        Ok(Watch {
+            plan: Arc::clone(plan),
+            spec: Arc::new(spec),
+            clock: Clock::from_rate(f64::from_bits(launch.rate)),
+            secret: launch.secret.clone(),
+            threads,
+            supervisor: supervisor.clone(),
+        })
+    }
+
+    /// The plan that runs.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// Turns the ticks of records into nanoseconds.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// 128 bits in hexadecimal digits, of this run alone and the same in all lives of the service:
+    /// who knows it may command the run.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// The supervisor.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// The threads of the core, in the order of the plan.
+    pub fn threads(&self) -> impl ExactSizeIterator<Item = ThreadId> + '_ {
+        self.threads.iter().map(|thread| thread.id)
+    }
+
+    /// What the messages in the records of a thread are: by [`Record::messages`]'s places.
+    pub fn taps(&self, id: ThreadId) -> &[Tap] {
+        self.threads.iter().find(|thread| thread.id == id).map_or(&[], |thread| &thread.taps)
+    }
+
+    /// Hands every cycle since the last call to `each`, thread by thread, some thousand of a thread
+    /// at most; the first call begins with the oldest that is there, up to two seconds ago. Never
+    /// waits.
+    pub fn read(&mut self, each: &mut dyn FnMut(ThreadId, &Record)) {
+        for thread in &mut self.threads {
+            let mut left = RECORDS_PER_LOOK_MAX;
+            while left > 0
+                && let Some(record) = thread.reader.read()
+            {
+                each(thread.id, record);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Cycles of a thread that were gone before they were read.
+    pub fn lost(&self, id: ThreadId) -> u64 {
+        let thread = self.threads.iter().find(|thread| thread.id == id);
+        thread.map_or(0, |thread| thread.reader.lost())
+    }
+}
+
+/// The supervisor of the run, who may be asked from any thread. It answers within a millisecond, if
+/// the machine lets it; each call waits for that, and for the calls of other threads.
+#[derive(Clone, Debug)]
+pub struct Supervisor(Arc<Mutex<Connection>>);
+
+impl Supervisor {
+    /// Asks for anything but the log.
+    ///
+    /// # Errors
+    /// The supervisor does not answer, or is gone: then this process is to end too.
+    pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
+        // Half an exchange may be lost with a thread that has panicked; what follows says so.
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.ask(request).map_err(|error| silent(&error))
+    }
+
+    /// The run, as it is now.
+    ///
+    /// # Errors
+    /// As for [`Supervisor::ask`].
+    pub fn status(&self) -> Result<Status, Fault> {
+        match self.ask(&Request::Status {})? {
+            Answer::Status(status) => Ok(*status),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The events after number `after` that the run still keeps, and how many it keeps no more.
+    ///
+    /// # Errors
+    /// As for [`Supervisor::ask`].
+    pub fn events(&self, after: u64) -> Result<(Vec<Event>, u64), Fault> {
+        // As above.
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = Request::Log { after, follow: false };
+        let mut answer = connection.ask(&request).map_err(|error| silent(&error))?;
+        let (mut events, mut missed) = (Vec::new(), 0);
+        loop {
+            match answer {
+                Answer::Event(event) => events.push(event),
+                Answer::Missed(count) => missed += count,
+                Answer::End(_) => return Ok((events, missed)),
+                other => return Err(unexpected(&other)),
+            }
+            answer = connection.next_in_time().map_err(|error| silent(&error))?;
+        }
+    }
+
+    /// Gives an order. What comes of it, in words.
+    ///
+    /// # Errors
+    /// Why it is not carried out, in words.
+    pub fn order(&self, request: &Request) -> Result<String, String> {
+        match self.ask(request).map_err(|fault| fault.to_string())? {
+            Answer::Done { text, .. } => Ok(text),
+            Answer::Error(text) => Err(text),
+            other => Err(unexpected(&other).to_string()),
+        }
+    }
+}
+
+fn silent(error: &dyn fmt::Display) -> Fault {
+    Fault::new(Cause::System, format_args!("the supervisor: {error}"))
+}
+
+fn unexpected(answer: &Answer) -> Fault {
+    Fault::new(Cause::System, format_args!("the supervisor answered {answer:?}"))
+}
+
+/// What the supervisor has left open for a process whose nodes observe: they share it.
+pub(crate) struct Shown {
+    plan: Arc<Plan>,
+    supervisor: Supervisor,
+    regions: Vec<(ThreadId, Region)>,
+}
+
+impl Shown {
+    /// Takes it; `None` if no node of this process observes.
+    pub(crate) fn adopt(launch: &Launch, plan: &Plan) -> io::Result<Option<Shown>> {
+        if launch.supervisor < 0 {
+            return Ok(None);
+        }
+        let connection = Connection::over(adopt(launch.supervisor)?.into());
+        let supervisor = Supervisor(Arc::new(Mutex::new(connection)));
+        let region = |&(domain, thread, descriptor): &(usize, usize, RawFd)| {
+            let region = Region::map_read_only(adopt(descriptor)?)?;
+            Ok((ThreadId { domain, thread }, region))
+        };
+        let regions = launch.observed.iter().map(region).collect::<io::Result<_>>()?;
+        Ok(Some(Shown { plan: Arc::new(plan.clone()), supervisor, regions }))
+    }
+}
