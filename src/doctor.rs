@@ -26,7 +26,7 @@ use self::place::Place;
 use self::show::Answer;
 use self::verdict::Verdict;
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
-use crate::run::duration;
+use crate::duration::duration;
 
 /// Can this machine do it? What is set how, how late threads wake up, and what mends it.
 ///

@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod doctor;
 mod drill;
+mod duration;
 mod graph;
 mod lab;
 mod list;

@@ -10,8 +10,8 @@ use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::EventKind;
 
 use crate::cli::print;
+use crate::duration::duration;
 use crate::reach::{self, Failure, Reached};
-use crate::run::duration;
 
 /// Restart a service domain of a run, and wait until it is ready.
 ///

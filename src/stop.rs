@@ -9,8 +9,8 @@ use serde_json::json;
 use sinew_runtime::control::{Answer, Request};
 
 use crate::cli::{FAULTED, print};
+use crate::duration::duration;
 use crate::reach::{self, Ending, Failure, Reached};
-use crate::run::duration;
 
 /// Stop a run in order, actuators first, and wait until it is gone.
 #[derive(Args, Debug)]

@@ -19,6 +19,7 @@ use crate::inject::{self, Injection};
 use crate::node::{NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
 use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
+use crate::taps::Taps;
 use crate::trace::{self, Record};
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
@@ -151,7 +152,7 @@ impl Assembly<'_> {
         }
         let record = Record::of(self.plan, &planned.nodes);
         let taps = trace::taps(self.plan, &planned.nodes);
-        let taps = taps.iter().map(|tap| ports[&tap.end.node][tap.end.port]).collect();
+        let taps = Taps::new(taps.iter().map(|tap| ports[&tap.end.node][tap.end.port]));
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
         let executor = Executor {
@@ -163,7 +164,6 @@ impl Assembly<'_> {
             clock,
             record,
             taps,
-            tapped: 0,
             at: None,
             updating: false,
         };

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
 use crate::step::{Input, Step};
+use crate::taps::Taps;
 use crate::trace::Record;
 
 /// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
@@ -32,10 +33,7 @@ pub struct Executor {
     pub(crate) feedback: Vec<Input>,
     pub(crate) clock: Clock,
     pub(crate) record: Record,
-    /// Where the messages of the record's taps are.
-    pub(crate) taps: Vec<Slot>,
-    /// Number of the cycle after the last one whose messages are in the record.
-    pub(crate) tapped: u64,
+    pub(crate) taps: Taps,
     /// Step that is being carried out; after a cycle, the one in which it failed.
     pub(crate) at: Option<usize>,
     /// Whether that step's node is at work: what fails then is the node, else only a link of it.
@@ -155,21 +153,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts the messages of the cycle into the record, before what comes next takes their places.
-    /// Once in a cycle: one that fails does it when its outputs are safe.
-    // As above.
-    #[inline(never)]
+    /// Puts the messages of the cycle into the record, if somebody observes the run.
     pub(crate) fn tap(&mut self, cycle: &Cycle) {
-        if self.tapped == cycle.number + 1 {
-            return;
-        }
-        self.tapped = cycle.number + 1;
-        for (at, &slot) in self.taps.iter().enumerate() {
-            let message = self.slots.is_new(slot, cycle.number).then(|| self.slots.words(slot));
-            let is_closed = |input: &Input| input.closed && input.slot == slot;
-            let closed = self.steps.iter().any(|step| step.inputs.iter().any(is_closed));
-            self.record.tapped(at, message, closed);
-        }
+        self.taps.take(&mut self.record, &self.slots, &self.steps, cycle.number);
     }
 
     fn carry_delayed(&mut self, cycle: &Cycle) {

@@ -31,6 +31,7 @@ mod slots;
 pub mod status;
 mod step;
 pub mod sys;
+mod taps;
 pub mod trace;
 pub mod transport;
 pub mod watch;

@@ -96,8 +96,8 @@ impl Region {
         Ok(Region::own(base.cast(), len, Some(file)))
     }
 
-    /// Maps a region that a peer has made, for reading only: who writes through it dies. For readers
-    /// of a broadcast.
+    /// Maps a region that a peer has made, for reading only: who writes through it dies. For
+    /// readers of a broadcast.
     ///
     /// # Errors
     /// As for [`Region::map`].

@@ -1,5 +1,5 @@
-//! What a service that observes sees of its run: the plan, every cycle of the core with its messages,
-//! and the supervisor, who knows the status and the events and takes orders.
+//! What a service that observes sees of its run: the plan, every cycle of the core with its
+//! messages, and the supervisor, who knows the status and the events and takes orders.
 //!
 //! It reads what the cycles leave behind, through memory that it cannot write: nothing that it does
 //! or fails to do reaches the core. Who reads too slowly loses cycles, and they are counted.

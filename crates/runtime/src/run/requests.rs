@@ -1,5 +1,5 @@
-//! What a run answers to those who ask through its control socket: people and their scripts, and its
-//! own services.
+//! What a run answers to those who ask through its control socket: people and their scripts, and
+//! its own services.
 
 use super::Run;
 use crate::control::{Answer, Asked, Request};
