@@ -1,5 +1,7 @@
 //! Kind `dashboard`: the run on a web page.
 
+pub mod protocol;
+
 use std::time::Duration;
 
 use sinew_nodes::robot::messages::PlannerCommand;

@@ -1,0 +1,419 @@
+//! What the dashboard and its page say to each other over the WebSocket `/ws`.
+//!
+//! ```text
+//! GET /       the page, with its scripts beside it
+//! GET /ws     the WebSocket
+//! ```
+//!
+//! `Host` must name this server (a loopback name or address with our port, or one of `hosts`), and
+//! for `/ws` there must be an `Origin` that is the same host: 403 with a sentence otherwise.
+//!
+//! **Server to page, text.** JSON objects, told apart by `type`; see [`Text`].
+//!
+//! ```text
+//! {"type":"hello", ...}                              first of all, once                     [Hello]
+//! {"type":"status","status":{...}}                   twice a second; as `sinew top --json`  [Status]
+//! {"type":"events","events":[...],"missed":0}        at first the last ones, then as they come
+//! {"type":"figures","threads":[...], ...}            twice a second                         [Figures]
+//! {"type":"stop","reason":"...", ...}                when a stop has been measured; again as
+//!                                                    more of it is known                    [Stop]
+//! {"type":"done","id":7,"text":"the core stops"}     the order with this id is carried out
+//! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
+//! {"type":"pong","at":123.5}                         answers a ping, with what it brought
+//! {"type":"ended","text":"the run has ended"}        the last word before the server closes
+//! ```
+//!
+//! **Server to page, binary.** Little endian, no padding; the first byte says what it is.
+//!
+//! ```text
+//! motion, 30 Hz                          image, 10 Hz, to whoever asked for it
+//!  0  u8   1                              0  u8   2
+//!  1  u8   version, 1                     1  u8   version, 1
+//!  2  u16  threads                        2  u16  0
+//!  4  u32  sequence, from 1               4  u32  the camera's sequence
+//!  8  f64  now, monotonic ms              8  f64  when it was taken, monotonic ms
+//! 16  for each thread, 32 bytes:         16  a JPEG
+//!      0  f64  number of its last cycle; -1 before the first
+//!      8  f32  latency of a cycle, us: the greatest since the last frame
+//!     12  f32  jitter of a release, us: likewise
+//!     16  u32  overruns since the core's start
+//!     20  u32  skipped periods since the core's start
+//!     24  u32  cycles that the dashboard itself was too slow for
+//!     28  u32  flags: see FLAG_*; each is set if it held for a cycle since the last frame
+//!     then the elements of all signals, f32, in the order of hello
+//!     then u16 count, and count times three f32: points of the traced path since the last
+//!     frame, m, oldest first, at most PATH_POINTS_MAX
+//! ```
+//!
+//! The numbers of cycles begin again at 0 when the core was reset: what is older than a falling
+//! number belongs to a former life of the core. A viewer that is slow misses frames, never texts.
+//!
+//! **Page to server, text.** JSON objects of at most [`ORDER_LEN_MAX`] bytes; see [`Order`].
+//!
+//! ```text
+//! {"do":"ping","at":123.5}                           without a token
+//! {"do":"view","image":true}                         likewise: to get images, or none any more
+//! {"do":"check","id":1,"token":"..."}                whether the token is right: done or error
+//! {"do":"halt","id":2,"token":"..."}                 the core stops, with safe outputs
+//! {"do":"reset","id":3,"token":"..."}                the core starts again
+//! {"do":"restart","id":4,"token":"...","domain":"camera"}
+//! {"do":"choose","id":5,"token":"...","path":1}      an index into hello.paths
+//! {"do":"pause","id":6,"token":"..."}                the planner slows to a standstill
+//! {"do":"resume","id":7,"token":"..."}
+//! ```
+//!
+//! A wrong token is answered with an error, a second later; after [`WRONG_TOKENS_MAX`] of them the
+//! connection is closed.
+//!
+//! **Closing.** 1000 the run has ended; 1001 the dashboard ends (a restart: come again); 1003 a
+//! binary message came; 1008 too many wrong tokens, or too much that is no order; 1009 a message
+//! is too long; 1013 there are `viewers_max` viewers already, or this one took nothing for
+//! [`STALLED_MAX`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sinew_runtime::status::{Event, Status};
+
+/// Version of the protocol, in [`Hello`] and in each binary message.
+pub const VERSION: u8 = 1;
+/// First byte of a binary message with the arm's motion and the cycles' figures.
+pub const MOTION: u8 = 1;
+/// First byte of a binary message with an image.
+pub const IMAGE: u8 = 2;
+
+/// Flag of a thread: there was a cycle since the last frame.
+pub const FLAG_FRESH: u32 = 1;
+/// Flag of a thread: a cycle ended past its deadline.
+pub const FLAG_OVERRUN: u32 = 2;
+/// Flag of a thread: a cycle ended without its feedback.
+pub const FLAG_FEEDBACK_MISSING: u32 = 4;
+/// Flag of a thread: a cycle ran with safe outputs, because the core stops.
+pub const FLAG_STOPPING: u32 = 8;
+/// Flag of a thread: a cycle failed.
+pub const FLAG_FAILED: u32 = 16;
+/// Flag of a thread: a cycle ran because its input stayed away.
+pub const FLAG_WITHOUT_INPUT: u32 = 32;
+
+/// Points of the traced path in one frame; of more, every second or third or so is sent.
+pub const PATH_POINTS_MAX: usize = 16;
+/// Bytes of a message from the page. An order takes about 100.
+pub const ORDER_LEN_MAX: usize = 4096;
+/// A connection that brings so many wrong tokens is closed.
+pub const WRONG_TOKENS_MAX: u32 = 5;
+/// A viewer that takes nothing for so long is closed: its memory is better used for another.
+pub const STALLED_MAX: Duration = Duration::from_secs(5);
+
+/// What the server says to the page as text.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Text<'a> {
+    /// What stays the same as long as this server lives.
+    Hello(&'a Hello),
+    /// The run, as it is now.
+    Status {
+        /// As `sinew top --json` shows it.
+        status: &'a Status,
+    },
+    /// What happened.
+    Events {
+        /// Oldest first.
+        events: &'a [Event],
+        /// So many before them are kept no more.
+        missed: u64,
+    },
+    /// What the cycles cost.
+    Figures(&'a Figures),
+    /// How long a stop took.
+    Stop(&'a Stop),
+    /// An order is carried out.
+    Done {
+        /// The order's.
+        id: u64,
+        /// What comes of it.
+        text: &'a str,
+    },
+    /// An order is not carried out, or there was none.
+    Error {
+        /// The order's, if one could be read.
+        id: Option<u64>,
+        /// What is wrong, what was expected.
+        text: &'a str,
+    },
+    /// Answers a ping.
+    Pong {
+        /// What the ping brought.
+        at: f64,
+    },
+    /// The server closes.
+    Ended {
+        /// Why.
+        text: &'a str,
+    },
+}
+
+impl Text<'_> {
+    /// As JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("a bug: our own types are JSON objects")
+    }
+}
+
+/// What stays the same as long as this server lives.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub protocol: u8,
+    /// Version of Sinew.
+    pub sinew: &'static str,
+    /// Name of the graph.
+    pub graph: String,
+    /// The spec's file, as the user named it.
+    pub file: String,
+    /// Another one after every start of this server.
+    pub life: String,
+    /// The monotonic clock now, ms: what other times are to be compared with.
+    pub now_ms: f64,
+    /// The threads of the core, in the order of motion and figures.
+    pub threads: Vec<ThreadInfo>,
+    /// The signals of their nodes, in the order of motion.
+    pub signals: Vec<SignalInfo>,
+    /// Where everything of the graph stands, px: `width`, `height`, `firewall_x`, `domains`,
+    /// `threads`, `nodes` and `links`; see `sinew_spec::picture::places`. Nodes and links are in
+    /// the order of figures and status.
+    pub picture: serde_json::Value,
+    /// The arm to draw, if the spec names one.
+    pub arm: Option<Arm>,
+    /// The signal that moves its joints: an index into `signals`.
+    pub joints_signal: Option<usize>,
+    /// The signal whose way is traced: an index into `signals`.
+    pub path_signal: Option<usize>,
+    /// The paths that can be chosen; the planner begins with the first.
+    pub paths: Vec<String>,
+    /// The buckets of every histogram.
+    pub histogram: HistogramInfo,
+    /// Whether the planner takes orders: choose, pause, resume.
+    pub commands: bool,
+    /// Whether the core can be reset after it has stopped.
+    pub holds: bool,
+    /// Whether there are images.
+    pub camera: bool,
+}
+
+/// A thread of the core.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadInfo {
+    /// Name of its domain.
+    pub domain: String,
+    /// Its place in the domain.
+    pub thread: usize,
+    /// Nominal spacing of its cycles.
+    pub period_us: f64,
+    /// Latest end of a cycle after its release.
+    pub deadline_us: f64,
+    /// Whether the clock releases it; else a message does.
+    pub timed: bool,
+    /// Its nodes, in the order in which they are updated.
+    pub nodes: Vec<String>,
+}
+
+/// A signal of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct SignalInfo {
+    /// Index into the threads.
+    pub thread: usize,
+    /// Name of its node.
+    pub node: String,
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub doc: &'static str,
+    /// Its unit, or empty.
+    pub unit: &'static str,
+    /// How many numbers.
+    pub count: usize,
+    /// Not empty: each number is an index into these words.
+    pub labels: &'static [&'static str],
+    /// Index of its first number among those of motion.
+    pub offset: usize,
+}
+
+/// A serial arm, from its URDF.
+#[derive(Clone, Debug, Serialize)]
+pub struct Arm {
+    /// Its name.
+    pub name: String,
+    /// From base to flange. A joint that does not move has no limits and no part in the signal.
+    pub joints: Vec<Joint>,
+}
+
+/// A joint: where it sits on the one before it, and what it does.
+#[derive(Clone, Debug, Serialize)]
+pub struct Joint {
+    /// Its name.
+    pub name: String,
+    /// Whether it turns; else it is fixed.
+    pub moves: bool,
+    /// Place in the frame of the joint before it.
+    pub origin_xyz_m: [f64; 3],
+    /// Orientation there: roll, pitch, yaw about the fixed axes x, y, z.
+    pub origin_rpy_rad: [f64; 3],
+    /// What it turns about, in its own frame.
+    pub axis: [f64; 3],
+    /// Least angle.
+    pub lower_rad: f64,
+    /// Greatest angle.
+    pub upper_rad: f64,
+}
+
+/// The buckets of a histogram: `counts[0]` is of values below `lowest_us`, `counts[i]` of those from
+/// `lowest_us * 10^((i-1)/per_decade)` to below `lowest_us * 10^(i/per_decade)`, and the last one of
+/// all that are longer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HistogramInfo {
+    /// Where the second bucket begins.
+    pub lowest_us: f64,
+    /// Buckets in a factor of ten.
+    pub per_decade: u32,
+    /// Buckets, with the first and the last.
+    pub count: usize,
+}
+
+/// What the cycles cost since the core's start, or since the dashboard's if that was later. Cycles
+/// of a stop do not count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// In the order of [`Hello::threads`].
+    pub threads: Vec<ThreadFigures>,
+    /// Execution times, in the order of the picture's nodes; `None` for a service.
+    pub nodes: Vec<Option<Times>>,
+    /// In the order of the picture's links.
+    pub links: Vec<LinkFigures>,
+    /// Pages that look on.
+    pub viewers: usize,
+}
+
+/// Of a thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadFigures {
+    /// Cycles seen.
+    pub cycles: u64,
+    /// Cycles past the deadline or without their feedback.
+    pub overruns: u64,
+    /// Whole periods lost.
+    pub skipped: u64,
+    /// Cycles that the dashboard was too slow to see; they are in none of these figures.
+    pub lost: u64,
+    /// Cycle latency.
+    pub latency: Histogram,
+    /// Activation jitter.
+    pub jitter: Histogram,
+}
+
+/// A time that was measured again and again. A percentile is there only with ten values beyond it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// How often.
+    pub count: u64,
+    /// The greatest; `None` without any.
+    pub max_us: Option<f64>,
+    /// Half of them are below.
+    pub p50_us: Option<f64>,
+    /// 99 % are below.
+    pub p99_us: Option<f64>,
+    /// 99.9 % are below.
+    pub p99_9_us: Option<f64>,
+}
+
+/// As [`Times`], with the buckets of [`HistogramInfo`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Histogram {
+    /// In figures.
+    #[serde(flatten)]
+    pub times: Times,
+    /// How many in each bucket.
+    pub counts: Vec<u64>,
+}
+
+/// Of a link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkFigures {
+    /// Messages written a second; `None` if nobody outside can know.
+    pub rate_per_s: Option<f64>,
+    /// Share of its capacity that is in use, 0 to 1; `None` as above.
+    pub fill: Option<f64>,
+    /// Messages that never reached the reader: too slow, or no room.
+    pub lost: Option<u64>,
+    /// Whether an end broke its rules or is gone.
+    pub broken: bool,
+}
+
+/// How long a stop of the core took. All times but the first are from `asked_ms` on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stop {
+    /// Who or what stopped it, in words.
+    pub reason: String,
+    /// When the supervisor was asked, or learned of the fault; monotonic ms.
+    pub asked_ms: f64,
+    /// Until the first cycle with safe outputs began.
+    pub safe_output_us: Option<f64>,
+    /// Until every brake was closed, as the drives report: signals named `brake` with the word
+    /// `closed`. `None` if there are none, or not yet.
+    pub brakes_closed_us: Option<f64>,
+    /// Until everything that moves was at rest.
+    pub at_rest_us: Option<f64>,
+}
+
+/// What the page asks for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Order {
+    /// To be answered.
+    Ping {
+        /// Any number; it comes back.
+        at: f64,
+    },
+    /// What to send.
+    View {
+        /// Whether images are wanted.
+        image: bool,
+    },
+    /// Whether the token is right.
+    Check(Signed),
+    /// To stop the core, with safe outputs at the next cycle boundary.
+    Halt(Signed),
+    /// To start the core again.
+    Reset(Signed),
+    /// To restart a service.
+    Restart {
+        /// Comes back with the answer.
+        id: u64,
+        /// The run's secret.
+        token: String,
+        /// The service's domain.
+        domain: String,
+    },
+    /// To follow another path.
+    Choose {
+        /// Comes back with the answer.
+        id: u64,
+        /// The run's secret.
+        token: String,
+        /// Index into [`Hello::paths`].
+        path: u32,
+    },
+    /// To slow down to a standstill.
+    Pause(Signed),
+    /// To go on.
+    Resume(Signed),
+}
+
+/// An order that is nothing but a verb.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signed {
+    /// Comes back with the answer.
+    pub id: u64,
+    /// The run's secret.
+    pub token: String,
+}
