@@ -180,18 +180,20 @@ impl Cyclic {
         let executor = &mut self.executor;
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
-        let failed = !matches!(result, Ok(Ok(())));
+        let fault = result.unwrap_or_else(|_| Err(panics::take())).err();
+        let failed = fault.as_ref().map(|fault| executor.failed(fault.cause));
+        let fallen_back = self.fallen_back;
         // First of all, and before the record: safe outputs.
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(fault)) => self.fail(fault),
-            Err(_) => self.fail(panics::take()),
+        if let Some(fault) = fault {
+            self.fail(fault);
         }
         let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
-        self.leave_record(released, overrun, missing, failed);
-        if !stopping && !failed {
+        let head =
+            Head { feedback_missing: missing, overrun, failed, fallen_back, ..Head::default() };
+        self.leave_record(released, head);
+        if !stopping && failed.is_none() {
             self.judge_overrun(released, end_ns, overrun);
         }
         if self.cycle.is_finished() || self.is_last() {
@@ -214,23 +216,16 @@ impl Cyclic {
         self.times.free_cycles.is_some() && self.stopping_since_ns.is_none()
     }
 
-    fn leave_record(
-        &mut self,
-        released: &Released,
-        overrun: bool,
-        feedback_missing: bool,
-        failed: bool,
-    ) {
+    /// With what is known of the cycle's course.
+    fn leave_record(&mut self, released: &Released, course: Head) {
         let head = Head {
             number: self.cycle.number,
             release_ns: released.planned_ns,
             start_ns: released.start_ns,
             skipped: self.cycle.skipped,
-            feedback_missing,
-            overrun,
             stopping: self.cycle.stopping,
             no_input: released.no_input,
-            failed,
+            ..course
         };
         self.executor.record.head(&head, &self.executor.values);
         self.trace.write(&self.executor.record);

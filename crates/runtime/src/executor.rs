@@ -10,12 +10,12 @@ use sinew_spec::plan::Plan;
 use crate::assemble::{Assembly, Ends};
 use crate::board::FaultAt;
 use crate::clock::{Clock, now_ns};
-use crate::fault::Fault;
+use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
 use crate::step::{Input, Step};
 use crate::taps::Taps;
-use crate::trace::Record;
+use crate::trace::{Failed, Record};
 
 /// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
 /// hold the cycle up.
@@ -113,6 +113,12 @@ impl Executor {
     /// at its feedback.
     pub fn node(&self) -> Option<usize> {
         self.steps.get(self.at?).map(|step| step.index)
+    }
+
+    /// Where the last cycle failed, for its record.
+    pub(crate) fn failed(&self, cause: Cause) -> Failed {
+        let place = self.at.and_then(|at| self.steps.get(at)).map(|step| step.place);
+        Failed { cause, place, in_link: !self.updating }
     }
 
     /// The node that took the longest in the last cycle, and how long in ticks.

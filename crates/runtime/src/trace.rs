@@ -13,7 +13,7 @@ use sinew_spec::plan::{End, Plan};
 use zerocopy::IntoBytes;
 
 use crate::assemble::link_ends;
-
+use crate::fault::Cause;
 use crate::launch::Pace;
 use crate::sys::Region;
 
@@ -32,6 +32,13 @@ const FLAG_OVERRUN: u64 = 2;
 const FLAG_STOPPING: u64 = 4;
 const FLAG_NO_INPUT: u64 = 8;
 const FLAG_FAILED: u64 = 16;
+const FLAG_FALLEN_BACK: u64 = 32;
+const FLAG_IN_LINK: u64 = 64;
+
+/// Above the flags, of a cycle that failed: the cause, eight bits of it, and the node's place plus
+/// one, sixteen bits of it.
+const CAUSE_SHIFT: u32 = 8;
+const PLACE_SHIFT: u32 = 16;
 
 /// Set in a link's word of the record once the service at its other end has broken it.
 const BROKEN: u64 = 1 << 63;
@@ -40,6 +47,47 @@ const BROKEN: u64 = 1 << 63;
 const TAP_NEW: u64 = 1;
 /// As above: the link's other end is gone.
 const TAP_CLOSED: u64 = 2;
+
+/// Where and why a cycle failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What sort of fault.
+    pub cause: Cause,
+    /// Place of the node in its thread. `None` at the feedback.
+    pub place: Option<usize>,
+    /// Whether it was a link of that node, and not its work.
+    pub in_link: bool,
+}
+
+impl Failed {
+    /// As it stands in the flags.
+    fn bits(self) -> u64 {
+        let place = self.place.map_or(0, |place| place as u16 + 1);
+        let in_link = if self.in_link { FLAG_IN_LINK } else { 0 };
+        in_link | (self.cause as u64) << CAUSE_SHIFT | u64::from(place) << PLACE_SHIFT
+    }
+}
+
+/// What a recording keeps of a cycle beside its messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    /// [`Record::number`].
+    pub number: u64,
+    /// [`Record::release_ns`].
+    pub release_ns: u64,
+    /// [`Record::start_ns`].
+    pub start_ns: u64,
+    /// [`Record::latency_ticks`].
+    pub latency_ticks: u64,
+    /// [`Record::skipped`].
+    pub skipped: u64,
+    /// [`Record::flags`].
+    pub flags: u32,
+    /// [`Record::execution_ticks`] of each node.
+    pub execution_ticks: Vec<u64>,
+    /// [`Record::signals`].
+    pub signals: Vec<f64>,
+}
 
 /// A port whose messages stand in the records of an observed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +182,47 @@ impl Record {
         (&self.words[words.clone()], *len)
     }
 
+    /// Makes this the record of a cycle of the past; its messages are put in one by one, see
+    /// [`Record::restore_message`]. Links have lost nothing in it.
+    ///
+    /// # Panics
+    /// If it is of a thread with another number of nodes or signals.
+    pub fn restore(&mut self, past: &Past) {
+        assert_eq!(
+            (past.execution_ticks.len(), past.signals.len()),
+            (self.nodes, self.signals.len())
+        );
+        self.words.fill(0);
+        self.words[NUMBER] = past.number;
+        self.words[RELEASE] = past.release_ns;
+        self.words[START] = past.start_ns;
+        self.words[TICKS] = past.latency_ticks;
+        self.words[SKIPPED] = past.skipped;
+        self.words[FLAGS] = u64::from(past.flags);
+        for (at, &ticks) in past.execution_ticks.iter().enumerate() {
+            self.executed(at, 0, ticks);
+        }
+        for (word, value) in self.words[self.signals.clone()].iter_mut().zip(&past.signals) {
+            *word = value.to_bits();
+        }
+    }
+
+    /// Puts in what is known of tap `at`: its message, if there was a new one, and whether the other
+    /// end of its link was gone.
+    ///
+    /// # Panics
+    /// If the message is not of the tap's size.
+    pub fn restore_message(&mut self, at: usize, message: Option<&[u8]>, closed: bool) {
+        let (words, len) = self.taps[at].clone();
+        let words = &mut self.words[words];
+        words.fill(0);
+        words[0] = if closed { TAP_CLOSED } else { 0 };
+        if let Some(message) = message {
+            words[0] |= TAP_NEW;
+            words[1..].as_mut_bytes()[..len].copy_from_slice(message);
+        }
+    }
+
     /// Fills in tap `at`.
     #[inline]
     pub(crate) fn tapped(&mut self, at: usize, message: Option<&[u64]>, closed: bool) {
@@ -213,6 +302,28 @@ impl Record {
         self.words[FLAGS] & FLAG_FAILED != 0
     }
 
+    /// Where and why the cycle failed, if it did.
+    pub fn failed(&self) -> Option<Failed> {
+        let flags = self.words[FLAGS];
+        let place = (flags >> PLACE_SHIFT) as u16;
+        Some(Failed {
+            cause: Cause::from_number((flags >> CAUSE_SHIFT) as u32 & 0xff)?,
+            place: usize::from(place).checked_sub(1),
+            in_link: flags & FLAG_IN_LINK != 0,
+        })
+    }
+
+    /// Whether only nodes with actuators ran, because this or another thread of the domain had
+    /// faulted before the cycle.
+    pub fn is_fallen_back(&self) -> bool {
+        self.words[FLAGS] & FLAG_FALLEN_BACK != 0
+    }
+
+    /// All that the questions above ask, as one word: what a recording keeps, and [`Past`] takes.
+    pub fn flags(&self) -> u32 {
+        self.words[FLAGS] as u32
+    }
+
     /// Whether an input-released thread ran because its input stayed away.
     pub fn is_without_input(&self) -> bool {
         self.words[FLAGS] & FLAG_NO_INPUT != 0
@@ -280,9 +391,11 @@ impl Record {
             (FLAG_OVERRUN, head.overrun),
             (FLAG_STOPPING, head.stopping),
             (FLAG_NO_INPUT, head.no_input),
-            (FLAG_FAILED, head.failed),
+            (FLAG_FAILED, head.failed.is_some()),
+            (FLAG_FALLEN_BACK, head.fallen_back),
         ];
-        self.words[FLAGS] = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
+        let flags: u64 = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
+        self.words[FLAGS] = flags | head.failed.map_or(0, Failed::bits);
         for (word, value) in self.words[self.signals.clone()].iter_mut().zip(values) {
             *word = value.to_bits();
         }
@@ -300,7 +413,8 @@ pub(crate) struct Head {
     pub(crate) overrun: bool,
     pub(crate) stopping: bool,
     pub(crate) no_input: bool,
-    pub(crate) failed: bool,
+    pub(crate) failed: Option<Failed>,
+    pub(crate) fallen_back: bool,
 }
 
 /// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less
