@@ -210,3 +210,26 @@ fn nothing_overlaps_in_the_svg() {
         }
     }
 }
+
+#[test]
+fn a_program_that_draws_it_itself_finds_everything_inside_the_picture() {
+    for text in [ARM, &large(), ONE, &star()] {
+        let places = picture::places(&compile_on(4, text).expect("a good graph"));
+        let number = |row: &serde_json::Value, key: &str| row[key].as_f64().expect("a number");
+        let (width, height) = (number(&places, "width"), number(&places, "height"));
+        for kind in ["domains", "threads", "nodes"] {
+            for row in places[kind].as_array().expect("rows") {
+                let [x, y] = ["x", "y"].map(|key| number(row, key));
+                assert!(x >= 0.0 && x + number(row, "width") <= width, "{kind} {row}");
+                assert!(y >= 0.0 && y + number(row, "height") <= height, "{kind} {row}");
+            }
+        }
+        let nodes = places["nodes"].as_array().expect("rows");
+        for link in places["links"].as_array().expect("rows") {
+            let points = link["points"].as_array().expect("corners");
+            let writer = &nodes[link["from_node"].as_u64().expect("an index") as usize];
+            let right = number(writer, "x") + number(writer, "width");
+            assert_eq!(points.first().map(|point| &point[0]), Some(&right.into()), "{link}");
+        }
+    }
+}

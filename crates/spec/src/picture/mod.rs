@@ -1,13 +1,15 @@
-//! A plan as a picture: [`svg`] for people and the dashboard, [`text`] for a terminal, and [`json`]
-//! for programs. Pure; what is drawn is only what the plan says.
+//! A plan as a picture: [`svg`] for people, [`text`] for a terminal, [`places`] for the dashboard,
+//! which draws it itself, and [`json`] for programs. Pure; what is drawn is only what the plan says.
 
 mod json;
 mod lanes;
 mod layout;
+mod places;
 mod svg;
 mod text;
 
 pub use json::json;
+pub use places::places;
 pub use svg::svg;
 pub use text::{summary, text};
 
@@ -154,4 +156,14 @@ fn option_texts(plan: &Plan, link: &Link) -> Option<[String; 2]> {
         format!("{} · {}", link.transport.word(), link.sync.word()),
         format!("{} · {wait}", delivery_text(link)),
     ])
+}
+
+/// How far a link reaches: inside a thread, between threads, between domains.
+fn reach(plan: &Plan, link: &Link) -> &'static str {
+    let domain = |end: End| plan.nodes[end.node].domain;
+    match (link.fused, domain(link.from) == domain(link.to)) {
+        (true, _) => "fused",
+        (false, true) => "threads",
+        (false, false) => "domains",
+    }
 }

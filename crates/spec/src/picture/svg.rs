@@ -7,7 +7,7 @@ use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
 use crate::picture::{
-    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
+    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, reach, thread_head,
 };
 use crate::plan::{Link, Plan};
 
@@ -134,13 +134,7 @@ fn draw_firewall(out: &mut String, layout: &Layout, x: f64) -> fmt::Result {
 
 /// What a link is to the eye: inside a thread, between threads, between domains; delayed or not.
 fn classes(plan: &Plan, link: &Link) -> String {
-    let domain = |end: crate::plan::End| plan.nodes[end.node].domain;
-    let reach = match (link.fused, domain(link.from) == domain(link.to)) {
-        (true, _) => "fused",
-        (false, true) => "threads",
-        (false, false) => "domains",
-    };
-    format!("{reach}{}", if link.delay { " delayed" } else { "" })
+    format!("{}{}", reach(plan, link), if link.delay { " delayed" } else { "" })
 }
 
 fn draw_way(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Result {
