@@ -1,5 +1,8 @@
 //! Kind `recorder`: every message of the core in a file.
 
+pub mod cycle;
+pub mod format;
+
 use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, RunsIn};
