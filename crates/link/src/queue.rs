@@ -189,6 +189,13 @@ impl<M: Memory> Claim<'_, M> {
     pub fn commit(self) {
         self.writer.publish();
     }
+
+    /// Sends the message, then as [`Writer::wake`].
+    #[inline]
+    pub fn commit_and_wake(self, os: &impl Os) {
+        self.writer.publish();
+        self.writer.wake(os);
+    }
 }
 
 /// The end that reads.
@@ -344,6 +351,13 @@ impl<M: Memory> Peek<'_, M> {
     #[inline]
     pub fn release(self) {
         self.reader.release();
+    }
+
+    /// Frees the slot, then as [`Reader::wake`].
+    #[inline]
+    pub fn release_and_wake(self, os: &impl Os) {
+        self.reader.release();
+        self.reader.wake(os);
     }
 
     #[inline]

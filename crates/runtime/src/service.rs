@@ -13,7 +13,7 @@ use crate::halt::Halt;
 use crate::inject::Heartbeats;
 use crate::message::Message;
 use crate::sys::Region;
-use crate::transport::{Received, Receiver, Sender, Sent};
+use crate::transport::{self, Received, Receiver, Sender, Sent};
 use crate::watch::Watch;
 
 /// A node of a service domain.
@@ -114,8 +114,6 @@ pub struct ServiceIo {
     pub(crate) inputs: Vec<Option<Box<dyn Receiver>>>,
     /// One for each port of the kind: the links of an output.
     pub(crate) outputs: Vec<Vec<Box<dyn Sender>>>,
-    /// As long as the longest message.
-    pub(crate) buffer: Vec<u8>,
 }
 
 impl ServiceIo {
@@ -173,14 +171,13 @@ impl ServiceIo {
     /// If `T` is not the message type that the kind's table gives for this port.
     pub fn receive<T: Message>(&mut self, port: usize) -> Result<Option<T>, Fault> {
         let Some(receiver) = &mut self.inputs[port] else { return Ok(None) };
-        let bytes = &mut self.buffer[..size_of::<T>()];
-        match receiver.receive(bytes)? {
+        let mut message = T::new_zeroed();
+        match receiver.receive(message.as_mut_bytes())? {
             Received::New { lost } => {
                 self.counters.add(RECEIVED, 1);
                 self.counters.add(LOST, u64::from(lost));
                 self.lost += u64::from(lost);
-                let message = T::read_from_bytes(bytes);
-                Ok(Some(message.expect("the bytes are as long as the message")))
+                Ok(Some(message))
             }
             Received::None | Received::Closed => Ok(None),
         }
@@ -210,5 +207,102 @@ impl ServiceIo {
             taken &= sent;
         }
         Ok(taken)
+    }
+
+    /// The next message at input `port`, to be read part by part, without a copy of the whole; for
+    /// links with `delivery: queue` in shared memory. It stays the next until it is
+    /// [released](Peek::release). An input that is not linked never has one.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::receive`]; and if the link is another one.
+    ///
+    /// # Panics
+    /// As for [`ServiceIo::receive`].
+    pub fn peek<T: Message>(&mut self, port: usize) -> Result<Option<Peek<'_>>, Fault> {
+        let Some(receiver) = &mut self.inputs[port] else { return Ok(None) };
+        let Some(slot) = receiver.peek()? else { return Ok(None) };
+        assert_eq!(slot.len(), size_of::<T>(), "the port's table names another message type");
+        Ok(Some(Peek { slot, counters: &mut self.counters }))
+    }
+
+    /// The places of one message in the links of output `port`, to be written part by part,
+    /// without a copy of the whole; for links with `delivery: queue` in shared memory. Never waits.
+    /// A link without room gets no message, and that is counted as dropped; `None`: none had room.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::send`]; and if a link is another one.
+    ///
+    /// # Panics
+    /// As for [`ServiceIo::receive`].
+    pub fn claim<T: Message>(&mut self, port: usize) -> Result<Option<Claim<'_>>, Fault> {
+        let senders = &mut self.outputs[port];
+        let mut slots = Vec::with_capacity(senders.len());
+        for sender in senders {
+            let Some(slot) = sender.claim()? else {
+                self.counters.add(DROPPED, 1);
+                continue;
+            };
+            assert_eq!(slot.len(), size_of::<T>(), "the port's table names another message type");
+            slots.push(slot);
+        }
+        let is_taken = !slots.is_empty();
+        Ok(is_taken.then_some(Claim { slots, counters: &mut self.counters }))
+    }
+}
+
+/// A message that is being written into all links of a port; dropped without
+/// [`commit`](Claim::commit) nothing is sent.
+pub struct Claim<'a> {
+    /// One for each link that had room.
+    slots: Vec<transport::Claim<'a>>,
+    counters: &'a mut counter::Writer<Region>,
+}
+
+impl Claim<'_> {
+    /// Writes a part of the message, `offset` bytes from its start. Every part is to be written:
+    /// what none covers is an earlier message, or anything.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn write_at(&mut self, offset: usize, part: &[u8]) {
+        for slot in &mut self.slots {
+            slot.write_at(offset, part);
+        }
+    }
+
+    /// Sends the message.
+    pub fn commit(self) {
+        self.counters.add(SENT, self.slots.len() as u64);
+        self.slots.into_iter().for_each(transport::Claim::commit);
+    }
+}
+
+/// A message that is being read where it stands; dropped without [`release`](Peek::release) it
+/// stays the next.
+pub struct Peek<'a> {
+    slot: transport::Peek<'a>,
+    counters: &'a mut counter::Writer<Region>,
+}
+
+impl Peek<'_> {
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.slot.len()
+    }
+
+    /// Copies a part of the message, which begins `offset` bytes from its start. A writer that
+    /// breaks the rules can change it between two calls: check what was copied.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) {
+        self.slot.read_at(offset, into);
+    }
+
+    /// Done with the message: it counts as received, and its place is free.
+    pub fn release(self) {
+        self.counters.add(RECEIVED, 1);
+        self.slot.release();
     }
 }

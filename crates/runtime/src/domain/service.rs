@@ -139,10 +139,6 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
         watch: None,
         inputs: inputs(plan, index, ends)?,
         outputs: outputs(process, index, ends)?,
-        buffer: vec![
-            0;
-            plan.links.iter().map(|link| link.message.size as usize).max().unwrap_or(0)
-        ],
     };
     Ok(Made { index, name: node.name.clone(), service, io })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::{Injection, What};
 use crate::fault::Fault;
 use crate::sys::Region;
-use crate::transport::{Sender, Sent};
+use crate::transport::{Claim, Sender, Sent};
 
 /// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
 /// nothing new, and cost the writer, who is innocent, its time.
@@ -86,6 +86,19 @@ impl Sender for Injected {
                 Ok(Sent::Done)
             }
             State::Well | State::Stalled(_) => self.sender.send(message),
+        }
+    }
+
+    /// To a writer in place, what happens to the link looks as if it had no room.
+    fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
+        self.begin_cycle();
+        match &mut self.state {
+            State::Gone | State::Hostile { .. } => Ok(None),
+            State::Stalled(left) if *left > 0 => {
+                *left -= 1;
+                Ok(None)
+            }
+            State::Well | State::Stalled(_) => self.sender.claim(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! A carrier with descriptors may travel to another process; there it becomes a [`Sender`] or a
 //! [`Receiver`].
 
+mod in_place;
 mod mutex;
 mod pipe;
 mod region;
@@ -16,6 +17,7 @@ mod wait;
 use std::io;
 use std::os::fd::OwnedFd;
 
+pub use in_place::{Claim, Peek};
 pub use region::{Kernel, look};
 
 use sinew_spec::plan::{Delivery, Link, Sync, Transport, Wait};
@@ -86,6 +88,15 @@ pub trait Sender: Send {
     /// [`Cause::System`](crate::Cause::System) if the kernel refuses.
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault>;
 
+    /// The place of the next message, to be written part by part; for `delivery: queue` in shared
+    /// memory. `None`: there is no room, or the reader has closed the link.
+    ///
+    /// # Errors
+    /// As for `send`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
+    fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
+        Err(in_place::unsupported())
+    }
+
     /// Goes on with what an earlier `send` took but could not yet move; called every cycle.
     ///
     /// # Errors
@@ -129,6 +140,15 @@ pub trait Receiver: Send {
     /// [`Cause::BadPeer`](crate::Cause::BadPeer) if the writer wrote what no writer may write,
     /// [`Cause::System`](crate::Cause::System) if the kernel refuses.
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault>;
+
+    /// The next message, to be read part by part; for `delivery: queue` in shared memory. `None`:
+    /// there is none, or there will be none.
+    ///
+    /// # Errors
+    /// As for `receive`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
+    fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
+        Err(in_place::unsupported())
+    }
 
     /// Waits, as the link's wait strategy says, until `receive` may say something else than `None`
     /// or the monotonic clock shows `until_ns`. Whether it may.

@@ -9,7 +9,7 @@ use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
-use super::{Carrier, Received, Receiver, Sender, Sent, Shape, mutex};
+use super::{Carrier, Claim, Peek, Received, Receiver, Sender, Sent, Shape, mutex};
 use crate::clock::{know_poll_gap, now_ns, poll_gap, timespec};
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
@@ -208,6 +208,17 @@ impl Sender for QueueSender {
         }
     }
 
+    fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
+        if self.closed || self.end.is_peer_closed() {
+            return Ok(None);
+        }
+        match self.end.claim() {
+            Ok(claim) => Ok(Some(Claim::new(claim))),
+            Err(queue::SendError::Full) => Ok(None),
+            Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
+        }
+    }
+
     fn wait_room(&mut self, until_ns: u64) -> bool {
         self.end.wait_room(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
     }
@@ -234,6 +245,10 @@ impl Receiver for QueueReceiver {
             Ok(found.then_some(0))
         };
         receive(&mut self.end, take, queue::Reader::is_peer_closed)
+    }
+
+    fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
+        Ok(self.end.peek().map_err(corrupt)?.map(Peek::new))
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {

@@ -12,11 +12,12 @@ use sinew_runtime::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex, adopt, k
 use sinew_runtime::transport::{Carrier, Received, TRANSPORTS};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
+use super::in_place::send_in_place;
 use super::{Case, limit, number, receive, send};
 
 const VARIABLE: &str = "SINEW_CONFORMANCE";
 
-/// Messages that the part of `hold` sends before it takes the lock.
+/// Messages that the parts of `hold` and `claim` send before they stop.
 pub(super) const HELD_AFTER: u32 = 3;
 
 /// What a child does with its end.
@@ -29,6 +30,9 @@ pub(super) enum Part {
     /// Sends [`HELD_AFTER`] messages, takes the lock of a mutex region, writes rubbish where the
     /// next message would go, and stops itself.
     Hold,
+    /// Sends [`HELD_AFTER`] messages in place, writes rubbish over half of the next place, and
+    /// stops itself before it commits.
+    Claim,
 }
 
 /// A child that plays a part. Dropped, it is killed.
@@ -49,6 +53,7 @@ impl Peer {
             Part::Write(count) => ("write", count),
             Part::Read => ("read", 0),
             Part::Hold => ("hold", 0),
+            Part::Claim => ("claim", 0),
         };
         let mut command = Command::new(env::current_exe().expect("our own path"));
         command.args(["child::plays_its_part", "--exact", "--nocapture", "--test-threads=1"]);
@@ -129,6 +134,7 @@ fn plays_its_part() {
     match words[0] {
         "write" => write(&case, carrier, words[1].parse().expect("a count")),
         "read" => read(&case, carrier),
+        "claim" => claim(&case, carrier),
         _ => hold(&case, carrier),
     }
     exit(0);
@@ -176,4 +182,19 @@ fn hold(case: &Case, carrier: Carrier) {
     let next = slots + (HELD_AFTER as usize & (slot_count - 1)) * size;
     region.copy_in(next, &vec![0xa5; size]);
     kill_process(getpid(), Signal::STOP).expect("we may stop ourselves");
+}
+
+fn claim(case: &Case, carrier: Carrier) -> ! {
+    let mut sender = case.sender(carrier);
+    for number in 0..HELD_AFTER {
+        send_in_place(case, &mut *sender, number);
+    }
+    let mut claim = sender.claim().expect("no fault").expect("there is room");
+    let half = claim.len() / 2;
+    claim.write_at(0, &vec![0xa5; half]);
+    kill_process(getpid(), Signal::STOP).expect("we may stop ourselves");
+    // The signal may be taken by another thread first: this one goes no further meanwhile.
+    loop {
+        std::thread::park();
+    }
 }

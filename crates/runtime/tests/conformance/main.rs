@@ -8,6 +8,7 @@ mod child;
 mod deliveries;
 mod full;
 mod hostile;
+mod in_place;
 mod killed;
 mod waits;
 
