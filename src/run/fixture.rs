@@ -55,6 +55,7 @@ fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
 pub(crate) fn plan() -> Plan {
     Plan {
         name: "arm".into(),
+        hold: false,
         domains: vec![domain("control", Release::Timer, 0), domain("plant", Release::Input(0), 1)],
         nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
         links: vec![],

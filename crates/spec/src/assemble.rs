@@ -94,7 +94,8 @@ pub(crate) fn plan(
             line: lines.line(node.span.start as usize) as u32,
         })
     });
-    Some(Plan { name: draft.name.to_owned(), domains, nodes: nodes.collect(), links, notes })
+    let (name, hold) = (draft.name.to_owned(), draft.hold);
+    Some(Plan { name, hold, domains, nodes: nodes.collect(), links, notes })
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands

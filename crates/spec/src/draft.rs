@@ -20,6 +20,8 @@ use crate::yaml::{Data, Entry, Item, parse};
 /// The whole spec.
 pub(crate) struct Draft<'a> {
     pub(crate) name: &'a str,
+    /// Whether the services outlive the core.
+    pub(crate) hold: bool,
     pub(crate) domains: Vec<Domain<'a>>,
     /// Names of domains that are reported already and stand for nothing.
     pub(crate) refused: Vec<&'a str>,
@@ -128,7 +130,7 @@ pub(crate) fn read<'a>(
     report: &mut Report,
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
-    let mut name = keys::GRAPH_NAME;
+    let (mut name, mut hold) = (keys::GRAPH_NAME, false);
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span));
@@ -141,6 +143,11 @@ pub(crate) fn read<'a>(
                 Some(domain) => domains.push(domain),
                 None => refused.push(entry.key.as_str()),
             }
+        }
+        hold = fields.truth("hold", report).unwrap_or(false);
+        if hold && refused.is_empty() && domains.iter().all(Domain::is_service) {
+            let help = "leave it out, or give a domain 'realtime: {period: 1ms}'";
+            report.error(fields.at("hold"), "there is no core that could be held", help);
         }
         fields.get("nodes")
     };
@@ -157,7 +164,7 @@ pub(crate) fn read<'a>(
     let kinds: HashMap<&str, Known> =
         catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect();
     let nodes = items.iter().filter_map(|item| node(item, catalogue, &kinds, report)).collect();
-    Some(Draft { name, domains, refused, nodes, is_bare_list })
+    Some(Draft { name, hold, domains, refused, nodes, is_bare_list })
 }
 
 fn node<'a>(

@@ -151,6 +151,16 @@ impl<'a> Fields<'a> {
         value
     }
 
+    /// Whether something is so.
+    pub(crate) fn truth(&self, name: &str, report: &mut Report) -> Option<bool> {
+        let Named { text, span } = self.text(name, report)?;
+        let value = text.parse().ok();
+        if value.is_none() {
+            report.error(span, format!("{name} cannot be '{text}'"), "write true or false");
+        }
+        value
+    }
+
     /// A power of two in the table's limits.
     pub(crate) fn power_of_two(&self, name: &str, report: &mut Report) -> Option<u32> {
         let Shape::PowerOfTwo { max } = self.key(name).shape else {

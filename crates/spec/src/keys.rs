@@ -45,6 +45,8 @@ pub(crate) enum Shape {
     PowerOfTwo { max: u32 },
     /// One of a few words.
     Words(&'static [&'static str]),
+    /// `true` or `false`.
+    Truth,
     /// A list of names.
     Names,
     /// A mapping with these keys.
@@ -162,6 +164,13 @@ pub(crate) static GRAPH: Table = Table {
     what: "the graph",
     keys: &[
         default("name", Shape::Name, GRAPH_NAME, "Name of the graph."),
+        default(
+            "hold",
+            Shape::Truth,
+            "false",
+            "When the core has stopped, for whatever reason, its services stay, and 'sinew reset' \
+             starts it again. Else the end of the core is the end of the run.",
+        ),
         required("domains", Shape::MapOf(&DOMAIN), "The fault domains: one OS process each."),
         required("nodes", Shape::ListOf(&NODE), "The nodes, with the links they write to."),
     ],

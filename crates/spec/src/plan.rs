@@ -14,6 +14,8 @@ pub struct Machine {
 pub struct Plan {
     /// Name of the graph.
     pub name: String,
+    /// Whether the services outlive the core, which can be started again.
+    pub hold: bool,
     /// Fault domains in the order in which they stop: the realtime ones, who commands before who
     /// obeys, then the services, who reads before who writes. Services start in the reverse order,
     /// and then the realtime domains run.

@@ -44,8 +44,11 @@ fn property(key: &Key, catalogue: &[&'static Kind]) -> Json {
     let mut object = shape(&key.shape, catalogue);
     object.insert("description".into(), json!(key.doc));
     if let Some(default) = key.default {
-        let number = default.parse::<i64>().map(|number| json!(number));
-        object.insert("default".into(), number.unwrap_or_else(|_| json!(default)));
+        let value = match key.shape {
+            Shape::Truth => json!(default == "true"),
+            _ => default.parse::<i64>().map_or(json!(default), |number| json!(number)),
+        };
+        object.insert("default".into(), value);
     }
     Json::Object(object)
 }
@@ -64,6 +67,7 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
             json!({"enum": powers})
         }
         Shape::Words(words) => json!({"enum": words}),
+        Shape::Truth => json!({"type": "boolean"}),
         Shape::Names => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
         Shape::Fields(inner) => Json::Object(table(inner)),
         Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {

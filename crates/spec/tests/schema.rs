@@ -18,6 +18,8 @@ fn the_schema_knows_every_kind_with_its_parameters() {
         (&restart["restarts_max"]["default"], &domain["heartbeat"]["default"]),
         (&json!(10), &json!("2s"))
     );
+    let hold = &schema["else"]["properties"]["hold"];
+    assert_eq!((&hold["type"], &hold["default"]), (&json!("boolean"), &json!(false)));
     let memory = domain["limits"]["properties"]["memory"]["pattern"].as_str().unwrap();
     assert_eq!(memory, "^[0-9]+ *(KiB|MiB|GiB)$");
     let planner = &schema["$defs"]["path_planner"];
