@@ -3,7 +3,8 @@
 mod support;
 
 use allocation_counter::measure;
-use support::Arm;
+use sinew_nodes::robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
+use support::{Arm, signal};
 
 fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
@@ -31,6 +32,29 @@ fn no_cycle_allocates() {
         assert!(arm.is_finished() && cycles > 1_000, "{cycles} cycles");
         assert_eq!(count, 0, "in {cycles} cycles");
     }
+}
+
+#[test]
+fn no_command_allocates() {
+    let given = [("path", "square.csv"), ("other_paths", "[square.csv]"), ("laps", "0")];
+    let mut arm = Arm::new(&given, &[]).expect("makes");
+    let commands = [
+        (3_000, PLANNER_PAUSE, 0),
+        (5_000, PLANNER_CHOOSE, 1),
+        (6_000, u32::MAX, u32::MAX),
+        (7_000, PLANNER_RESUME, 0),
+    ];
+    let mut paths = 0.0;
+    let count = allocations(|| {
+        for cycle in 0..20_000 {
+            if let Some((sequence, what, path)) = commands.iter().find(|row| row.0 == cycle) {
+                arm.command(&PlannerCommand { sequence: *sequence, what: *what, path: *path });
+            }
+            arm.cycle().expect("runs");
+            paths = arm.planner.signal(signal("path_planner", "path"))[0];
+        }
+    });
+    assert_eq!((paths, count), (1.0, 0));
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 mod support;
 
+use sinew_nodes::robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
 use sinew_runtime::Fixture;
-use support::{Arm, entry};
+use support::Arm;
 
 /// Far more cycles than any path here needs.
 const CYCLES_MAX: u64 = 60_000;
 
 fn signal<'a>(fixture: &'a Fixture, kind: &str, name: &str) -> &'a [f64] {
-    let at = entry(kind).kind.signals.iter().position(|signal| signal.name == name);
-    fixture.signal(at.expect("the signal"))
+    fixture.signal(support::signal(kind, name))
 }
 
 struct Trip {
@@ -79,4 +79,33 @@ fn the_arm_follows_g_code_and_finishes() {
     let mut arm = Arm::new(&given, &[]).expect("makes");
     let trip = run(&mut arm);
     assert!(trip.tracking_error_m_max < 0.1e-3, "{} m", trip.tracking_error_m_max);
+}
+
+#[test]
+fn the_arm_follows_a_pause_and_another_path() {
+    let given = [
+        ("path", "square.csv"),
+        ("other_paths", "[plate.gcode]"),
+        ("work_origin_mm", "[290, -40, 340]"),
+    ];
+    let mut arm = Arm::new(&given, &[]).expect("makes");
+    let commands =
+        [(2_000, PLANNER_PAUSE, 0), (4_000, PLANNER_RESUME, 0), (4_500, PLANNER_CHOOSE, 1)];
+    let mut still = [0.0; 3];
+    for cycle in 0..5_000 {
+        if let Some((sequence, what, path)) = commands.iter().find(|row| row.0 == cycle) {
+            arm.command(&PlannerCommand { sequence: *sequence, what: *what, path: *path });
+        }
+        arm.cycle().unwrap_or_else(|fault| panic!("cycle {cycle}: {fault}"));
+        let target = signal(&arm.planner, "path_planner", "target_m");
+        match cycle {
+            3_500 => still.copy_from_slice(target),
+            3_999 => assert_eq!(target, still),
+            _ => {}
+        }
+    }
+    // The plate is the only path on which the run ends: the square was left.
+    let trip = run(&mut arm);
+    assert!(trip.tracking_error_m_max < 0.1e-3, "{} m", trip.tracking_error_m_max);
+    assert_eq!(signal(&arm.planner, "path_planner", "path"), [1.0]);
 }

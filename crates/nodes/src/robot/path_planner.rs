@@ -1,6 +1,10 @@
 //! Kind `path_planner`: where the tool shall be, cycle by cycle, and whether it is there.
 
+mod pacing;
+mod wishes;
+
 use std::f64::consts::FRAC_PI_2;
+use std::iter::once;
 
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
@@ -10,13 +14,17 @@ use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Par
 use super::arm;
 use super::kinematics::{Joints, Solver};
 use super::messages::{
-    AxisFeedback, CartesianTarget, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, TARGET_MOVING,
+    AxisFeedback, CartesianTarget, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, PlannerCommand,
+    TARGET_MOVING,
 };
 use super::path;
 use super::path::profile::{Bounds, Motion};
+use pacing::Pacing;
+use wishes::Wishes;
 
 const FEEDBACK: usize = 0;
 const OUT: usize = 1;
+const COMMAND: usize = 2;
 
 const TRACKING_ERROR: usize = 0;
 const PATH_POSITION: usize = 1;
@@ -24,6 +32,10 @@ const PATH_SPEED: usize = 2;
 const LAP: usize = 3;
 const TARGET: usize = 4;
 const ACTUAL: usize = 5;
+const PATH: usize = 6;
+const PATH_CHOSEN: usize = 7;
+const PAUSED: usize = 8;
+const COMMANDS_IGNORED: usize = 9;
 
 /// Targets that are kept until the feedback answers them; what is older is a fault.
 const HISTORY: usize = 256;
@@ -41,6 +53,12 @@ const DURATION_S_MAX: f64 = 24.0 * 3600.0;
 /// Periods in a row without feedback that do not matter: a frame may be late. After more the path
 /// waits, so that the target does not run away from an arm that does not hear it.
 const SILENT_MAX: u64 = 2;
+
+/// Other paths that people may choose; each is tried on the arm before the first cycle.
+const OTHER_PATHS_MAX: usize = 8;
+
+/// The tool has left a path if its joints stand at home again but for this, rad.
+const HOME_TOLERANCE_RAD: f64 = 1e-6;
 
 /// Time in which a path that had to wait comes back to its speed.
 const RESUME_S: f64 = 0.05;
@@ -70,8 +88,9 @@ pub const INFO: Kind = Kind {
           at home until the drives are enabled, goes straight to the first waypoint, then around. \
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
           make no jump; while there is no feedback the path waits. Stops the graph when the arm is \
-          further from its target than allowed, and when all laps are done. The whole path is \
-          tried on the arm before the first cycle.",
+          further from its target than allowed, and when all laps are done. Every path is tried on \
+          the arm before the first cycle. People may choose another path, pause and go on, if \
+          'command' is linked.",
     ports: &[
         Port {
             name: "feedback",
@@ -89,6 +108,15 @@ pub const INFO: Kind = Kind {
             optional: false,
             safe: &[],
         },
+        Port {
+            name: "command",
+            doc: "What people ask for: another path, a pause, to go on. What makes no sense is \
+                  counted and ignored.",
+            direction: Direction::In,
+            message: PlannerCommand::TYPE,
+            optional: true,
+            safe: &[],
+        },
     ],
     parameters: &[
         Parameter {
@@ -98,21 +126,30 @@ pub const INFO: Kind = Kind {
             ty: ParameterType::Path,
             default: None,
         },
+        Parameter {
+            name: "other_paths",
+            doc: "Paths that people may choose: after the lap under way the tool goes home and \
+                  takes the other path. 'path' has number 0, these begin at 1.",
+            unit: "",
+            ty: ParameterType::Paths { max: OTHER_PATHS_MAX },
+            default: Some("[]"),
+        },
         arm::ARM,
         arm::HOME_DEG,
         arm::SINGULARITY_DEG,
         arm::SHOULDER_M,
         Parameter {
             name: "laps",
-            doc: "How often to go around; 0 means until stopped. With more than one lap the tool \
-                  goes back from the last waypoint to the first.",
+            doc: "How often to go around, on whichever path; 0 means until stopped. With more \
+                  than one lap, or with other paths, the tool goes back from the last waypoint to \
+                  the first.",
             unit: "",
             ty: ParameterType::Integer { min: 0, max: 1_000_000_000 },
             default: Some("1"),
         },
         Parameter {
             name: "work_origin_mm",
-            doc: "Where the zero of a G-code program lies in the arm's base frame.",
+            doc: "Where the zero of the G-code programs lies in the arm's base frame.",
             unit: "mm",
             ty: ParameterType::Numbers { count: 3, min: -10_000.0, max: 10_000.0 },
             default: Some("[0, 0, 0]"),
@@ -153,9 +190,19 @@ pub const INFO: Kind = Kind {
         ),
         signal("path_position_m", "Way since the start of the lap.", "m", 1),
         signal("path_speed_m_per_s", "Speed along the path.", "m/s", 1),
-        signal("lap", "The lap under way; 0 before the first.", "", 1),
+        signal("lap", "The lap under way; 0 on the ways from and to home.", "", 1),
         signal("target_m", "Place of the flange as told: x, y, z.", "m", 3),
         signal("actual_m", "Place of the flange by the encoders: x, y, z.", "m", 3),
+        signal("path", "Number of the path under way.", "", 1),
+        signal("path_chosen", "Number of the path that comes next, or is under way.", "", 1),
+        Signal {
+            name: "paused",
+            doc: "Whether a pause is asked for; the speed shows when the tool stands still.",
+            unit: "",
+            count: 1,
+            labels: &["no", "yes"],
+        },
+        signal("commands_ignored", "Commands that asked for nothing that can be done.", "", 1),
     ],
 };
 
@@ -166,26 +213,45 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;
     let joints = arm::home(parameters, &solver)?;
     let home = solver.forward(&joints);
-    let origin = DVec3::from_slice(parameters.numbers("work_origin_mm")) * 1e-3;
-    let name = parameters.text("path");
-    let moves = path::read(&parameters.path("path"), name, &home, origin)?;
-    let laps = parameters.integer("laps") as u64;
-    let mut motion = Motion::new(home, &moves, laps, &bounds(parameters))
-        .map_err(|error| fault!("{name}: {error}"))?;
-    try_out(&mut motion, &solver, &joints, parameters.period_ns as f64 * 1e-9)
-        .map_err(|error| fault!("{name}:{error}"))?;
-    motion.rewind();
+    let others = parameters.texts("other_paths").iter().map(String::as_str);
+    let names = once(parameters.text("path")).chain(others);
+    let paths = names.map(|name| read_path(name, parameters, &solver, &joints));
     Ok(Box::new(Planner {
+        paths: paths.collect::<Result<_, _>>()?,
+        current: 0,
+        wishes: Wishes::default(),
         solver,
-        motion,
         phase: Phase::Waiting,
         following_m: parameters.number("following_mm") * 1e-3,
         following_rad: parameters.number("following_deg").to_radians(),
         silent: 0,
+        hearing: 1.0,
+        pacing: Pacing::new(&bounds(parameters)),
         pace: 1.0,
         sequence: 0,
         history: [home; HISTORY],
     }))
+}
+
+/// Reads a path, times it, tries it on the arm.
+fn read_path(
+    name: &str,
+    parameters: &Parameters<'_>,
+    solver: &Solver,
+    joints: &Joints,
+) -> Result<Motion, Fault> {
+    let home = solver.forward(joints);
+    let origin = DVec3::from_slice(parameters.numbers("work_origin_mm")) * 1e-3;
+    let moves = path::read(&parameters.base.join(name), name, &home, origin)?;
+    let laps = parameters.integer("laps") as u64;
+    let can_leave = !parameters.texts("other_paths").is_empty();
+    let bounds = pacing::reserved(&bounds(parameters));
+    let mut motion = Motion::new(home, &moves, laps, can_leave, &bounds)
+        .map_err(|error| fault!("{name}: {error}"))?;
+    try_out(&mut motion, can_leave, solver, joints, parameters.period_ns as f64 * 1e-9)
+        .map_err(|error| fault!("{name}:{error}"))?;
+    motion.rewind();
+    Ok(motion)
 }
 
 fn bounds(parameters: &Parameters<'_>) -> Bounds {
@@ -201,9 +267,11 @@ fn bounds(parameters: &Parameters<'_>) -> Bounds {
     }
 }
 
-/// Goes from home once around with the solver that `ik` uses. The error begins with the line.
+/// Goes from home once around, and home again from a path that can be left, with the solver that
+/// `ik` uses. The error begins with the line.
 fn try_out(
     motion: &mut Motion,
+    can_leave: bool,
     solver: &Solver,
     home: &Joints,
     period_s: f64,
@@ -217,13 +285,27 @@ fn try_out(
     let step_s = (duration_s / TRIED_MAX).min(TRIED_STEP_S_MAX).max(period_s);
     let mut joints = *home;
     // The first lap is enough: the others pass the same places.
-    while !motion.is_done() && motion.lap() < 2 {
+    while !motion.is_done() && !motion.is_home() && motion.lap() < 2 {
+        motion.leave(can_leave && motion.lap() == 1);
         motion.advance(step_s);
         let place = motion.place();
         joints = solver.follow(&place.pose, &joints, step_s).map_err(|trouble| {
             let [x, y, z] = (place.pose.translation * 1e3).to_array();
             fault!("{}: at x {x:.1} y {y:.1} z {z:.1} mm: {trouble}", place.line)
         })?;
+    }
+    let turned = |joint: &usize| (joints[*joint] - home[*joint]).abs() > HOME_TOLERANCE_RAD;
+    if motion.is_home()
+        && let Some(joint) = (0..joints.len()).find(turned)
+    {
+        return Err(fault!(
+            "{}: after a lap and the way home joint {} stands at {:.1} deg, it began at {:.1}; where \
+             paths follow each other the tool must turn back as far as it turned",
+            motion.place().line,
+            joint + 1,
+            joints[joint].to_degrees(),
+            home[joint].to_degrees()
+        ));
     }
     Ok(())
 }
@@ -239,14 +321,22 @@ enum Phase {
 }
 
 struct Planner {
+    /// By their numbers.
+    paths: Vec<Motion>,
+    /// Number of the path under way.
+    current: usize,
+    wishes: Wishes,
     solver: Solver,
-    motion: Motion,
     phase: Phase,
     following_m: f64,
     following_rad: f64,
     /// Cycles in a row without feedback.
     silent: u64,
-    /// Share of its speed that the path has, 0 to 1.
+    /// Share of its speed that feedback allows the path, 0 to 1.
+    hearing: f64,
+    /// Share that pauses allow it.
+    pacing: Pacing,
+    /// Share that the path has: the product of both.
     pace: f64,
     /// Of the last target.
     sequence: u64,
@@ -262,6 +352,10 @@ impl Node for Planner {
             self.watch(io, &feedback)?;
         }
         if !cycle.stopping {
+            if io.fresh(COMMAND) == Fresh::New {
+                let obeys = self.phase != Phase::Settling;
+                self.wishes.hear(io.read::<PlannerCommand>(COMMAND), self.paths.len(), obeys);
+            }
             self.proceed(&feedback, heard, cycle);
         }
         self.send(io);
@@ -310,6 +404,7 @@ impl Planner {
     fn proceed(&mut self, feedback: &AxisFeedback, heard: bool, cycle: &Cycle) {
         match self.phase {
             Phase::Waiting => {
+                self.current = self.wishes.chosen;
                 if heard && feedback.flags & FEEDBACK_OPERATIONAL != 0 {
                     self.phase = Phase::Moving;
                 }
@@ -318,11 +413,10 @@ impl Planner {
                 self.silent = if heard { 0 } else { self.silent + 1 };
                 let waits = self.silent.max(cycle.skipped) > SILENT_MAX;
                 let more = cycle.period_s() / RESUME_S;
-                self.pace = if waits { 0.0 } else { (self.pace + more).min(1.0) };
-                self.motion.advance(cycle.period_s() * self.pace);
-                if self.motion.is_done() {
-                    self.phase = Phase::Settling;
-                }
+                self.hearing = if waits { 0.0 } else { (self.hearing + more).min(1.0) };
+                let pacing = self.pacing.advance(cycle.period_s(), self.wishes.paused);
+                self.pace = self.hearing * pacing;
+                self.go_on(cycle.period_s() * self.pace);
             }
             Phase::Settling => {
                 let still = |speed: &f64| speed.abs() < STILL_RAD_PER_S;
@@ -333,8 +427,22 @@ impl Planner {
         }
     }
 
+    /// Goes on along the path, and from one path to the next.
+    fn go_on(&mut self, time_s: f64) {
+        let motion = &mut self.paths[self.current];
+        motion.leave(self.wishes.chosen != self.current);
+        motion.advance(time_s);
+        if motion.is_done() {
+            self.phase = Phase::Settling;
+        } else if motion.is_home() {
+            motion.rewind();
+            self.current = self.wishes.chosen;
+        }
+    }
+
     fn send(&mut self, io: &mut Io<'_>) {
-        let place = self.motion.place();
+        let motion = &self.paths[self.current];
+        let place = motion.place();
         self.sequence += 1;
         self.history[self.sequence as usize % HISTORY] = place.pose;
         let speed_m_per_s = place.speed_m_per_s * self.pace;
@@ -345,8 +453,12 @@ impl Planner {
         target.flags = if self.phase == Phase::Moving { TARGET_MOVING } else { 0 };
         io.signal(PATH_POSITION)[0] = place.position_m;
         io.signal(PATH_SPEED)[0] = speed_m_per_s;
-        io.signal(LAP)[0] = self.motion.lap() as f64;
+        io.signal(LAP)[0] = motion.lap() as f64;
         io.signal(TARGET).copy_from_slice(&place.pose.translation.to_array());
+        io.signal(PATH)[0] = self.current as f64;
+        io.signal(PATH_CHOSEN)[0] = self.wishes.chosen as f64;
+        io.signal(PAUSED)[0] = f64::from(u8::from(self.wishes.paused));
+        io.signal(COMMANDS_IGNORED)[0] = self.wishes.ignored as f64;
     }
 }
 

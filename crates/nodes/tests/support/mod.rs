@@ -6,7 +6,9 @@ pub(crate) mod testing;
 use std::path::{Path, PathBuf};
 
 use sinew_nodes::NODES;
-use sinew_nodes::robot::messages::{AxisFeedback, CartesianTarget, Frame, JointTargets};
+use sinew_nodes::robot::messages::{
+    AxisFeedback, CartesianTarget, Frame, JointTargets, PlannerCommand,
+};
 use sinew_runtime::{Fault, Fixture, NodeEntry};
 
 pub(crate) const IRB120: (&str, &str) = ("arm", "irb120.urdf");
@@ -24,6 +26,10 @@ pub(crate) fn port(kind: &str, name: &str) -> usize {
     entry(kind).kind.ports.iter().position(|port| port.name == name).expect("the port")
 }
 
+pub(crate) fn signal(kind: &str, name: &str) -> usize {
+    entry(kind).kind.signals.iter().position(|signal| signal.name == name).expect("the signal")
+}
+
 /// Planner, ik, master and drives, with links of one cycle's delay back.
 pub(crate) struct Arm {
     pub(crate) planner: Fixture,
@@ -35,6 +41,7 @@ pub(crate) struct Arm {
     /// Whether the machine takes part.
     pub(crate) drives_run: bool,
     ports: [usize; 8],
+    command: usize,
 }
 
 impl Arm {
@@ -62,7 +69,13 @@ impl Arm {
                 port("ethercat_master", "out"),
                 port("ethercat_master", "feedback"),
             ],
+            command: port("path_planner", "command"),
         })
+    }
+
+    /// Puts a command into the planner's mailbox.
+    pub(crate) fn command(&mut self, command: &PlannerCommand) {
+        self.planner.put(self.command, command);
     }
 
     /// One cycle of the whole machine.

@@ -125,30 +125,57 @@ pub struct Place {
     pub line: usize,
 }
 
-/// The timed path: first the way from home to the first waypoint, then the laps.
+/// What the tool is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leg {
+    /// From home to the first waypoint, then around.
+    Out,
+    /// From the first waypoint back home: the way from there in reverse, which keeps to the same
+    /// bounds and passes the same places.
+    Back,
+    /// All laps are done.
+    Done,
+    /// Home again.
+    Home,
+}
+
+/// The timed path: first the way from home to the first waypoint, then the laps; if that is wanted
+/// back home.
 #[derive(Clone, Debug)]
 pub struct Motion {
     stretches: Vec<Stretch>,
     /// Where in `stretches` the lap begins: 1, or 0 if the arm's home is the first waypoint.
     lap_start: usize,
+    /// Whether a lap ends where it began.
+    closed: bool,
     /// Laps to go around; 0 means for ever.
     laps: u64,
     lap: u64,
+    leg: Leg,
+    /// Whether to go home from the first waypoint.
+    leaves: bool,
     at: usize,
+    /// Since the start of the stretch, in the direction of the leg.
     time_s: f64,
-    done: bool,
 }
 
 impl Motion {
-    /// Lays out and times a path. With more than one lap the path is closed: back to the first
-    /// waypoint, at its speed.
+    /// Lays out and times a path. With more than one lap, or if the tool shall be able to leave it,
+    /// the path is closed: back to the first waypoint, at its speed.
     ///
     /// # Errors
     /// If nothing moves, or a profile cannot be found (which would be a bug: it names the line).
-    pub fn new(home: Pose, moves: &[Move], laps: u64, bounds: &Bounds) -> Result<Motion, Fault> {
+    pub fn new(
+        home: Pose,
+        moves: &[Move],
+        laps: u64,
+        can_leave: bool,
+        bounds: &Bounds,
+    ) -> Result<Motion, Fault> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut place = home;
-        let closing = (laps != 1).then(|| moves[0]);
+        let closed = laps != 1 || can_leave;
+        let closing = closed.then(|| moves[0]);
         let mut lead = None;
         for (index, step) in moves.iter().chain(&closing).enumerate() {
             let segment = Segment::new(place, step);
@@ -164,15 +191,14 @@ impl Motion {
         }
         let lap_start = stretches.len();
         time(&segments, bounds, &mut stretches)?;
-        let mut motion =
-            Motion { stretches, lap_start, laps, lap: 0, at: 0, time_s: 0.0, done: false };
-        motion.rewind();
-        Ok(motion)
+        let lap = u64::from(lap_start == 0);
+        let (leg, leaves, at, time_s) = (Leg::Out, false, 0, 0.0);
+        Ok(Motion { stretches, lap_start, closed, laps, lap, leg, leaves, at, time_s })
     }
 
     /// Back to the start.
     pub fn rewind(&mut self) {
-        (self.at, self.time_s, self.done) = (0, 0.0, false);
+        (self.leg, self.leaves, self.at, self.time_s) = (Leg::Out, false, 0, 0.0);
         self.lap = u64::from(self.lap_start == 0);
     }
 
@@ -181,43 +207,75 @@ impl Motion {
         self.stretches.iter().map(|stretch| stretch.profile.duration).sum()
     }
 
-    /// The lap under way, from 1; 0 on the way from home.
+    /// The lap under way, from 1; 0 on the ways from and to home.
     pub fn lap(&self) -> u64 {
         self.lap
     }
 
     /// Whether all laps are done.
     pub fn is_done(&self) -> bool {
-        self.done
+        self.leg == Leg::Done
+    }
+
+    /// Whether the tool has left the path and is home again.
+    pub fn is_home(&self) -> bool {
+        self.leg == Leg::Home
+    }
+
+    /// Whether the tool shall go home when it comes to the first waypoint, from home or after a
+    /// lap. A path that is not closed is not left after its lap: that ends elsewhere.
+    pub fn leave(&mut self, leaves: bool) {
+        self.leaves = leaves;
     }
 
     /// Goes on by a time. Does not allocate.
     pub fn advance(&mut self, time_s: f64) {
         self.time_s += time_s;
-        while !self.done && self.time_s >= self.stretches[self.at].profile.duration {
+        while !self.is_done() && !self.is_home() {
             let duration = self.stretches[self.at].profile.duration;
-            if self.at + 1 < self.stretches.len() {
-                self.lap = self.lap.max(1);
-                self.at += 1;
-                self.time_s -= duration;
-            } else if self.lap == self.laps {
-                self.time_s = duration;
-                self.done = true;
-            } else {
-                self.lap += 1;
-                self.at = self.lap_start;
-                self.time_s -= duration;
+            if self.time_s < duration {
+                break;
             }
+            self.time_s -= duration;
+            self.turn_to_next();
+        }
+    }
+
+    /// At the end of a stretch: what comes next.
+    fn turn_to_next(&mut self) {
+        let is_last = self.at + 1 == self.stretches.len();
+        let at_first_waypoint = self.at < self.lap_start || (is_last && self.closed);
+        if self.leg == Leg::Back {
+            self.leg = Leg::Home;
+        } else if self.leaves && at_first_waypoint {
+            self.leg = if self.lap_start == 0 { Leg::Home } else { Leg::Back };
+            (self.at, self.lap) = (0, 0);
+        } else if !is_last {
+            self.lap = self.lap.max(1);
+            self.at += 1;
+        } else if self.lap == self.laps {
+            self.leg = Leg::Done;
+        } else {
+            self.lap += 1;
+            self.at = self.lap_start;
         }
     }
 
     /// Where the tool is now. Does not allocate.
     pub fn place(&self) -> Place {
         let stretch = &self.stretches[self.at];
+        let duration_s = stretch.profile.duration;
+        // Home is where the first stretch begins.
+        let time_s = match self.leg {
+            Leg::Out => self.time_s,
+            Leg::Back => duration_s - self.time_s,
+            Leg::Done => duration_s,
+            Leg::Home => 0.0,
+        };
         let mut position = DataArrayOrVec::Stack([0.0]);
         let mut velocity = DataArrayOrVec::Stack([0.0]);
         stretch.profile.at_time(
-            self.time_s,
+            time_s,
             &mut Some(&mut position),
             &mut Some(&mut velocity),
             &mut None,
@@ -228,7 +286,7 @@ impl Motion {
         Place {
             pose: stretch.segment.pose(position[0]),
             position_m: stretch.start_m + position[0] * travels,
-            speed_m_per_s: if self.done { 0.0 } else { velocity[0] * travels },
+            speed_m_per_s: velocity[0] * travels,
             line: stretch.segment.line,
         }
     }

@@ -243,7 +243,7 @@ fn files_are_refused_before_they_are_read() {
 /// Largest speed, acceleration and jerk by differences of the samples.
 fn finite_differences(moves: &[Move]) -> ([f64; 3], [f64; 3]) {
     let step_s = 1e-3;
-    let mut motion = Motion::new(home(), moves, 1, &BOUNDS).expect("times");
+    let mut motion = Motion::new(home(), moves, 1, false, &BOUNDS).expect("times");
     let mut poses = vec![home(); 4];
     while !motion.is_done() {
         motion.advance(step_s);
@@ -307,7 +307,7 @@ fn straight_on_the_tool_passes_at_the_lower_speed() {
         "300,0,500,0,0,0,250\n350,0,500,0,0,0,250\n400,0,500,0,0,0,100\n450,0,500,0,0,0,250\n";
     let moves = csv(rows).expect("good");
     keeps_to_bounds(&moves);
-    let mut motion = Motion::new(home(), &moves, 1, &BOUNDS).expect("times");
+    let mut motion = Motion::new(home(), &moves, 1, false, &BOUNDS).expect("times");
     let mut slowest: f64 = 1.0;
     while !motion.is_done() {
         motion.advance(1e-3);
@@ -347,7 +347,7 @@ fn many_short_collinear_moves_keep_to_their_bounds() {
 fn laps_close_the_path_and_are_counted() {
     let moves =
         csv("300,0,450,0,0,0,250\n320,0,450,0,0,0,250\n320,20,450,0,0,0,250\n").expect("good");
-    let mut motion = Motion::new(home(), &moves, 3, &BOUNDS).expect("times");
+    let mut motion = Motion::new(home(), &moves, 3, false, &BOUNDS).expect("times");
     let (mut laps, mut last) = (Vec::new(), home().translation);
     while !motion.is_done() {
         if laps.last() != Some(&motion.lap()) {
@@ -360,13 +360,13 @@ fn laps_close_the_path_and_are_counted() {
     }
     assert_eq!(laps, [0, 1, 2, 3]);
     near(last, [0.3, 0.0, 0.45]);
-    let one = Motion::new(home(), &moves, 1, &BOUNDS).expect("times");
+    let one = Motion::new(home(), &moves, 1, false, &BOUNDS).expect("times");
     assert!(one.duration_s() < motion.duration_s(), "one lap needs no way back");
 }
 
 #[test]
 fn a_path_that_goes_nowhere_is_refused() {
     let moves = csv("1,2,3,0,0,0,10\n1,2,3,0,0,0,10\n").expect("good");
-    let fault = Motion::new(home(), &moves, 1, &BOUNDS).expect_err("nothing moves");
+    let fault = Motion::new(home(), &moves, 1, false, &BOUNDS).expect_err("nothing moves");
     assert_eq!(fault.text(), "line 2: all waypoints are the same pose");
 }

@@ -1,5 +1,7 @@
 //! What the planner refuses before the first cycle, and what it does about feedback.
 
+mod commands;
+
 use std::path::{Path, PathBuf};
 
 use sinew_runtime::Fixture;

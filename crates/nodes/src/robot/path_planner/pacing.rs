@@ -1,0 +1,146 @@
+//! How a path slows down to a standstill, and goes on, within the bounds of the tool.
+//!
+//! The pace p is the share of its speed that the path has: the time of the path goes on by p times
+//! the time of the clock, so the tool stays on its path and passes the same places. By the chain
+//! rule the tool's acceleration is p² x" + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is the
+//! path at full pace. Profiles leave a [`RESERVE`] of acceleration and jerk. From it and the bounds
+//! follows how long a change of pace must take, so that both lengths stay within the bounds wherever
+//! on the path it begins: around a corner, in an arc, in the middle of an acceleration.
+
+use crate::robot::path::profile::Bounds;
+
+/// Share of acceleration and jerk that profiles leave to changes of pace. A tenth makes a path of
+/// short moves about a twentieth slower, and a pause from the default speed takes 1.2 s.
+pub(super) const RESERVE: f64 = 0.1;
+
+/// Shortest change of pace that is looked at.
+const CHANGE_S_MIN: f64 = 0.01;
+/// What is tried next is longer by this factor.
+const LONGER: f64 = 1.02;
+/// Moments of a change at which the bounds are looked at.
+const MOMENTS: u32 = 200;
+
+/// The bounds that profiles are made with.
+pub(super) fn reserved(bounds: &Bounds) -> Bounds {
+    let share = 1.0 - RESERVE;
+    Bounds {
+        acceleration_m_per_s2: bounds.acceleration_m_per_s2 * share,
+        jerk_m_per_s3: bounds.jerk_m_per_s3 * share,
+        turn_acceleration_rad_per_s2: bounds.turn_acceleration_rad_per_s2 * share,
+        turn_jerk_rad_per_s3: bounds.turn_jerk_rad_per_s3 * share,
+        ..*bounds
+    }
+}
+
+/// The pace of a path that may be paused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pacing {
+    /// Time from full pace to a standstill, and back.
+    change_s: f64,
+    /// How far the change to a standstill is: 0 at full pace, 1 at a standstill.
+    part: f64,
+    /// Whether the pace goes down, or went down last. A change is brought to its end before another
+    /// one begins, because only at its ends are acceleration and jerk none.
+    slows: bool,
+}
+
+impl Pacing {
+    /// Full pace.
+    pub(super) fn new(bounds: &Bounds) -> Pacing {
+        let mut change_s = CHANGE_S_MIN;
+        // Ends: in a change that takes for ever only the reserved shares are left, below 1.
+        while !keeps(bounds, change_s) {
+            change_s *= LONGER;
+        }
+        Pacing { change_s, part: 0.0, slows: false }
+    }
+
+    /// Goes on by a time, towards a standstill or away from it; the pace in its middle.
+    pub(super) fn advance(&mut self, time_s: f64, pause: bool) -> f64 {
+        if self.part == 0.0 || self.part == 1.0 {
+            self.slows = pause;
+        }
+        let before = self.part;
+        let step = time_s / self.change_s;
+        self.part = (before + if self.slows { step } else { -step }).clamp(0.0, 1.0);
+        1.0 - blend(f64::midpoint(before, self.part))[0]
+    }
+}
+
+/// Whether a change that takes so long keeps to the bounds, on any path made with the reserve.
+fn keeps(bounds: &Bounds, change_s: f64) -> bool {
+    let way = (bounds.speed_m_per_s, bounds.acceleration_m_per_s2, bounds.jerk_m_per_s3);
+    let turn = (
+        bounds.turn_speed_rad_per_s,
+        bounds.turn_acceleration_rad_per_s2,
+        bounds.turn_jerk_rad_per_s3,
+    );
+    let share = 1.0 - RESERVE;
+    [way, turn].into_iter().all(|(speed, acceleration, jerk)| {
+        (0..=MOMENTS).all(|moment| {
+            let [gone, rate, change] = blend(f64::from(moment) / f64::from(MOMENTS));
+            let (pace, rate, change) = (1.0 - gone, rate / change_s, change / change_s.powi(2));
+            let of_acceleration = pace * pace * share + rate * speed / acceleration;
+            let of_jerk = pace.powi(3) * share
+                + 3.0 * pace * rate * share * acceleration / jerk
+                + change.abs() * speed / jerk;
+            of_acceleration <= 1.0 && of_jerk <= 1.0
+        })
+    })
+}
+
+/// From 0 to 1, both derivatives none at both ends: value, first and second derivative.
+fn blend(part: f64) -> [f64; 3] {
+    let left = 1.0 - part;
+    [
+        part.powi(3) * (10.0 - 15.0 * part + 6.0 * part * part),
+        30.0 * (part * left).powi(2),
+        60.0 * part * left * (1.0 - 2.0 * part),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        speed_m_per_s: 0.25,
+        acceleration_m_per_s2: 2.0,
+        jerk_m_per_s3: 20.0,
+        turn_speed_rad_per_s: 1.5,
+        turn_acceleration_rad_per_s2: 8.0,
+        turn_jerk_rad_per_s3: 80.0,
+    };
+
+    #[test]
+    fn a_change_goes_to_its_end_before_another_begins() {
+        let mut pacing = Pacing::new(&BOUNDS);
+        assert_eq!(pacing.advance(1.0, false), 1.0);
+        let mut paces = vec![1.0];
+        // A pause that is called off at once.
+        paces.extend((0..5000).map(|cycle| pacing.advance(1e-3, cycle < 10)));
+        let least = paces.iter().copied().fold(1.0, f64::min);
+        let lowest = paces.iter().position(|pace| *pace == least).expect("is there");
+        assert!(least < 1e-6, "{least}");
+        assert!(paces[..lowest].is_sorted_by(|a, b| a >= b));
+        assert!(paces[lowest..].is_sorted());
+        assert_eq!(paces[5000], 1.0);
+    }
+
+    #[test]
+    fn bounds_of_all_sizes_have_a_change() {
+        for (speed, acceleration, jerk) in
+            [(10.0, 0.001, 0.01), (0.0001, 100.0, 1e4), (10.0, 100.0, 0.01), (0.01, 0.001, 1e4)]
+        {
+            let bounds = Bounds {
+                speed_m_per_s: speed,
+                acceleration_m_per_s2: acceleration,
+                jerk_m_per_s3: jerk,
+                ..BOUNDS
+            };
+            let pacing = Pacing::new(&bounds);
+            assert!(pacing.change_s.is_finite() && keeps(&bounds, pacing.change_s));
+            assert!(!keeps(&bounds, pacing.change_s / 1.1) || pacing.change_s == CHANGE_S_MIN);
+        }
+    }
+}
