@@ -30,6 +30,34 @@ pub(crate) struct Ends {
     pub(crate) readers: BTreeMap<usize, Carrier>,
 }
 
+/// What makes the ends of links to elsewhere.
+pub(crate) trait MakeEnds {
+    /// The writing end of link `link`.
+    fn sender(&mut self, link: usize) -> Result<Box<dyn Sender>, Fault>;
+    /// A reading end of link `link`.
+    fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault>;
+}
+
+/// Makes them of carriers, with the faults on purpose of the writing ones.
+struct Carried<'a> {
+    plan: &'a Plan,
+    injections: &'a [Injection],
+    ends: &'a mut Ends,
+}
+
+impl MakeEnds for Carried<'_> {
+    fn sender(&mut self, link: usize) -> Result<Box<dyn Sender>, Fault> {
+        let carrier = self.ends.writers.remove(&link).ok_or_else(|| no_carrier(link))?;
+        inject::sender(carrier, self.plan, link, self.injections)
+    }
+
+    fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault> {
+        let carrier = self.ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
+        let link = &self.plan.links[link];
+        (row(link.transport).receiver)(carrier, &Shape::of(link))
+    }
+}
+
 /// The ends of links to elsewhere that a thread with these nodes has, in the order of their words
 /// in its record: for each node the links that it reads, then those that it writes.
 pub(crate) fn link_ends(plan: &Plan, nodes: &[usize]) -> Vec<usize> {
@@ -123,6 +151,17 @@ impl Assembly<'_> {
         domain: usize,
         thread: usize,
         ends: &mut Ends,
+    ) -> Result<(Executor, Release), FaultAt> {
+        let Assembly { plan, injections, .. } = *self;
+        self.thread_with(domain, thread, &mut Carried { plan, injections, ends })
+    }
+
+    /// As [`Assembly::thread`], with links to elsewhere that end as `ends` makes them.
+    pub(crate) fn thread_with(
+        &self,
+        domain: usize,
+        thread: usize,
+        ends: &mut dyn MakeEnds,
     ) -> Result<(Executor, Release), FaultAt> {
         let planned = &self.plan.domains[domain].threads()[thread];
         let timer = planned.release == PlanRelease::Timer;
@@ -248,7 +287,7 @@ impl Assembly<'_> {
         node: usize,
         ports: &[Slot],
         slots: &mut Slots,
-        ends: &mut Ends,
+        ends: &mut dyn MakeEnds,
     ) -> Result<Vec<(usize, Input)>, Fault> {
         let links = self.plan.links.iter().enumerate();
         let links = links.filter(|(_, link)| !link.fused && link.to.node == node);
@@ -260,7 +299,7 @@ impl Assembly<'_> {
             };
             let input = Input {
                 slot: ports[link.to.port],
-                receiver: self.receiver(index, ends)?,
+                receiver: ends.receiver(index)?,
                 from: self.plan.nodes[link.from.node].name.clone(),
                 missing: false,
                 closed: false,
@@ -272,7 +311,12 @@ impl Assembly<'_> {
         links.map(input).collect()
     }
 
-    fn outputs(&self, node: usize, ports: &[Slot], ends: &mut Ends) -> Result<Vec<Output>, Fault> {
+    fn outputs(
+        &self,
+        node: usize,
+        ports: &[Slot],
+        ends: &mut dyn MakeEnds,
+    ) -> Result<Vec<Output>, Fault> {
         let links = self.plan.links.iter().enumerate();
         let links = links.filter(|(index, link)| {
             !link.fused && link.from.node == node && leader(self.plan, *index) == *index
@@ -280,7 +324,7 @@ impl Assembly<'_> {
         let output = |(index, link): (usize, &Link)| {
             Ok(Output {
                 slot: ports[link.from.port],
-                sender: self.sender(index, ends)?,
+                sender: ends.sender(index)?,
                 full: link.full,
                 safe: self.safe_message(index),
                 to: self.plan.nodes[link.to.node].name.clone(),
@@ -297,17 +341,6 @@ impl Assembly<'_> {
         let here = |link: &&Link| link.fused && link.delay && nodes.contains(&link.from.node);
         let slot = |end: End| ports[&end.node][end.port];
         self.plan.links.iter().filter(here).map(|link| (slot(link.from), slot(link.to))).collect()
-    }
-
-    fn sender(&self, index: usize, ends: &mut Ends) -> Result<Box<dyn Sender>, Fault> {
-        let carrier = ends.writers.remove(&index).ok_or_else(|| no_carrier(index))?;
-        inject::sender(carrier, self.plan, index, self.injections)
-    }
-
-    fn receiver(&self, link: usize, ends: &mut Ends) -> Result<Box<dyn Receiver>, Fault> {
-        let carrier = ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
-        let link = &self.plan.links[link];
-        (row(link.transport).receiver)(carrier, &Shape::of(link))
     }
 
     /// What goes over a link after a fault: the safe value of the actuators at its other end. If

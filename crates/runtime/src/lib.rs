@@ -25,6 +25,7 @@ pub mod node;
 pub mod observer;
 mod panics;
 pub mod privileges;
+pub mod replay;
 pub mod run;
 pub mod service;
 mod slots;

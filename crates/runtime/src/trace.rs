@@ -81,6 +81,10 @@ pub struct Past {
     pub latency_ticks: u64,
     /// [`Record::skipped`].
     pub skipped: u64,
+    /// [`Record::lost_total`].
+    pub lost_total: u64,
+    /// [`Record::dropped_total`].
+    pub dropped_total: u64,
     /// [`Record::flags`].
     pub flags: u32,
     /// [`Record::execution_ticks`] of each node.
@@ -104,10 +108,12 @@ pub struct Tap {
 /// node the inputs that come from another thread or a service, then the outputs that are linked.
 /// None if nobody observes the run. What a fused link brings is what its other end wrote.
 pub fn taps(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
+    if plan.is_observed() { linked_ports(plan, nodes) } else { Vec::new() }
+}
+
+/// As [`taps`], whether anybody observes the run or not.
+pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     let mut taps = Vec::new();
-    if !plan.is_observed() {
-        return taps;
-    }
     for &node in nodes {
         for (port, row) in plan.nodes[node].kind.ports.iter().enumerate() {
             let end = End { node, port };
@@ -139,10 +145,15 @@ pub struct Record {
 impl Record {
     /// An empty record of a thread with these nodes.
     pub fn of(plan: &Plan, nodes: &[usize]) -> Record {
+        Record::with_taps(plan, nodes, &taps(plan, nodes))
+    }
+
+    /// As [`Record::of`], with the messages of these ports.
+    pub(crate) fn with_taps(plan: &Plan, nodes: &[usize], taps: &[Tap]) -> Record {
         let signals =
             |&node: &usize| plan.nodes[node].kind.signals.iter().map(|signal| signal.count);
         let signals = nodes.iter().flat_map(signals).sum();
-        let taps: Vec<u32> = taps(plan, nodes).iter().map(|tap| tap.size).collect();
+        let taps: Vec<u32> = taps.iter().map(|tap| tap.size).collect();
         Record::new(nodes.len(), signals, link_ends(plan, nodes).len(), &taps)
     }
 
@@ -183,7 +194,7 @@ impl Record {
     }
 
     /// Makes this the record of a cycle of the past; its messages are put in one by one, see
-    /// [`Record::restore_message`]. Links have lost nothing in it.
+    /// [`Record::restore_message`]. What each link has lost is not in it.
     ///
     /// # Panics
     /// If it is of a thread with another number of nodes or signals.
@@ -198,6 +209,8 @@ impl Record {
         self.words[START] = past.start_ns;
         self.words[TICKS] = past.latency_ticks;
         self.words[SKIPPED] = past.skipped;
+        self.words[LOST] = past.lost_total;
+        self.words[DROPPED] = past.dropped_total;
         self.words[FLAGS] = u64::from(past.flags);
         for (at, &ticks) in past.execution_ticks.iter().enumerate() {
             self.executed(at, 0, ticks);
@@ -327,6 +340,11 @@ impl Record {
     /// Whether an input-released thread ran because its input stayed away.
     pub fn is_without_input(&self) -> bool {
         self.words[FLAGS] & FLAG_NO_INPUT != 0
+    }
+
+    /// How many nodes the thread has.
+    pub fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// The signals of all nodes, in the order of the nodes.
