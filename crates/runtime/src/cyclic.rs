@@ -134,6 +134,8 @@ impl Cyclic {
         self.next_ns = start_ns;
         while !self.is_over() {
             let released = self.await_release();
+            // An order that came meanwhile counts for this very cycle.
+            self.look_for_stop();
             self.pass(&released);
         }
         self.executor.safe_outputs();
@@ -155,9 +157,7 @@ impl Cyclic {
             self.fall_back();
         }
         let Some(since_ns) = self.stopping_since_ns else {
-            if self.halt.is_stopping() {
-                self.stopping_since_ns = Some(now_ns());
-            }
+            self.look_for_stop();
             return false;
         };
         let Some(node) = self.executor.restless_node() else { return true };
@@ -170,6 +170,12 @@ impl Cyclic {
             self.report(Fault::new(Cause::Error, text));
         }
         late
+    }
+
+    fn look_for_stop(&mut self) {
+        if self.stopping_since_ns.is_none() && self.halt.is_stopping() {
+            self.stopping_since_ns = Some(now_ns());
+        }
     }
 
     /// One cycle, judged and recorded.

@@ -11,6 +11,8 @@ mod process;
 mod realtime;
 mod requests;
 mod service;
+mod stages;
+mod stop;
 
 use std::fmt;
 use std::fs::File;
@@ -26,10 +28,12 @@ use sinew_spec::plan::{Plan, Role};
 
 use self::carriers::Carriers;
 use self::process::Process;
-use self::realtime::{Charge, Domain};
+use self::realtime::Domain;
 use self::service::{Over, Phase, Supervised};
+use self::stages::Stage;
+use self::stop::StopCause;
 use crate::bell::Bell;
-use crate::board::{Board, FaultAt, State, THREADS_MAX};
+use crate::board::{Board, FaultAt, THREADS_MAX};
 use crate::clock::{Clock, now_ns, timespec};
 use crate::confine::Confinement;
 use crate::control::Server;
@@ -38,7 +42,7 @@ use crate::inject::Injection;
 use crate::launch::Launch;
 pub use crate::launch::Pace;
 use crate::privileges::{Asked, Obtained};
-use crate::status::{DomainState, EventKind, Events};
+use crate::status::{DomainState, EventKind, Events, StopStatus};
 use crate::trace::Record;
 
 /// The hidden command with which the parent starts this program again, followed by the number of a
@@ -47,8 +51,6 @@ pub const DOMAIN_COMMAND: &str = "__domain";
 
 /// How long a realtime domain may take to make its nodes and links.
 const START_NS_MAX: u64 = 10_000_000_000;
-/// From the order to run to the first release: so long may a waiting thread take to wake up.
-const FIRST_RELEASE_NS: u64 = 3_000_000;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -138,13 +140,20 @@ pub struct Run {
     events: Events,
     server: Server,
     begun_ns: u64,
-    /// Until when the realtime domains may make ready; none once they run, or never will.
-    ready_until_ns: Option<u64>,
+    stage: Stage,
+    /// Of the first cycle of all.
     started_ns: u64,
-    stop_asked: bool,
-    /// Domain that is stopping now, and since when.
-    stopping: Option<(usize, u64)>,
+    /// Whether the services stop too, and with them the run.
+    ending: bool,
+    /// Who or what has the core stop, once somebody has.
+    cause: Option<StopCause>,
     finished: bool,
+    /// How often the core was started again.
+    resets: u32,
+    /// The stop of the life before.
+    last_stop: Option<StopStatus>,
+    /// What went wrong in lives of the core before this one, with the number of the life, from 1.
+    earlier_faults: Vec<(u32, usize, FaultAt)>,
 }
 
 /// What a new process needs of the run.
@@ -233,11 +242,14 @@ impl Run {
             events: Events::new(),
             server: Server::open()?,
             begun_ns,
-            ready_until_ns: Some(begun_ns + START_NS_MAX),
+            stage: Stage::Starting { until_ns: begun_ns + START_NS_MAX },
             started_ns: u64::MAX,
-            stop_asked: false,
-            stopping: None,
+            ending: false,
+            cause: None,
             finished: false,
+            resets: 0,
+            last_stop: None,
+            earlier_faults: Vec::new(),
             request,
         };
         run.spawn_all()?;
@@ -278,9 +290,13 @@ impl Run {
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
         self.wait(timeout);
         self.bell.hush();
+        // First of all what was ordered: a stop does not wait until all else is looked at.
+        let questions = self.take_orders();
         for domain in &mut self.domains {
             domain.process.reap();
         }
+        self.begin_stopping();
+        self.stop_core();
         self.go_on_with_services();
         self.go_on_starting();
         for (index, domain) in self.domains.iter_mut().enumerate() {
@@ -289,21 +305,36 @@ impl Run {
             });
             domain.listen();
         }
-        self.finished |= self.has_finished();
         self.begin_stopping();
         self.tell();
-        self.go_on_stopping();
-        self.answer();
-        self.domains.iter().any(|domain| !domain.has_ended())
-            || self.services.iter().any(|service| !service.is_over())
+        self.stop_core();
+        self.hold();
+        self.stop_services();
+        self.answer(&questions);
+        !self.is_over()
     }
 
     /// Asks all domains to stop, in order. [`Run::poll`] carries it out.
     pub fn stop(&mut self) {
-        if !self.stop_asked {
+        self.stop_for("told to stop");
+    }
+
+    /// The same, and says why.
+    pub fn stop_for(&mut self, reason: &str) {
+        if !self.ending {
             self.events.add(EventKind::Stopping, None, "the graph was told to stop");
         }
-        self.stop_asked = true;
+        self.want_stop(reason);
+        self.end();
+    }
+
+    /// Asks the core to stop: the services of a graph that holds go on, any other graph ends.
+    /// [`Run::poll`] carries it out.
+    pub fn halt(&mut self, reason: &str) {
+        match self.holds() {
+            true => self.want_stop(reason),
+            false => self.stop_for(reason),
+        }
     }
 
     /// Stops a service domain and starts it again. [`Run::poll`] carries it out.
@@ -317,12 +348,15 @@ impl Run {
             return Err(format!("there is no domain '{domain}'; there are: {}", names.join(", ")));
         };
         let Some(service) = at.checked_sub(self.domains.len()) else {
+            let how = match self.holds() {
+                true => "'sinew halt' it, then 'sinew reset' starts it again",
+                false => "stop the graph and run it again",
+            };
             return Err(format!(
-                "domain '{domain}' is realtime: the core starts as a whole; stop the graph and run \
-                 it again"
+                "domain '{domain}' is realtime: the core starts as a whole; {how}"
             ));
         };
-        if self.stopping.is_some() || self.stop_asked {
+        if self.ending {
             return Err("the graph is stopping".into());
         }
         self.services[service].restart(&mut self.events);
@@ -359,106 +393,6 @@ impl Run {
         }
     }
 
-    /// Services start one after the other, the last of the plan first; when all were tried and the
-    /// realtime domains are ready, these get the order to run.
-    fn go_on_starting(&mut self) {
-        if self.stopping.is_some() {
-            self.ready_until_ns = None;
-        }
-        let Some(until_ns) = self.ready_until_ns else { return };
-        if let Some(next) = self.services.iter_mut().rev().find(|service| !service.was_tried()) {
-            next.begin();
-            // The realtime domains wait for it, and it has a deadline of its own.
-            self.ready_until_ns = Some(now_ns() + START_NS_MAX);
-            return;
-        }
-        let is_ready = |domain: &Domain| domain.board.state() == State::Ready;
-        if self.domains.iter().all(is_ready) {
-            self.ready_until_ns = None;
-            self.started_ns = now_ns() + FIRST_RELEASE_NS;
-            self.domains.iter_mut().for_each(|domain| domain.order_run(self.started_ns));
-        } else if now_ns() > until_ns {
-            self.ready_until_ns = None;
-            for domain in self.domains.iter_mut().filter(|domain| !is_ready(domain)) {
-                domain.charge = Some(Charge::Unready);
-            }
-        }
-    }
-
-    /// Makes events of what the realtime domains have come to.
-    fn tell(&mut self) {
-        for (at, domain) in self.domains.iter_mut().enumerate() {
-            let name = Some(&*self.request.plan.domains[at].name);
-            let state = domain.board.state();
-            if state != std::mem::replace(&mut domain.told, state) {
-                match state {
-                    State::Ready => self.events.add(EventKind::Ready, name, "waits for the others"),
-                    State::Running => self.events.add(EventKind::Ready, name, "runs"),
-                    State::Finished => self.events.add(EventKind::Ended, name, "the job is done"),
-                    State::Starting | State::Faulted => {}
-                }
-            }
-            // What an end means is known once the graph stops: it may have come too early.
-            let fault = domain.fault();
-            let has_ended = fault.is_some() || domain.has_ended() && self.stopping.is_some();
-            if has_ended && !std::mem::replace(&mut domain.told_end, true) {
-                match fault {
-                    Some(at) => self.events.add(EventKind::Faulted, name, at.fault.to_string()),
-                    None => self.events.add(EventKind::Note, name, "has stopped in order"),
-                }
-            }
-        }
-    }
-
-    /// The job is done when a node of the core says so; without a core, when no service is left.
-    fn has_finished(&self) -> bool {
-        match self.domains.is_empty() {
-            false => self.domains.iter().any(|domain| domain.board.state() == State::Finished),
-            true => self.stopping.is_none() && self.services.iter().all(Supervised::is_over),
-        }
-    }
-
-    /// The graph stops once somebody wants it, or the core cannot go on.
-    fn begin_stopping(&mut self) {
-        let wanted = self.stop_asked || self.finished;
-        if self.stopping.is_none() && (wanted || self.domains.iter().any(Domain::is_broken)) {
-            let deserted = !wanted && self.faults().is_empty();
-            for domain in self.domains.iter_mut().filter(|d| deserted && d.has_ended()) {
-                domain.charge = Some(Charge::Deserted);
-            }
-            self.stopping = Some((0, now_ns()));
-            self.services.iter_mut().for_each(Supervised::leave);
-        }
-    }
-
-    /// Domains stop one after the other, in the order of the plan: who commands before who obeys,
-    /// and the services when the core stands.
-    fn go_on_stopping(&mut self) {
-        let Some((mut at, mut since_ns)) = self.stopping else { return };
-        while self.is_stopped(at) {
-            (at, since_ns) = (at + 1, now_ns());
-        }
-        self.stopping = Some((at, since_ns));
-        if let Some(domain) = self.domains.get_mut(at) {
-            domain.board.order_stop();
-            let limit_ns = domain.stop_ns_max();
-            if now_ns() - since_ns > limit_ns {
-                domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
-                domain.process.kill();
-            }
-        } else if let Some(service) = self.services.get_mut(at - self.domains.len()) {
-            service.stop(&mut self.events);
-        }
-    }
-
-    /// Whether domain `at` of the plan has stopped; `false` past the last one.
-    fn is_stopped(&self, at: usize) -> bool {
-        match self.domains.get(at) {
-            Some(domain) => domain.has_ended(),
-            None => self.services.get(at - self.domains.len()).is_some_and(Supervised::is_over),
-        }
-    }
-
     /// The plan that runs.
     pub fn plan(&self) -> &Plan {
         &self.request.plan
@@ -469,7 +403,7 @@ impl Run {
         self.clock
     }
 
-    /// Time of the first release, monotonic ns; `u64::MAX` as long as there is none.
+    /// Time of the first release of all, monotonic ns; `u64::MAX` as long as there is none.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }
@@ -539,13 +473,18 @@ impl Run {
         self.domains.iter().map(Domain::records_lost).sum()
     }
 
-    /// How the run ended, or would if it ended now.
+    /// How the run ended, or would if it ended now: what counts is the last life of the core.
     pub fn outcome(&self) -> Outcome {
         match () {
             () if !self.faults().is_empty() => Outcome::Faulted,
             () if self.finished => Outcome::Finished,
             () => Outcome::Stopped,
         }
+    }
+
+    /// What went wrong in lives of the core before this one, with the number of the life, from 1.
+    pub fn earlier_faults(&self) -> &[(u32, usize, FaultAt)] {
+        &self.earlier_faults
     }
 
     /// What went wrong, by domain; the domain that reported first is not known, the order is that

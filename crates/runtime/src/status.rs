@@ -146,6 +146,16 @@ pub struct StopStatus {
     pub at_rest_us: Option<u64>,
 }
 
+impl fmt::Display for StopStatus {
+    /// `halt, by process 7: safe outputs after 1.234 ms, at rest after 43.210 ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |us: u64| format!("after {}.{:03} ms", us / 1000, us % 1000);
+        let after = |us: Option<u64>| us.map_or("not seen".to_owned(), ms);
+        let (safe, rest) = (after(self.safe_output_us), after(self.at_rest_us));
+        write!(f, "{}; safe outputs {safe}, at rest {rest}", self.reason)
+    }
+}
+
 /// A domain at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainStatus {

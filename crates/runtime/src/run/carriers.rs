@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Link, Plan};
 
 use crate::assemble::{crosses_domains, leader};
 use crate::sys::Region;
@@ -24,14 +24,28 @@ pub(super) struct Carriers {
 impl Carriers {
     pub(super) fn open(plan: &Plan) -> io::Result<Carriers> {
         let mut carriers = Carriers { writers: BTreeMap::new(), readers: BTreeMap::new() };
-        for (index, link) in plan.links.iter().enumerate() {
+        carriers.open_those(plan, |_| true)?;
+        Ok(carriers)
+    }
+
+    /// New ones for the links inside the core, whose ends a new life makes anew. Those of a service
+    /// stay, and who comes back attaches to the same bytes.
+    pub(super) fn renew(&mut self, plan: &Plan) -> io::Result<()> {
+        self.open_those(plan, |link| {
+            !plan.is_service(link.from.node) && !plan.is_service(link.to.node)
+        })
+    }
+
+    fn open_those(&mut self, plan: &Plan, chosen: impl Fn(&Link) -> bool) -> io::Result<()> {
+        let links = plan.links.iter().enumerate().filter(|(_, link)| chosen(link));
+        for (index, link) in links {
             if !link.fused && crosses_domains(plan, index) && leader(plan, index) == index {
                 let (writer, reader) = (row(link.transport).open)(&Shape::of(link))?;
-                carriers.writers.insert(index, writer);
-                carriers.readers.insert(index, reader);
+                self.writers.insert(index, writer);
+                self.readers.insert(index, reader);
             }
         }
-        Ok(carriers)
+        Ok(())
     }
 
     /// The descriptors that domain `domain` needs, for writing and for reading.

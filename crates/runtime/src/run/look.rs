@@ -15,21 +15,12 @@ use crate::clock::now_ns;
 use crate::confine::Obtained;
 use crate::privileges::Asked;
 use crate::status::{
-    DomainRole, DomainState, DomainStatus, LimitStatus, LinkStatus, NodeStatus, Phase,
-    PrivilegesStatus, Status, ThreadStatus,
+    DomainRole, DomainState, DomainStatus, LimitStatus, LinkStatus, NodeStatus, PrivilegesStatus,
+    Status, ThreadStatus,
 };
 use crate::transport;
 
 impl Run {
-    /// How far the run is.
-    pub fn phase(&self) -> Phase {
-        match (self.stopping, self.started_ns) {
-            (Some(_), _) => Phase::Stopping,
-            (None, u64::MAX) => Phase::Starting,
-            (None, _) => Phase::Running,
-        }
-    }
-
     /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
     pub fn status(&self) -> Status {
         let realtime = (0..self.domains.len()).map(|at| self.realtime_status(at));
@@ -43,7 +34,7 @@ impl Run {
             domains: realtime.chain(services).collect(),
             links: self.link_statuses(),
             notes: self.plan().notes.clone(),
-            stop: None,
+            stop: self.stop_status(),
         }
     }
 
@@ -55,6 +46,7 @@ impl Run {
         let nodes = self.node_statuses(at, std::iter::empty());
         let mut status = self.domain_status(at, DomainRole::Realtime, domain.state(), nodes);
         (status.threads, status.last_reason) = (threads, reason);
+        status.restarts = self.resets;
         status
     }
 

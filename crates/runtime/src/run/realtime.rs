@@ -50,7 +50,7 @@ pub(super) struct Thread {
     pub(super) counts: Counts,
 }
 
-/// What a thread did so far.
+/// What a thread did so far in this life of the core.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) cycles: u64,
@@ -60,12 +60,28 @@ pub(super) struct Counts {
     pub(super) latency_ticks_max: u64,
     /// For each end of a link: what was lost or dropped, and whether it is broken.
     pub(super) links: Vec<(u64, bool)>,
+    /// Once it stops.
+    pub(super) rest: Option<Rest>,
+}
+
+/// The cycles with safe outputs, at the end of a life.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// Start of the first one.
+    pub(super) since_ns: u64,
+    /// Start of the last one.
+    pub(super) last_ns: u64,
+    /// And its latency.
+    pub(super) last_ticks: u64,
 }
 
 impl Counts {
     fn add(&mut self, record: &Record) {
         self.skipped += record.skipped();
         if record.is_stopping() {
+            let since_ns = self.rest.map_or(record.start_ns(), |rest| rest.since_ns);
+            let (last_ns, last_ticks) = (record.start_ns(), record.latency_ticks());
+            self.rest = Some(Rest { since_ns, last_ns, last_ticks });
             return;
         }
         self.cycles += 1;
@@ -80,6 +96,29 @@ impl Counts {
     pub(super) fn latency_ns(&self, clock: Clock) -> (Option<u64>, Option<u64>) {
         let ns = |ticks| (self.cycles > 0).then(|| clock.ns(ticks));
         (ns(self.latency_ticks_last), ns(self.latency_ticks_max))
+    }
+}
+
+/// A process, and a page of its own: what is left of the life before is not heard.
+pub(super) struct Life {
+    pub(super) process: Process,
+    board: Board,
+}
+
+impl Life {
+    fn start(
+        at: usize,
+        confinement: &Confinement,
+        traces: &[Region],
+        frame: &Frame<'_>,
+    ) -> io::Result<Life> {
+        let board = Board::create()?;
+        let traces = traces.iter().map(number).collect();
+        let output = [Stdio::null(), Stdio::inherit()];
+        let (bell, counters, supervisor) = (frame.bell, vec![], None);
+        let given = Given { board: &board, bell, traces, counters, supervisor, output };
+        let process = frame.spawn(at, confinement, given)?;
+        Ok(Life { process, board })
     }
 }
 
@@ -104,7 +143,6 @@ impl Domain {
         confinement: Confinement,
         frame: &Frame<'_>,
     ) -> io::Result<Domain> {
-        let board = Board::create()?;
         let plan = &frame.request.plan;
         let (mut threads, mut regions) = (Vec::new(), Vec::new());
         for thread in &planned.threads {
@@ -113,11 +151,7 @@ impl Domain {
             threads.push(Thread { reader, heard_ns: u64::MAX, counts: Counts::default() });
             regions.push(region);
         }
-        let traces = regions.iter().map(number).collect();
-        let output = [Stdio::null(), Stdio::inherit()];
-        let (bell, counters, supervisor) = (frame.bell, vec![], None);
-        let given = Given { board: &board, bell, traces, counters, supervisor, output };
-        let process = frame.spawn(at, &confinement, given)?;
+        let Life { process, board } = Life::start(at, &confinement, &regions, frame)?;
         Ok(Domain {
             process,
             confinement,
@@ -129,6 +163,20 @@ impl Domain {
             told: State::Starting,
             told_end: false,
         })
+    }
+
+    /// Starts a new process, which leaves its records where this one did.
+    pub(super) fn spawn(&self, at: usize, frame: &Frame<'_>) -> io::Result<Life> {
+        Life::start(at, &self.confinement, &self.traces, frame)
+    }
+
+    /// From now on the domain is that one.
+    pub(super) fn begin_again(&mut self, life: Life) {
+        (self.process, self.board) = (life.process, life.board);
+        (self.charge, self.told, self.told_end) = (None, State::Starting, false);
+        for thread in &mut self.threads {
+            (thread.heard_ns, thread.counts) = (u64::MAX, Counts::default());
+        }
     }
 
     /// Gives the order to run, first release at `start_ns`.

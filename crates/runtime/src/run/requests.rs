@@ -2,18 +2,33 @@
 //! its own services.
 
 use super::Run;
-use crate::control::{Answer, Asked, Request};
-use crate::status::EventKind;
+use crate::control::{Answer, Asked, PeerId, Request};
+use crate::status::{EventKind, Phase};
 
 impl Run {
-    /// Answers whoever has asked.
-    pub(super) fn answer(&mut self) {
+    /// Takes what came, and carries out the orders. Who asks what the run looks like is answered
+    /// by [`Run::answer`], once that is known: those are returned.
+    pub(super) fn take_orders(&mut self) -> Vec<PeerId> {
+        let mut questions = Vec::new();
         for asked in self.server.receive() {
+            if asked.request == (Request::Status {}) {
+                questions.push(asked.peer);
+                continue;
+            }
             let answer = match self.carry_out(&asked) {
                 Ok(answer) => answer,
                 Err(text) => Answer::Error(text),
             };
             self.server.answer(asked.peer, &answer);
+        }
+        questions
+    }
+
+    /// Answers whoever has asked.
+    pub(super) fn answer(&mut self, questions: &[PeerId]) {
+        for &peer in questions {
+            let status = Box::new(self.status());
+            self.server.answer(peer, &Answer::Status(status));
         }
         self.server.send(&self.events);
     }
@@ -22,20 +37,21 @@ impl Run {
         let newest = self.events.newest();
         let done = |text: String| Ok(Answer::Done { text, newest });
         match &asked.request {
-            Request::Status {} => Ok(Answer::Status(Box::new(self.status()))),
             Request::Stop {} => {
-                self.requested(asked, "stop");
-                self.stop();
+                let order = self.requested(asked, "stop");
+                self.stop_for(&order);
                 done("the graph stops".into())
             }
             Request::Halt { reason } => {
                 let reason = reason.as_deref().map_or(String::new(), |it| format!(": {it}"));
-                self.requested(asked, &format!("halt{reason}"));
-                self.stop();
-                done("the core stops".into())
+                let order = self.requested(asked, &format!("halt{reason}"));
+                self.halt(&order);
+                done(self.halting().into())
             }
             Request::Reset {} => {
-                Err("this graph does not hold: its end is the end of the run".into())
+                self.requested(asked, "reset");
+                self.reset()?;
+                done("the core starts again".into())
             }
             Request::Restart { domain } => {
                 self.requested(asked, &format!("restart {domain}"));
@@ -55,7 +71,16 @@ impl Run {
                 self.events.add(EventKind::Alarm, Some(&name), text.clone());
                 done("raised".into())
             }
-            Request::Log { .. } => Err("a bug: the server answers that".into()),
+            Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
+        }
+    }
+
+    /// What a halt does now.
+    fn halting(&self) -> &'static str {
+        match (self.holds(), self.phase()) {
+            (false, _) => "the graph stops",
+            (true, Phase::Held) => "the core is held already",
+            (true, _) => "the core stops",
         }
     }
 
@@ -65,11 +90,14 @@ impl Run {
         service.ok_or_else(|| "only a service of the run itself may say that".into())
     }
 
-    fn requested(&mut self, asked: &Asked, what: &str) {
+    /// Makes an event of an order; the order in words.
+    fn requested(&mut self, asked: &Asked, what: &str) -> String {
         let by = match asked.service {
             Some(at) => format!("service '{}'", self.request.plan.domains[at].name),
             None => format!("process {}", asked.process),
         };
-        self.events.add(EventKind::Request, None, format!("{what}, by {by}"));
+        let order = format!("{what}, by {by}");
+        self.events.add(EventKind::Request, None, order.clone());
+        order
     }
 }

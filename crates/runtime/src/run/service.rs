@@ -443,6 +443,7 @@ impl Supervised {
     pub(super) fn state(&self) -> DomainState {
         match self.phase {
             Phase::Waiting => DomainState::Waiting,
+            Phase::Due { .. } if self.reason.is_none() => DomainState::Waiting,
             Phase::Due { .. } => DomainState::Backoff,
             Phase::Starting { .. } => DomainState::Starting,
             Phase::Running => DomainState::Running,

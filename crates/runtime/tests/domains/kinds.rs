@@ -14,6 +14,7 @@ use sinew_runtime::{
 use zerocopy::FromBytes;
 
 use crate::service_kinds::{HUB, Hub, SERVANT, Servant};
+use crate::watcher::{WATCHER, Watcher};
 
 message! {
     /// A velocity, and the cycle in which it was commanded.
@@ -38,6 +39,11 @@ pub(crate) const NODES: &[NodeEntry] = &[
     NodeEntry {
         kind: &SERVANT,
         make: Make::Service(|p| Ok(Box::new(Servant::new(p)))),
+        safe: None,
+    },
+    NodeEntry {
+        kind: &WATCHER,
+        make: Make::Service(|p| Ok(Box::new(Watcher::new(p)))),
         safe: None,
     },
 ];

@@ -5,6 +5,7 @@
 
 mod faults;
 mod free;
+mod hold;
 mod hostile_services;
 mod kinds;
 mod links;
@@ -14,6 +15,7 @@ mod service_kinds;
 mod services;
 mod stage;
 mod supervisor_killed;
+mod watcher;
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -37,7 +39,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(20);
 type Test = (&'static str, fn());
 
 /// All tests of services and their supervisor.
-const SERVICES: &[&[Test]] = &[services::TESTS, hostile_services::TESTS, supervisor_killed::TESTS];
+const SERVICES: &[&[Test]] =
+    &[services::TESTS, hostile_services::TESTS, supervisor_killed::TESTS, hold::TESTS];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.
 const TESTS: &[Test] = &[

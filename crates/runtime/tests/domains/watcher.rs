@@ -1,0 +1,160 @@
+//! A kind for the tests of services that observe: it says what it sees, and misbehaves as told.
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::{OwnedFd, RawFd};
+use std::process::id;
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::control::Request;
+use sinew_runtime::sys::Region;
+use sinew_runtime::{Fault, Parameters, Service, ServiceIo, fault};
+
+/// Turns until a mood strikes.
+const TURNS: u32 = 20;
+
+pub(crate) static WATCHER: Kind = Kind {
+    name: "watcher",
+    runs_in: RunsIn::Observer,
+    doc: "Says when it sees the core begin and stop.",
+    ports: &[],
+    parameters: &[Parameter {
+        name: "mood",
+        doc: "",
+        unit: "",
+        ty: ParameterType::Choice(&["watch", "write", "grow", "sleep", "secret", "say", "deaf"]),
+        default: Some("watch"),
+    }],
+    signals: &[],
+};
+
+/// The watcher.
+pub(crate) struct Watcher {
+    mood: String,
+}
+
+impl Watcher {
+    /// With what the spec says.
+    pub(crate) fn new(parameters: &Parameters<'_>) -> Watcher {
+        Watcher { mood: parameters.text("mood").into() }
+    }
+
+    fn strike(&self, io: &mut ServiceIo) -> Result<(), Fault> {
+        match self.mood.as_str() {
+            "write" => {
+                let region = Region::map_read_only(trace()?).map_err(|e| fault!("{e}"))?;
+                region.words()[0].store(0, Ordering::Relaxed);
+                say("wrote");
+            }
+            "grow" => match Region::map(trace()?) {
+                Ok(_) => say("mapped for writing"),
+                Err(error) => say(&format!("no writing: {error}")),
+            },
+            "secret" => {
+                say(&format!("secret {}", io.watch().secret()));
+                return Err(fault!("told to fail"));
+            }
+            "say" => {
+                let supervisor = io.watch().supervisor().clone();
+                for request in [
+                    Request::Announce { address: "http://here/".into() },
+                    Request::Alarm { text: "something is odd".into() },
+                ] {
+                    supervisor.order(&request).map_err(|text| fault!("{text}"))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Service for Watcher {
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        if self.mood == "sleep" {
+            doze(io);
+        }
+        let mut turn = 0;
+        loop {
+            watch(io);
+            if turn == TURNS {
+                self.strike(io)?;
+            }
+            if self.mood == "deaf" {
+                flood()?;
+            }
+            turn += 1;
+            if !io.wait(Duration::from_millis(2)) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Says what begins and what stops, by the records of all threads.
+fn watch(io: &mut ServiceIo) {
+    let watch = io.watch();
+    let mut said = Vec::new();
+    watch.read(&mut |id, record| {
+        if record.number() == 0 {
+            said.push(format!("domain {} begins", id.domain));
+        }
+    });
+    let threads: Vec<_> = watch.threads().collect();
+    let lost: u64 = threads.iter().map(|&id| watch.lost(id)).sum();
+    if lost > 0 {
+        said.push(format!("lost {lost}"));
+    }
+    said.iter().for_each(|line| say(line));
+}
+
+/// Long enough for the traces to be overwritten.
+fn doze(io: &mut ServiceIo) {
+    for _ in 0..30 {
+        sleep(Duration::from_millis(100));
+        io.beat();
+    }
+}
+
+/// Asks without end, and never reads an answer.
+fn flood() -> Result<(), Fault> {
+    let mut socket = std::os::unix::net::UnixStream::from(descriptor("socket:")?);
+    socket.set_nonblocking(true).map_err(|error| fault!("{error}"))?;
+    let line = b"{\"sinew\": 1, \"request\": \"status\"}\n";
+    for _ in 0..1000 {
+        if let Err(error) = socket.write_all(line)
+            && error.kind() != std::io::ErrorKind::WouldBlock
+        {
+            return Err(fault!("the supervisor has had enough: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// A second number of the trace of one thread.
+fn trace() -> Result<OwnedFd, Fault> {
+    descriptor("memfd:sinew-trace")
+}
+
+/// A second number of the first descriptor with such a thing behind it.
+fn descriptor(what: &str) -> Result<OwnedFd, Fault> {
+    let entries = fs::read_dir("/proc/self/fd").map_err(|error| fault!("{error}"))?;
+    let numbers = entries.flatten().filter_map(|entry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        let is_it = link.to_string_lossy().contains(what);
+        is_it.then(|| entry.file_name().to_str()?.parse::<RawFd>().ok()).flatten()
+    });
+    let number = numbers.min().ok_or_else(|| fault!("nothing is {what}"))?;
+    let own = Pid::from_raw(id() as i32).expect("a process has a number");
+    let own = pidfd_open(own, PidfdFlags::empty()).expect("we are there");
+    pidfd_getfd(&own, number, PidfdGetfdFlags::empty()).map_err(|error| fault!("{error}"))
+}
+
+fn say(line: &str) {
+    // Whoever does not read it misses it.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
