@@ -82,6 +82,16 @@ fn the_arm_follows_g_code_and_finishes() {
 }
 
 #[test]
+fn the_arm_writes_the_name_of_the_house() {
+    let mut arm = Arm::new(&[("path", "../robot/sinew.csv")], &[]).expect("makes");
+    let trip = run(&mut arm);
+    assert!(trip.tracking_error_m_max < 0.1e-3, "{} m", trip.tracking_error_m_max);
+    let upright = |at: &&[f64; 3]| (at[0] - 0.4).abs() < 1e-4;
+    let written: Vec<_> = trip.trace_m.iter().filter(upright).collect();
+    assert!(written.len() > trip.trace_m.len() / 2, "{} of {}", written.len(), trip.cycles);
+}
+
+#[test]
 fn the_arm_follows_a_pause_and_another_path() {
     let given = [
         ("path", "square.csv"),

@@ -299,8 +299,8 @@ fn try_out(
         && let Some(joint) = (0..joints.len()).find(turned)
     {
         return Err(fault!(
-            "{}: after a lap and the way home joint {} stands at {:.1} deg, it began at {:.1}; where \
-             paths follow each other the tool must turn back as far as it turned",
+            "{}: after a lap and the way home joint {} stands at {:.1} deg, it began at {:.1}; \
+             where paths follow each other the tool must turn back as far as it turned",
             motion.place().line,
             joint + 1,
             joints[joint].to_degrees(),
