@@ -1,6 +1,7 @@
 //! Kind `camera`: frames of the machine, 30 a second.
 
 pub mod image;
+pub mod jpeg;
 
 use std::time::Duration;
 

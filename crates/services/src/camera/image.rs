@@ -1,11 +1,17 @@
-//! A frame, as it crosses a link.
+//! A frame, as it crosses a link; and how it is read and written there, row by row.
+
+use std::mem::offset_of;
+
+use sinew_runtime::service::Peek;
 
 /// Columns of a frame.
 pub const WIDTH: usize = 640;
 /// Rows of a frame.
 pub const HEIGHT: usize = 480;
-/// Bytes of its points: red, green, blue, row by row from the top left.
-pub const POINTS_LEN: usize = 3 * WIDTH * HEIGHT;
+/// Bytes of a row: red, green, blue of each point, from the left.
+pub const ROW_LEN: usize = 3 * WIDTH;
+/// Bytes of its points, row by row from the top.
+pub const POINTS_LEN: usize = ROW_LEN * HEIGHT;
 
 sinew_runtime::message! {
     /// A frame of 640 x 480 points.
@@ -16,5 +22,54 @@ sinew_runtime::message! {
         pub sequence: u64,
         /// Red, green, blue of each point, row by row from the top left.
         pub points: [u8; POINTS_LEN],
+    }
+}
+
+/// A row of points.
+pub type Row = [u8; ROW_LEN];
+
+/// Where row `y` begins in an [`Image`], bytes.
+const fn row_at(y: usize) -> usize {
+    offset_of!(Image, points) + y * ROW_LEN
+}
+
+/// A frame that can be read row by row.
+pub trait Rows {
+    /// Copies row `y` (0 is the top).
+    fn read_row(&self, y: usize, into: &mut Row);
+}
+
+/// A frame where the link keeps it. A writer that breaks the rules may change it meanwhile: then
+/// the picture is wrong, and nothing else.
+impl Rows for Peek<'_> {
+    fn read_row(&self, y: usize, into: &mut Row) {
+        self.read_at(row_at(y), into);
+    }
+}
+
+/// The points of a frame in memory.
+impl Rows for [u8; POINTS_LEN] {
+    fn read_row(&self, y: usize, into: &mut Row) {
+        into.copy_from_slice(&self[y * ROW_LEN..][..ROW_LEN]);
+    }
+}
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// [`Image::time_ns`].
+    pub time_ns: u64,
+    /// [`Image::sequence`].
+    pub sequence: u64,
+}
+
+impl Head {
+    /// The head of a frame where the link keeps it.
+    pub fn read(frame: &Peek<'_>) -> Head {
+        let mut bytes = [[0; 8]; 2];
+        frame.read_at(offset_of!(Image, time_ns), &mut bytes[0]);
+        frame.read_at(offset_of!(Image, sequence), &mut bytes[1]);
+        let [time_ns, sequence] = bytes.map(u64::from_ne_bytes);
+        Head { time_ns, sequence }
     }
 }
