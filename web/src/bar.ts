@@ -1,0 +1,110 @@
+// The bar on top: what runs, whether what one sees is true, and the orders for the core.
+
+import { byId, make, setState, setText } from "./dom";
+import { count, NONE, time, uptime } from "./format";
+import type { Link } from "./connection";
+import type { Figures, Hello, Status, Stop } from "./protocol";
+
+const WITHOUT_TOKEN =
+  "Looking on only: orders need the token. Open the address that `sinew run` printed; it ends in #token=…";
+
+export class Bar {
+  private readonly stop_button = byId<HTMLButtonElement>("stop");
+  private readonly reset_button = byId<HTMLButtonElement>("reset");
+  private readonly facts = new Map<string, HTMLElement>();
+
+  /** `stop` and `reset` are what the buttons do; the Escape key stops too. */
+  constructor(stop: () => void, reset: () => void) {
+    this.stop_button.addEventListener("click", stop);
+    this.reset_button.addEventListener("click", reset);
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.repeat || this.stop_button.disabled) return;
+      event.preventDefault();
+      stop();
+    });
+    for (const name of ["up", "period", "overruns", "skipped", "viewers"]) {
+      const value = make("dd", {}, NONE);
+      this.facts.set(name, value);
+      byId("facts").append(make("div", {}, make("dt", {}, name), value));
+    }
+  }
+
+  hello(hello: Hello): void {
+    setText(byId("graph-name"), hello.graph);
+    byId("graph-name").title = `${hello.file}, Sinew ${hello.sinew}`;
+    document.title = `${hello.graph} · Sinew`;
+    const timed = hello.threads.find((thread) => thread.timed) ?? hello.threads[0];
+    this.fact("period", time(timed?.period_us));
+  }
+
+  status(status: Status, holds: boolean): void {
+    const phase = byId("phase");
+    setText(phase, status.phase);
+    setState(phase, status.phase);
+    phase.title = status.stop?.reason ?? "";
+    this.fact("up", uptime(status.elapsed_ms));
+    this.reset_button.hidden = !holds || status.phase !== "held";
+  }
+
+  figures({ threads, viewers }: Figures): void {
+    const sum = (of: "overruns" | "skipped") => threads.reduce((all, thread) => all + thread[of], 0);
+    this.fact("overruns", count(sum("overruns")));
+    this.fact("skipped", count(sum("skipped")));
+    this.fact("viewers", count(viewers));
+  }
+
+  /** Says without doubt whether what is shown is the machine as it is. */
+  link(link: Link): void {
+    document.body.dataset["link"] = link.state;
+    const chip = byId("link");
+    setState(chip, link.state);
+    const banner = byId("banner");
+    banner.hidden = link.state === "live";
+    setState(banner, link.state === "connecting" ? "lost" : link.state);
+    switch (link.state) {
+      case "live":
+        return setText(chip, "connected");
+      case "old":
+        setText(chip, "data old");
+        return setText(banner, `▲ The data is old: nothing new for ${(link.age_ms / 1000).toFixed(1)} s. What you see is not the machine as it is.`);
+      case "connecting":
+        setText(chip, link.first ? "connecting" : "disconnected");
+        return setText(banner, link.first ? "◌ Connecting …" : `✕ Disconnected${link.reason ? `: ${link.reason}` : ""}. Trying again. The stop button cannot reach the machine from here.`);
+      case "ended":
+        setText(chip, "ended");
+        return setText(banner, `✕ ${link.reason}. What you see is its last state; this page waits for the next run.`);
+    }
+  }
+
+  enable(connected: boolean, has_token: boolean, phase: string): void {
+    this.stop_button.disabled = !connected || !has_token || phase === "held";
+    this.reset_button.disabled = !connected || !has_token;
+    byId("notice").hidden = has_token;
+    setText(byId("notice"), WITHOUT_TOKEN);
+  }
+
+  /** How long the last stop took, with what is known of it by now. */
+  stopped({ reason, safe_output_us, brakes_closed_us, at_rest_us }: Stop, network_ms: number | null): void {
+    const parts = [
+      safe_output_us === null ? "" : `safe outputs after ${time(safe_output_us)}`,
+      brakes_closed_us === null ? "" : `brakes closed after ${time(brakes_closed_us)}`,
+      at_rest_us === null ? "" : `at rest after ${time(at_rest_us)}`,
+    ];
+    const network = network_ms === null ? "" : ` (network ${time(network_ms * 500)} more)`;
+    const known = parts.filter((part) => part !== "").join(", ") || "measuring";
+    this.report(`■ Stopped: ${reason}. ${known}${network}`, "stop");
+  }
+
+  private fact(name: string, text: string): void {
+    const value = this.facts.get(name);
+    if (value) setText(value, text);
+  }
+
+  /** Shows a line about an order, or none. */
+  report(text: string, state: string): void {
+    const report = byId("stop-report");
+    report.hidden = text === "";
+    setState(report, state);
+    setText(report, text);
+  }
+}

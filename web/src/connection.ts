@@ -1,0 +1,174 @@
+// The WebSocket: connects, tries again with growing pauses, knows how old the data is, and turns
+// orders into promises.
+
+import { decode, type CameraImage, type Hello, type Motion, type Order, type Text } from "./protocol";
+
+/** Pauses between attempts, ms; the last one repeats. */
+const PAUSES_MS = [250, 500, 1000, 2000, 4000];
+/** A pause differs by up to this share, so that many pages do not come at once. */
+const PAUSE_SPREAD = 0.3;
+/** Data older than this is shown as old; motion comes every 33 ms. */
+const OLD_MS = 700;
+/** No word for so long: the connection is given up, and a new one is tried. */
+const SILENT_MS = 6000;
+/** An order that is not answered within this has failed. */
+const ANSWER_MS = 5000;
+/** Spacing of pings. */
+const PING_MS = 2000;
+/** Spacing of looks at the data's age. */
+const LOOK_MS = 200;
+/** The server's word for: there is no room for another viewer, or this one was too slow. */
+const CLOSED_FULL = 1013;
+
+export type Link =
+  | { state: "connecting"; first: boolean; reason: string }
+  | { state: "live" }
+  | { state: "old"; age_ms: number }
+  | { state: "ended"; reason: string };
+
+/** Who listens. */
+export interface Listener {
+  link(link: Link): void;
+  hello(hello: Hello): void;
+  text(text: Text): void;
+  motion(motion: Motion): void;
+  image(image: CameraImage): void;
+}
+
+interface Waiting {
+  resolve(text: string): void;
+  reject(error: Error): void;
+  timer: number;
+}
+
+/** One page's connection to the dashboard. */
+export class Connection {
+  private socket: WebSocket | null = null;
+  private attempt = 0;
+  private heard_ms = 0;
+  private moved_ms = 0;
+  private elements: number | null = null;
+  private ended = "";
+  private met = false;
+  private next_id = 1;
+  private readonly waiting = new Map<number, Waiting>();
+  private wants_image = false;
+  /** Of the way to the server and back, ms; for who shows how long a stop took. */
+  network_ms: number | null = null;
+
+  constructor(
+    private readonly url: string,
+    private readonly token: () => string | null,
+    private readonly listener: Listener,
+  ) {
+    setInterval(() => this.look(), LOOK_MS);
+    setInterval(() => this.send({ do: "ping", at: performance.now() }), PING_MS);
+    this.open();
+  }
+
+  /** Carries an order out; the promise holds what came of it, or why not. */
+  order(order: Order): Promise<string> {
+    const token = this.token();
+    if (!token) return Promise.reject(new Error("this page has no token"));
+    const id = this.next_id++;
+    if (!this.send({ ...order, id, token })) return Promise.reject(new Error("not connected: nothing was sent"));
+    return new Promise((resolve, reject) => {
+      const timer = window.setTimeout(() => {
+        this.waiting.delete(id);
+        reject(new Error(`no answer within ${ANSWER_MS / 1000} s`));
+      }, ANSWER_MS);
+      this.waiting.set(id, { resolve, reject, timer });
+    });
+  }
+
+  /** Asks for images, or for none: a hidden tab needs none. */
+  view(image: boolean): void {
+    this.wants_image = image;
+    this.send({ do: "view", image });
+  }
+
+  private send(message: object): boolean {
+    if (this.socket?.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  private open(): void {
+    const socket = new WebSocket(this.url);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    this.ended = "";
+    this.heard_ms = performance.now();
+    socket.onopen = () => {
+      this.send({ do: "ping", at: performance.now() });
+      if (this.wants_image) this.send({ do: "view", image: true });
+    };
+    socket.onmessage = ({ data }) => this.take(data);
+    socket.onclose = ({ code, reason }) => this.closed(socket, code, reason);
+  }
+
+  private take(data: string | ArrayBuffer): void {
+    this.heard_ms = performance.now();
+    if (typeof data === "string") return this.takeText(JSON.parse(data) as Text);
+    if (this.elements === null) return;
+    const message = decode(data, this.elements);
+    if (message.kind === "image") return this.listener.image(message);
+    this.moved_ms = this.heard_ms;
+    this.listener.motion(message);
+  }
+
+  private takeText(text: Text): void {
+    switch (text.type) {
+      case "hello":
+        this.attempt = 0;
+        this.met = true;
+        this.elements = text.signals.reduce((most, { offset, count }) => Math.max(most, offset + count), 0);
+        this.moved_ms = performance.now();
+        this.listener.hello(text);
+        return this.listener.link({ state: "live" });
+      case "pong":
+        this.network_ms = performance.now() - text.at;
+        return;
+      case "done":
+        return this.settle(text.id, (waiting) => waiting.resolve(text.text));
+      case "error":
+        if (text.id !== null) return this.settle(text.id, (waiting) => waiting.reject(new Error(text.text)));
+        break;
+      case "ended":
+        this.ended = text.text;
+    }
+    this.listener.text(text);
+  }
+
+  private settle(id: number, how: (waiting: Waiting) => void): void {
+    const waiting = this.waiting.get(id);
+    if (!waiting) return;
+    clearTimeout(waiting.timer);
+    this.waiting.delete(id);
+    how(waiting);
+  }
+
+  /** Says how old the data is; gives up a connection that is silent. */
+  private look(): void {
+    if (this.elements === null) return;
+    const now = performance.now();
+    if (now - this.heard_ms > SILENT_MS && this.socket) return this.socket.close();
+    const age_ms = now - this.moved_ms;
+    this.listener.link(age_ms > OLD_MS ? { state: "old", age_ms } : { state: "live" });
+  }
+
+  private closed(socket: WebSocket, code: number, reason: string): void {
+    if (socket !== this.socket) return;
+    this.socket = null;
+    this.elements = null;
+    for (const id of [...this.waiting.keys()]) {
+      this.settle(id, (waiting) => waiting.reject(new Error("the connection was lost before an answer came")));
+    }
+    const why = reason || (code === CLOSED_FULL ? "there is no room for another viewer" : "");
+    if (this.ended) this.listener.link({ state: "ended", reason: this.ended });
+    else this.listener.link({ state: "connecting", first: !this.met, reason: why });
+    const pause = PAUSES_MS[Math.min(this.attempt, PAUSES_MS.length - 1)] ?? 1000;
+    this.attempt += 1;
+    setTimeout(() => this.open(), pause * (1 + PAUSE_SPREAD * Math.random()));
+  }
+}

@@ -1,0 +1,82 @@
+// The table of domains: how each one is, why it ended last, and a way to restart a service.
+
+import { byId, make, setState, setText } from "./dom";
+import { count, memory, NONE, uptime, words } from "./format";
+import type { DomainStatus } from "./protocol";
+
+const HEADS: [string, string][] = [
+  ["domain", ""], ["state", ""], ["process", "number"], ["up", "number"], ["restarts", "number"], ["memory", "number"],
+  ["ended last", ""], ["", ""],
+];
+
+const TONES: Record<string, string> = {
+  running: "good", starting: "busy", ready: "busy", waiting: "busy", backoff: "warn", stopping: "warn",
+  finished: "warn", ended: "warn", given_up: "bad", faulted: "bad",
+};
+
+interface Row {
+  row: HTMLTableRowElement;
+  state: HTMLElement;
+  figures: HTMLElement[];
+  reason: HTMLElement;
+  restart: HTMLButtonElement | null;
+}
+
+export class DomainsPanel {
+  private rows = new Map<string, Row>();
+
+  /** `restart` is asked to restart a service. */
+  constructor(private readonly restart: (domain: string) => void) {}
+
+  status(domains: DomainStatus[], may_order: boolean): void {
+    if (domains.length !== this.rows.size || domains.some(({ name }) => !this.rows.has(name))) this.build(domains);
+    for (const domain of domains) {
+      const row = this.rows.get(domain.name);
+      if (row) this.fill(row, domain, may_order);
+    }
+  }
+
+  /** What came of an order. */
+  said(text: string, state: string): void {
+    const said = byId("domains-said");
+    setText(said, text);
+    said.title = text;
+    setState(said, state);
+  }
+
+  private build(domains: DomainStatus[]): void {
+    this.rows.clear();
+    const heads = HEADS.map(([text, kind]) => make("th", { scope: "col", class: kind }, text));
+    const body = make("tbody");
+    for (const domain of domains) {
+      const row = this.row(domain);
+      this.rows.set(domain.name, row);
+      body.append(row.row);
+    }
+    byId("domains").replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);
+  }
+
+  private row({ name, role }: DomainStatus): Row {
+    const state = make("span", { class: "state" });
+    const figures = HEADS.slice(2, 6).map(() => make("td", { class: "number" }));
+    const reason = make("td", { class: "reason" });
+    const restart = role === "service" ? make("button", { type: "button", "aria-label": `Restart ${name}` }, "restart") : null;
+    restart?.addEventListener("click", () => this.restart(name));
+    const kind = make("span", { class: "role" }, role === "realtime" ? " core" : "");
+    const row = make(
+      "tr", {}, make("th", { scope: "row" }, name, kind), make("td", {}, state), ...figures, reason, make("td", {}, restart),
+    );
+    return { row, state, figures, reason, restart };
+  }
+
+  private fill(row: Row, domain: DomainStatus, may_order: boolean): void {
+    setText(row.state, words(domain.state));
+    setState(row.state, TONES[domain.state] ?? "warn");
+    const { pid, up_ms, restarts, resident_kib, next_restart_ms } = domain;
+    const texts = [pid?.toString() ?? NONE, pid ? uptime(up_ms) : NONE, count(restarts), memory(resident_kib)];
+    row.figures.forEach((cell, at) => setText(cell, texts[at] ?? NONE));
+    const next = next_restart_ms === null ? "" : `; again in ${(next_restart_ms / 1000).toFixed(1)} s`;
+    setText(row.reason, (domain.last_reason ?? "") + next);
+    if (row.restart) row.restart.disabled = !may_order;
+  }
+}

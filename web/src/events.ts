@@ -1,0 +1,79 @@
+// The log of events. What a service printed may be anything: it stays text.
+
+import { byId, make } from "./dom";
+import { clock, words } from "./format";
+import type { RunEvent } from "./protocol";
+
+/** Rows kept; the run keeps as many. */
+const ROWS_MAX = 1000;
+/** Nearer to the end than this, the log follows it, px. */
+const END_PX = 24;
+
+const TONES: Record<string, string> = {
+  faulted: "bad", given_up: "bad", alarm: "bad", late: "warn", ended: "warn", restarting: "warn", stopping: "warn",
+  ready: "good", started: "good",
+};
+
+export class EventsPanel {
+  private readonly list = byId<HTMLOListElement>("events");
+  private readonly filter = byId<HTMLInputElement>("events-filter");
+  private readonly end = byId<HTMLButtonElement>("events-end");
+  private follows = true;
+  private newest = 0;
+
+  constructor() {
+    this.filter.addEventListener("input", () => this.sift());
+    this.list.addEventListener("scroll", () => {
+      const { scrollHeight, scrollTop, clientHeight } = this.list;
+      this.follows = scrollHeight - scrollTop - clientHeight < END_PX;
+      this.end.hidden = this.follows;
+    });
+    this.end.addEventListener("click", () => {
+      this.follows = true;
+      this.toEnd();
+    });
+  }
+
+  /** Another run: its events are numbered from 1 again. */
+  clear(): void {
+    this.newest = 0;
+    this.list.replaceChildren();
+  }
+
+  events(events: RunEvent[], missed: number): void {
+    const fresh = events.filter(({ number }) => number > this.newest);
+    if (missed > 0 && this.newest > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
+    for (const event of fresh) {
+      this.newest = event.number;
+      const row = this.row(event);
+      row.hidden = !this.shows(row);
+      this.list.append(row);
+    }
+    while (this.list.childElementCount > ROWS_MAX) this.list.firstElementChild?.remove();
+    this.toEnd();
+  }
+
+  private row({ unix_ms, domain, what, text }: RunEvent): HTMLLIElement {
+    return make(
+      "li", { "data-state": TONES[what] ?? "" },
+      make("time", { datetime: new Date(unix_ms).toISOString() }, clock(unix_ms)),
+      make("span", { class: "of", title: domain ?? "" }, domain ?? ""),
+      make("span", { class: "what" }, words(what)),
+      make("span", { class: "text" }, text),
+    );
+  }
+
+  private shows(row: HTMLElement): boolean {
+    const wanted = this.filter.value.trim().toLowerCase();
+    return (row.textContent ?? "").toLowerCase().includes(wanted);
+  }
+
+  private sift(): void {
+    for (const row of this.list.children) (row as HTMLElement).hidden = !this.shows(row as HTMLElement);
+    this.toEnd();
+  }
+
+  private toEnd(): void {
+    if (this.follows) this.list.scrollTop = this.list.scrollHeight;
+  }
+}

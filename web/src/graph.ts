@@ -1,0 +1,135 @@
+// The graph as a picture that lives: rates, fill and losses on its links, execution times in its
+// nodes, what is broken or gone marked in words and form.
+
+import { byId, setState, setText, svg } from "./dom";
+import { count, NONE, rate, time, words } from "./format";
+import { layOut, type Curve, type Rect } from "./graph_layout";
+import type { Figures, LinkFigures, Picture, Status, Times } from "./protocol";
+
+/** A link as full as this is shown with a warning. */
+const FILL_HIGH = 0.8;
+/** States of a domain in which its nodes run, or soon will. */
+const WELL = new Set(["running", "starting", "ready", "waiting"]);
+
+interface Label {
+  label: SVGGElement;
+  line: SVGPathElement;
+  text: SVGTextElement;
+  bar: SVGRectElement;
+  title: SVGTitleElement;
+}
+
+export class GraphPanel {
+  private picture: Picture | null = null;
+  private domains: { box: SVGRectElement; name: SVGTextElement }[] = [];
+  private nodes: { half: SVGTextElement; most: SVGTextElement }[] = [];
+  private links: Label[] = [];
+
+  hello(picture: Picture): void {
+    this.picture = picture;
+    const layout = layOut(picture);
+    const { width, height, wall_y } = layout;
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The graph" }, arrowHead());
+    this.domains = picture.domains.map((domain, at) => this.box(root, domain, layout.domains[at]!));
+    if (wall_y !== null) root.append(...wall(width, wall_y));
+    const lines = layout.links.map(({ curve }, at) => this.line(root, curve, picture.links[at]!));
+    this.nodes = picture.nodes.map((node, at) => this.node(root, node.name, node.kind, layout.nodes[at]!));
+    this.links = layout.links.map(({ label }, at) => this.label(root, lines[at]!, label));
+    byId("graph").replaceChildren(root);
+  }
+
+  figures(figures: Figures): void {
+    this.links.forEach((label, at) => {
+      const row = figures.links[at];
+      if (row) this.showLink(label, row, at);
+    });
+    this.nodes.forEach((node, at) => this.showNode(node, figures.nodes[at] ?? null, at));
+  }
+
+  status({ domains, phase }: Status): void {
+    this.picture?.domains.forEach(({ name }, at) => {
+      const domain = domains.find((row) => row.name === name);
+      const shown = this.domains[at];
+      if (!domain || !shown) return;
+      const well = WELL.has(domain.state) || (domain.role === "realtime" && phase !== "running" && domain.state !== "faulted");
+      setState(shown.box, well ? "good" : "bad");
+      setText(shown.name, `${well ? "" : "✕ "}${name} · ${words(domain.state)}`);
+    });
+  }
+
+  private box(root: SVGElement, { name, service }: Picture["domains"][number], at: Rect): GraphPanel["domains"][number] {
+    const box = svg("rect", { ...at, rx: 6, class: "box", "data-role": service ? "service" : "realtime" });
+    const text = svg("text", { x: at.x + 10, y: at.y + 15, class: "domain-name" }, name);
+    root.append(box, text);
+    return { box, name: text };
+  }
+
+  private node(root: SVGElement, name: string, kind: string, at: Rect): GraphPanel["nodes"][number] {
+    const middle = at.x + at.width / 2;
+    const text = (y: number, of: string, says: string) =>
+      svg("text", { x: middle, y: at.y + y, "text-anchor": "middle", class: of }, says);
+    const [half, most] = [text(34, "small", kind === name ? "" : words(kind)), text(48, "small", "")];
+    root.append(svg("rect", { ...at, rx: 4, class: "node" }), text(18, "node-name", name), half, most);
+    return { half, most };
+  }
+
+  private line(root: SVGElement, curve: Curve, link: Picture["links"][number]): SVGPathElement {
+    const [a, b, c, d] = curve.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`);
+    const line = svg("path", { d: `M${a} C${b} ${c} ${d}`, class: "link", "data-role": this.role(link), "marker-end": "url(#arrow)" });
+    root.append(line);
+    return line;
+  }
+
+  /** Within a thread, between threads of the core, or with a service. */
+  private role({ from_node, to_node, reach }: Picture["links"][number]): string {
+    const { domains = [], nodes = [] } = this.picture ?? {};
+    const outside = [from_node, to_node].some((node) => domains[nodes[node]?.domain ?? -1]?.service);
+    return outside ? "service" : reach === "fused" ? "fused" : "core";
+  }
+
+  private label(root: SVGElement, line: SVGPathElement, at: Rect): Label {
+    const text = svg("text", { x: at.x + at.width / 2, y: at.y + 11.5, "text-anchor": "middle" }, NONE);
+    const bar = svg("rect", { x: at.x + 5, y: at.y + at.height - 4.5, width: 0, height: 2.5, class: "fill-bar" });
+    const title = svg("title");
+    const label = svg("g", { class: "label" }, title, svg("rect", { ...at, rx: 3 }), text, bar);
+    root.append(label);
+    return { label, line, text, bar, title };
+  }
+
+  private showLink({ label, line, text, bar, title }: Label, row: LinkFigures, at: number): void {
+    const link = this.picture?.links[at];
+    const state = row.broken ? "bad" : row.lost || (row.fill ?? 0) > FILL_HIGH ? "warn" : "good";
+    setState(label, state);
+    setState(line, state);
+    setText(text, row.broken ? "✕ broken" : row.lost ? `▲ lost ${short(row.lost)}` : rate(row.rate_per_s));
+    bar.setAttribute("width", ((row.fill ?? 0) * 46).toFixed(1));
+    const fill = row.fill === null ? "" : `, ${(row.fill * 100).toFixed(0)} % full`;
+    const lost = row.lost === null ? "" : `, ${count(row.lost)} lost`;
+    setText(title, `${link?.from} to ${link?.to}: ${rate(row.rate_per_s)}${fill}${lost}`);
+  }
+
+  private showNode({ half, most }: GraphPanel["nodes"][number], times: Times | null, at: number): void {
+    if (!times) return;
+    setText(half, times.p50_us === null ? words(this.picture?.nodes[at]?.kind ?? "") : time(times.p50_us));
+    setText(most, times.max_us === null ? "" : `max ${time(times.max_us)}`);
+  }
+}
+
+function short(value: number): string {
+  return value >= 1e6 ? `${(value / 1e6).toFixed(0)} M` : value >= 1e4 ? `${(value / 1e3).toFixed(0)} k` : count(value);
+}
+
+function arrowHead(): SVGDefsElement {
+  const head = svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" });
+  const size = { viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse" };
+  return svg("defs", {}, svg("marker", { id: "arrow", orient: "auto", ...size }, head));
+}
+
+function wall(width: number, y: number): SVGElement[] {
+  const text = (at: number, says: string) => svg("text", { x: width - 6, y: at, "text-anchor": "end", class: "small" }, says);
+  return [
+    svg("line", { x1: 0, x2: width, y1: y, y2: y, class: "wall" }),
+    text(y - 6, "core: one stops, all stop"),
+    text(y + 14, "services: each fails alone"),
+  ];
+}

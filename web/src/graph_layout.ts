@@ -1,0 +1,171 @@
+// Where the boxes, nodes and links of the graph stand: the core above, the services below a wall.
+// Compact, so that it fits into a panel; `sinew graph --svg` draws the large one.
+
+import type { Picture } from "./protocol";
+
+const NODE_WIDTH = 112;
+const NODE_HEIGHT = 56;
+/** Between nodes: room for the label of a link. */
+const GAP = 62;
+const BOX_PAD = 12;
+const BOX_HEAD = 42;
+const BOX_GAP = GAP - 2 * BOX_PAD;
+const ROW_GAP = 50;
+const WALL_GAP = 64;
+const MARGIN = 6;
+/** A row of boxes is no wider than this, unless one box is. */
+const ROW_WIDTH_MAX = 690;
+/** Nodes side by side in a box. */
+const COLUMNS_MAX = 4;
+const LABEL_WIDTH = 56;
+const LABEL_HEIGHT = 19;
+
+export interface Rect {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export type Point = [number, number];
+/** A cubic curve: its ends and its two controls, in order. */
+export type Curve = [Point, Point, Point, Point];
+
+export interface Layout {
+  width: number;
+  height: number;
+  /** Height of the wall between core and services, if there are both. */
+  wall_y: number | null;
+  domains: Rect[];
+  nodes: Rect[];
+  links: { curve: Curve; label: Rect }[];
+}
+
+/** Places everything; all lists are in the order of the picture. */
+export function layOut(picture: Picture): Layout {
+  const layout: Layout = { width: 0, height: 0, wall_y: null, domains: [], nodes: [], links: [] };
+  const core = picture.domains.flatMap(({ service }, at) => (service ? [] : [at]));
+  const services = picture.domains.flatMap(({ service }, at) => (service ? [at] : []));
+  let y = placeRows(picture, core, MARGIN, layout);
+  if (core.length > 0 && services.length > 0) {
+    layout.wall_y = y + WALL_GAP / 2;
+    y += WALL_GAP;
+  }
+  layout.height = placeRows(picture, services, y, layout) + MARGIN;
+  layout.width = Math.max(...layout.domains.map(({ x, width }) => x + width), 0) + MARGIN;
+  const curves = route(picture, layout.nodes);
+  placeLabels(curves, layout);
+  return layout;
+}
+
+/** Places the boxes of domains in rows from `y` on; returns where the last row ends. */
+function placeRows(picture: Picture, domains: number[], y: number, layout: Layout): number {
+  let [x, height] = [MARGIN, 0];
+  for (const at of domains) {
+    const nodes = picture.nodes.flatMap(({ domain }, node) => (domain === at ? [node] : []));
+    const columns = Math.max(Math.min(nodes.length, COLUMNS_MAX), 1);
+    const rows = Math.max(Math.ceil(nodes.length / COLUMNS_MAX), 1);
+    const width = columns * (NODE_WIDTH + GAP) - GAP + 2 * BOX_PAD;
+    if (x > MARGIN && x + width > ROW_WIDTH_MAX) {
+      y += height + ROW_GAP;
+      [x, height] = [MARGIN, 0];
+    }
+    const box = { x, y, width, height: BOX_HEAD + rows * (NODE_HEIGHT + GAP) - GAP + BOX_PAD };
+    layout.domains[at] = box;
+    nodes.forEach((node, i) => {
+      layout.nodes[node] = {
+        x: x + BOX_PAD + (i % COLUMNS_MAX) * (NODE_WIDTH + GAP),
+        y: y + BOX_HEAD + Math.floor(i / COLUMNS_MAX) * (NODE_HEIGHT + GAP),
+        width: NODE_WIDTH,
+        height: NODE_HEIGHT,
+      };
+    });
+    x += width + BOX_GAP;
+    height = Math.max(height, box.height);
+  }
+  return y + height;
+}
+
+type Side = "left" | "right" | "top" | "bottom";
+
+interface End {
+  node: number;
+  side: Side;
+  /** Where the other end is along this side, so that ends do not cross each other. */
+  towards: number;
+}
+
+/** The sides at which a link leaves and arrives. */
+function sides(from: Rect, to: Rect): [Side, Side] {
+  if (from.y !== to.y) return from.y < to.y ? ["bottom", "top"] : ["top", "bottom"];
+  const next = from.x + from.width + GAP + 1;
+  if (to.x > from.x && to.x <= next) return ["right", "left"];
+  return ["top", "top"];
+}
+
+function route({ links }: Picture, nodes: Rect[]): Curve[] {
+  const ends: [End, End][] = links.map(({ from_node, to_node }) => {
+    const [from, to] = [nodes[from_node]!, nodes[to_node]!];
+    const [leaves, arrives] = sides(from, to);
+    return [
+      { node: from_node, side: leaves, towards: to.x },
+      { node: to_node, side: arrives, towards: from.x },
+    ];
+  });
+  const all = ends.flat();
+  return ends.map(([from, to]) => curve(from, spot(from, all, nodes), to, spot(to, all, nodes)));
+}
+
+/** The place of an end on its side, which it shares evenly with others. */
+function spot(end: End, all: End[], nodes: Rect[]): Point {
+  const beside = all.filter(({ node, side }) => node === end.node && side === end.side);
+  beside.sort((one, other) => one.towards - other.towards);
+  const share = (beside.indexOf(end) + 1) / (beside.length + 1);
+  const { x, y, width, height } = nodes[end.node]!;
+  switch (end.side) {
+    case "left": return [x, y + share * height];
+    case "right": return [x + width, y + share * height];
+    case "top": return [x + share * width, y];
+    case "bottom": return [x + share * width, y + height];
+  }
+}
+
+function curve(from: End, start: Point, to: End, end: Point): Curve {
+  const across = Math.abs(end[0] - start[0]);
+  const drop = Math.abs(end[1] - start[1]);
+  const reach = from.side === to.side ? 22 + 0.045 * across : Math.max(drop * 0.5, 24);
+  const pull = ([x, y]: Point, side: Side): Point => {
+    if (side === "left") return [x - across / 2, y];
+    if (side === "right") return [x + across / 2, y];
+    return [x, side === "top" ? y - reach : y + reach];
+  };
+  return [start, pull(start, from.side), pull(end, to.side), end];
+}
+
+/** The point of a curve at a share of its parameter. */
+export function along([a, b, c, d]: Curve, t: number): Point {
+  const s = 1 - t;
+  const at = (i: 0 | 1) => s * s * s * a[i] + 3 * s * s * t * b[i] + 3 * s * t * t * c[i] + t * t * t * d[i];
+  return [at(0), at(1)];
+}
+
+/** Tries places along each link, and takes the first one that covers nothing. */
+function placeLabels(curves: Curve[], layout: Layout): void {
+  const taken: Rect[] = [...layout.nodes];
+  for (const curve of curves) {
+    const places = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78].map((t): Rect => {
+      const [x, y] = along(curve, t);
+      return { x: x - LABEL_WIDTH / 2, y: y - LABEL_HEIGHT / 2, width: LABEL_WIDTH, height: LABEL_HEIGHT };
+    });
+    const label = places.find((place) => !taken.some((other) => meets(place, other))) ?? places[0]!;
+    taken.push(label);
+    layout.links.push({ curve, label });
+  }
+}
+
+function meets(one: Rect, other: Rect): boolean {
+  return (
+    one.x < other.x + other.width && other.x < one.x + one.width &&
+    one.y < other.y + other.height && other.y < one.y + one.height
+  );
+}

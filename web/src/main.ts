@@ -1,0 +1,192 @@
+// The page: one connection, one panel for each thing to see, and who tells whom.
+
+import { ArmPanel } from "./arm";
+import { Bar } from "./bar";
+import { CameraPanel } from "./camera";
+import { Connection, type Link } from "./connection";
+import { DomainsPanel } from "./domains";
+import { byId, setText } from "./dom";
+import { DrivesPanel } from "./drives";
+import { EventsPanel } from "./events";
+import { time } from "./format";
+import { GraphPanel } from "./graph";
+import { HistogramPanel } from "./histograms";
+import { PlannerPanel } from "./planner";
+import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Text } from "./protocol";
+import { followTheme } from "./theme";
+import { adopt, forget, token } from "./token";
+
+/** A running core without a cycle for so long: what is shown of it is old. */
+const CORE_OLD_MS = 700;
+
+class Page {
+  private readonly bar = new Bar(() => void this.stop(), () => void this.reset());
+  private readonly arm = new ArmPanel();
+  private readonly drives = new DrivesPanel();
+  private readonly graph = new GraphPanel();
+  private readonly latency = new HistogramPanel("latency");
+  private readonly jitter = new HistogramPanel("jitter");
+  private readonly domains = new DomainsPanel((domain) => void this.restart(domain));
+  private readonly events = new EventsPanel();
+  private readonly camera = new CameraPanel();
+  private readonly planner = new PlannerPanel((order) => this.connection.order(order));
+  private readonly connection: Connection;
+  private hello_: Hello | null = null;
+  private status_: Status | null = null;
+  private link_: Link = { state: "connecting", first: true, reason: "" };
+  private cycles: number[] = [];
+  private cycled_ms = performance.now();
+
+  constructor() {
+    adopt();
+    addEventListener("hashchange", () => adopt() && this.checkToken());
+    followTheme(() => this.recolour());
+    this.connection = new Connection(address(), token, {
+      link: (link) => this.link(link),
+      hello: (hello) => this.hello(hello),
+      text: (text) => this.text(text),
+      motion: (motion) => this.motion(motion),
+      image: (image) => void this.camera.image(image),
+    });
+    document.addEventListener("visibilitychange", () => this.wantImages());
+    this.showLink();
+  }
+
+  private hello(hello: Hello): void {
+    if (hello.protocol !== VERSION) return location.reload();
+    // The secret is the run's: another supervisor is another run, with events of its own.
+    if (this.hello_ && this.hello_.graph !== hello.graph) this.events.clear();
+    this.hello_ = hello;
+    this.cycles = [];
+    this.cycled_ms = performance.now();
+    this.bar.hello(hello);
+    this.arm.hello(hello);
+    this.drives.hello(hello);
+    this.graph.hello(hello.picture);
+    this.latency.hello(hello);
+    this.jitter.hello(hello);
+    this.planner.hello(hello);
+    byId("camera").hidden = !hello.camera;
+    this.wantImages();
+    void this.checkToken();
+  }
+
+  private text(text: Text): void {
+    switch (text.type) {
+      case "status":
+        return this.status(text.status);
+      case "events":
+        return this.events.events(text.events, text.missed);
+      case "figures":
+        for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
+        return;
+      case "stop":
+        return this.bar.stopped(text, this.connection.network_ms);
+      case "error":
+        return this.bar.report(`▲ ${text.text}`, "old");
+    }
+  }
+
+  private status(status: Status): void {
+    // Another supervisor: another run, whose events are numbered from 1 again.
+    if (this.status_ && this.status_.pid !== status.pid) this.events.clear();
+    if (this.status_?.phase === "held" && status.phase !== "held") this.bar.report("", "stop");
+    this.status_ = status;
+    this.bar.status(status, this.hello_?.holds ?? false);
+    this.graph.status(status);
+    this.enable();
+  }
+
+  private motion(motion: Motion): void {
+    const cycles = motion.threads.map(({ cycle }) => cycle);
+    if (cycles.some((cycle, at) => cycle < (this.cycles[at] ?? -1))) this.arm.begin();
+    if (motion.threads.some(({ flags }) => flags & FLAG.fresh)) this.cycled_ms = performance.now();
+    this.cycles = cycles;
+    this.arm.motion(motion);
+    this.drives.motion(motion);
+    this.planner.motion(motion);
+  }
+
+  /** The connection's state, unless the core itself is silent. */
+  private link(link: Link): void {
+    const age_ms = performance.now() - this.cycled_ms;
+    const silent = link.state === "live" && this.status_?.phase === "running" && age_ms > CORE_OLD_MS;
+    const before = this.link_.state;
+    this.link_ = silent ? { state: "old", age_ms } : link;
+    this.showLink();
+    if (this.link_.state !== before) this.enable();
+  }
+
+  private showLink(): void {
+    this.bar.link(this.link_);
+  }
+
+  private enable(): void {
+    const connected = this.link_.state === "live" || this.link_.state === "old";
+    const may_order = connected && token() !== null;
+    this.bar.enable(connected, token() !== null, this.status_?.phase ?? "");
+    this.planner.enable(may_order && this.status_?.phase === "running");
+    this.domains.status(this.status_?.domains ?? [], may_order);
+  }
+
+  /** A token from another run is forgotten, so that the page says where to find this one's. */
+  private async checkToken(): Promise<void> {
+    this.enable();
+    if (token() === null) return;
+    await this.connection.order({ do: "check" }).catch((error: Error) => {
+      if (!error.message.includes("token")) return;
+      forget();
+      this.enable();
+    });
+  }
+
+  private async stop(): Promise<void> {
+    this.bar.report("■ Stopping …", "stop");
+    await this.order({ do: "halt" });
+  }
+
+  private async reset(): Promise<void> {
+    const since = performance.now();
+    if (await this.order({ do: "reset" })) this.bar.report(`The core runs again, after ${time((performance.now() - since) * 1000)}`, "notice");
+  }
+
+  private async order(order: Order): Promise<boolean> {
+    try {
+      await this.connection.order(order);
+      return true;
+    } catch (error) {
+      this.bar.report(`▲ ${order.do}: ${(error as Error).message}`, "old");
+      return false;
+    }
+  }
+
+  private async restart(domain: string): Promise<void> {
+    this.domains.said(`restarting ${domain} …`, "good");
+    await this.connection.order({ do: "restart", domain }).then(
+      (text) => this.domains.said(text, "good"),
+      (error: Error) => this.domains.said(error.message, "bad"),
+    );
+  }
+
+  private wantImages(): void {
+    this.connection.view(this.hello_?.camera === true && !document.hidden);
+  }
+
+  private recolour(): void {
+    for (const panel of [this.arm, this.latency, this.jitter]) panel.recolour();
+  }
+}
+
+/** The WebSocket beside this page. */
+function address(): string {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
+}
+
+try {
+  new Page();
+} catch (error) {
+  const banner = byId("banner");
+  banner.hidden = false;
+  setText(banner, `The page could not start: ${(error as Error).message}`);
+  throw error;
+}

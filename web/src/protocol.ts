@@ -1,0 +1,258 @@
+// What the server says and takes; the same words as crates/services/src/dashboard/protocol.rs,
+// where each of them is explained.
+
+/** The version of the protocol that this page speaks. */
+export const VERSION = 1;
+
+const MOTION = 1;
+const IMAGE = 2;
+
+/** Flags of a thread: what happened in a cycle since the last frame. */
+export const FLAG = { fresh: 1, overrun: 2, feedbackMissing: 4, stopping: 8, failed: 16, withoutInput: 32 };
+
+export type Triple = [number, number, number];
+
+export interface ThreadInfo {
+  domain: string;
+  thread: number;
+  period_us: number;
+  deadline_us: number;
+  timed: boolean;
+  nodes: string[];
+}
+
+export interface SignalInfo {
+  thread: number;
+  node: string;
+  name: string;
+  doc: string;
+  unit: string;
+  count: number;
+  labels: string[];
+  offset: number;
+}
+
+export interface ArmJoint {
+  name: string;
+  moves: boolean;
+  origin_xyz_m: Triple;
+  origin_rpy_rad: Triple;
+  axis: Triple;
+  lower_rad: number;
+  upper_rad: number;
+}
+
+export interface HistogramInfo {
+  lowest_us: number;
+  per_decade: number;
+  count: number;
+}
+
+export interface Hello {
+  type: "hello";
+  protocol: number;
+  sinew: string;
+  graph: string;
+  file: string;
+  life: string;
+  now_ms: number;
+  threads: ThreadInfo[];
+  signals: SignalInfo[];
+  picture: Picture;
+  arm: { name: string; joints: ArmJoint[] } | null;
+  joints_signal: number | null;
+  path_signal: number | null;
+  paths: string[];
+  histogram: HistogramInfo;
+  commands: boolean;
+  holds: boolean;
+  camera: boolean;
+}
+
+/** The plan's domains, nodes and links, in the order of the figures; the page places them itself. */
+export interface Picture {
+  domains: { name: string; service: boolean }[];
+  nodes: { name: string; kind: string; domain: number }[];
+  links: { from: string; to: string; from_node: number; to_node: number; reach: string }[];
+}
+
+export interface DomainStatus {
+  name: string;
+  role: "realtime" | "service";
+  state: string;
+  pid: number | null;
+  user: string;
+  up_ms: number;
+  restarts: number;
+  last_reason: string | null;
+  next_restart_ms: number | null;
+  address: string | null;
+  resident_kib: number | null;
+  nodes: { name: string; kind: string }[];
+}
+
+export interface LinkStatus {
+  from: string;
+  to: string;
+  transport: string;
+  delivery: string;
+  capacity: number;
+  broken: boolean;
+}
+
+export interface Status {
+  graph: string;
+  file: string;
+  pid: number;
+  phase: "starting" | "running" | "held" | "stopping";
+  elapsed_ms: number;
+  domains: DomainStatus[];
+  links: LinkStatus[];
+  notes: string[];
+  stop: { reason: string } | null;
+}
+
+export interface RunEvent {
+  number: number;
+  time_ns: number;
+  unix_ms: number;
+  domain: string | null;
+  what: string;
+  text: string;
+}
+
+export interface Times {
+  count: number;
+  max_us: number | null;
+  p50_us: number | null;
+  p99_us: number | null;
+  p99_9_us: number | null;
+}
+
+export interface Histogram extends Times {
+  counts: number[];
+}
+
+export interface ThreadFigures {
+  cycles: number;
+  overruns: number;
+  skipped: number;
+  lost: number;
+  latency: Histogram;
+  jitter: Histogram;
+}
+
+export interface LinkFigures {
+  rate_per_s: number | null;
+  fill: number | null;
+  lost: number | null;
+  broken: boolean;
+}
+
+export interface Figures {
+  type: "figures";
+  threads: ThreadFigures[];
+  nodes: (Times | null)[];
+  links: LinkFigures[];
+  viewers: number;
+}
+
+export interface Stop {
+  type: "stop";
+  reason: string;
+  asked_ms: number;
+  safe_output_us: number | null;
+  brakes_closed_us: number | null;
+  at_rest_us: number | null;
+}
+
+/** What the server says as text. */
+export type Text =
+  | Hello
+  | { type: "status"; status: Status }
+  | { type: "events"; events: RunEvent[]; missed: number }
+  | Figures
+  | Stop
+  | { type: "done"; id: number; text: string }
+  | { type: "error"; id: number | null; text: string }
+  | { type: "pong"; at: number }
+  | { type: "ended"; text: string };
+
+/** What an order asks for, beside its id and token. */
+export type Order =
+  | { do: "check" | "halt" | "reset" | "pause" | "resume" }
+  | { do: "restart"; domain: string }
+  | { do: "choose"; path: number };
+
+/** A thread of the core in a motion frame. */
+export interface ThreadMotion {
+  cycle: number;
+  latency_us: number;
+  jitter_us: number;
+  overruns: number;
+  skipped: number;
+  lost: number;
+  flags: number;
+}
+
+/** Thirty times a second: the cycles' figures, all signals, and the tool's way since the last. */
+export interface Motion {
+  kind: "motion";
+  sequence: number;
+  now_ms: number;
+  threads: ThreadMotion[];
+  signals: Float32Array;
+  path: Float32Array;
+}
+
+/** A frame of the camera. */
+export interface CameraImage {
+  kind: "image";
+  sequence: number;
+  taken_ms: number;
+  jpeg: Uint8Array<ArrayBuffer>;
+}
+
+const HEAD_LEN = 16;
+const THREAD_LEN = 32;
+
+/** Reads a binary message of a run with so many signal elements; throws a sentence if it is none. */
+export function decode(bytes: ArrayBuffer, signals: number): Motion | CameraImage {
+  if (bytes.byteLength < HEAD_LEN) throw new Error(`a message of ${bytes.byteLength} bytes is too short`);
+  const view = new DataView(bytes);
+  const [kind, version] = [view.getUint8(0), view.getUint8(1)];
+  if (version !== VERSION) throw new Error(`a message of version ${version}, expected ${VERSION}`);
+  const [sequence, at_ms] = [view.getUint32(4, true), view.getFloat64(8, true)];
+  if (kind === IMAGE) return { kind: "image", sequence, taken_ms: at_ms, jpeg: new Uint8Array(bytes, HEAD_LEN) };
+  if (kind !== MOTION) throw new Error(`a message of kind ${kind}, which this page does not know`);
+  const threads = view.getUint16(2, true);
+  const path_at = HEAD_LEN + THREAD_LEN * threads + 4 * signals;
+  const points = bytes.byteLength >= path_at + 2 ? view.getUint16(path_at, true) : 0;
+  const expected = path_at + 2 + 12 * points;
+  if (bytes.byteLength !== expected) throw new Error(`a frame of ${bytes.byteLength} bytes, expected ${expected}`);
+  return {
+    kind: "motion",
+    sequence,
+    now_ms: at_ms,
+    threads: Array.from({ length: threads }, (_, i) => thread(view, HEAD_LEN + THREAD_LEN * i)),
+    signals: floats(view, HEAD_LEN + THREAD_LEN * threads, signals),
+    path: floats(view, path_at + 2, 3 * points),
+  };
+}
+
+function thread(view: DataView, at: number): ThreadMotion {
+  return {
+    cycle: view.getFloat64(at, true),
+    latency_us: view.getFloat32(at + 8, true),
+    jitter_us: view.getFloat32(at + 12, true),
+    overruns: view.getUint32(at + 16, true),
+    skipped: view.getUint32(at + 20, true),
+    lost: view.getUint32(at + 24, true),
+    flags: view.getUint32(at + 28, true),
+  };
+}
+
+/** Little endian on every machine, and at any offset. */
+function floats(view: DataView, at: number, count: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, i) => view.getFloat32(at + 4 * i, true));
+}

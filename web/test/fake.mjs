@@ -1,0 +1,186 @@
+// A server that speaks the dashboard's protocol with made-up data: to work on the page without a
+// run, and for what no real run shows on demand. `node web/test/fake.mjs FOLDER [PORT]` serves the
+// built page from FOLDER. No part of it is in the product.
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+export const TOKEN = "0123456789abcdef0123456789abcdef";
+const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'";
+
+/** Starts it; `server.hear` may be replaced, `server.tell` speaks to all pages. */
+export async function serve(folder, port = 0) {
+  const sockets = new Set();
+  const server = createServer(async (request, response) => {
+    const name = request.url === "/" ? "index.html" : request.url.slice(1);
+    const body = await readFile(join(folder, name)).catch(() => null);
+    const type = TYPES[name.split(".").at(-1)] ?? "text/plain";
+    response.writeHead(body ? 200 : 404, { "content-type": type, "content-security-policy": POLICY });
+    response.end(body);
+  });
+  server.on("upgrade", (request, socket) => {
+    const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + GUID).digest("base64");
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket)).on("error", () => sockets.delete(socket));
+    socket.on("data", (data) => orders(data).forEach((order) => server.hear(order, (answer) => send(socket, answer))));
+    server.greet((answer) => send(socket, answer));
+  });
+  server.tell = (message) => sockets.forEach((socket) => send(socket, message));
+  server.drop = () => sockets.forEach((socket) => socket.destroy());
+  server.greet = () => {};
+  server.hear = () => {};
+  await new Promise((ready) => server.listen(port, "127.0.0.1", ready));
+  return server;
+}
+
+function send(socket, message) {
+  const binary = Buffer.isBuffer(message);
+  const body = binary ? message : Buffer.from(JSON.stringify(message));
+  const head = Buffer.alloc(body.length < 126 ? 2 : body.length < 65536 ? 4 : 10);
+  head[0] = binary ? 0x82 : 0x81;
+  head[1] = body.length < 126 ? body.length : body.length < 65536 ? 126 : 127;
+  if (head.length === 4) head.writeUInt16BE(body.length, 2);
+  if (head.length === 10) head.writeBigUInt64BE(BigInt(body.length), 2);
+  socket.write(Buffer.concat([head, body]));
+}
+
+/** Short masked text frames, which is all that the page sends. */
+function orders(data) {
+  const found = [];
+  for (let at = 0; at + 6 <= data.length;) {
+    const [length, body] = (data[at + 1] & 127) < 126 ? [data[at + 1] & 127, at + 6] : [data.readUInt16BE(at + 2), at + 8];
+    const text = data.subarray(body, body + length).map((byte, i) => byte ^ data[body - 4 + (i & 3)]);
+    if ((data[at] & 15) === 1) found.push(JSON.parse(text.toString()));
+    at = body + length;
+  }
+  return found;
+}
+
+const origins = [[0, 0, 0], [0, 0, 0.29], [0, 0, 0.27], [0, 0, 0.07], [0.302, 0, 0], [0.072, 0, 0]];
+const axes = [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]];
+const STATES = ["not ready", "switch on disabled", "ready to switch on", "switched on", "operation enabled", "fault"];
+
+export function hello(life = "1") {
+  const signals = [
+    ["planner", 0, "actual_m", "m", 3, []], ["planner", 0, "paused", "", 1, []], ["planner", 0, "path_chosen", "", 1, []],
+    ["drives", 1, "state", "", 6, STATES], ["drives", 1, "brake", "", 6, ["open", "closed"]],
+    ["drives", 1, "position_rad", "rad", 6, []], ["drives", 1, "velocity_rad_per_s", "rad/s", 6, []],
+    ["drives", 1, "torque_n_m", "N m", 6, []],
+  ];
+  let offset = 0;
+  const rows = signals.map(([node, thread, name, unit, count, labels]) => {
+    offset += count;
+    return { node, thread, name, unit, count, labels, doc: name, offset: offset - count };
+  });
+  const joints = origins.map((xyz, i) => ({
+    name: `joint_${i + 1}`, moves: true, origin_xyz_m: xyz, origin_rpy_rad: [0, 0, 0], axis: axes[i], lower_rad: -3, upper_rad: 3,
+  }));
+  const domains = [["control", false], ["plant", false], ["camera", true], ["dashboard", true], ["recorder", true], ["monitor", true]];
+  const nodes = [["planner", "path_planner", 0], ["ik", "ik", 0], ["ethercat", "ethercat_master", 0], ["drives", "drives", 1],
+    ["camera", "camera", 2], ["dashboard", "dashboard", 3], ["recorder", "recorder", 4], ["monitor", "monitor", 5]];
+  const links = [["planner.out", "ik.in", 0, 1, "fused"], ["ik.out", "ethercat.in", 1, 2, "fused"],
+    ["ethercat.out", "drives.in", 2, 3, "domains"], ["ethercat.feedback", "planner.feedback", 2, 0, "fused"],
+    ["ethercat.feedback", "camera.pose", 2, 4, "domains"], ["drives.out", "ethercat.frame", 3, 2, "domains"],
+    ["camera.out", "dashboard.image", 4, 5, "domains"], ["dashboard.command", "planner.command", 5, 0, "domains"]];
+  return {
+    type: "hello", protocol: 1, sinew: "0.1.0", graph: "robot", file: "graphs/robot/robot.yaml", life, now_ms: 0,
+    threads: [
+      { domain: "control", thread: 0, period_us: 1000, deadline_us: 1000, timed: true, nodes: ["planner", "ik", "ethercat"] },
+      { domain: "plant", thread: 0, period_us: 1000, deadline_us: 1000, timed: false, nodes: ["drives"] },
+    ],
+    signals: rows,
+    picture: {
+      domains: domains.map(([name, service]) => ({ name, service })),
+      nodes: nodes.map(([name, kind, domain]) => ({ name, kind, domain })),
+      links: links.map(([from, to, from_node, to_node, reach]) => ({ from, to, from_node, to_node, reach })),
+    },
+    arm: { name: "irb120", joints }, joints_signal: 5, path_signal: 0, paths: ["../arm/square.csv", "../arm/plate.gcode", "rose.csv"],
+    histogram: { lowest_us: 0.1, per_decade: 10, count: 82 }, commands: true, holds: true, camera: true,
+  };
+}
+
+export function motion(sequence, ms, held = false) {
+  const phase = held ? 0 : ms / 900;
+  const path = [0.374 + 0.08 * Math.cos(phase), 0.08 * Math.sin(phase), 0.45 + 0.05 * Math.sin(2 * phase)];
+  const joints = [0.25 * Math.sin(phase), 0.2 * Math.cos(phase) + 0.2, 0.15 * Math.sin(phase) + 0.1, 0.3 * Math.sin(phase), 0.6, phase % 6];
+  const numbers = [...path, 0, 0, ...Array(6).fill(held ? 1 : 4), ...Array(6).fill(held ? 1 : 0), ...joints, ...joints.map((q) => q * 0.6), ...joints.map((q) => 6 * q)];
+  const frame = Buffer.alloc(16 + 64 + 4 * numbers.length + 2 + 12);
+  frame[0] = frame[1] = 1;
+  frame.writeUInt16LE(2, 2);
+  frame.writeUInt32LE(sequence, 4);
+  frame.writeDoubleLE(ms, 8);
+  for (const at of [16, 48]) {
+    frame.writeDoubleLE(sequence * 33, at);
+    frame.writeFloatLE(40, at + 8);
+    frame.writeUInt32LE(1, at + 28);
+  }
+  numbers.forEach((number, i) => frame.writeFloatLE(number, 80 + 4 * i));
+  frame.writeUInt16LE(1, 80 + 4 * numbers.length);
+  path.forEach((number, i) => frame.writeFloatLE(number, 82 + 4 * numbers.length + 4 * i));
+  return frame;
+}
+
+export function status(phase = "running", elapsed_ms = 61000) {
+  const rows = [["control", "realtime"], ["plant", "realtime"], ["camera", "service"], ["dashboard", "service"], ["recorder", "service"], ["monitor", "service"]];
+  const domains = rows.map(([name, role], i) => ({
+    name, role, state: name === "recorder" ? "backoff" : role === "realtime" && phase === "held" ? "finished" : "running", pid: 4711 + i, user: "root", up_ms: elapsed_ms,
+    restarts: name === "recorder" ? 3 : 0, last_reason: name === "recorder" ? "its process was ended by signal 9" : null,
+    next_restart_ms: name === "recorder" ? 800 : null, address: null, resident_kib: 9000 + 1311 * i, threads: [], nodes: [], limits: [],
+  }));
+  return { type: "status", status: { graph: "robot", file: "robot.yaml", pid: 4710, phase, elapsed_ms, domains, links: [], notes: [], stop: null } };
+}
+
+export function figures(cycles) {
+  const histogram = (middle, width, max) => {
+    const counts = Array.from({ length: 82 }, (_, i) => Math.round(cycles * Math.exp(-(((i - middle) / width) ** 2)) / width / 1.77));
+    counts[Math.ceil(Math.log10(max / 0.1) * 10)] += 1;
+    return { count: cycles, max_us: max, p50_us: 0.1 * 10 ** ((middle - 0.5) / 10), p99_us: 0.1 * 10 ** ((middle + width) / 10), p99_9_us: null, counts };
+  };
+  const thread = (a, b) => ({ cycles, overruns: 2, skipped: 0, lost: 0, latency: histogram(a, 3, 412), jitter: histogram(b, 2, 97) });
+  const node = (p50) => ({ count: cycles, p50_us: p50, p99_us: 3 * p50, p99_9_us: null, max_us: 20 * p50 });
+  const link = (rate, fill, lost = 0, broken = false) => ({ rate_per_s: rate, fill, lost, broken });
+  return {
+    type: "figures", threads: [thread(26, 14), thread(20, 17)], nodes: [node(4.1), node(2.2), node(6.5), node(9.3), null, null, null, null],
+    links: [link(1000, null, null), link(1000, null, null), link(1000, 0), link(1000, null, null), link(1000, 0, 41), link(1000, 0), link(30, 0.25), link(0, 0)], viewers: 1,
+  };
+}
+
+export const event = (number, what, domain, text) => ({ number, time_ns: number * 1e6, unix_ms: 1793337000000 + number * 137, what, domain, text });
+
+/** A machine that can be stopped and reset. */
+export function run(server) {
+  let [sequence, phase, held_ms] = [0, "running", 0];
+  const since = Date.now();
+  const ms = () => Date.now() - since;
+  const story = [event(1, "started", "control", "process 4711"), event(2, "ready", "control", "after 3.1 ms"),
+    event(3, "late", "control", "cycle 81234: deadline 1000 us exceeded by 137 us in node 'ik'"),
+    event(4, "output", "camera", "<img src=x onerror=\"document.title='owned'\"><script>alert(1)</script>"),
+    event(5, "faulted", "recorder", "its process was ended by signal 9"), event(6, "restarting", "recorder", "in 800 ms")];
+  server.greet = (tell) => [hello(), status(phase), figures(61000), { type: "events", events: story, missed: 0 }].forEach(tell);
+  server.hear = (order, answer) => {
+    if (order.do === "ping") return answer({ type: "pong", at: order.at });
+    if (order.do === "view") return;
+    if (order.token !== TOKEN) return answer({ type: "error", id: order.id, text: "the token is wrong" });
+    if (order.do === "halt") [phase, held_ms] = ["held", ms()];
+    if (order.do === "reset") [phase, sequence] = ["running", 0];
+    answer({ type: "done", id: order.id, text: `${order.do}: done` });
+    server.tell(status(phase, ms()));
+    if (order.do === "halt") server.tell({ type: "stop", reason: "the dashboard's stop button", asked_ms: held_ms, safe_output_us: 1100, brakes_closed_us: 43000, at_rest_us: 51000 });
+  };
+  const timers = [setInterval(() => server.tell(motion((sequence += 1), ms(), phase === "held")), 33),
+    setInterval(() => [status(phase, ms()), figures(61000 + ms())].forEach(server.tell), 500)];
+  server.on("close", () => timers.forEach(clearInterval));
+  return () => timers.forEach(clearInterval);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const server = await serve(process.argv[2], Number(process.argv[3] ?? 8601));
+  run(server);
+  console.log(`http://127.0.0.1:${server.address().port}/#token=${TOKEN}`);
+}
