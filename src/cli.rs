@@ -10,7 +10,7 @@ use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, doctor, drill, graph, lab, list, log, restart, run, stop, top};
+use crate::{check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, top};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -31,6 +31,7 @@ Examples:
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
   sinew top
+  sinew halt arm
   sinew stop arm
   sinew lab pipeline --quick
   sinew drill --quick
@@ -45,7 +46,10 @@ enum Command {
     Top(top::TopArgs),
     Log(log::LogArgs),
     Restart(restart::RestartArgs),
+    Halt(halt::HaltArgs),
+    Reset(reset::ResetArgs),
     Stop(stop::StopArgs),
+    Replay(replay::ReplayArgs),
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
     Lab(lab::LabArgs),
@@ -79,7 +83,10 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         Command::Log(arguments) => log::run(&arguments),
         Command::Restart(arguments) => restart::run(&arguments),
+        Command::Halt(arguments) => halt::run(&arguments),
+        Command::Reset(arguments) => reset::run(&arguments),
         Command::Stop(arguments) => stop::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments, nodes),
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments),

@@ -1,5 +1,6 @@
 //! `sinew list`: which runs of this user there are.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -50,6 +51,11 @@ fn restarts(status: &Status) -> u64 {
     status.domains.iter().map(|domain| u64::from(domain.restarts)).sum()
 }
 
+/// Where people find what the services of a run serve.
+fn addresses(status: &Status) -> impl Iterator<Item = (&str, &str)> {
+    status.domains.iter().filter_map(|domain| Some((&*domain.name, domain.address.as_deref()?)))
+}
+
 fn to_text(runs: &[&Status]) -> String {
     let theme = Theme { color: false };
     let mut rows = Rows::new(&[
@@ -71,6 +77,9 @@ fn to_text(runs: &[&Status]) -> String {
             Cell::count(restarts(run), theme),
             Cell::new(&run.file),
         ]);
+        for (domain, address) in addresses(run) {
+            rows.note(format!("{domain}: {address}"), theme.strong());
+        }
     }
     plain(&rows.lines(theme, usize::MAX))
 }
@@ -85,6 +94,7 @@ fn to_json(runs: &[&Status], silent: &[Silent]) -> Value {
             "elapsed_ms": run.elapsed_ms,
             "domains": run.domains.len(),
             "restarts": restarts(run),
+            "addresses": addresses(run).collect::<BTreeMap<_, _>>(),
         })
     };
     let error = |run: &Silent| json!({ "pid": run.pid, "error": run.error });

@@ -1,5 +1,6 @@
 //! The runs that a command can reach, the one that it means, and what became of it.
 
+pub(crate) mod follow;
 pub(crate) mod rows;
 
 use std::io::ErrorKind;
@@ -10,7 +11,9 @@ use std::thread;
 use serde_json::json;
 use sinew_runtime::control::client::{Connection, Found, runs};
 use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::{DomainRole, DomainStatus, Event, EventKind, Status};
+use sinew_runtime::status::{
+    DomainRole, DomainState, DomainStatus, Event, EventKind, Phase, Status, StopStatus,
+};
 
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 
@@ -28,6 +31,11 @@ impl Reached {
     /// Graph and process: two runs may have the same graph.
     pub(crate) fn name(&self) -> String {
         format!("{} (process {})", self.status.graph, self.status.pid)
+    }
+
+    /// To reach it once more, while this connection follows the log.
+    pub(crate) fn found(&self) -> Found {
+        Found { pid: self.status.pid, socket: self.socket.clone() }
     }
 }
 
@@ -138,23 +146,48 @@ fn ask(run: &Found) -> Result<Option<Reached>, String> {
     }
 }
 
+/// What a run looks like now; `None` if it does not answer, or not any more.
+pub(crate) fn look(found: &Found) -> Option<Status> {
+    Some(ask(found).ok()??.status)
+}
+
 /// How a run ended, as far as its events tell.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// The first fault of the core.
+    /// The first fault of the core, in its last life.
     pub(crate) fault: Option<String>,
+    /// How it stopped.
+    pub(crate) stop: Option<StopStatus>,
     is_finished: bool,
 }
 
 impl Ending {
+    /// Of a run that looks so; its core may have ended already.
+    pub(crate) fn of(status: &Status) -> Ending {
+        let core = || status.domains.iter().filter(|it| it.role == DomainRole::Realtime);
+        let is = |state| move |domain: &&DomainStatus| domain.state == state;
+        let fault = core().find(is(DomainState::Faulted)).map(|domain| {
+            let reason = domain.last_reason.as_deref().unwrap_or_default();
+            format!("{}: {reason}", domain.name)
+        });
+        let is_finished = core().any(|domain| domain.state == DomainState::Finished);
+        let is_held = status.phase == Phase::Held;
+        Ending { fault, stop: status.stop.clone().filter(|_| is_held), is_finished }
+    }
+
     /// Takes notice of an event of this run.
     pub(crate) fn take(&mut self, event: &Event, status: &Status) {
+        if event.stop.is_some() {
+            self.stop.clone_from(&event.stop);
+        }
         let Some(domain) = &event.domain else { return };
         let is_core = |it: &DomainStatus| it.name == *domain && it.role == DomainRole::Realtime;
         if !status.domains.iter().any(is_core) {
             return;
         }
         match event.what {
+            // A new life of the core.
+            EventKind::Started => *self = Ending::default(),
             EventKind::Faulted => {
                 self.fault.get_or_insert_with(|| format!("{domain}: {}", event.text));
             }
@@ -172,18 +205,22 @@ impl Ending {
         }
     }
 
-    /// The outcome with its reason.
+    /// The outcome with its reason, and how long the stop took.
     pub(crate) fn text(&self) -> String {
-        match &self.fault {
+        let outcome = match &self.fault {
             Some(fault) => format!("faulted: {fault}"),
             None => self.outcome().into(),
+        };
+        match &self.stop {
+            Some(stop) => format!("{outcome}; {}", stop.times()),
+            None => outcome,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::status::{DomainState, Events, Phase};
+    use sinew_runtime::status::Events;
 
     use super::*;
 
@@ -233,5 +270,7 @@ mod tests {
         assert_eq!(ended(&[(EventKind::Ended, "control")]), "finished");
         let faulted = [(EventKind::Ended, "control"), (EventKind::Faulted, "control")];
         assert_eq!(ended(&faulted), "faulted: control: why");
+        let again = [faulted[1], (EventKind::Started, "control")];
+        assert_eq!(ended(&again), "stopped", "what counts is the last life");
     }
 }

@@ -1,16 +1,16 @@
 //! `sinew restart`: restarts a service, and waits until it is ready.
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use sinew_runtime::control::{Answer, Request};
+use sinew_runtime::control::Request;
 use sinew_runtime::status::EventKind;
 
 use crate::cli::print;
 use crate::duration::duration;
+use crate::reach::follow::{Followed, follow, order};
 use crate::reach::{self, Failure, Reached};
 
 /// Restart a service domain of a run, and wait until it is ready.
@@ -67,32 +67,27 @@ fn restart(run: &mut Reached, domain: &str, timeout: Duration) -> Result<Duratio
     let cannot = |why: String| Failure::run(format!("cannot restart '{domain}' of {name}: {why}"));
     let begun = Instant::now();
     let request = Request::Restart { domain: domain.into() };
-    let after = match run.connection.ask(&request).map_err(|error| cannot(error.to_string()))? {
-        Answer::Done { newest, .. } => newest,
-        Answer::Error(text) => return Err(cannot(text)),
-        other => return Err(cannot(format!("it answers {other:?}"))),
-    };
-    let ended = || cannot("the run has ended".into());
-    run.connection.send(&Request::Log { after, follow: true }).map_err(|_| ended())?;
+    let after = order(run, &request).map_err(cannot)?;
     let mut last = "nothing has happened yet".to_owned();
-    loop {
-        match run.connection.next(Some(timeout.saturating_sub(begun.elapsed()))) {
-            Ok(Some(Answer::Event(event))) if event.domain.as_deref() == Some(domain) => {
-                match event.what {
-                    EventKind::Ready => return Ok(begun.elapsed()),
-                    EventKind::GivenUp => return Err(cannot(event.text)),
-                    what => last = format!("{what}: {}", event.text),
-                }
-            }
-            Ok(Some(_)) => {}
-            Err(error) if error.kind() == ErrorKind::TimedOut => {
-                let s = timeout.as_secs_f64();
-                return Err(cannot(format!(
-                    "it was not ready within {s} s ({last}); wait longer with --timeout, see \
-                     'sinew log'"
-                )));
-            }
-            Ok(None) | Err(_) => return Err(ended()),
+    let followed = follow(run, after, begun + timeout, |event| {
+        if event.domain.as_deref() != Some(domain) {
+            return None;
+        }
+        match event.what {
+            EventKind::Ready => return Some(Ok(begun.elapsed())),
+            EventKind::GivenUp => return Some(Err(event.text.clone())),
+            what => last = format!("{what}: {}", event.text),
+        }
+        None
+    });
+    match followed {
+        Followed::Seen(seen) => seen.map_err(cannot),
+        Followed::Ended => Err(cannot("the run has ended".into())),
+        Followed::TimedOut => {
+            let s = timeout.as_secs_f64();
+            Err(cannot(format!(
+                "it was not ready within {s} s ({last}); wait longer with --timeout, see 'sinew log'"
+            )))
         }
     }
 }

@@ -8,10 +8,10 @@ mod live;
 mod memory;
 mod plain;
 mod report;
-mod stats;
+pub(crate) mod stats;
 mod systemd;
 mod tidings;
-mod view;
+pub(crate) mod view;
 pub(crate) mod words;
 
 use std::io::{self, Write, stdout};
@@ -201,6 +201,8 @@ struct Session {
     duration: Option<Duration>,
     json: bool,
     interrupts: u32,
+    /// How often the core has started again, as far as the figures know.
+    resets: u32,
     systemd: Option<Systemd>,
     /// Why standard output takes no more.
     closed: Option<io::Error>,
@@ -229,6 +231,7 @@ impl Session {
             duration: args.duration,
             json: args.json,
             interrupts: 0,
+            resets: 0,
             systemd,
             closed: None,
         })
@@ -242,7 +245,8 @@ impl Session {
         let Session { run, watch, machine, memory, json, closed, .. } = self;
         let plan = run.plan().clone();
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
-        let records_lost = run.records_lost();
+        let (earlier_faults, stop) = (run.earlier_faults().to_vec(), run.stop_status());
+        let (records_lost, resets) = (run.records_lost(), run.resets());
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
         let first_ns = watch.stats.control().and_then(|control| control.first_start_ns);
@@ -253,6 +257,9 @@ impl Session {
             late: &watch.late,
             ending,
             faults,
+            earlier_faults,
+            stop,
+            resets,
             privileges,
             processes: memory.processes,
             services,
@@ -278,6 +285,10 @@ impl Session {
             let nap = self.nap();
             let watch = &mut self.watch;
             let running = self.run.poll(nap, &mut |id, record| watch.take(id, record, clock));
+            if self.run.resets() > self.resets {
+                self.resets = self.run.resets();
+                watch.late.begin_life();
+            }
             watch.late.look(|| self.run.threads());
             if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
                 watch.notice(text);
@@ -292,14 +303,16 @@ impl Session {
             }
             let elapsed_s = self.elapsed_s();
             let over = self.duration.is_some_and(|duration| elapsed_s >= duration.as_secs_f64());
-            if over || self.interrupts > before {
-                self.run.stop();
+            match () {
+                () if self.interrupts > before => self.run.stop_for("Ctrl-C or a signal"),
+                () if over => self.run.stop_for("--duration is over"),
+                () => {}
             }
             self.memory.read(elapsed_s, || self.run.pids());
             if let Err(error) = self.refresh(elapsed_s) {
                 self.watch.view = View::None;
                 self.closed = Some(error);
-                self.run.stop();
+                self.run.stop_for("standard output takes no more");
             }
         }
     }
@@ -346,6 +359,7 @@ impl Session {
             stats: &watch.stats,
             privileges: &self.run.privileges(),
             services: &self.run.services().into_iter().map(name).collect::<Vec<_>>(),
+            phase: self.run.phase(),
             elapsed_s,
             duration_s: self.duration.map(|duration| duration.as_secs_f64()),
             late: late.as_deref(),

@@ -1,15 +1,15 @@
 //! `sinew stop`: stops a run in order, and waits until it is gone.
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use sinew_runtime::control::{Answer, Request};
+use sinew_runtime::control::Request;
 
 use crate::cli::{FAULTED, print};
 use crate::duration::duration;
+use crate::reach::follow::{Followed, follow, order};
 use crate::reach::{self, Ending, Failure, Reached};
 
 /// Stop a run in order, actuators first, and wait until it is gone.
@@ -53,7 +53,9 @@ pub(crate) fn run(args: &StopArgs) -> ExitCode {
         true => {
             let (graph, pid) = (&run.status.graph, run.status.pid);
             let (outcome, fault) = (ending.outcome(), &ending.fault);
-            json!({ "graph": graph, "pid": pid, "outcome": outcome, "fault": fault }).to_string()
+            let stop = &ending.stop;
+            json!({ "graph": graph, "pid": pid, "outcome": outcome, "fault": fault, "stop": stop })
+                .to_string()
         }
         false => format!("{}: {}", run.name(), ending.text()),
     };
@@ -65,24 +67,15 @@ fn stop(run: &mut Reached, timeout: Duration) -> Result<Ending, Failure> {
     let until = Instant::now() + timeout;
     let left = || until.saturating_duration_since(Instant::now());
     let name = run.name();
-    let cannot = |error| Failure::run(format!("cannot stop {name}: {error}"));
-    let after = match run.connection.ask(&Request::Stop {}).map_err(cannot)? {
-        Answer::Done { newest, .. } => newest,
-        other => return Err(Failure::run(format!("cannot stop {name}: it answers {other:?}"))),
-    };
-    let mut ending = Ending::default();
-    // A run that has ended already closes the connection, as the reading will tell.
-    let _ = run.connection.send(&Request::Log { after, follow: true });
-    let has_closed = loop {
-        match run.connection.next(Some(left())) {
-            Ok(Some(Answer::Event(event))) => ending.take(&event, &run.status),
-            Ok(Some(_)) => {}
-            Ok(None) => break true,
-            Err(error) => break error.kind() != ErrorKind::TimedOut,
-        }
-    };
+    let cannot = |why| Failure::run(format!("cannot stop {name}: {why}"));
+    let after = order(run, &Request::Stop {}).map_err(cannot)?;
+    let (mut ending, status) = (Ending::of(&run.status), run.status.clone());
+    let followed = follow(run, after, until, |event| {
+        ending.take(event, &status);
+        None::<()>
+    });
     // A process that cannot be seen from here counts as ended, but not one that still answers.
-    if has_closed && run.connection.wait_for_end(left()) {
+    if matches!(followed, Followed::Ended) && run.connection.wait_for_end(left()) {
         return Ok(ending);
     }
     let (s, pid) = (timeout.as_secs_f64(), run.status.pid);

@@ -71,6 +71,12 @@ impl Late {
         }
     }
 
+    /// The core starts again: its threads are other ones from now on.
+    pub(crate) fn begin_life(&mut self) {
+        self.observer = Observer::default();
+        self.threads.iter_mut().for_each(|thread| thread.end_ns = 0);
+    }
+
     /// Takes notice of a cycle.
     pub(crate) fn take(&mut self, id: ThreadId, observed: &Observed) {
         let Some(at) = self.threads.iter().position(|thread| thread.id == id) else { return };

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use sinew_runtime::status::Phase;
+
 use super::stats::ThreadStats;
 use super::view::Scene;
 use super::words::{counted, micros};
@@ -36,6 +38,8 @@ impl<W: Write> Plain<W> {
         }
         match control {
             Some(control) if self.lines == 0 => self.first(scene, control)?,
+            // What there is to say of a held core was said.
+            Some(_) if scene.phase == Phase::Held => {}
             Some(control) => self.second(scene, control)?,
             None if self.lines == 0 => {
                 let (graph, how) = (scene.graph, until(scene));
@@ -82,7 +86,8 @@ impl<W: Write> Plain<W> {
         if let Some(error) = scene.stats.tracking_error_m() {
             write!(self.out, "  tracking {:.4} mm", error.last * 1e3)?;
         }
-        writeln!(self.out, "{}", if scene.is_stopping() { "  stopping" } else { "" })
+        let is_stopping = scene.phase == Phase::Stopping;
+        writeln!(self.out, "{}", if is_stopping { "  stopping" } else { "" })
     }
 }
 
@@ -111,6 +116,7 @@ mod tests {
             stats: &stats,
             privileges: &[],
             services: &[],
+            phase: Phase::Running,
             elapsed_s: 0.0,
             duration_s: None,
             late: None,
@@ -130,6 +136,11 @@ mod tests {
              tracking 1.0000 mm"
         );
         assert!(!plain.is_due(1.9) && plain.is_due(2.0));
+        let len = plain.out.len();
+        (scene.elapsed_s, scene.phase) = (2.004, Phase::Held);
+        plain.show(&scene).expect("a vector takes all");
+        assert_eq!(plain.out.len(), len, "a held core has no line");
+        assert!(plain.is_due(3.0));
     }
 
     #[test]
@@ -141,6 +152,7 @@ mod tests {
             stats: &stats,
             privileges: &[],
             services: &[],
+            phase: Phase::Running,
             elapsed_s: 0.0,
             duration_s: Some(2.0),
             late: None,
@@ -160,6 +172,7 @@ mod tests {
             stats: &stats,
             privileges: &[],
             services: &[],
+            phase: Phase::Running,
             elapsed_s: 0.5,
             duration_s: None,
             late: Some("control: cycle 7 late by 1.00 ms"),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::{Outcome, ServiceState, ThreadId};
+use sinew_runtime::status::StopStatus;
 use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
@@ -51,8 +52,14 @@ pub(crate) struct Report<'a> {
     pub(crate) stats: &'a Stats,
     pub(crate) late: &'a Late,
     pub(crate) ending: Ending,
-    /// Domain and fault.
+    /// Domain and fault, of the last life of the core.
     pub(crate) faults: Vec<(usize, FaultAt)>,
+    /// Of the lives before, with the number of the life, from 1.
+    pub(crate) earlier_faults: Vec<(u32, usize, FaultAt)>,
+    /// The last stop of the core.
+    pub(crate) stop: Option<StopStatus>,
+    /// How often the core was started again.
+    pub(crate) resets: u32,
     pub(crate) privileges: Vec<(ThreadId, Asked, Obtained)>,
     /// One for each domain.
     pub(crate) processes: Vec<Process>,
@@ -84,7 +91,13 @@ impl Report<'_> {
         put("tracking_error_m_max", json!(tracking));
         put("duration_s", json!(self.duration_s));
         put("start_to_first_cycle_ms", json!(self.start_to_first_cycle_ms));
-        put("faults", self.faults.iter().map(|fault| self.fault_json(fault)).collect());
+        put(
+            "faults",
+            self.faults.iter().map(|(domain, at)| self.fault_json(*domain, at)).collect(),
+        );
+        put("resets", json!(self.resets));
+        put("earlier_faults", self.earlier_faults_json());
+        put("stop", json!(self.stop));
         put("late", self.late.to_json());
         put("notes", json!(self.plan.notes));
         put("threads", self.stats.threads.iter().map(thread_json).collect());
@@ -97,9 +110,18 @@ impl Report<'_> {
         Value::Object(object)
     }
 
-    fn fault_json(&self, (domain, at): &(usize, FaultAt)) -> Value {
+    fn earlier_faults_json(&self) -> Value {
+        let row = |(life, domain, at): &(u32, usize, FaultAt)| {
+            let mut row = self.fault_json(*domain, at);
+            row["life"] = json!(life);
+            row
+        };
+        self.earlier_faults.iter().map(row).collect()
+    }
+
+    fn fault_json(&self, domain: usize, at: &FaultAt) -> Value {
         json!({
-            "domain": self.plan.domains[*domain].name,
+            "domain": self.plan.domains[domain].name,
             "node": self.node_name(at),
             "cycle": at.cycle,
             "cause": at.fault.cause.word(),

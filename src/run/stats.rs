@@ -142,9 +142,12 @@ pub(crate) struct ThreadStats {
     pub(crate) skipped: u64,
     pub(crate) without_input: u64,
     pub(crate) feedback_missing: u64,
+    /// Lost and dropped in lives of the core before this one.
+    earlier_messages: [u64; 2],
     pub(crate) messages_lost: u64,
     pub(crate) messages_dropped: u64,
     pub(crate) first_start_ns: Option<u64>,
+    /// Number of the last cycle in this life of the core.
     pub(crate) last_cycle: u64,
     pub(crate) latency: Distribution,
     /// Of timer-released threads; of others it is not defined.
@@ -179,6 +182,7 @@ impl ThreadStats {
             skipped: 0,
             without_input: 0,
             feedback_missing: 0,
+            earlier_messages: [0; 2],
             messages_lost: 0,
             messages_dropped: 0,
             first_start_ns: None,
@@ -199,9 +203,14 @@ impl ThreadStats {
 
     fn add(&mut self, observed: &Observed) {
         self.first_start_ns.get_or_insert(observed.start_ns);
+        if observed.cycle < self.last_cycle {
+            // A new life: what it has lost begins at nothing again.
+            self.earlier_messages = [self.messages_lost, self.messages_dropped];
+        }
+        let [lost, dropped] = self.earlier_messages;
         self.last_cycle = observed.cycle;
-        self.messages_lost = observed.messages_lost;
-        self.messages_dropped = observed.messages_dropped;
+        self.messages_lost = lost + observed.messages_lost;
+        self.messages_dropped = dropped + observed.messages_dropped;
         self.add_signals(observed);
         if observed.is_stopping {
             self.stopping_cycles += 1;
@@ -335,6 +344,19 @@ mod tests {
         assert_eq!(control.latency.max(), Some(9_000));
         let error = stats.tracking_error_m().expect("the planner has one");
         assert_eq!((error.last, error.max), (1.0, 0.001));
+    }
+
+    #[test]
+    fn figures_go_on_in_the_next_life_of_the_core() {
+        let mut stats = Stats::new(&fixture::plan());
+        for cycle in [0, 1, 2, 0, 1] {
+            let mut observed = fixture::observed(cycle);
+            (observed.messages_lost, observed.messages_dropped) = (cycle, 2 * cycle);
+            stats.add(CONTROL, &observed);
+        }
+        let control = stats.control().expect("a core");
+        assert_eq!((control.cycles, control.last_cycle), (5, 1));
+        assert_eq!((control.messages_lost, control.messages_dropped), (3, 6));
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn line(event: &Event) -> String {
     let Event { what, text, .. } = event;
     let what = what.word().replace('_', " ");
     match &event.domain {
+        Some(domain) if event.what == EventKind::Address => format!("{domain}: {text}"),
         Some(domain) => format!("{domain}: {what}: {text}"),
         None => format!("{what}: {text}"),
     }
@@ -49,9 +50,13 @@ mod tests {
         events.add(EventKind::GivenUp, Some("camera"), "10 restarts were not enough");
         events.add(EventKind::Started, Some("camera"), "process 7");
         events.add(EventKind::Request, None, "stop, by process 8");
+        events.add(EventKind::Address, Some("page"), "http://127.0.0.1:8600/");
         let told: Vec<_> = events.after(0).filter(|event| is_news(event)).map(line).collect();
-        let expected =
-            ["camera: given up: 10 restarts were not enough", "request: stop, by process 8"];
+        let expected = [
+            "camera: given up: 10 restarts were not enough",
+            "request: stop, by process 8",
+            "page: http://127.0.0.1:8600/",
+        ];
         assert_eq!(told, expected);
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::{ServiceState, ThreadId};
+use sinew_runtime::status::Phase;
 
 use super::live::Live;
 use super::plain::Plain;
@@ -17,6 +18,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) privileges: &'a [(ThreadId, Asked, Obtained)],
     /// Name and state of each service domain.
     pub(crate) services: &'a [(String, ServiceState)],
+    pub(crate) phase: Phase,
     /// Since the first release.
     pub(crate) elapsed_s: f64,
     pub(crate) duration_s: Option<f64>,
@@ -24,12 +26,6 @@ pub(crate) struct Scene<'a> {
     pub(crate) late: Option<&'a str>,
     /// What last went wrong outside the graph, or the last cycle that was late.
     pub(crate) notice: Option<&'a str>,
-}
-
-impl Scene<'_> {
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stats.threads.iter().any(|thread| thread.stopping_cycles > 0)
-    }
 }
 
 /// What shows it.

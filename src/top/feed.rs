@@ -31,6 +31,7 @@ impl Feed {
             connection: run.connection,
             status: run.status,
             events: VecDeque::new(),
+            // The log, from its beginning, tells the rest.
             ending: Ending::default(),
             follows: false,
         }

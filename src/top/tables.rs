@@ -20,8 +20,14 @@ pub(super) fn title(status: &Status) -> String {
 
 /// What changes: domains, threads, nodes, links. `columns` wide if possible.
 pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
-    let tables = [domains(status, theme), threads(status, theme), nodes(status, theme)];
-    lines(tables.into_iter().chain([links(status, theme)]), theme, columns)
+    let tables = [
+        stop(status, theme),
+        domains(status, theme),
+        threads(status, theme),
+        nodes(status, theme),
+        links(status, theme),
+    ];
+    lines(tables, theme, columns)
 }
 
 /// What stays: limits, and the plan's notes.
@@ -56,6 +62,18 @@ fn state_style(state: DomainState, theme: Theme) -> Style {
     }
 }
 
+/// Why the core stands, or stood last.
+fn stop(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[("last stop", Left)]);
+    if let Some(stop) = &status.stop {
+        rows.note(stop.to_string(), theme.caution());
+    }
+    if status.phase == Phase::Held {
+        rows.note("'sinew reset' starts the core again".into(), theme.strong());
+    }
+    rows
+}
+
 fn domains(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         ("domain", Left),
@@ -79,6 +97,9 @@ fn domains(status: &Status, theme: Theme) -> Rows {
             Cell::new(memory(domain.resident_kib)),
             Cell::new(&domain.user),
         ]);
+        if let Some(address) = &domain.address {
+            rows.note(address.clone(), theme.strong());
+        }
         if let Some(text) = why(domain) {
             rows.note(text, theme.caution());
         }

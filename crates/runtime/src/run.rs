@@ -118,6 +118,8 @@ pub struct ServiceState {
     pub restarts: u32,
     /// Why it ended last.
     pub last_reason: Option<String>,
+    /// Where people find what it serves.
+    pub address: Option<String>,
 }
 
 /// A running graph. Dropping it kills what still runs.
@@ -444,9 +446,17 @@ impl Run {
         threads.collect()
     }
 
-    /// Process of each domain, in the order of the plan; `None` of a service that has none now.
+    /// How often the core was started again.
+    pub fn resets(&self) -> u32 {
+        self.resets
+    }
+
+    /// Process of each domain, in the order of the plan; `None` of a service that has none now, and
+    /// of a core that is held.
     pub fn pids(&self) -> Vec<Option<u32>> {
-        let realtime = self.domains.iter().map(|domain| Some(domain.process.id()));
+        let is_held = self.stage == Stage::Held;
+        let id = |domain: &Domain| (!is_held).then(|| domain.process.id());
+        let realtime = self.domains.iter().map(id);
         let services = self.services.iter().map(|it| it.process.as_ref().map(Process::id));
         realtime.chain(services).collect()
     }
@@ -464,6 +474,7 @@ impl Run {
             pid: service.process.as_ref().map(Process::id),
             restarts: service.restarts,
             last_reason: service.reason.clone(),
+            address: service.address.clone(),
         };
         self.services.iter().enumerate().map(state).collect()
     }

@@ -103,6 +103,10 @@ words! {
         Late = "late",
         /// Somebody asked for something through the control socket.
         Request = "request",
+        /// The core has stopped: why, and how long that took.
+        Stopped = "stopped",
+        /// A service says where people find what it serves.
+        Address = "address",
         /// A service raised an alarm.
         Alarm = "alarm",
         /// Whatever else somebody should know.
@@ -147,12 +151,19 @@ pub struct StopStatus {
 }
 
 impl fmt::Display for StopStatus {
-    /// `halt, by process 7: safe outputs after 1.234 ms, at rest after 43.210 ms`.
+    /// `halt, by process 7; safe outputs after 1.234 ms, at rest after 43.210 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.reason, self.times())
+    }
+}
+
+impl StopStatus {
+    /// `safe outputs after 1.234 ms, at rest after 43.210 ms`.
+    pub fn times(&self) -> String {
         let ms = |us: u64| format!("after {}.{:03} ms", us / 1000, us % 1000);
         let after = |us: Option<u64>| us.map_or("not seen".to_owned(), ms);
         let (safe, rest) = (after(self.safe_output_us), after(self.at_rest_us));
-        write!(f, "{}; safe outputs {safe}, at rest {rest}", self.reason)
+        format!("safe outputs {safe}, at rest {rest}")
     }
 }
 
@@ -305,6 +316,9 @@ pub struct Event {
     pub what: EventKind,
     /// In words; [`Events::TEXT_MAX`] bytes at most.
     pub text: String,
+    /// Of [`EventKind::Stopped`]: the same in figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopStatus>,
 }
 
 /// The last events of a run.
@@ -328,6 +342,21 @@ impl Events {
 
     /// Something happened now.
     pub fn add(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
+        self.keep(what, domain, text.into(), None);
+    }
+
+    /// The core has stopped.
+    pub(crate) fn add_stop(&mut self, stop: StopStatus) {
+        self.keep(EventKind::Stopped, None, stop.to_string(), Some(stop));
+    }
+
+    fn keep(
+        &mut self,
+        what: EventKind,
+        domain: Option<&str>,
+        text: String,
+        stop: Option<StopStatus>,
+    ) {
         if self.kept.len() == Self::KEPT_MAX {
             self.kept.pop_front();
         }
@@ -340,7 +369,8 @@ impl Events {
             unix_ms: unix.as_millis() as u64,
             domain: domain.map(str::to_owned),
             what,
-            text: cut(text.into()),
+            text: cut(text),
+            stop,
         });
     }
 
@@ -362,8 +392,11 @@ impl Events {
     }
 }
 
-fn cut(mut text: String) -> String {
+/// What comes from outside may be anything: control characters would play with the terminal of
+/// whoever reads it.
+fn cut(text: String) -> String {
     const END: &str = "...";
+    let mut text = text.replace(|c: char| c.is_control(), "\u{fffd}");
     if text.len() > Events::TEXT_MAX {
         text.truncate(text.floor_char_boundary(Events::TEXT_MAX - END.len()));
         text.push_str(END);
@@ -408,6 +441,13 @@ mod tests {
         events.add(EventKind::Output, Some("camera"), "µ".repeat(Events::TEXT_MAX));
         let event = events.after(0).next().expect("an event");
         assert!(event.text.len() <= Events::TEXT_MAX && event.text.ends_with("µ..."));
+    }
+
+    #[test]
+    fn a_text_plays_with_no_terminal() {
+        let mut events = Events::new();
+        events.add(EventKind::Alarm, Some("monitor"), "a\u{1b}[2J\nb");
+        assert_eq!(events.after(0).next().expect("an event").text, "a\u{fffd}[2J\u{fffd}b");
     }
 
     #[test]

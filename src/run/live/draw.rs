@@ -9,6 +9,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
 use ratatui::widgets::{Block, Paragraph};
+use sinew_runtime::status::Phase;
 
 use self::signals::signals;
 use super::services::services;
@@ -75,9 +76,9 @@ fn draw_sections(frame: &mut Frame<'_>, sections: Vec<(Block<'_>, Vec<Line<'_>>)
 }
 
 fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
-    let (state, style) = match scene.is_stopping() {
-        true => ("stopping", theme.caution()),
-        false => ("running", theme.good()),
+    let style = match scene.phase {
+        Phase::Running => theme.good(),
+        Phase::Starting | Phase::Held | Phase::Stopping => theme.caution(),
     };
     let time = match scene.duration_s {
         Some(duration_s) => format!("{:.1} s of {duration_s} s", scene.elapsed_s),
@@ -87,10 +88,13 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
     let cycle = cycle.unwrap_or_default();
     let spans = vec![
         Span::styled(format!(" {}  ", scene.graph), theme.strong()),
-        Span::styled(state, style.add_modifier(Modifier::BOLD)),
+        Span::styled(scene.phase.word(), style.add_modifier(Modifier::BOLD)),
         Span::raw(format!("  {time}{cycle}")),
     ];
-    let hint = "Ctrl-C stops in order ";
+    let hint = match scene.phase {
+        Phase::Held => "'sinew reset' starts it again, Ctrl-C ends it ",
+        _ => "Ctrl-C stops in order ",
+    };
     let used: usize = spans.iter().map(Span::width).sum();
     let gap = usize::from(width).saturating_sub(used + hint.len());
     let mut line = Line::from(spans);

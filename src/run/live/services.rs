@@ -7,9 +7,14 @@ use sinew_runtime::status::DomainState;
 use crate::run::view::Scene;
 use crate::theme::Theme;
 
-/// A row for each service: how far it is, how often it came back, why it ended last.
+/// A row for each service: how far it is, how often it came back, why it ended last; below it
+/// where people find what it serves.
 pub(super) fn services(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
-    scene.services.iter().map(|(name, service)| row(name, service, theme)).collect()
+    let rows = |(name, service): &(String, ServiceState)| {
+        let address = service.address.as_ref().map(|at| Line::raw(format!("   {at}")));
+        [row(name, service, theme)].into_iter().chain(address).collect::<Vec<_>>()
+    };
+    scene.services.iter().flat_map(rows).collect()
 }
 
 fn row(name: &str, service: &ServiceState, theme: Theme) -> Line<'static> {

@@ -15,6 +15,9 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
         late: &IN_TIME,
         ending: Ending::Ended(Outcome::Finished),
         faults: vec![],
+        earlier_faults: vec![],
+        stop: None,
+        resets: 0,
         privileges: vec![(
             fixture::CONTROL,
             Asked { priority: 80, cpu: Some(1) },

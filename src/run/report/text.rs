@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use sinew_runtime::board::FaultAt;
+
 use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
 use super::Report;
@@ -16,12 +18,31 @@ impl Report<'_> {
     pub(crate) fn faults_text(&self) -> String {
         let mut text = String::new();
         for (domain, at) in &self.faults {
-            text += &format!("error: {}: ", self.plan.domains[*domain].name);
-            text += &at.cycle.map(|cycle| format!("cycle {cycle}: ")).unwrap_or_default();
-            let node = self.node_name(at).map(|node| format!("in node '{node}': "));
-            text += &node.unwrap_or_default();
-            text += at.fault.text();
-            text.push('\n');
+            text += &format!("error: {}\n", self.fault_text(*domain, at));
+        }
+        text
+    }
+
+    fn fault_text(&self, domain: usize, at: &FaultAt) -> String {
+        let mut text = format!("{}: ", self.plan.domains[domain].name);
+        text += &at.cycle.map(|cycle| format!("cycle {cycle}: ")).unwrap_or_default();
+        let node = self.node_name(at).map(|node| format!("in node '{node}': "));
+        text += &node.unwrap_or_default();
+        text + at.fault.text()
+    }
+
+    /// How long the last stop took, and what became of the lives before.
+    fn stop_text(&self) -> String {
+        let mut text = String::new();
+        if let Some(stop) = &self.stop {
+            wrap(&mut text, "stop: ", &stop.to_string());
+        }
+        if self.resets > 0 {
+            let _ =
+                writeln!(text, "the core started again {}", counted(self.resets.into(), "time"));
+        }
+        for (life, domain, at) in &self.earlier_faults {
+            wrap(&mut text, &format!("  fault of life {life}: "), &self.fault_text(*domain, at));
         }
         text
     }
@@ -79,7 +100,7 @@ impl Report<'_> {
         if !memory.is_empty() {
             wrap(&mut text, "resident at most: ", &memory.join(", "));
         }
-        text
+        text + &self.stop_text()
     }
 
     /// How the services fared.

@@ -60,9 +60,10 @@ impl Run {
             }
             Request::Announce { address } => {
                 let service = self.asking_service(asked)?;
+                let address = address.replace(|c: char| c.is_control(), "\u{fffd}");
                 self.services[service].address = Some(address.clone());
                 let name = self.request.plan.domains[self.domains.len() + service].name.clone();
-                self.events.add(EventKind::Note, Some(&name), format!("serves {address}"));
+                self.events.add(EventKind::Address, Some(&name), address);
                 done("announced".into())
             }
             Request::Alarm { text } => {

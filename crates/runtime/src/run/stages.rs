@@ -202,7 +202,7 @@ impl Run {
             return;
         }
         if let Some(stop) = self.stop_to_tell() {
-            self.events.add(EventKind::Note, None, format!("the core has stopped: {stop}"));
+            self.events.add_stop(stop);
         }
         if !self.ending {
             self.stage = Stage::Held;

@@ -127,7 +127,7 @@ fn what_a_service_has_started_ends_with_it() {
 }
 
 fn a_service_cannot_fill_the_memory() {
-    for limits in ["limits: {memory: 64MiB}", "heartbeat: 500ms"] {
+    for limits in ["limits: {memory: 64MiB}", "heartbeat: 3s"] {
         let is_bounded = limits.starts_with("limits");
         let policy = format!("restart: {{policy: never}}, {limits}");
         let mut stage = Stage::start(&graph(

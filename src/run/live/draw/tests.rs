@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::ServiceState;
-use sinew_runtime::status::DomainState;
+use sinew_runtime::status::{DomainState, Phase};
 
 use super::*;
 use crate::run::fixture;
@@ -44,8 +44,10 @@ fn picture_with(
                 pid: Some(7),
                 restarts: 3,
                 last_reason: Some("its process was ended by signal 9".into()),
+                address: Some("http://127.0.0.1:8600/".into()),
             },
         )],
+        phase: Phase::Running,
         elapsed_s: 2.04,
         duration_s: Some(60.0),
         late: None,
