@@ -54,13 +54,9 @@ fn bundle(out: &Path) -> Result<PathBuf, String> {
     copy_sources(&work).map_err(|e| format!("{WEB} cannot be copied to {work:?}: {e}"))?;
     install(&work)?;
     fs::create_dir_all(&page).map_err(|e| format!("{page:?} cannot be made: {e}"))?;
-    let esbuild = work.join("node_modules/.bin/esbuild");
     let outdir = format!("--outdir={}", page.display());
-    let arguments = ["--bundle", "--minify", "--format=esm", "--target=es2022"];
-    // Licences that ask to be shown stay at the end of what is served.
-    let rest = ["--legal-comments=eof", "--log-level=warning", &outdir];
-    let sources = ["app=src/main.ts", "app.css"];
-    run(Command::new(esbuild).args(sources).args(arguments).args(rest).current_dir(&work))?;
+    let arguments = ["run", "--silent", "bundle", "--", &outdir];
+    run(Command::new("npm").args(arguments).current_dir(&work))?;
     for file in ["index.html", "icon.svg"] {
         fs::copy(work.join(file), page.join(file)).map_err(|e| format!("{file}: {e}"))?;
     }

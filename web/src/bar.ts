@@ -90,9 +90,9 @@ export class Bar {
       brakes_closed_us === null ? "" : `brakes closed after ${time(brakes_closed_us)}`,
       at_rest_us === null ? "" : `at rest after ${time(at_rest_us)}`,
     ];
-    const network = network_ms === null ? "" : ` (network ${time(network_ms * 500)} more)`;
+    const network = network_ms === null ? "" : ` (network ${time(network_ms * 500)})`;
     const known = parts.filter((part) => part !== "").join(", ") || "measuring";
-    this.report(`■ Stopped: ${reason}. ${known}${network}`, "stop");
+    this.report(`■ Stopped (${reason}): ${known}${network}`, "stop");
   }
 
   private fact(name: string, text: string): void {

@@ -107,9 +107,19 @@ export class Connection {
     socket.onclose = ({ code, reason }) => this.closed(socket, code, reason);
   }
 
+  /** A message that cannot be read is said to be so, and changes nothing. */
   private take(data: string | ArrayBuffer): void {
     this.heard_ms = performance.now();
-    if (typeof data === "string") return this.takeText(JSON.parse(data) as Text);
+    try {
+      if (typeof data === "string") this.takeText(JSON.parse(data) as Text);
+      else this.takeBytes(data);
+    } catch (error) {
+      const text = `the dashboard sent what this page cannot read: ${(error as Error).message}`;
+      this.listener.text({ type: "error", id: null, text });
+    }
+  }
+
+  private takeBytes(data: ArrayBuffer): void {
     if (this.elements === null) return;
     const message = decode(data, this.elements);
     if (message.kind === "image") return this.listener.image(message);

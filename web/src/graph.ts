@@ -3,7 +3,7 @@
 
 import { byId, setState, setText, svg } from "./dom";
 import { count, NONE, rate, time, words } from "./format";
-import { layOut, type Curve, type Rect } from "./graph_layout";
+import { LABEL_WIDTH, layOut, type Curve, type Rect } from "./graph_layout";
 import type { Figures, LinkFigures, Picture, Status, Times } from "./protocol";
 
 /** A link as full as this is shown with a warning. */
@@ -12,6 +12,8 @@ const FILL_HIGH = 0.8;
 const WELL = new Set(["running", "starting", "ready", "waiting"]);
 
 interface Label {
+  rect: SVGRectElement;
+  middle: number;
   label: SVGGElement;
   line: SVGPathElement;
   text: SVGTextElement;
@@ -33,7 +35,10 @@ export class GraphPanel {
     this.domains = picture.domains.map((domain, at) => this.box(root, domain, layout.domains[at]!));
     if (wall_y !== null) root.append(...wall(width, wall_y));
     const lines = layout.links.map(({ curve }, at) => this.line(root, curve, picture.links[at]!));
-    this.nodes = picture.nodes.map((node, at) => this.node(root, node.name, node.kind, layout.nodes[at]!));
+    this.nodes = picture.nodes.map(({ name, kind, domain }, at) => {
+      const says = kind === name ? "" : words(kind);
+      return this.node(root, name, says, layout.nodes[at]!, !picture.domains[domain]?.service);
+    });
     this.links = layout.links.map(({ label }, at) => this.label(root, lines[at]!, label));
     byId("graph").replaceChildren(root);
   }
@@ -64,12 +69,14 @@ export class GraphPanel {
     return { box, name: text };
   }
 
-  private node(root: SVGElement, name: string, kind: string, at: Rect): GraphPanel["nodes"][number] {
+  private node(root: SVGElement, name: string, says: string, at: Rect, timed: boolean): GraphPanel["nodes"][number] {
     const middle = at.x + at.width / 2;
     const text = (y: number, of: string, says: string) =>
       svg("text", { x: middle, y: at.y + y, "text-anchor": "middle", class: of }, says);
-    const [half, most] = [text(34, "small", kind === name ? "" : words(kind)), text(48, "small", "")];
-    root.append(svg("rect", { ...at, rx: 4, class: "node" }), text(18, "node-name", name), half, most);
+    // A service has no execution time: its words stand in the middle.
+    const top = timed ? 18 : says === "" ? 32 : 25;
+    const [half, most] = [text(top + 16, "small", says), text(top + 30, "small", "")];
+    root.append(svg("rect", { ...at, rx: 4, class: "node" }), text(top, "node-name", name), half, most);
     return { half, most };
   }
 
@@ -88,21 +95,26 @@ export class GraphPanel {
   }
 
   private label(root: SVGElement, line: SVGPathElement, at: Rect): Label {
-    const text = svg("text", { x: at.x + at.width / 2, y: at.y + 11.5, "text-anchor": "middle" }, NONE);
+    const middle = at.x + at.width / 2;
+    const rect = svg("rect", { ...at, rx: 3 });
+    const text = svg("text", { x: middle, y: at.y + 12, "text-anchor": "middle" }, NONE);
     const bar = svg("rect", { x: at.x + 5, y: at.y + at.height - 4.5, width: 0, height: 2.5, class: "fill-bar" });
     const title = svg("title");
-    const label = svg("g", { class: "label" }, title, svg("rect", { ...at, rx: 3 }), text, bar);
+    const label = svg("g", { class: "label" }, title, rect, text, bar);
     root.append(label);
-    return { label, line, text, bar, title };
+    return { rect, middle, label, line, text, bar, title };
   }
 
-  private showLink({ label, line, text, bar, title }: Label, row: LinkFigures, at: number): void {
+  private showLink({ rect, middle, label, line, text, bar, title }: Label, row: LinkFigures, at: number): void {
     const link = this.picture?.links[at];
     const state = row.broken ? "bad" : row.lost || (row.fill ?? 0) > FILL_HIGH ? "warn" : "good";
     setState(label, state);
     setState(line, state);
     setText(text, row.broken ? "✕ broken" : row.lost ? `▲ lost ${short(row.lost)}` : rate(row.rate_per_s));
-    bar.setAttribute("width", ((row.fill ?? 0) * 46).toFixed(1));
+    const width = Math.max(LABEL_WIDTH, 6 * (text.textContent ?? "").length + 8);
+    rect.setAttribute("width", String(width));
+    rect.setAttribute("x", String(middle - width / 2));
+    bar.setAttribute("width", ((row.fill ?? 0) * (LABEL_WIDTH - 10)).toFixed(1));
     const fill = row.fill === null ? "" : `, ${(row.fill * 100).toFixed(0)} % full`;
     const lost = row.lost === null ? "" : `, ${count(row.lost)} lost`;
     setText(title, `${link?.from} to ${link?.to}: ${rate(row.rate_per_s)}${fill}${lost}`);

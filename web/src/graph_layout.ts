@@ -3,10 +3,10 @@
 
 import type { Picture } from "./protocol";
 
-const NODE_WIDTH = 112;
+const NODE_WIDTH = 108;
 const NODE_HEIGHT = 56;
 /** Between nodes: room for the label of a link. */
-const GAP = 62;
+const GAP = 72;
 const BOX_PAD = 12;
 const BOX_HEAD = 42;
 const BOX_GAP = GAP - 2 * BOX_PAD;
@@ -17,7 +17,8 @@ const MARGIN = 6;
 const ROW_WIDTH_MAX = 690;
 /** Nodes side by side in a box. */
 const COLUMNS_MAX = 4;
-const LABEL_WIDTH = 56;
+/** Room for the figures of a link. */
+export const LABEL_WIDTH = 50;
 const LABEL_HEIGHT = 19;
 
 export interface Rect {
@@ -54,7 +55,8 @@ export function layOut(picture: Picture): Layout {
   layout.height = placeRows(picture, services, y, layout) + MARGIN;
   layout.width = Math.max(...layout.domains.map(({ x, width }) => x + width), 0) + MARGIN;
   const curves = route(picture, layout.nodes);
-  placeLabels(curves, layout);
+  const names = layout.domains.map(({ x, y }, at) => name(picture.domains[at]?.name ?? "", x, y));
+  placeLabels(curves, layout, names);
   return layout;
 }
 
@@ -149,11 +151,16 @@ export function along([a, b, c, d]: Curve, t: number): Point {
   return [at(0), at(1)];
 }
 
+/** The place of a domain's name and state in its box. */
+function name(text: string, x: number, y: number): Rect {
+  return { x, y, width: 7 * text.length + 64, height: 20 };
+}
+
 /** Tries places along each link, and takes the first one that covers nothing. */
-function placeLabels(curves: Curve[], layout: Layout): void {
-  const taken: Rect[] = [...layout.nodes];
+function placeLabels(curves: Curve[], layout: Layout, names: Rect[]): void {
+  const taken: Rect[] = [...layout.nodes, ...names];
   for (const curve of curves) {
-    const places = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78].map((t): Rect => {
+    const places = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82].map((t): Rect => {
       const [x, y] = along(curve, t);
       return { x: x - LABEL_WIDTH / 2, y: y - LABEL_HEIGHT / 2, width: LABEL_WIDTH, height: LABEL_HEIGHT };
     });

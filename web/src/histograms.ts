@@ -72,7 +72,7 @@ export class HistogramPanel {
   }
 
   private options(width: number, height: number): uPlot.Options {
-    const axis = { stroke: styled("--muted"), grid: { stroke: styled("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const axis = { stroke: styled("--muted"), grid: { stroke: styled("--grid"), width: 1, filter: decades }, ticks: { show: false }, font: "11px system-ui" };
     const threads = (this.hello_?.threads ?? []).slice(0, THREADS_MAX);
     return {
       width, height,
@@ -97,7 +97,7 @@ export class HistogramPanel {
     return [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(most * 1.05))];
   }
 
-  /** The greatest value of each thread, and for latency the deadline. */
+  /** The greatest value of each thread, with its name. */
   private marks(plot: uPlot): void {
     const { top, height } = plot.bbox;
     const pixel = devicePixelRatio;
@@ -106,7 +106,7 @@ export class HistogramPanel {
     context.font = `${11 * pixel}px system-ui`;
     const line = (us: number, colour: string, dash: number[], text: string, row: number) => {
       const x = plot.valToPos(us, "x", true);
-      Object.assign(context, { strokeStyle: colour, fillStyle: colour, lineWidth: 1.5 * pixel });
+      Object.assign(context, { strokeStyle: colour, fillStyle: styled("--ink"), lineWidth: 1.5 * pixel });
       context.setLineDash(dash.map((length) => length * pixel));
       context.beginPath();
       context.moveTo(x, top);
@@ -117,7 +117,7 @@ export class HistogramPanel {
       context.fillText(text, x + (near ? -4 : 4) * pixel, top + (10 + 13 * row) * pixel);
     };
     this.last.slice(0, THREADS_MAX).forEach(({ max_us }, at) => {
-      if (max_us) line(max_us, styled(`--series-${at + 1}`), DASHES[at] ?? [], `max ${time(max_us)}`, at);
+      if (max_us) line(max_us, styled(`--series-${at + 1}`), DASHES[at] ?? [], `${this.hello_?.threads[at]?.domain} max ${time(max_us)}`, at);
     });
     context.restore();
   }
@@ -159,6 +159,11 @@ function series(at: number): uPlot.Series {
 function isDecade(value: number): boolean {
   const exponent = Math.log10(value);
   return Math.abs(exponent - Math.round(exponent)) < 1e-6;
+}
+
+/** Lines stand at powers of ten only: the panel is small. */
+function decades(_: uPlot, splits: number[]): (number | null)[] {
+  return splits.map((at) => (isDecade(at) ? at : null));
 }
 
 function power(value: number): string {

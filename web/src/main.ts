@@ -35,6 +35,7 @@ class Page {
   private status_: Status | null = null;
   private link_: Link = { state: "connecting", first: true, reason: "" };
   private cycles: number[] = [];
+  private moved = false;
   private cycled_ms = performance.now();
 
   constructor() {
@@ -101,6 +102,9 @@ class Page {
     const cycles = motion.threads.map(({ cycle }) => cycle);
     if (cycles.some((cycle, at) => cycle < (this.cycles[at] ?? -1))) this.arm.begin();
     if (motion.threads.some(({ flags }) => flags & FLAG.fresh)) this.cycled_ms = performance.now();
+    // For who measures the page: the second frame is the first that can move.
+    if (this.cycles.length > 0 && !this.moved) requestAnimationFrame(() => performance.mark("moving"));
+    this.moved ||= this.cycles.length > 0;
     this.cycles = cycles;
     this.arm.motion(motion);
     this.drives.motion(motion);

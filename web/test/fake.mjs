@@ -13,7 +13,7 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'";
 
-/** Starts it; `server.hear` may be replaced, `server.tell` speaks to all pages. */
+/** Starts it with the page of `folder`; `server.hear` may be replaced, `server.tell` speaks to all pages. */
 export async function serve(folder, port = 0) {
   const sockets = new Set();
   const server = createServer(async (request, response) => {

@@ -1,0 +1,201 @@
+//! The dashboard's page in a real browser: against made-up data, and against a real run of
+//! `graphs/robot/robot.yaml`. The checks are written in JavaScript, in `web/test`.
+//!
+//! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
+//! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
+//! `target/web-test`, never beside the sources. SINEW_TEST_SHOTS names a folder for pictures.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, mpsc};
+use std::thread::spawn;
+use std::time::Duration;
+use std::{env, fs, io};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Names that Chromium has.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+/// What the tests take of `web/`.
+const SOURCES: [&str; 6] =
+    ["package.json", "package-lock.json", "tsconfig.json", "app.css", "index.html", "icon.svg"];
+/// A wait that is longer than this is a hang. Never a statement about speed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder with the page's sources, tests and packages; or what is missing.
+static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Says that a test cannot run here. With `CI=true` that is a failure.
+#[expect(clippy::print_stdout, reason = "a test says so on standard output")]
+fn skip(lack: &str) {
+    assert!(env::var("CI").as_deref() != Ok("true"), "cannot run in CI: {lack}");
+    println!("skipped: {lack}");
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Copies `web/` to the build folder, and installs there what its lock file says.
+fn install() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("web-test");
+    let web = root().join("web");
+    for part in ["src", "test"] {
+        copy(&web.join(part), &folder.join(part)).map_err(|e| format!("{part}: {e}"))?;
+    }
+    for file in SOURCES {
+        fs::copy(web.join(file), folder.join(file)).map_err(|e| format!("{file}: {e}"))?;
+    }
+    let lock = fs::read(folder.join("package-lock.json")).map_err(|e| e.to_string())?;
+    let installed = folder.join("node_modules/.installed-by-lock");
+    if !fs::read(&installed).is_ok_and(|of| of == lock) {
+        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
+        said(Command::new("npm").args(arguments).current_dir(&folder))?;
+        fs::write(installed, lock).map_err(|e| e.to_string())?;
+    }
+    Ok(folder)
+}
+
+/// What a program printed in all, if it ended well.
+fn said(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("'{name}' cannot be run ({e}); install it"))?;
+    let all = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&all).into_owned();
+    if output.status.success() { Ok(text) } else { Err(format!("'{name}' failed:\n{text}")) }
+}
+
+/// The browser, by its path.
+fn browser() -> Result<PathBuf, String> {
+    if let Some(named) = env::var_os("SINEW_TEST_BROWSER") {
+        return Ok(named.into());
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let all = env::split_paths(&folders).flat_map(|folder| BROWSERS.map(|name| folder.join(name)));
+    let lack = "no Chromium: install it, or name one in SINEW_TEST_BROWSER";
+    all.into_iter().find(|path| path.is_file()).ok_or_else(|| lack.into())
+}
+
+/// Runs the checks of a script, and fails with what they said.
+#[expect(clippy::print_stdout, reason = "what was measured is for who reads the test's output")]
+fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
+    let mut command = Command::new("node");
+    command.arg(format!("test/{script}")).arg(argument).current_dir(folder);
+    match said(command.env("SINEW_TEST_BROWSER", browser)) {
+        Ok(text) => println!("{text}"),
+        Err(text) => panic!("{text}"),
+    }
+}
+
+/// A run of the robot; it ends with this.
+struct Robot {
+    child: Child,
+    address: String,
+}
+
+impl Robot {
+    /// Starts it, and waits until it says where its page is.
+    fn start() -> Robot {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let listen = free.expect("a free port of the loopback");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
+        command.arg("run").arg(root().join("graphs/robot/robot.yaml"));
+        for set in [format!("dashboard.listen={listen}"), "ethercat.lost_frames_max=5000".into()] {
+            command.args(["--set", &set]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let (heard, lines) = mpsc::channel();
+        let streams: [Box<dyn Read + Send>; 2] = [
+            Box::new(child.stdout.take().expect("it is piped")),
+            Box::new(child.stderr.take().expect("it is piped")),
+        ];
+        for stream in streams {
+            let heard = heard.clone();
+            // Reads on to the end, so that the run never waits for who reads it.
+            spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = heard.send(line);
+                }
+            });
+        }
+        let mut robot = Robot { child, address: String::new() };
+        let mut all = String::new();
+        while robot.address.is_empty() {
+            let line = lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("the run names no address:\n{all}"));
+            robot.address = address(&line).unwrap_or_default().into();
+            all += &format!("{line}\n");
+        }
+        robot
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        // A test that fails while it already fails says nothing new.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+        let _ = self.child.wait();
+    }
+}
+
+/// The page's address with its token, if a line names it.
+fn address(line: &str) -> Option<&str> {
+    let found = &line[line.find("http://")?..];
+    let end = found.find(|c: char| c.is_whitespace() || c == '\'').unwrap_or(found.len());
+    found.contains("#token=").then_some(&found[..end])
+}
+
+#[test]
+fn the_pages_scripts_bear_the_strict_types() {
+    match PACKAGES.as_ref() {
+        Err(lack) => skip(lack),
+        Ok(folder) => {
+            let types = ["run", "--silent", "types"];
+            said(Command::new("npm").args(types).current_dir(folder))
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
+#[test]
+fn the_page_says_what_is_wrong_and_bears_hostile_words() {
+    match (PACKAGES.as_ref(), browser()) {
+        (Err(lack), _) | (_, Err(ref lack)) => skip(lack),
+        (Ok(folder), Ok(browser)) => {
+            let page = folder.join("page");
+            let outdir = format!("--outdir={}", page.display());
+            let arguments = ["run", "--silent", "bundle", "--", &outdir];
+            said(Command::new("npm").args(arguments).current_dir(folder))
+                .unwrap_or_else(|e| panic!("{e}"));
+            for file in ["index.html", "icon.svg"] {
+                fs::copy(folder.join(file), page.join(file)).expect("a file of the page");
+            }
+            hold(folder, &browser, "states.mjs", &page.display().to_string());
+        }
+    }
+}
+
+#[test]
+fn people_see_the_robot_move_and_stop_it_from_the_page() {
+    match (PACKAGES.as_ref(), browser()) {
+        (Err(lack), _) | (_, Err(ref lack)) => skip(lack),
+        (Ok(folder), Ok(browser)) => {
+            let robot = Robot::start();
+            hold(folder, &browser, "dashboard.mjs", &robot.address);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// What the tests of the page share: a browser, patience, and a line for each thing that holds.
+
+import { chromium } from "playwright-core";
+
+/** A wait that is longer than this is a hang. Never a statement about speed. */
+const PATIENCE_MS = 60_000;
+/** Between two looks. */
+const LOOK_MS = 50;
+/** Chromium talks to nobody but the page, and draws WebGL without a graphics card. */
+const FLAGS = [
+  "--no-first-run", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+  "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
+];
+
+export const DESKTOP = { width: 1440, height: 900 };
+export const PHONE = { width: 390, height: 844 };
+
+export function launch() {
+  const sandbox = process.getuid() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath: process.env.SINEW_TEST_BROWSER, args: [...FLAGS, ...sandbox] });
+}
+
+/** A page whose errors are failures; `before` changes what its scripts meet. */
+export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", before } = {}) {
+  const page = await browser.newPage({ viewport, colorScheme });
+  page.wrongs = [];
+  page.on("pageerror", (error) => page.wrongs.push(error.stack));
+  page.on("console", (message) => message.type() === "error" && page.wrongs.push(message.text()));
+  if (before) await page.addInitScript(before);
+  await page.goto(address);
+  return page;
+}
+
+/** What the element says. */
+export function said(page, selector) {
+  return page.textContent(selector);
+}
+
+/** Waits until `condition` holds, and returns what it returned. */
+export async function until(what, condition) {
+  const since = Date.now();
+  for (;;) {
+    const got = await condition();
+    if (got) return got;
+    if (Date.now() - since > PATIENCE_MS) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain until ${what}`);
+    await new Promise((later) => setTimeout(later, LOOK_MS));
+  }
+}
+
+/** One check; its name is a sentence that is true. */
+export async function check(name, body) {
+  try {
+    await body();
+  } catch (error) {
+    throw new Error(`${name}: ${error.message}`, { cause: error });
+  }
+  console.log(`holds: ${name}`);
+}
+
+/** A picture for who wants to look, if SINEW_TEST_SHOTS names a folder. */
+export async function shoot(page, name) {
+  const folder = process.env.SINEW_TEST_SHOTS;
+  if (folder) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: page.viewportSize().width < 500 });
+}
+
+/** The pixels of the arm, to be compared. */
+export function pixels(page) {
+  return page.locator("#arm-canvas").screenshot().then((png) => png.toString("base64"));
+}
