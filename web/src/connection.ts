@@ -97,7 +97,6 @@ export class Connection {
     const socket = new WebSocket(this.url);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
-    this.ended = "";
     this.heard_ms = performance.now();
     socket.onopen = () => {
       this.send({ do: "ping", at: performance.now() });
@@ -132,6 +131,7 @@ export class Connection {
       case "hello":
         this.attempt = 0;
         this.met = true;
+        this.ended = "";
         this.elements = text.signals.reduce((most, { offset, count }) => Math.max(most, offset + count), 0);
         this.moved_ms = performance.now();
         this.listener.hello(text);

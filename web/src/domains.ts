@@ -16,6 +16,7 @@ const TONES: Record<string, string> = {
 
 interface Row {
   row: HTMLTableRowElement;
+  called: HTMLElement;
   state: HTMLElement;
   figures: HTMLElement[];
   reason: HTMLElement;
@@ -57,6 +58,7 @@ export class DomainsPanel {
   }
 
   private row({ name, role }: DomainStatus): Row {
+    const called = make("span", {}, name);
     const state = make("span", { class: "state" });
     const figures = HEADS.slice(2, 6).map(() => make("td", { class: "number" }));
     const reason = make("td", { class: "reason" });
@@ -64,9 +66,9 @@ export class DomainsPanel {
     restart?.addEventListener("click", () => this.restart(name));
     const kind = make("span", { class: "role" }, role === "realtime" ? " core" : "");
     const row = make(
-      "tr", {}, make("th", { scope: "row" }, name, kind), make("td", {}, state), ...figures, reason, make("td", {}, restart),
+      "tr", {}, make("th", { scope: "row" }, called, kind), make("td", {}, state), ...figures, reason, make("td", {}, restart),
     );
-    return { row, state, figures, reason, restart };
+    return { row, called, state, figures, reason, restart };
   }
 
   private fill(row: Row, domain: DomainStatus, may_order: boolean): void {
@@ -77,6 +79,15 @@ export class DomainsPanel {
     row.figures.forEach((cell, at) => setText(cell, texts[at] ?? NONE));
     const next = next_restart_ms === null ? "" : `; again in ${(next_restart_ms / 1000).toFixed(1)} s`;
     setText(row.reason, (domain.last_reason ?? "") + next);
+    nameWithAddress(row.called, domain);
     if (row.restart) row.restart.disabled = !may_order;
   }
+}
+
+/** The name, as a link where the domain serves something that this page is not. */
+function nameWithAddress(called: HTMLElement, { name, address }: DomainStatus): void {
+  const isElsewhere = address !== null && /^https?:\/\//.test(address) && !address.includes("#");
+  const shown = called.querySelector("a")?.getAttribute("href") ?? null;
+  if (shown === (isElsewhere ? address : null)) return;
+  called.replaceChildren(isElsewhere ? make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, name) : name);
 }

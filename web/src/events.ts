@@ -19,7 +19,8 @@ export class EventsPanel {
   private readonly filter = byId<HTMLInputElement>("events-filter");
   private readonly end = byId<HTMLButtonElement>("events-end");
   private follows = true;
-  private newest = 0;
+  /** Times of the events by their numbers: another time for a number is another run. */
+  private readonly seen = new Map<number, number>();
 
   constructor() {
     this.filter.addEventListener("input", () => this.sift());
@@ -34,23 +35,32 @@ export class EventsPanel {
     });
   }
 
-  /** Another run: its events are numbered from 1 again. */
-  clear(): void {
-    this.newest = 0;
-    this.list.replaceChildren();
-  }
-
+  /** Takes events, oldest first; after a reconnect some of them are known. */
   events(events: RunEvent[], missed: number): void {
-    const fresh = events.filter(({ number }) => number > this.newest);
-    if (missed > 0 && this.newest > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
-    for (const event of fresh) {
-      this.newest = event.number;
+    if (this.isAnotherRun(events)) {
+      this.seen.clear();
+      this.list.replaceChildren();
+    }
+    if (missed > 0 && this.seen.size > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
+    for (const event of events.filter(({ number }) => !this.seen.has(number))) {
+      this.seen.set(event.number, event.unix_ms);
       const row = this.row(event);
       row.hidden = !this.shows(row);
       this.list.append(row);
     }
     while (this.list.childElementCount > ROWS_MAX) this.list.firstElementChild?.remove();
+    for (const number of this.seen.keys()) {
+      if (this.seen.size <= ROWS_MAX) break;
+      this.seen.delete(number);
+    }
     this.toEnd();
+  }
+
+  /** The last events always reach to the newest, so lower numbers or other times are not ours. */
+  private isAnotherRun(events: RunEvent[]): boolean {
+    const newest = Math.max(0, ...this.seen.keys());
+    const last = events.at(-1)?.number ?? newest;
+    return last < newest || events.some(({ number, unix_ms }) => (this.seen.get(number) ?? unix_ms) !== unix_ms);
   }
 
   private row({ unix_ms, domain, what, text }: RunEvent): HTMLLIElement {

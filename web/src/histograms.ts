@@ -8,6 +8,8 @@ import type { Figures, Hello, Histogram, HistogramInfo } from "./protocol";
 
 /** Where the count axis begins: a bucket with one value stands out, an empty one does not. */
 const FLOOR = 0.6;
+/** Room above the highest bucket, for the words at the maxima. */
+const HEADROOM = 30;
 /** Dashes that tell the threads apart without colour. */
 const DASHES = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
 /** Threads that are drawn; more would hide each other. */
@@ -31,6 +33,8 @@ export class HistogramPanel {
     this.buckets_us = buckets(hello.histogram);
     this.last = [];
     this.table(hello);
+    const deadline = hello.threads.find(({ timed }) => timed)?.deadline_us;
+    if (this.what === "latency") setText(byId("latency-deadline"), deadline ? `deadline ${time(deadline)}` : "");
     this.build();
   }
 
@@ -79,7 +83,7 @@ export class HistogramPanel {
       padding: [14, 20, 0, 0],
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { distr: 3, time: false, range: () => this.span_us() }, y: { distr: 3, range: (_, __, most) => [FLOOR, Math.max(most, 10) * 2] } },
+      scales: { x: { distr: 3, time: false, range: () => this.span_us() }, y: { distr: 3, range: (_, __, most) => [FLOOR, Math.max(most, 10) * HEADROOM] } },
       axes: [
         { ...axis, size: 26, values: (_, at) => at.map((us) => (isDecade(us) ? time(us).replace(/\.0+ /, " ") : "")) },
         { ...axis, size: 44, values: (_, at) => at.map((n) => (isDecade(n) ? power(n) : "")) },
@@ -114,7 +118,12 @@ export class HistogramPanel {
       context.stroke();
       const near = x > plot.bbox.left + plot.bbox.width * 0.6;
       context.textAlign = near ? "right" : "left";
-      context.fillText(text, x + (near ? -4 : 4) * pixel, top + (10 + 13 * row) * pixel);
+      const [at_x, at_y] = [x + (near ? -4 : 4) * pixel, top + (10 + 13 * row) * pixel];
+      // A rim in the colour of the panel keeps the words apart from the curves.
+      context.setLineDash([]);
+      Object.assign(context, { strokeStyle: styled("--panel"), lineWidth: 3 * pixel });
+      context.strokeText(text, at_x, at_y);
+      context.fillText(text, at_x, at_y);
     };
     this.last.slice(0, THREADS_MAX).forEach(({ max_us }, at) => {
       if (max_us) line(max_us, styled(`--series-${at + 1}`), DASHES[at] ?? [], `${this.hello_?.threads[at]?.domain} max ${time(max_us)}`, at);

@@ -55,8 +55,6 @@ class Page {
 
   private hello(hello: Hello): void {
     if (hello.protocol !== VERSION) return location.reload();
-    // The secret is the run's: another supervisor is another run, with events of its own.
-    if (this.hello_ && this.hello_.graph !== hello.graph) this.events.clear();
     this.hello_ = hello;
     this.cycles = [];
     this.cycled_ms = performance.now();
@@ -89,8 +87,6 @@ class Page {
   }
 
   private status(status: Status): void {
-    // Another supervisor: another run, whose events are numbered from 1 again.
-    if (this.status_ && this.status_.pid !== status.pid) this.events.clear();
     if (this.status_?.phase === "held" && status.phase !== "held") this.bar.report("", "stop");
     this.status_ = status;
     this.bar.status(status, this.hello_?.holds ?? false);

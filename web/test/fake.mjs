@@ -131,7 +131,7 @@ export function status(phase = "running", elapsed_ms = 61000) {
   const domains = rows.map(([name, role], i) => ({
     name, role, state: name === "recorder" ? "backoff" : role === "realtime" && phase === "held" ? "finished" : "running", pid: 4711 + i, user: "root", up_ms: elapsed_ms,
     restarts: name === "recorder" ? 3 : 0, last_reason: name === "recorder" ? "its process was ended by signal 9" : null,
-    next_restart_ms: name === "recorder" ? 800 : null, address: null, resident_kib: 9000 + 1311 * i, threads: [], nodes: [], limits: [],
+    next_restart_ms: name === "recorder" ? 800 : null, address: name === "monitor" ? "http://127.0.0.1:9100/metrics" : null, resident_kib: 9000 + 1311 * i, threads: [], nodes: [], limits: [],
   }));
   return { type: "status", status: { graph: "robot", file: "robot.yaml", pid: 4710, phase, elapsed_ms, domains, links: [], notes: [], stop: null } };
 }
