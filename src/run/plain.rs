@@ -38,8 +38,8 @@ impl<W: Write> Plain<W> {
         }
         match control {
             Some(control) if self.lines == 0 => self.first(scene, control)?,
-            // What there is to say of a held core was said.
-            Some(_) if scene.phase == Phase::Held => {}
+            // What there is to say of a core that is held, or starts again, is an event.
+            Some(_) if matches!(scene.phase, Phase::Held | Phase::Starting) => {}
             Some(control) => self.second(scene, control)?,
             None if self.lines == 0 => {
                 let (graph, how) = (scene.graph, until(scene));

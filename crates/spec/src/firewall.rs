@@ -19,6 +19,9 @@ use crate::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
 pub struct Firewall {
     /// The links between the core and services, in the order of the plan.
     pub crossings: Vec<Crossing>,
+    /// The nodes that observe the core, as indices into [`Plan::nodes`]: services that read what
+    /// its cycles leave behind, in memory that they cannot write.
+    pub observers: Vec<usize>,
     /// Each realtime thread, in the order of the plan.
     pub threads: Vec<ThreadWaits>,
     /// CPUs that the graph may use.
@@ -98,6 +101,7 @@ impl Plan {
         };
         let mut firewall = Firewall {
             crossings: crossings.map(crossing).collect(),
+            observers: (0..self.nodes.len()).filter(|&node| self.observes(node)).collect(),
             threads: threads(self),
             cpus: machine.cpus.len(),
             violations: Vec::new(),

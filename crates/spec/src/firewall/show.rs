@@ -7,6 +7,10 @@ use crate::catalogue::Direction;
 use crate::picture::{count, delivery_text, end_text};
 use crate::plan::{Delivery, Plan};
 
+/// Why the core cannot wait for who observes it.
+const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \
+                         memory that they cannot write";
+
 impl Firewall {
     /// In a few lines: with services, their links to the core and what each realtime thread
     /// can wait for; with a core, how many threads poll on how many CPUs.
@@ -17,6 +21,7 @@ impl Firewall {
         let mut lines = Vec::new();
         if plan.domains.iter().any(|domain| domain.service().is_some()) {
             lines.extend(self.crossing_lines(plan));
+            lines.extend(self.observer_line(plan));
             lines.extend(self.waiting_lines(plan));
         }
         lines.push(self.polling_line());
@@ -56,6 +61,12 @@ impl Firewall {
             format!("  {link:a$}  {delivery:b$}  {size:>c$}  {why}")
         };
         [head].into_iter().chain(rows.iter().map(line)).collect()
+    }
+
+    fn observer_line(&self, plan: &Plan) -> Option<String> {
+        let names: Vec<&str> =
+            self.observers.iter().map(|&node| plan.nodes[node].name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("observing: {}; {OBSERVING}", names.join(", ")))
     }
 
     fn waiting_lines(&self, plan: &Plan) -> Vec<String> {
@@ -102,8 +113,13 @@ impl Firewall {
                 "polls": thread.polls,
             })
         });
+        let observers = self.observers.iter().map(|&node| {
+            let node = &plan.nodes[node];
+            json!({ "node": node.name, "domain": plan.domains[node.domain].name, "why": OBSERVING })
+        });
         json!({
             "links": links.collect::<Json>(),
+            "observers": observers.collect::<Json>(),
             "threads": threads.collect::<Json>(),
             "threads_polling": self.polling(),
             "cpus": self.cpus,

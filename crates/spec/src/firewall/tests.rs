@@ -38,6 +38,8 @@ static SERVICE: Kind = Kind {
     signals: &[],
 };
 
+static OBSERVER: Kind = Kind { name: "observer", runs_in: RunsIn::Observer, ports: &[], ..SERVICE };
+
 /// Three realtime threads in two domains, and a service.
 const TEXT: &str = "
 domains:
@@ -138,6 +140,28 @@ fn a_graph_of_services_has_no_core_to_look_at() {
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
     let text = plan.firewall(&machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
+}
+
+#[test]
+fn who_observes_the_core_is_listed() {
+    let text = TEXT.replace("  screen: {}\n", "  screen: {}\n  eye: {}\n");
+    let text = text + "  - {kind: observer, name: eye, domain: eye}\n";
+    let compiled = |text: &str| {
+        let source = Source { file: "graph.yaml", text, overrides: &[] };
+        compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
+    };
+    let plan = compiled(&text).expect("a good graph");
+    let firewall = plan.firewall(&machine());
+    let line = "observing: eye; the core leaves a record of each cycle, which they read, slow or \
+                not, in memory that they cannot write\n";
+    assert!(firewall.text(&plan).contains(line), "{}", firewall.text(&plan));
+    assert_eq!(firewall.json(&plan)["observers"][0]["domain"], "eye");
+    assert_eq!(firewall.violations, [""; 0]);
+    let wrong = found(|plan| plan.nodes[1].kind = &OBSERVER);
+    assert_eq!(wrong, ["node 'b' (observer) has no place in domain 'core'"]);
+    let errors = compiled(&text.replace("name: eye, domain: eye", "name: eye, domain: core"));
+    let errors = errors.expect_err("it is no node of the core");
+    assert!(errors[0].message.contains("'eye'"), "{errors:#?}");
 }
 
 /// What is found after `change`.
