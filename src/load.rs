@@ -60,8 +60,7 @@ pub(crate) fn load(
     let source = Source { file: &file, text: &text, overrides: &overrides };
     match compile(&source, &kinds, &machine) {
         Ok(plan) => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let base = folder.unwrap_or(Path::new(".")).to_path_buf();
+            let base = folder_of(path);
             Ok(Loaded { file, text, base, overrides, cpus, plan })
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics)),
@@ -85,8 +84,14 @@ pub(crate) fn load_and_make(
     if refusals.is_empty() { Ok(loaded) } else { Err(LoadError::Nodes(refusals)) }
 }
 
+/// The folder that paths in a spec start from.
+pub(crate) fn folder_of(spec: &Path) -> PathBuf {
+    let folder = spec.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_path_buf()
+}
+
 /// The text of the file, of which no more than the limit is ever read.
-fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     let cannot = |error| format!("cannot read the spec: {error}; give the graph's YAML file");
     let file = File::open(path).map_err(cannot)?;
     let mut bytes = Vec::new();
@@ -102,7 +107,8 @@ fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-fn split(text: &str) -> Result<(String, String), LoadError> {
+/// Takes `node.parameter=value` apart.
+pub(crate) fn split(text: &str) -> Result<(String, String), LoadError> {
     let parts = text.split_once('=').filter(|(name, _)| name.contains('.'));
     let (name, value) = parts.ok_or_else(|| {
         LoadError::Request(format!("'{text}' after --set: expected NODE.PARAMETER=VALUE"))

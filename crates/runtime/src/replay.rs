@@ -115,6 +115,11 @@ impl Replayer {
         record
     }
 
+    /// Number of the cycle that is to come next.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// Carries out a recorded cycle once more.
     ///
     /// # Errors

@@ -1,0 +1,144 @@
+//! The data files of a recording: unpacked into a folder of their own for as long as the replay
+//! takes, and compared with what stands now where they came from.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+use std::process;
+
+/// A folder that goes with the replay.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    top: PathBuf,
+    /// Where the spec's paths start.
+    pub(super) base: PathBuf,
+}
+
+impl Unpacked {
+    /// Unpacks `files`. What has an absolute name stays packed: who names it so wants that very
+    /// file.
+    ///
+    /// # Errors
+    /// In words, what the system says.
+    pub(super) fn new(files: &[(String, Vec<u8>)]) -> Result<Unpacked, String> {
+        let cannot = |error: io::Error| {
+            format!(
+                "cannot unpack the recording's files: {error}; use --base with a folder of yours"
+            )
+        };
+        let top = own_folder().map_err(cannot)?;
+        let relative = || files.iter().filter(|(name, _)| Path::new(name).is_relative());
+        let depth = relative().map(|(name, _)| climbs(Path::new(name))).max().unwrap_or(0);
+        // Deep enough that no `..` of a name leads out of the folder.
+        let base = (0..depth).fold(top.clone(), |base, _| base.join("base"));
+        let unpacked = Unpacked { top, base };
+        fs::create_dir_all(&unpacked.base).map_err(cannot)?;
+        relative().try_for_each(|(name, data)| unpacked.write(name, data)).map_err(cannot)?;
+        Ok(unpacked)
+    }
+
+    fn write(&self, name: &str, data: &[u8]) -> io::Result<()> {
+        let mut path = self.base.clone();
+        let mut names = Path::new(name).components().peekable();
+        while let Some(component) = names.next() {
+            match component {
+                Component::ParentDir => {
+                    path.pop();
+                }
+                Component::Normal(name) => path.push(name),
+                _ => {}
+            }
+            if names.peek().is_some() {
+                fs::create_dir_all(&path)?;
+            }
+        }
+        fs::write(path, data)
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        // What cannot be removed lies where the system clears up by itself.
+        let _ = fs::remove_dir_all(&self.top);
+    }
+}
+
+/// A new folder that nobody else can look into or write to.
+fn own_folder() -> io::Result<PathBuf> {
+    for number in 0.. {
+        let name = format!("sinew-replay-{}-{number}", process::id());
+        let folder = std::env::temp_dir().join(name);
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+/// How far above its start a path leads on its way.
+fn climbs(path: &Path) -> usize {
+    let (mut depth, mut highest) = (0_i64, 0);
+    for component in path.components() {
+        match component {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        highest = highest.min(depth);
+    }
+    highest.unsigned_abs() as usize
+}
+
+/// Names of the files that are not in `folder` as they were recorded, each with what is wrong.
+pub(super) fn changed(files: &[(String, Vec<u8>)], folder: &Path) -> Vec<(String, &'static str)> {
+    let what = |name: &str, data: &[u8]| {
+        let path = folder.join(name);
+        match fs::metadata(&path) {
+            Ok(row) if row.is_file() && row.len() == data.len() as u64 => match fs::read(&path) {
+                Ok(now) if now == data => None,
+                Ok(_) => Some("has changed since"),
+                Err(_) => Some("cannot be read"),
+            },
+            Ok(row) if row.is_file() => Some("has changed since"),
+            _ => Some("is not there"),
+        }
+    };
+    let rows = files.iter().map(|(name, data)| (name, what(name, data)));
+    rows.filter_map(|(name, what)| Some((name.clone(), what?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder_and_nothing_is_left_behind() {
+        let names = ["a.csv", "../arm/b.urdf", "../../c", "x/../../../d", "/etc/e", "./f/g.csv"];
+        let files = names.map(|name| (name.to_owned(), name.as_bytes().to_vec()));
+        let unpacked = Unpacked::new(&files).expect("a folder for temporary files");
+        for (name, data) in files.iter().filter(|(name, _)| !name.starts_with('/')) {
+            let path = unpacked.base.join(name);
+            assert_eq!(fs::read(&path).expect(name), *data);
+            let path = path.canonicalize().expect(name);
+            let top = unpacked.top.canonicalize().expect("it is there");
+            assert!(path.starts_with(top), "{path:?}");
+        }
+        assert!(!Path::new("/etc/e").exists());
+        let top = unpacked.top.clone();
+        drop(unpacked);
+        assert!(!top.exists());
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_found() {
+        let files = [("a".to_owned(), b"old".to_vec()), ("b".to_owned(), b"b".to_vec())];
+        let unpacked = Unpacked::new(&files).expect("a folder for temporary files");
+        assert_eq!(changed(&files, &unpacked.base), []);
+        fs::write(unpacked.base.join("a"), "new").expect("ours");
+        fs::remove_file(unpacked.base.join("b")).expect("ours");
+        let expected = [("a".to_owned(), "has changed since"), ("b".to_owned(), "is not there")];
+        assert_eq!(changed(&files, &unpacked.base), expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! One file of a recording, read from its beginning, record by record. It may be cut anywhere, and
+//! it may be anything: what it says of lengths is believed up to a limit.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use mcap::McapError;
+use mcap::records::{Record, op};
+use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
+
+/// Longest record and chunk that are read. The recorder's chunks are a hundredth of it; data files
+/// of nodes are attachments, which should not be larger. Past it the file counts as damaged.
+const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// How the reading of a file ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// All of it was read.
+    Complete,
+    /// Whoever read it wanted no more.
+    Stopped,
+    /// It ends in the middle: its writer was killed, or is still writing.
+    Cut,
+    /// It is no MCAP.
+    Foreign,
+    /// What is wrong with it.
+    Damaged(String),
+}
+
+/// Hands the records of a file to `each`, those of chunks one by one, until it breaks off. A chunk
+/// counts only as a whole.
+///
+/// # Errors
+/// What the system says to opening or reading it.
+pub(super) fn read(
+    path: &Path,
+    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+) -> Result<End, String> {
+    let options = LinearReaderOptions::default().with_prevalidate_chunk_crcs(true);
+    read_with(path, options, each)
+}
+
+/// As [`read`], but no chunk is looked into: for what stands at the beginning.
+pub(super) fn read_beginning(
+    path: &Path,
+    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+) -> Result<End, String> {
+    let options = LinearReaderOptions::default().with_emit_chunks(true);
+    read_with(path, options, &mut |record| match record {
+        Record::Chunk { .. } => ControlFlow::Break(()),
+        record => each(record),
+    })
+}
+
+fn read_with(
+    path: &Path,
+    options: LinearReaderOptions,
+    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+) -> Result<End, String> {
+    let cannot = |error| format!("cannot read '{}': {error}", path.display());
+    // A pipe would keep us waiting for whoever writes it.
+    if !path.metadata().map_err(cannot)?.is_file() {
+        return Err(format!("'{}' is no file; give a recording", path.display()));
+    }
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(cannot)?);
+    let options = options.with_record_length_limit(RECORD_BYTES_MAX);
+    let mut reader = LinearReader::new_with_options(options);
+    let (mut read_any, mut at_end) = (false, false);
+    while let Some(event) = reader.next_event() {
+        let (opcode, data) = match event {
+            Ok(LinearReadEvent::ReadRequest(need)) => {
+                let count = file.read(reader.insert(need)).map_err(cannot)?;
+                at_end = count == 0;
+                reader.notify_read(count);
+                continue;
+            }
+            Ok(LinearReadEvent::Record { opcode, data }) => (opcode, data),
+            Err(McapError::BadMagic) => return Ok(End::Foreign),
+            Err(McapError::UnexpectedEof) if at_end && read_any => return Ok(End::Cut),
+            Err(McapError::UnexpectedEof) => return Ok(End::Foreign),
+            Err(error) => return Ok(End::Damaged(error.to_string())),
+        };
+        read_any = true;
+        if opcode == op::DATA_END {
+            return Ok(End::Complete);
+        }
+        if opcode == op::ATTACHMENT && !is_attachment(data) {
+            return Ok(End::Damaged("an attachment is shorter than it says".into()));
+        }
+        match mcap::parse_record(opcode, data) {
+            Ok(record) if each(&record).is_break() => return Ok(End::Stopped),
+            Ok(_) => {}
+            Err(error) => return Ok(End::Damaged(error.to_string())),
+        }
+    }
+    Ok(End::Cut)
+}
+
+/// Whether a body has the room of all that stands around an attachment's data: the parser takes
+/// that for granted.
+fn is_attachment(body: &[u8]) -> bool {
+    const TIMES: usize = 16;
+    const LENGTH_AND_SUM: usize = 12;
+    let skip_text = |rest: &'_ [u8]| {
+        let (len, rest) = rest.split_first_chunk()?;
+        rest.split_at_checked(u32::from_le_bytes(*len) as usize).map(|(_, rest)| rest.len())
+    };
+    let after = |len: usize| skip_text(&body[body.len() - len..]);
+    let rest = body.len().checked_sub(TIMES).and_then(after).and_then(after);
+    rest.is_some_and(|rest| rest >= LENGTH_AND_SUM)
+}

@@ -1,0 +1,352 @@
+//! From the records of all parts to cycles that are carried out: which message belongs to which
+//! thread, where a life of the core begins, where the replay has to end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mcap::records::{Channel, MessageHeader, Record};
+use sinew_runtime::NodeEntry;
+use sinew_runtime::run::ThreadId;
+use sinew_services::recorder::cycle;
+use sinew_services::recorder::format::{self, GAP, Gap, cycle_topic, schema_text, tap_topic};
+use sinew_spec::plan::{Plan, Release};
+
+use super::Until;
+use super::graphs::Graphs;
+use super::pace::Pace;
+use super::part::{self, End};
+use super::recording::{Part, Recording};
+use super::thread::{Thread, What};
+
+/// Topics that nobody knows are named up to so many.
+const UNKNOWN_MAX: usize = 8;
+
+/// Why a part is not read on.
+enum Wrong {
+    /// Nothing can be made of this recording with this program.
+    Refused(String),
+    /// The part holds what its writer cannot have written.
+    Damaged(String),
+}
+
+/// A topic that a recording of this graph has.
+struct Topic {
+    /// Index of the thread.
+    thread: usize,
+    what: What,
+    schema: String,
+}
+
+/// Plays a recording.
+pub(super) struct Player<'a> {
+    graphs: &'a Graphs,
+    table: &'a [NodeEntry],
+    pub(super) threads: Vec<Thread>,
+    topics: BTreeMap<String, Topic>,
+    pace: Option<Pace>,
+    until: Option<Until>,
+    /// Cycles that started later are left out.
+    limit_ns: Option<u64>,
+    /// Threads that have come to the limit.
+    past_limit: BTreeSet<usize>,
+    /// Set when the user has had enough.
+    stop: &'a AtomicBool,
+    life: Option<u32>,
+    /// First start and last one in this life, monotonic.
+    span_ns: Option<(u64, u64)>,
+    first_ns: Option<u64>,
+    /// Of the part that is being read: schemas and topics by their numbers.
+    schemas: BTreeMap<u16, Vec<u8>>,
+    channels: BTreeMap<u16, String>,
+    /// Why cycles are missing, by thread and first cycle.
+    reasons: BTreeMap<(String, u64), String>,
+    unknown: BTreeSet<String>,
+    wrong: Option<Wrong>,
+    /// What is to be known.
+    pub(super) notes: Vec<String>,
+    /// Where less was replayed than the recording should hold, and why.
+    pub(super) stops: Vec<String>,
+    /// Time that the replayed cycles took when they were recorded.
+    pub(super) recorded_ns: u64,
+    /// Whether the user stopped it.
+    pub(super) interrupted: bool,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(
+        graphs: &'a Graphs,
+        table: &'a [NodeEntry],
+        until: Option<Until>,
+        stop: &'a AtomicBool,
+    ) -> Player<'a> {
+        let plan = &graphs.recorded;
+        let domains = plan.domains.iter().enumerate();
+        let ids = domains.flat_map(|(domain, row)| {
+            (0..row.threads().len()).map(move |thread| ThreadId { domain, thread })
+        });
+        let threads: Vec<_> = ids.map(|id| Thread::new(plan, id)).collect();
+        Player {
+            graphs,
+            table,
+            topics: topics(plan, &threads),
+            threads,
+            pace: None,
+            until,
+            limit_ns: None,
+            past_limit: BTreeSet::new(),
+            stop,
+            life: None,
+            span_ns: None,
+            first_ns: None,
+            schemas: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+            wrong: None,
+            notes: Vec::new(),
+            stops: Vec::new(),
+            recorded_ns: 0,
+            interrupted: false,
+        }
+    }
+
+    /// Shows the recording at this pace.
+    pub(super) fn follow(&mut self, speed: f64, json: bool) {
+        self.pace = Some(Pace::new(&self.graphs.recorded, &self.threads, speed, json));
+    }
+
+    /// Plays all parts.
+    ///
+    /// # Errors
+    /// In words, why nothing more can be made of this recording with this program.
+    pub(super) fn play(&mut self, recording: &Recording) -> Result<(), String> {
+        let result = recording.parts.iter().try_for_each(|part| match self.is_over() {
+            true => Ok(()),
+            false => self.play_part(part, recording),
+        });
+        self.end_life();
+        // The terminal comes back before anything is said.
+        self.pace = None;
+        if !self.unknown.is_empty() {
+            let names: Vec<_> = self.unknown.iter().take(UNKNOWN_MAX).cloned().collect();
+            let names = names.join("', '");
+            self.notes.push(format!("topics that are none of this graph are left out: '{names}'"));
+        }
+        result
+    }
+
+    /// Whether there is no need to read on.
+    fn is_over(&self) -> bool {
+        self.interrupted || self.limit_ns.is_some() && self.past_limit.len() == self.threads.len()
+    }
+
+    fn play_part(&mut self, part: &Part, recording: &Recording) -> Result<(), String> {
+        if self.life != Some(part.head.life) {
+            self.end_life();
+            self.begin_life(part.head.life)?;
+        }
+        self.schemas.clear();
+        self.channels.clear();
+        let end = part::read(&part.path, &mut |record| match self.take(record) {
+            Ok(flow) => flow,
+            Err(wrong) => {
+                self.wrong = Some(wrong);
+                ControlFlow::Break(())
+            }
+        })?;
+        let end = match self.wrong.take() {
+            Some(Wrong::Refused(text)) => {
+                return Err(format!("'{}': {text}", part.path.display()));
+            }
+            Some(Wrong::Damaged(text)) => End::Damaged(text),
+            None => end,
+        };
+        let is_last = recording.parts.last().is_some_and(|last| last.head.part == part.head.part);
+        let number = part.head.part;
+        match end {
+            End::Complete | End::Stopped => {}
+            End::Cut => self.notes.push(match is_last {
+                true => format!("part {number} has no end: it was replayed as far as it goes"),
+                false => format!("part {number} has no end, though others follow"),
+            }),
+            End::Foreign => self.damaged(number, "it is no MCAP file any more"),
+            End::Damaged(text) => self.damaged(number, &text),
+        }
+        Ok(())
+    }
+
+    /// What was being put together is not known to be whole.
+    fn damaged(&mut self, number: u32, text: &str) {
+        self.threads.iter_mut().for_each(Thread::forget);
+        self.stops.push(format!("part {number} is damaged: {text}; it was replayed up to there"));
+    }
+
+    /// Starts all nodes anew.
+    fn begin_life(&mut self, life: u32) -> Result<(), String> {
+        let Player { graphs, table, threads, notes, .. } = self;
+        // The second life has nothing to say that the first one has not.
+        let mut said = Vec::new();
+        for thread in threads {
+            thread.begin_life(graphs, table, &mut said)?;
+        }
+        if self.life.is_none() {
+            notes.append(&mut said);
+        }
+        self.life = Some(life);
+        Ok(())
+    }
+
+    /// Carries out what is still being put together, and says which threads ended early.
+    fn end_life(&mut self) {
+        for at in 0..self.threads.len() {
+            self.finish(at);
+        }
+        for thread in &mut self.threads {
+            let Some(text) = thread.ended.take() else { continue };
+            let life = match self.life {
+                Some(life) if life > 0 => format!(" (after reset {life})"),
+                _ => String::new(),
+            };
+            self.stops
+                .push(format!("thread {}{life}: {text}; no more of it was replayed", thread.name));
+        }
+        if let Some((first, last)) = self.span_ns.take() {
+            self.recorded_ns += last.saturating_sub(first);
+        }
+    }
+
+    fn take(&mut self, record: &Record<'_>) -> Result<ControlFlow<()>, Wrong> {
+        match record {
+            Record::Schema { header, data } => {
+                self.schemas.insert(header.id, data.to_vec());
+            }
+            Record::Channel(channel) => self.add_topic(channel)?,
+            Record::Metadata(row) if row.name == GAP => {
+                let gap = Gap::from_metadata(&row.metadata).map_err(Wrong::Damaged)?;
+                let thread = format!("{}/{}", gap.domain, gap.thread);
+                self.reasons.insert((thread, gap.first), gap.reason);
+            }
+            Record::Message { header, data } => self.take_message(header, data)?,
+            _ => {}
+        }
+        // Relaxed: the flag orders nothing.
+        self.interrupted |= self.stop.load(Ordering::Relaxed);
+        Ok(if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Takes notice of a topic: its messages must be what this program's kinds have.
+    fn add_topic(&mut self, channel: &Channel) -> Result<(), Wrong> {
+        let name = &channel.topic;
+        let Some(topic) = self.topics.get(name) else {
+            if self.unknown.len() <= UNKNOWN_MAX {
+                self.unknown.insert(name.clone());
+            }
+            return Ok(());
+        };
+        let schema = self.schemas.get(&channel.schema_id).map(Vec::as_slice);
+        if schema != Some(topic.schema.as_bytes()) || channel.message_encoding != format::ENCODING {
+            return Err(Wrong::Refused(format!(
+                "the messages of topic '{name}' have other fields than those of this program; \
+                 replay it with the kinds that it was recorded with"
+            )));
+        }
+        self.channels.insert(channel.id, name.clone());
+        Ok(())
+    }
+
+    fn take_message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<(), Wrong> {
+        let Some(name) = self.channels.get(&header.channel_id).cloned() else { return Ok(()) };
+        if self.channels.len() < self.topics.len() {
+            let is_there = |name: &&String| self.channels.values().any(|other| other == *name);
+            let missing = self.topics.keys().find(|name| !is_there(name));
+            return Err(Wrong::Refused(format!(
+                "topic '{}' is missing; a replay needs every topic of the core",
+                missing.map_or("", String::as_str)
+            )));
+        }
+        let Topic { thread, what, .. } = self.topics[&name];
+        if self.threads[thread].begins(header.sequence) {
+            self.finish(thread);
+        }
+        let message = match what {
+            What::Cycle => data,
+            What::Tap(_) => format::message(data).ok_or_else(|| {
+                Wrong::Damaged(format!("a message of topic '{name}' is not in CDR, little endian"))
+            })?,
+        };
+        let taken = self.threads[thread].take(what, header.sequence, message);
+        taken.map_err(|text| Wrong::Damaged(format!("topic '{name}': {text}")))
+    }
+
+    /// Carries out the cycle that thread `at` has put together, if it has one.
+    fn finish(&mut self, at: usize) {
+        let Some(cycle) = self.threads[at].gathered() else {
+            self.threads[at].forget();
+            return;
+        };
+        let (number, start_ns) = (cycle.past.number, cycle.past.start_ns);
+        let first_ns = *self.first_ns.get_or_insert(start_ns);
+        if let Some(Until::Time(time)) = self.until {
+            let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            self.limit_ns.get_or_insert(first_ns.saturating_add(time_ns));
+        }
+        if self.limit_ns.is_some_and(|limit_ns| start_ns > limit_ns) {
+            self.past_limit.insert(at);
+        } else if !self.interrupted {
+            let (first, last) = self.span_ns.unwrap_or((start_ns, start_ns));
+            self.span_ns = Some((first.min(start_ns), last.max(start_ns)));
+            self.carry_out(at);
+        }
+        if self.until == Some(Until::Cycle(number)) && Some(at) == self.control() {
+            self.limit_ns.get_or_insert(start_ns);
+        }
+        self.threads[at].forget();
+    }
+
+    fn carry_out(&mut self, at: usize) {
+        if let Some(pace) = &mut self.pace {
+            match pace.follow(at, &self.threads[at], self.stop) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.interrupted = true;
+                    return;
+                }
+                Err(error) => {
+                    self.pace = None;
+                    self.notes.push(format!("cannot go on showing it: {error}"));
+                }
+            }
+        }
+        let thread = &mut self.threads[at];
+        let next = thread.next();
+        let had_ended = thread.ended.is_some();
+        thread.carry_out(&self.graphs.now);
+        if let Some(ended) = thread.ended.as_mut().filter(|_| !had_ended)
+            && let Some(reason) = self.reasons.get(&(thread.name.clone(), next))
+        {
+            ended.push_str(&format!(" ({reason})"));
+        }
+    }
+
+    /// The first thread that the clock releases.
+    fn control(&self) -> Option<usize> {
+        let domains = &self.graphs.recorded.domains;
+        let release = |id: ThreadId| domains[id.domain].threads()[id.thread].release;
+        self.threads.iter().position(|thread| release(thread.id) == Release::Timer)
+    }
+}
+
+/// All topics of a graph's core.
+fn topics(plan: &Plan, threads: &[Thread]) -> BTreeMap<String, Topic> {
+    let mut topics = BTreeMap::new();
+    for (thread, row) in threads.iter().enumerate() {
+        let schema = cycle::schema(plan, row.id).1;
+        topics.insert(cycle_topic(plan, row.id), Topic { thread, what: What::Cycle, schema });
+        for (at, tap) in row.taps.iter().enumerate() {
+            let (what, schema) = (What::Tap(at), schema_text(plan.port(tap.end).message));
+            topics.insert(tap_topic(plan, tap.end), Topic { thread, what, schema });
+        }
+    }
+    topics
+}

@@ -1,0 +1,154 @@
+//! A recording: all parts of one run, found beside the one that was named, and what they say of
+//! how to make the run's plan again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use mcap::records::Record;
+use sinew_services::recorder::format::{HEAD, Head, SPEC};
+use sinew_spec::TEXT_LEN_MAX;
+
+use super::part::{self, End};
+
+/// How the names of parts end.
+const EXTENSION: &str = "mcap";
+
+/// The parts of a run, and what each of them brings along.
+#[derive(Debug)]
+pub(super) struct Recording {
+    /// Ascending, by number.
+    pub(super) parts: Vec<Part>,
+    /// Text of the spec.
+    pub(super) spec: String,
+    /// Data files of nodes, under the names that the spec gives them.
+    pub(super) files: Vec<(String, Vec<u8>)>,
+    /// What is to be known of it.
+    pub(super) notes: Vec<String>,
+}
+
+/// A part.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) path: PathBuf,
+    pub(super) head: Head,
+}
+
+impl Recording {
+    /// Opens the recording that `file` is a part of.
+    ///
+    /// # Errors
+    /// In words, what is wrong with that file.
+    pub(super) fn open(file: &Path) -> Result<Recording, String> {
+        let name = file.display();
+        let (mut head, mut spec, mut files) = (None, None, Vec::new());
+        let end = part::read_beginning(file, &mut |record| {
+            match record {
+                Record::Metadata(row) if row.name == HEAD && head.is_none() => {
+                    head = Some(Head::from_metadata(&row.metadata));
+                }
+                Record::Attachment { header, data, .. }
+                    if header.name == SPEC && spec.is_none() =>
+                {
+                    spec = Some(data.to_vec());
+                }
+                Record::Attachment { header, data, .. } => {
+                    files.push((header.name.clone(), data.to_vec()));
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })?;
+        if end == End::Foreign {
+            return Err(format!("'{name}' is no MCAP file; give a recording of 'kind: recorder'"));
+        }
+        let foreign = || match &end {
+            End::Damaged(text) => format!("'{name}' is damaged at its beginning: {text}"),
+            End::Cut => format!("'{name}' ends before it says which run it is of"),
+            _ => format!(
+                "'{name}' is an MCAP file, but not one of ours: it has no metadata '{HEAD}'"
+            ),
+        };
+        let head = head.ok_or_else(foreign)?.map_err(|text| format!("'{name}': {text}"))?;
+        let missing = || format!("'{name}' has no attachment '{SPEC}': the graph is not known");
+        let spec =
+            text_of(spec.ok_or_else(missing)?).map_err(|text| format!("'{name}': {text}"))?;
+        if head.cpus.is_empty() {
+            return Err(format!("'{name}': metadata 'cpus' is empty; expected those of the run"));
+        }
+        let (parts, notes) = siblings(file, head);
+        Ok(Recording { parts, spec, files, notes })
+    }
+
+    /// Numbers of parts that are missing before or between those that are there.
+    pub(super) fn missing(&self) -> Vec<u32> {
+        let last = self.parts.last().map_or(0, |part| part.head.part);
+        let is_there = |number: &u32| self.parts.iter().any(|part| part.head.part == *number);
+        // Of a recording that claims four thousand million parts, some hundred are enough.
+        (1..last).filter(|number| !is_there(number)).take(100).collect()
+    }
+
+    /// What the part that was opened, or any other one, says of the run.
+    pub(super) fn head(&self) -> &Head {
+        &self.parts[0].head
+    }
+
+    /// How many times the core was started in it.
+    pub(super) fn lives(&self) -> usize {
+        let mut lives: Vec<u32> = self.parts.iter().map(|part| part.head.life).collect();
+        lives.dedup();
+        lives.len()
+    }
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    if bytes.len() > TEXT_LEN_MAX {
+        return Err(format!("the spec is larger than {} MiB, the limit", TEXT_LEN_MAX >> 20));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("attachment '{SPEC}' is not UTF-8"))
+}
+
+/// All parts of the run of `file`, which has `head`, and what is to be said of the others.
+fn siblings(file: &Path, head: Head) -> (Vec<Part>, Vec<String>) {
+    let (run, mut notes) = (head.run.clone(), Vec::new());
+    let mut parts = BTreeMap::from([(head.part, Part { path: file.into(), head })]);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = match fs::read_dir(folder.unwrap_or(Path::new("."))) {
+        Ok(entries) => entries,
+        Err(error) => {
+            notes.push(format!("its folder cannot be searched for other parts: {error}"));
+            return (parts.into_values().collect(), notes);
+        }
+    };
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == EXTENSION));
+    paths.sort();
+    let given = file.canonicalize().ok();
+    for path in paths.into_iter().filter(|path| path.canonicalize().ok() != given) {
+        let Some(head) = head_of(&path).filter(|head| head.run == run) else { continue };
+        let number = head.part;
+        if parts.contains_key(&number) {
+            let path = path.display();
+            notes.push(format!("'{path}' is part {number} once more; it is left out"));
+            continue;
+        }
+        parts.insert(number, Part { path, head });
+    }
+    (parts.into_values().collect(), notes)
+}
+
+/// What a file says of itself, if it is a part of a recording.
+fn head_of(path: &Path) -> Option<Head> {
+    let mut head = None;
+    // What cannot be read is no part of anything.
+    let _ = part::read_beginning(path, &mut |record| match record {
+        Record::Metadata(row) if row.name == HEAD => {
+            head = Head::from_metadata(&row.metadata).ok();
+            ControlFlow::Break(())
+        }
+        Record::Header(_) => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    head
+}

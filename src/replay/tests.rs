@@ -1,0 +1,365 @@
+//! Recordings that nobody would want: written here message by message, with messages of zeros, so
+//! that nothing in them is what the arm would compute; cut, with other bits, of others.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use clap::Parser;
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{Attachment, Compression, WriteOptions, Writer};
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::{Past, Record, taps};
+use sinew_services::recorder::cycle::{self, Layout};
+use sinew_services::recorder::format::{
+    CDR_HEAD, ENCODING, HEAD, Head, SCHEMA_ENCODING, SPEC, cycle_topic, schema_name, schema_text,
+    tap_topic,
+};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Source, compile};
+
+use sinew_runtime::clock::Clock;
+
+use super::*;
+
+/// The arm, recorded.
+const SPEC_TEXT: &str = "
+name: arm
+domains:
+  control: {realtime: {period: 1ms}}
+  plant: {realtime: {trigger: input}}
+  recorder: {}
+nodes:
+  - {kind: path_planner, name: planner, domain: control, path: square.csv, arm: irb120.urdf,
+     laps: 0, ports: {out: [{name: ik, port: in}]}}
+  - {kind: ik, name: ik, domain: control, arm: irb120.urdf, ports: {out: [{name: ethercat, port: in}]}}
+  - kind: ethercat_master
+    name: ethercat
+    domain: control
+    ports:
+      out: [{name: drives, port: in, delivery: latest}]
+      feedback: [{name: planner, port: feedback, delay: 1}]
+  - kind: drives
+    name: drives
+    domain: plant
+    safe: {in: {value: quick_stop, after: 50}}
+    ports: {out: [{name: ethercat, port: frame, delivery: latest, delay: 1}]}
+  - {kind: recorder, name: recorder, domain: recorder}
+";
+
+fn nodes() -> Vec<NodeEntry> {
+    [sinew_nodes::NODES, sinew_services::SERVICES].concat()
+}
+
+fn plan() -> Plan {
+    let kinds: Vec<_> = nodes().iter().map(|row| row.kind).collect();
+    let source = Source { file: "arm.yaml", text: SPEC_TEXT, overrides: &[] };
+    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
+}
+
+/// What is wrong with a recording.
+#[derive(Clone, Default)]
+struct Flaws {
+    /// Metadata that take the place of what is right.
+    metadata: Vec<(&'static str, &'static str)>,
+    spec: Option<&'static str>,
+    /// Topic whose messages are one byte too short.
+    short: Option<&'static str>,
+    left_out: Option<&'static str>,
+    /// A cycle that bears this number instead of its own.
+    number: Option<(u64, u64)>,
+    foreign_topic: bool,
+    /// Schemas of all topics.
+    schema: Option<&'static str>,
+}
+
+/// A recording of some cycles of both threads.
+fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
+    let plan = plan();
+    let options = WriteOptions::new().compression(Some(Compression::Lz4)).chunk_size(Some(4096));
+    let mut writer = options.create(Cursor::new(Vec::new())).expect("memory");
+    write_head(&mut writer, flaws);
+    let threads = [0, 1].map(|domain| ThreadId { domain, thread: 0 });
+    let mut channels = BTreeMap::new();
+    let mut add = |writer: &mut Writer<_>, topic: String, name: &str, text: &str| {
+        let text = flaws.schema.unwrap_or(text);
+        let schema = writer.add_schema(name, SCHEMA_ENCODING, text.as_bytes()).expect("few");
+        let id = writer.add_channel(schema, &topic, ENCODING, &BTreeMap::new()).expect("few");
+        channels.insert(topic, id);
+    };
+    for id in threads {
+        let (name, text) = cycle::schema(&plan, id);
+        add(&mut writer, cycle_topic(&plan, id), &name, &text);
+        for tap in taps(&plan, &plan.domains[id.domain].threads()[0].nodes) {
+            let message = plan.port(tap.end).message;
+            let topic = tap_topic(&plan, tap.end);
+            if flaws.left_out != Some(&topic) {
+                add(&mut writer, topic, &schema_name(message), &schema_text(message));
+            }
+        }
+    }
+    if flaws.foreign_topic {
+        add(&mut writer, "/weather".into(), "weather", "float64 rain");
+    }
+    for at in 0..cycles {
+        for id in threads {
+            write_cycle(&mut writer, &plan, id, at, &channels, flaws);
+        }
+    }
+    writer.finish().expect("memory");
+    writer.into_inner().into_inner()
+}
+
+fn write_head(writer: &mut Writer<Cursor<Vec<u8>>>, flaws: &Flaws) {
+    let head = Head {
+        run: "a1".into(),
+        part: 1,
+        life: 0,
+        graph: "arm".into(),
+        file: "arm.yaml".into(),
+        base: "nowhere".into(),
+        overrides: vec![],
+        cpus: vec![0, 1],
+        clock_offset_ns: 0,
+        host: "here".into(),
+    };
+    let mut metadata = head.to_metadata();
+    let flawed = flaws.metadata.iter();
+    metadata.extend(flawed.map(|&(key, value)| (key.to_owned(), value.to_owned())));
+    writer.write_metadata(&Metadata { name: HEAD.into(), metadata }).expect("memory");
+    let text = flaws.spec.unwrap_or(SPEC_TEXT).as_bytes().to_vec();
+    let mut files = vec![(SPEC, text)];
+    for name in ["square.csv", "irb120.urdf"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("graphs/arm").join(name);
+        files.push((name, fs::read(path).expect("a file of ours")));
+    }
+    for (name, data) in files {
+        let attachment = Attachment {
+            log_time: 0,
+            create_time: 0,
+            name: name.into(),
+            media_type: "".into(),
+            data: data.into(),
+        };
+        writer.attach(&attachment).expect("memory");
+    }
+}
+
+fn write_cycle(
+    writer: &mut Writer<Cursor<Vec<u8>>>,
+    plan: &Plan,
+    id: ThreadId,
+    at: u64,
+    channels: &BTreeMap<String, u16>,
+    flaws: &Flaws,
+) {
+    let nodes = &plan.domains[id.domain].threads()[0].nodes;
+    let mut record = Record::of(plan, nodes);
+    let (nodes_len, signals_len) = (record.nodes(), record.signals().len());
+    let number = flaws.number.filter(|&(from, _)| from == at).map_or(at, |(_, to)| to);
+    record.restore(&Past {
+        number,
+        start_ns: at * 1_000_000,
+        execution_ticks: vec![0; nodes_len],
+        signals: vec![0.0; signals_len],
+        ..Past::default()
+    });
+    let mut data = Vec::new();
+    Layout::of(plan, id).write(&record, Clock::from_rate(1.0), &mut data);
+    let mut messages = vec![(cycle_topic(plan, id), data)];
+    for tap in taps(plan, nodes) {
+        let message = [&CDR_HEAD[..], &vec![0; tap.size as usize]].concat();
+        messages.push((tap_topic(plan, tap.end), message));
+    }
+    for (topic, mut data) in messages {
+        let Some(&channel_id) = channels.get(&topic) else { continue };
+        if flaws.short == Some(&topic) {
+            data.pop();
+        }
+        let time = at * 1_000_000;
+        let sequence = number as u32;
+        let header = MessageHeader { channel_id, sequence, log_time: time, publish_time: time };
+        writer.write_to_known_channel(&header, &data).expect("memory");
+    }
+}
+
+/// A command line of its own, for clap's defaults.
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: ReplayArgs,
+}
+
+/// What became of a replay.
+#[derive(Debug)]
+struct Result {
+    cycles: u64,
+    differing: u64,
+    stops: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Replays these bytes as a file of their own.
+fn replay(bytes: &[u8], options: &[&str]) -> std::result::Result<Result, String> {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: a number of its own is all that is wanted.
+    let name = format!("sinew-recording-{}-{}", std::process::id(), FILES.fetch_add(1, Relaxed));
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir(&folder).expect("a folder for temporary files");
+    let file = folder.join("arm.mcap");
+    fs::write(&file, bytes).expect("our folder");
+    let line =
+        ["replay", file.to_str().expect("our name")].into_iter().chain(options.iter().copied());
+    let args = Line::parse_from(line).args;
+    let result = play(&args);
+    fs::remove_dir_all(&folder).expect("our folder");
+    result
+}
+
+fn play(args: &ReplayArgs) -> std::result::Result<Result, String> {
+    let nodes = nodes();
+    let recording = Recording::open(&args.file)?;
+    let mut notes = recording.notes.clone();
+    let graphs = Graphs::make(args, &recording, &nodes, &mut notes);
+    let graphs = graphs.map_err(|error| error.to_json().to_string())?;
+    let stop = AtomicBool::new(false);
+    let mut player = Player::new(&graphs, &nodes, args.until, &stop);
+    player.play(&recording)?;
+    let sum = |of: fn(&tally::Tally) -> u64| player.threads.iter().map(|it| of(&it.tally)).sum();
+    let outcome = Outcome {
+        file: "arm.mcap".into(),
+        recording: &recording,
+        player: &player,
+        plan: &graphs.now,
+        diff: true,
+        taken_s: Some(1.0),
+    };
+    // Whatever it came to can be shown.
+    assert!(!outcome.to_text().is_empty() && outcome.to_json().is_object());
+    let (cycles, differing) = (sum(|tally| tally.cycles), sum(|tally| tally.differing));
+    let (stops, notes) = (player.stops.clone(), [notes, player.notes.clone()].concat());
+    Ok(Result { cycles, differing, stops, notes })
+}
+
+#[track_caller]
+fn refused(flaws: &Flaws, expected: &str) {
+    let text = replay(&recording(3, flaws), &[]).expect_err("it cannot be replayed");
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn a_recording_of_zeros_is_replayed_and_differs() {
+    let result = replay(&recording(20, &Flaws::default()), &[]).expect("it is whole");
+    assert_eq!((result.cycles, result.stops.len()), (40, 0), "{result:?}");
+    assert!(result.differing > 10, "{result:?}");
+}
+
+#[test]
+fn a_replay_ends_where_it_is_told_to() {
+    let bytes = recording(20, &Flaws::default());
+    let cycles = |until| replay(&bytes, &["--until", until]).expect("it is whole").cycles;
+    assert_eq!(["4", "4ms", "0", "9s"].map(cycles), [10, 10, 2, 40]);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_in_words() {
+    for (bytes, expected) in [
+        (&b""[..], "no MCAP file"),
+        (b"name: arm\n", "no MCAP file"),
+        (&[0; 4096], "no MCAP file"),
+        (&mcap::MAGIC[..], "no MCAP file"),
+    ] {
+        let text = replay(bytes, &[]).expect_err("no recording");
+        assert!(text.contains(expected), "{text}");
+    }
+    let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
+    writer.finish().expect("memory");
+    let foreign = writer.into_inner().into_inner();
+    let text = replay(&foreign, &[]).expect_err("somebody else's");
+    assert!(text.contains("not one of ours"), "{text}");
+    let text = Recording::open(Path::new("/")).expect_err("a folder");
+    assert!(text.contains("is no file"), "{text}");
+}
+
+#[test]
+fn what_another_program_recorded_is_refused_in_words() {
+    let flaws = |metadata| Flaws { metadata, ..Flaws::default() };
+    refused(&flaws(vec![("version", "7")]), "version 7, expected 1");
+    refused(&flaws(vec![("cpus", "[]")]), "'cpus' is empty");
+    refused(&flaws(vec![("part", "one")]), "expected a number");
+    let spec = "nodes: [{kind: flux_capacitor, name: it}]";
+    refused(&Flaws { spec: Some(spec), ..Flaws::default() }, "flux_capacitor");
+    refused(&Flaws { schema: Some("float64 x"), ..Flaws::default() }, "other fields");
+    refused(
+        &Flaws { left_out: Some("/ethercat/frame"), ..Flaws::default() },
+        "'/ethercat/frame' is missing",
+    );
+}
+
+#[test]
+fn garbage_within_ends_the_replay_where_it_stands() {
+    let short = Flaws { short: Some("/ik/out"), ..Flaws::default() };
+    let result = replay(&recording(5, &short), &[]).expect("the beginning is sound");
+    assert_eq!(result.cycles, 0);
+    assert!(result.stops[0].contains("/ik/out") && result.stops[0].contains("bytes"), "{result:?}");
+    for (number, expected) in [(2, "cycle 2 comes again"), (9, "cycles 5 to 8 are missing")] {
+        let flaws = Flaws { number: Some((5, number)), ..Flaws::default() };
+        let result = replay(&recording(8, &flaws), &[]).expect("the beginning is sound");
+        assert_eq!((result.cycles, result.stops.len()), (10, 2), "{result:?}");
+        assert!(result.stops[0].contains(expected), "{result:?}");
+    }
+}
+
+#[test]
+fn a_topic_of_somebody_else_is_left_out_with_a_note() {
+    let flaws = Flaws { foreign_topic: true, ..Flaws::default() };
+    let result = replay(&recording(3, &flaws), &[]).expect("it is whole");
+    assert_eq!(result.cycles, 6);
+    assert!(result.notes.iter().any(|note| note.contains("/weather")), "{result:?}");
+}
+
+/// Numbers without a pattern, the same in every run (xorshift, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+#[test]
+fn a_recording_that_is_cut_anywhere_replays_up_to_the_cut() {
+    let whole = recording(60, &Flaws::default());
+    let (mut dice, mut most) = (Dice(1), 0);
+    for _ in 0..60 {
+        let len = dice.below(whole.len());
+        if let Ok(result) = replay(&whole[..len], &[]) {
+            assert!(result.cycles <= 120, "{result:?}");
+            most = most.max(result.cycles);
+        }
+    }
+    assert!(most > 20, "no cut left a chunk");
+}
+
+#[test]
+fn a_recording_with_other_bits_is_never_the_end_of_the_program() {
+    let whole = recording(12, &Flaws::default());
+    let mut dice = Dice(2);
+    for _ in 0..200 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + dice.below(4) {
+            let at = dice.below(bytes.len());
+            bytes[at] ^= 1 << dice.below(8);
+        }
+        if let Ok(result) = replay(&bytes, &[]) {
+            assert!(result.cycles <= 24, "{result:?}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A recorded thread: its messages put together to cycles, and each cycle carried out once more.
+
+use sinew_runtime::NodeEntry;
+use sinew_runtime::catalogue::Direction;
+use sinew_runtime::clock::Clock;
+use sinew_runtime::replay::{Known, Replayer};
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::{Past, Record, Tap, taps};
+use sinew_services::recorder::cycle::{Cycle, Layout};
+use sinew_spec::plan::Plan;
+
+use super::graphs::Graphs;
+use super::tally::{Inputs, Tally};
+
+/// A recorded thread.
+pub(super) struct Thread {
+    /// In the recorded plan.
+    pub(super) id: ThreadId,
+    /// `<domain>/<thread>`.
+    pub(super) name: String,
+    pub(super) layout: Layout,
+    pub(super) taps: Vec<Tap>,
+    pub(super) tally: Tally,
+    gathered: Gathered,
+    /// `None` in a life of the core that is not replayed any more.
+    replay: Option<Replay>,
+    /// Why it is not.
+    pub(super) ended: Option<String>,
+}
+
+/// What there is so far of a cycle.
+struct Gathered {
+    /// Low half of its number. `None` before the first message.
+    sequence: Option<u32>,
+    cycle: Option<Cycle>,
+    /// For each tap whether there is a message, and its bytes.
+    messages: Vec<(bool, Vec<u8>)>,
+}
+
+/// A thread of the plan that is replayed, and what of the recording belongs where in it.
+struct Replay {
+    replayer: Replayer,
+    known: Known,
+    /// For each tap the recorded one.
+    taps: Vec<Option<usize>>,
+    /// For each number of the signals the recorded one.
+    signals: Vec<Option<usize>>,
+    past: Record,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A cycle's figures.
+    Cycle,
+    /// A message at this tap.
+    Tap(usize),
+}
+
+impl Thread {
+    pub(super) fn new(plan: &Plan, id: ThreadId) -> Thread {
+        let domain = &plan.domains[id.domain];
+        let taps = taps(plan, &domain.threads()[id.thread].nodes);
+        let messages = taps.iter().map(|tap| (false, vec![0; tap.size as usize])).collect();
+        Thread {
+            id,
+            name: format!("{}/{}", domain.name, id.thread),
+            layout: Layout::of(plan, id),
+            taps,
+            tally: Tally::default(),
+            gathered: Gathered { sequence: None, cycle: None, messages },
+            replay: None,
+            ended: None,
+        }
+    }
+
+    /// Starts the nodes anew, as the core did. What has no counterpart in the other plan goes to
+    /// `notes`.
+    ///
+    /// # Errors
+    /// What a node says as it is made.
+    pub(super) fn begin_life(
+        &mut self,
+        graphs: &Graphs,
+        table: &[NodeEntry],
+        notes: &mut Vec<String>,
+    ) -> Result<(), String> {
+        self.replay = None;
+        self.ended = None;
+        let Some(id) = counterpart(graphs, self.id) else {
+            notes.push(format!("thread {} is not in this graph any more", self.name));
+            return Ok(());
+        };
+        let made = Replayer::new(&graphs.now, table, &graphs.base, id, Clock::from_rate(1.0));
+        let replayer = made.map_err(|at| match at.node {
+            Some(node) => format!("node '{}': {}", graphs.now.nodes[node].name, at.fault),
+            None => format!("thread {}: {}", self.name, at.fault),
+        })?;
+        self.replay = Some(self.join(graphs, replayer, notes));
+        Ok(())
+    }
+
+    /// Finds what belongs together by the names of nodes, ports and signals.
+    fn join(&self, graphs: &Graphs, replayer: Replayer, notes: &mut Vec<String>) -> Replay {
+        let Graphs { recorded, now, .. } = graphs;
+        let port = |plan: &Plan, tap: &Tap| {
+            (
+                plan.nodes[tap.end.node].name.clone(),
+                plan.port(tap.end).name,
+                tap.direction,
+                tap.size,
+            )
+        };
+        let old: Vec<_> = self.taps.iter().map(|tap| port(recorded, tap)).collect();
+        let new: Vec<_> = replayer.taps().iter().map(|tap| port(now, tap)).collect();
+        for (node, name, direction, _) in old.iter().filter(|tap| !new.contains(tap)) {
+            notes.push(match direction {
+                Direction::In => format!("'{node}.{name}' was recorded and is not read any more"),
+                Direction::Out => format!("'{node}.{name}' was recorded and has no counterpart"),
+            });
+        }
+        for (node, name, direction, _) in new.iter().filter(|tap| !old.contains(tap)) {
+            notes.push(match direction {
+                Direction::In => format!("'{node}.{name}' was not recorded: nothing comes in"),
+                Direction::Out => format!("'{node}.{name}' was not recorded: not compared"),
+            });
+        }
+        let taps: Vec<_> =
+            new.iter().map(|tap| old.iter().position(|other| other == tap)).collect();
+        let old = signals(recorded, self.id);
+        let new = signals(now, replayer.id());
+        let signals: Vec<_> =
+            new.iter().map(|signal| old.iter().position(|other| other == signal)).collect();
+        let known = Known {
+            taps: taps.iter().map(Option::is_some).collect(),
+            signals: signals.iter().map(Option::is_some).collect(),
+        };
+        let past = replayer.record();
+        Replay { replayer, known, taps, signals, past }
+    }
+
+    /// Output ports and signals that are compared.
+    pub(super) fn compared(&self, now: &Plan) -> (usize, usize) {
+        let Some(Replay { replayer, known, .. }) = &self.replay else { return (0, 0) };
+        let written = |(tap, known): &(&Tap, &bool)| **known && tap.direction == Direction::Out;
+        let ports = replayer.taps().iter().zip(&known.taps).filter(written).count();
+        let mut names = signals(now, replayer.id());
+        names.retain(|(.., at)| *at == 0);
+        (ports, names.len())
+    }
+
+    /// Takes a message of the cycle that is being put together.
+    ///
+    /// # Errors
+    /// If it is not what it should be.
+    pub(super) fn take(&mut self, what: What, sequence: u32, data: &[u8]) -> Result<(), String> {
+        let gathered = &mut self.gathered;
+        gathered.sequence = Some(sequence);
+        match what {
+            What::Cycle => {
+                let cycle = self.layout.read(data);
+                let cycle = cycle.ok_or_else(|| {
+                    format!("a cycle of {} bytes is none of thread {}", data.len(), self.name)
+                })?;
+                if cycle.past.number as u32 != sequence {
+                    let number = cycle.past.number;
+                    return Err(format!("cycle {number} bears the sequence number {sequence}"));
+                }
+                gathered.cycle = Some(cycle);
+            }
+            What::Tap(at) => {
+                let (is_there, message) = &mut gathered.messages[at];
+                if data.len() != message.len() {
+                    let (found, expected) = (data.len(), message.len());
+                    return Err(format!("a message has {found} bytes, expected {expected}"));
+                }
+                *is_there = true;
+                message.copy_from_slice(data);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a message with this number begins another cycle than the one that is being put
+    /// together.
+    pub(super) fn begins(&self, sequence: u32) -> bool {
+        self.gathered.sequence.is_some_and(|gathered| gathered != sequence)
+    }
+
+    /// The thread that it has become in the plan that is replayed.
+    pub(super) fn replayed(&self) -> Option<ThreadId> {
+        self.replay.as_ref().map(|replay| replay.replayer.id())
+    }
+
+    /// Number of the cycle that is to come next.
+    pub(super) fn next(&self) -> u64 {
+        self.replay.as_ref().map_or(0, |replay| replay.replayer.next_number())
+    }
+
+    /// The cycle that was put together, if there is a whole one.
+    pub(super) fn gathered(&self) -> Option<&Cycle> {
+        self.gathered.cycle.as_ref()
+    }
+
+    /// Begins to put together another cycle.
+    pub(super) fn forget(&mut self) {
+        self.gathered.sequence = None;
+        self.gathered.cycle = None;
+        self.gathered.messages.iter_mut().for_each(|(is_there, _)| *is_there = false);
+    }
+
+    /// Carries out the cycle that was put together, and compares.
+    pub(super) fn carry_out(&mut self, now: &Plan) {
+        let (Some(replay), Some(cycle)) = (&mut self.replay, &self.gathered.cycle) else { return };
+        if self.ended.is_some() {
+            return;
+        }
+        replay.restore(cycle, &self.gathered.messages);
+        let Replay { replayer, known, past, .. } = replay;
+        if let Err(gap) = replayer.cycle(past) {
+            let (expected, found) = (gap.expected, gap.found);
+            self.ended = Some(match found.checked_sub(expected + 1) {
+                Some(_) => format!("cycles {expected} to {} are missing", found - 1),
+                None if found > expected => format!("cycle {expected} is missing"),
+                None => format!("cycle {found} comes again after cycle {}", expected - 1),
+            });
+            return;
+        }
+        self.tally.cycles += 1;
+        if !replayer.is_same(past, known) {
+            let differences = replayer.differences(now, past, known);
+            let inputs = || Inputs::of(past, replayer.taps());
+            self.tally.add(past.number(), differences, replayer.fault(), past.failed(), inputs);
+        }
+        if replayer.is_over() {
+            let number = past.number();
+            self.ended = Some(format!("it fails now in cycle {number}, and did not then"));
+        }
+    }
+
+    /// The record of the cycle that was put together, as the recorded plan has it, without its
+    /// messages.
+    pub(super) fn restore(&self, record: &mut Record) {
+        if let Some(cycle) = &self.gathered.cycle {
+            record.restore(&whole(cycle));
+        }
+    }
+}
+
+impl Replay {
+    /// Puts what was recorded where it belongs.
+    fn restore(&mut self, cycle: &Cycle, messages: &[(bool, Vec<u8>)]) {
+        let old = &cycle.past.signals;
+        let mut past = whole(cycle);
+        past.signals = self.signals.iter().map(|at| at.map_or(0.0, |at| old[at])).collect();
+        past.execution_ticks = vec![0; self.past.nodes()];
+        self.past.restore(&past);
+        for (at, recorded) in self.taps.iter().enumerate() {
+            let Some(recorded) = *recorded else { continue };
+            let (is_there, message) = &messages[recorded];
+            let message = is_there.then_some(message.as_slice());
+            self.past.restore_message(at, message, cycle.closed[recorded]);
+        }
+    }
+}
+
+fn whole(cycle: &Cycle) -> Past {
+    let Cycle { lost_total, dropped_total, .. } = *cycle;
+    Past { lost_total, dropped_total, ..cycle.past.clone() }
+}
+
+/// The thread of the plan that is replayed that a recorded one has become.
+fn counterpart(graphs: &Graphs, id: ThreadId) -> Option<ThreadId> {
+    let name = &graphs.recorded.domains[id.domain].name;
+    let domain = graphs.now.domains.iter().position(|domain| domain.name == *name)?;
+    graphs.now.domains[domain].threads().get(id.thread)?;
+    Some(ThreadId { domain, thread: id.thread })
+}
+
+/// Node and signal of each number in the records of a thread, and which of the signal's it is.
+fn signals(plan: &Plan, id: ThreadId) -> Vec<(&str, &'static str, usize)> {
+    let nodes = plan.domains[id.domain].threads()[id.thread].nodes.iter();
+    let nodes = nodes.map(|&node| &plan.nodes[node]);
+    let rows = nodes.flat_map(|node| node.kind.signals.iter().map(move |row| (node, row)));
+    let numbers = rows
+        .flat_map(|(node, row)| (0..row.count).map(move |at| (node.name.as_str(), row.name, at)));
+    numbers.collect()
+}
