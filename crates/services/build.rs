@@ -119,11 +119,15 @@ fn run(command: &mut Command) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    // A warning of cargo is one line; the end of what a tool says tells most.
-    let tail = said.char_indices().rev().nth(300).map_or(0, |(at, _)| at);
-    Err(format!("'{name}' failed with {}: {}", output.status, &said[tail..]))
+    Err(format!("'{name}' failed with {}: {}", output.status, summary(&output.stderr)))
+}
+
+/// The beginning of what a tool said of its failure, on one line, as a warning of cargo is.
+fn summary(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text.lines().filter(|line| !line.starts_with("npm warn"));
+    let words = lines.map(|line| line.trim_start_matches("npm error").trim());
+    words.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }
 
 /// The Rust file that `dashboard/page.rs` includes.
