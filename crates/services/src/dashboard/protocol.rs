@@ -26,7 +26,7 @@
 //! **Server to page, binary.** Little endian, no padding; the first byte says what it is.
 //!
 //! ```text
-//! motion, 30 Hz                          image, 10 Hz, to whoever asked for it
+//! motion, 30 Hz                          image, 15 Hz, to whoever asked for it
 //!  0  u8   1                              0  u8   2
 //!  1  u8   version, 1                     1  u8   version, 1
 //!  2  u16  threads                        2  u16  0

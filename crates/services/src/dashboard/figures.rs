@@ -1,0 +1,196 @@
+//! What the cycles cost, added up from their records.
+
+use std::collections::HashMap;
+
+use hdrhistogram::Histogram as Values;
+use sinew_runtime::clock::Clock;
+use sinew_runtime::status::LinkStatus;
+use sinew_runtime::trace::Record;
+
+use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, Times};
+
+/// Seven decades from 0.1 us, and what lies below and above.
+pub(super) const BUCKETS: HistogramInfo =
+    HistogramInfo { lowest_us: 0.1, per_decade: 20, count: 7 * 20 + 2 };
+
+/// Significant digits of a percentile, as in the reports.
+const DIGITS: u8 = 3;
+/// A percentile is said only with so many values beyond it; fewer would be an anecdote.
+const BEYOND_MIN: f64 = 10.0;
+
+/// The figures of a thread since the core's start, or since it was first seen.
+pub(super) struct ThreadCosts {
+    cycles: u64,
+    overruns: u64,
+    skipped: u64,
+    latency: Spread,
+    jitter: Spread,
+    /// Execution times, in the order of its nodes.
+    nodes: Vec<Values<u64>>,
+}
+
+impl ThreadCosts {
+    /// Of a thread with so many nodes.
+    pub(super) fn new(nodes: usize) -> ThreadCosts {
+        ThreadCosts {
+            cycles: 0,
+            overruns: 0,
+            skipped: 0,
+            latency: Spread::new(),
+            jitter: Spread::new(),
+            nodes: vec![values(); nodes],
+        }
+    }
+
+    /// Adds a cycle. One of a stop is none of the control loop.
+    pub(super) fn add(&mut self, record: &Record, clock: Clock) {
+        if record.is_stopping() {
+            return;
+        }
+        self.cycles += 1;
+        self.overruns += u64::from(record.is_overrun());
+        self.skipped += record.skipped();
+        self.latency.add(latency_ns(record, clock));
+        self.jitter.add(jitter_ns(record));
+        for (at, values) in self.nodes.iter_mut().enumerate() {
+            values.saturating_record(clock.ns(record.execution_ticks(at)));
+        }
+    }
+
+    /// Cycles past the deadline or without their feedback.
+    pub(super) fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// Whole periods lost.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// As the page gets them.
+    pub(super) fn figures(&self, lost: u64) -> ThreadFigures {
+        let Self { cycles, overruns, skipped, latency, jitter, .. } = self;
+        ThreadFigures {
+            cycles: *cycles,
+            overruns: *overruns,
+            skipped: *skipped,
+            lost,
+            latency: latency.figures(),
+            jitter: jitter.figures(),
+        }
+    }
+
+    /// Execution times of a node.
+    pub(super) fn node(&self, at: usize) -> Times {
+        times(&self.nodes[at])
+    }
+}
+
+/// Cycle latency.
+pub(super) fn latency_ns(record: &Record, clock: Clock) -> u64 {
+    clock.ns(record.latency_ticks())
+}
+
+/// Activation jitter: from the planned start to the actual one.
+pub(super) fn jitter_ns(record: &Record) -> u64 {
+    record.start_ns().saturating_sub(record.release_ns())
+}
+
+/// Values, and how many of them in each bucket.
+struct Spread {
+    values: Values<u64>,
+    counts: Vec<u64>,
+}
+
+impl Spread {
+    fn new() -> Spread {
+        Spread { values: values(), counts: vec![0; BUCKETS.count] }
+    }
+
+    fn add(&mut self, ns: u64) {
+        self.values.saturating_record(ns);
+        self.counts[bucket(ns)] += 1;
+    }
+
+    fn figures(&self) -> Histogram {
+        Histogram { times: times(&self.values), counts: self.counts.clone() }
+    }
+}
+
+/// The bucket of a value.
+fn bucket(ns: u64) -> usize {
+    let factor = ns as f64 / (BUCKETS.lowest_us * 1000.0);
+    if factor < 1.0 {
+        return 0;
+    }
+    let bucket = 1 + (factor.log10() * f64::from(BUCKETS.per_decade)) as usize;
+    bucket.min(BUCKETS.count - 1)
+}
+
+fn values() -> Values<u64> {
+    Values::new(DIGITS).expect("1 to 5 digits are allowed")
+}
+
+fn times(values: &Values<u64>) -> Times {
+    let count = values.len();
+    let us = |ns: u64| ns as f64 / 1000.0;
+    let quantile = |share: f64| {
+        let is_known = (1.0 - share) * count as f64 >= BEYOND_MIN;
+        is_known.then(|| us(values.value_at_quantile(share)))
+    };
+    Times {
+        count,
+        max_us: (count > 0).then(|| us(values.max())),
+        p50_us: quantile(0.5),
+        p99_us: quantile(0.99),
+        p99_9_us: quantile(0.999),
+    }
+}
+
+/// How fast links are written, from one status to the next.
+#[derive(Default)]
+pub(super) struct Rates {
+    at_ms: Option<u64>,
+    /// Messages written so far, by the status or by the records, and when they were first unknown.
+    written: HashMap<usize, u64>,
+}
+
+impl Rates {
+    /// The figures of all links at a moment of the run. `seen` are messages that the records of the
+    /// core show, for links whose writer is in it.
+    pub(super) fn figures(
+        &mut self,
+        at_ms: u64,
+        links: &[LinkStatus],
+        seen: &[Option<u64>],
+    ) -> Vec<LinkFigures> {
+        let passed_ms = self.at_ms.map(|before| at_ms.saturating_sub(before));
+        let passed_s = passed_ms.filter(|&ms| ms > 0).map(|ms| ms as f64 / 1000.0);
+        let row = |(at, link): (usize, &LinkStatus)| {
+            let written = seen.get(at).copied().flatten().or(link.written);
+            let before = match written {
+                Some(now) => self.written.insert(at, now),
+                None => self.written.remove(&at),
+            };
+            let rate = |(now, before, s): (u64, u64, f64)| now.saturating_sub(before) as f64 / s;
+            let both = written.zip(before).zip(passed_s);
+            LinkFigures {
+                rate_per_s: both.map(|((now, before), s)| rate((now, before, s))),
+                fill: link.fill.map(|fill| f64::from(fill) / f64::from(link.capacity.max(1))),
+                lost: sum(link.lost, link.dropped),
+                broken: link.broken,
+            }
+        };
+        let rows = links.iter().enumerate().map(row).collect();
+        self.at_ms = Some(at_ms);
+        rows
+    }
+}
+
+/// Of what is known.
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (None, None) => None,
+        _ => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+    }
+}

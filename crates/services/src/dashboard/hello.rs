@@ -1,0 +1,120 @@
+//! What the page is told first: the graph, its threads and signals, the arm.
+
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::watch::Watch;
+use sinew_spec::catalogue::Value;
+use sinew_spec::picture;
+use sinew_spec::plan::{End, Plan, Release};
+
+use super::figures::BUCKETS;
+use super::protocol::{Arm, Hello, SignalInfo, ThreadInfo, VERSION};
+
+/// The signal that moves an arm's joints: angles of the drives.
+const JOINTS: &str = "position_rad";
+/// The signal whose way is traced: place of the flange, x, y, z.
+const PATH: (&str, usize) = ("actual_m", 3);
+/// The planner's parameters that name paths, in the order of their numbers.
+const PATHS: [&str; 2] = ["path", "other_paths"];
+
+/// What this run is, as a dashboard with these links tells it.
+pub(super) fn hello(watch: &Watch, arm: Option<Arm>, linked: Linked) -> Hello {
+    let plan = watch.plan();
+    let ids: Vec<_> = watch.threads().collect();
+    let signals = signals(plan, &ids);
+    let moving = arm.as_ref().map(|arm| arm.joints.iter().filter(|joint| joint.moves).count());
+    let find = |name: &str, count: Option<usize>| {
+        signals.iter().position(|row| row.name == name && Some(row.count) == count)
+    };
+    Hello {
+        protocol: VERSION,
+        sinew: env!("CARGO_PKG_VERSION"),
+        graph: plan.name.clone(),
+        file: watch.spec().file.clone(),
+        life: format!("{:x}", now_ns()),
+        now_ms: now_ns() as f64 / 1e6,
+        threads: ids.iter().map(|&id| thread(plan, id)).collect(),
+        joints_signal: find(JOINTS, moving),
+        path_signal: find(PATH.0, Some(PATH.1)),
+        signals,
+        picture: picture::places(plan),
+        arm,
+        paths: linked.planner.map_or_else(Vec::new, |planner| paths(plan, planner)),
+        histogram: BUCKETS,
+        commands: linked.planner.is_some(),
+        holds: plan.hold,
+        camera: linked.camera,
+    }
+}
+
+/// What a dashboard is linked with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linked {
+    /// The node that takes its commands.
+    pub(super) planner: Option<usize>,
+    /// Whether images come.
+    pub(super) camera: bool,
+}
+
+impl Linked {
+    /// Of the dashboard at this place of the plan, by its ports.
+    pub(super) fn of(plan: &Plan, node: usize, command: usize, image: usize) -> Linked {
+        let out = End { node, port: command };
+        let planner = plan.links.iter().find(|link| link.from == out);
+        Linked {
+            planner: planner.map(|link| link.to.node),
+            camera: plan.links.iter().any(|link| link.to == End { node, port: image }),
+        }
+    }
+}
+
+fn thread(plan: &Plan, id: ThreadId) -> ThreadInfo {
+    let domain = &plan.domains[id.domain];
+    let realtime = domain.realtime().expect("only realtime domains have threads that cycle");
+    let thread = &realtime.threads[id.thread];
+    ThreadInfo {
+        domain: domain.name.clone(),
+        thread: id.thread,
+        period_us: realtime.period_ns as f64 / 1000.0,
+        deadline_us: realtime.deadline_ns as f64 / 1000.0,
+        timed: thread.release == Release::Timer,
+        nodes: thread.nodes.iter().map(|&node| plan.nodes[node].name.clone()).collect(),
+    }
+}
+
+fn signals(plan: &Plan, ids: &[ThreadId]) -> Vec<SignalInfo> {
+    let (mut rows, mut offset) = (Vec::new(), 0);
+    for (thread, id) in ids.iter().enumerate() {
+        for &node in &plan.domains[id.domain].threads()[id.thread].nodes {
+            for signal in plan.nodes[node].kind.signals {
+                rows.push(SignalInfo {
+                    thread,
+                    node: plan.nodes[node].name.clone(),
+                    name: signal.name,
+                    doc: signal.doc,
+                    unit: signal.unit,
+                    count: signal.count,
+                    labels: signal.labels,
+                    offset,
+                });
+                offset += signal.count;
+            }
+        }
+    }
+    rows
+}
+
+/// The paths of a planner, as its spec writes them.
+fn paths(plan: &Plan, planner: usize) -> Vec<String> {
+    let node = &plan.nodes[planner];
+    let value = |name: &str| {
+        let at = node.kind.parameters.iter().position(|parameter| parameter.name == name);
+        at.map(|at| &node.values[at])
+    };
+    let texts = PATHS.iter().flat_map(|name| match value(name) {
+        Some(Value::Text(text)) => vec![text.clone()],
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    });
+    texts.collect()
+}

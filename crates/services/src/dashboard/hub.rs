@@ -1,0 +1,314 @@
+//! What stands between the node's thread, which looks at the run, and the server's, which speaks
+//! to the viewers: neither ever waits for the other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::ws::Utf8Bytes;
+use sinew_runtime::status::{Event, Status};
+use sinew_runtime::watch::Supervisor;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::{broadcast, watch};
+
+use super::protocol::{Figures, Hello, Stop, Text};
+
+/// Texts that a viewer may be behind: some ten seconds of them. One that is further behind is
+/// closed, for it would miss some.
+const TEXTS_HELD: usize = 64;
+/// Events that a new viewer gets.
+const EVENTS_KEPT: usize = 200;
+/// Orders for the planner that wait for the node's thread; people give one in a second.
+const WISHES_MAX: usize = 16;
+/// What viewers see in place of the token: it stands in the address that is announced.
+const REDACTED: &str = "...";
+
+/// The place where both meet.
+pub(super) struct Hub {
+    hello: Utf8Bytes,
+    /// Paths that can be chosen.
+    paths: usize,
+    takes_commands: bool,
+    secret: String,
+    supervisor: Supervisor,
+    motion: watch::Sender<Bytes>,
+    image: watch::Sender<Bytes>,
+    closing: watch::Sender<Option<Closing>>,
+    /// Locked while a text is sent, so that a new viewer misses none and gets none twice.
+    lasting: Mutex<Lasting>,
+    wishes: Mutex<Vec<Wish>>,
+    viewers_max: usize,
+    viewers: AtomicUsize,
+    image_viewers: AtomicUsize,
+}
+
+/// What a new viewer is told beside what comes.
+struct Lasting {
+    texts: broadcast::Sender<Utf8Bytes>,
+    status: Option<Utf8Bytes>,
+    figures: Option<Utf8Bytes>,
+    stop: Option<Utf8Bytes>,
+    events: VecDeque<Event>,
+    /// Events before those.
+    missed: u64,
+}
+
+/// The last word to all viewers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    /// Of the WebSocket.
+    pub(super) code: u16,
+    pub(super) text: &'static str,
+}
+
+/// An order for the planner, on its way to the mailbox.
+pub(super) struct Wish {
+    /// Comes back with the answer.
+    pub(super) id: u64,
+    /// One of `PLANNER_*`.
+    pub(super) what: u32,
+    /// Number of a path.
+    pub(super) path: u32,
+    /// To whom the answer goes.
+    pub(super) answers: Sender<Utf8Bytes>,
+}
+
+/// A viewer's place; given back when dropped.
+pub(super) struct Seat<'a> {
+    hub: &'a Hub,
+    images: bool,
+}
+
+/// What a viewer follows.
+pub(super) struct View {
+    /// To be sent first.
+    pub(super) greeting: Vec<Utf8Bytes>,
+    pub(super) texts: broadcast::Receiver<Utf8Bytes>,
+    pub(super) motion: watch::Receiver<Bytes>,
+    pub(super) image: watch::Receiver<Bytes>,
+    pub(super) closing: watch::Receiver<Option<Closing>>,
+}
+
+/// Of whom the hub is.
+pub(super) struct Owner {
+    pub(super) secret: String,
+    pub(super) supervisor: Supervisor,
+    pub(super) viewers_max: usize,
+}
+
+impl Hub {
+    /// Without viewers.
+    pub(super) fn new(hello: &Hello, owner: Owner) -> Hub {
+        let Owner { secret, supervisor, viewers_max } = owner;
+        let lasting = Lasting {
+            texts: broadcast::Sender::new(TEXTS_HELD),
+            status: None,
+            figures: None,
+            stop: None,
+            events: VecDeque::new(),
+            missed: 0,
+        };
+        Hub {
+            hello: redacted(&Text::Hello(hello), &secret),
+            paths: hello.paths.len(),
+            takes_commands: hello.commands,
+            secret,
+            supervisor,
+            motion: watch::Sender::default(),
+            image: watch::Sender::default(),
+            closing: watch::Sender::default(),
+            lasting: Mutex::new(lasting),
+            wishes: Mutex::default(),
+            viewers_max,
+            viewers: AtomicUsize::new(0),
+            image_viewers: AtomicUsize::new(0),
+        }
+    }
+
+    /// What must come with an order.
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// Who carries orders out.
+    pub(super) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Pages that look on. A count for this moment: it orders nothing.
+    pub(super) fn viewers(&self) -> usize {
+        self.viewers.load(Relaxed)
+    }
+
+    /// Whether somebody wants images. As above.
+    pub(super) fn wants_images(&self) -> bool {
+        self.image_viewers.load(Relaxed) > 0
+    }
+
+    /// The bytes of a motion message, for all who are fast enough.
+    pub(super) fn show_motion(&self, bytes: Bytes) {
+        self.motion.send_replace(bytes);
+    }
+
+    /// The bytes of an image message, likewise.
+    pub(super) fn show_image(&self, bytes: Bytes) {
+        self.image.send_replace(bytes);
+    }
+
+    /// The run as it is now.
+    pub(super) fn show_status(&self, status: &Status) {
+        let text = self.encode(&Text::Status { status });
+        let mut lasting = self.lasting();
+        lasting.send(&text);
+        lasting.status = Some(text);
+    }
+
+    /// What the cycles cost.
+    pub(super) fn show_figures(&self, figures: &Figures) {
+        let text = self.encode(&Text::Figures(figures));
+        let mut lasting = self.lasting();
+        lasting.send(&text);
+        lasting.figures = Some(text);
+    }
+
+    /// A stop, as far as it is measured.
+    pub(super) fn show_stop(&self, stop: &Stop) {
+        let text = self.encode(&Text::Stop(stop));
+        let mut lasting = self.lasting();
+        lasting.send(&text);
+        lasting.stop = Some(text);
+    }
+
+    /// What happened, and how much before it is known no more.
+    pub(super) fn show_events(&self, events: &[Event], missed: u64) {
+        let text = self.encode(&Text::Events { events, missed });
+        let mut lasting = self.lasting();
+        lasting.send(&text);
+        lasting.keep(events, missed);
+    }
+
+    /// Says the last word: viewers are told and closed.
+    pub(super) fn close(&self, closing: Closing) {
+        self.closing.send_replace(Some(closing));
+    }
+
+    /// To be told when it is over.
+    pub(super) fn closing(&self) -> watch::Receiver<Option<Closing>> {
+        self.closing.subscribe()
+    }
+
+    /// A place for a viewer, if there is one left.
+    pub(super) fn seat(&self) -> Option<Seat<'_>> {
+        // Only counts: what viewers see is ordered by the senders above.
+        let taken = self.viewers.fetch_add(1, Relaxed);
+        let seat = Seat { hub: self, images: false };
+        (taken < self.viewers_max).then_some(seat)
+    }
+
+    /// What there is to see from now on.
+    pub(super) fn view(&self) -> View {
+        let lasting = self.lasting();
+        let (first, _) = lasting.events.as_slices();
+        debug_assert_eq!(first.len(), lasting.events.len(), "kept in one piece");
+        let events = Text::Events { events: first, missed: lasting.missed };
+        let mut greeting = vec![self.hello.clone(), self.encode(&events)];
+        let known = [&lasting.status, &lasting.figures, &lasting.stop];
+        greeting.extend(known.into_iter().flatten().cloned());
+        View {
+            greeting,
+            texts: lasting.texts.subscribe(),
+            motion: self.motion.subscribe(),
+            image: self.image.subscribe(),
+            closing: self.closing(),
+        }
+    }
+
+    /// Puts an order for the planner where the node's thread finds it.
+    ///
+    /// # Errors
+    /// Why it cannot be carried out.
+    pub(super) fn wish(&self, wish: Wish, is_choice: bool) -> Result<(), String> {
+        if !self.takes_commands {
+            return Err(
+                "nobody takes this order: the dashboard's port 'command' is linked with no \
+                        planner"
+                    .into(),
+            );
+        }
+        if is_choice && wish.path as usize >= self.paths {
+            let (path, paths) = (wish.path, self.paths);
+            return Err(format!("there is no path {path}, expected less than {paths}"));
+        }
+        // Nobody panics while it is locked.
+        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        if wishes.len() >= WISHES_MAX {
+            return Err(format!("{WISHES_MAX} orders wait already; try again"));
+        }
+        wishes.push(wish);
+        Ok(())
+    }
+
+    /// The orders for the planner since the last call.
+    pub(super) fn take_wishes(&self) -> Vec<Wish> {
+        // As above.
+        std::mem::take(&mut *self.wishes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As JSON, without the token.
+    pub(super) fn encode(&self, text: &Text<'_>) -> Utf8Bytes {
+        redacted(text, &self.secret)
+    }
+
+    fn lasting(&self) -> MutexGuard<'_, Lasting> {
+        // As above.
+        self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A service may write the token into an event, and one does: it is announced with the address. Who
+/// may look on is not therefore one who may command.
+fn redacted(text: &Text<'_>, secret: &str) -> Utf8Bytes {
+    let json = text.json();
+    match secret.is_empty() {
+        true => json.into(),
+        false => json.replace(secret, REDACTED).into(),
+    }
+}
+
+impl Lasting {
+    fn send(&self, text: &Utf8Bytes) {
+        // Nobody looks: then there is nothing to be done.
+        let _ = self.texts.send(text.clone());
+    }
+
+    fn keep(&mut self, events: &[Event], missed: u64) {
+        self.missed += missed;
+        self.events.extend(events.iter().cloned());
+        let spare = self.events.len().saturating_sub(EVENTS_KEPT);
+        self.events.drain(..spare);
+        self.missed += spare as u64;
+        self.events.make_contiguous();
+    }
+}
+
+impl Seat<'_> {
+    /// Whether this viewer wants images.
+    pub(super) fn want_images(&mut self, wanted: bool) {
+        if wanted != std::mem::replace(&mut self.images, wanted) {
+            // As for the viewers.
+            match wanted {
+                true => self.hub.image_viewers.fetch_add(1, Relaxed),
+                false => self.hub.image_viewers.fetch_sub(1, Relaxed),
+            };
+        }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.want_images(false);
+        // As above.
+        self.hub.viewers.fetch_sub(1, Relaxed);
+    }
+}

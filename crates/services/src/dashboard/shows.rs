@@ -1,0 +1,172 @@
+//! What the node's thread does at each look: takes the cycles, and shows what became of them.
+
+use std::sync::Arc;
+
+use sinew_nodes::robot::messages::PlannerCommand;
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::status::Status;
+use sinew_runtime::watch::Watch;
+use sinew_runtime::{Fault, ServiceIo};
+
+use super::cycles::Cycles;
+use super::figures::Rates;
+use super::frame::{self, Motion};
+use super::hub::{Hub, Wish};
+use super::protocol::{Figures, Hello, Stop, Text};
+use super::{COMMAND, IMAGE};
+use crate::camera::image::{Head, Image};
+use crate::camera::jpeg;
+
+/// Between two looks at the status; figures come with it.
+const STATUS_NS: u64 = 500_000_000;
+/// Between two looks at the events.
+const EVENTS_NS: u64 = 200_000_000;
+
+/// Between two images: 15 Hz, which looks alive and takes little of the network.
+const IMAGE_NS: u64 = 1_000_000_000 / 15;
+/// Of the JPEGs, 1 to 100.
+const IMAGE_QUALITY: u8 = 75;
+
+/// What has been shown, and what comes next.
+pub(super) struct Shows {
+    hub: Arc<Hub>,
+    cycles: Cycles,
+    rates: Rates,
+    /// Frames so far.
+    frames: u32,
+    /// Number of the last command.
+    sequence: u64,
+    image_due_ns: u64,
+    status_due_ns: u64,
+    events_due_ns: u64,
+    /// Number of the last event.
+    event: u64,
+    stop: Option<Stop>,
+}
+
+impl Shows {
+    /// Nothing yet.
+    pub(super) fn new(watch: &Watch, hello: &Hello, hub: Arc<Hub>) -> Shows {
+        Shows {
+            hub,
+            cycles: Cycles::new(watch, hello),
+            rates: Rates::default(),
+            frames: 0,
+            // A former life of this service has counted commands too, and a number that was there
+            // already is no new command: so each life begins with a number that no other had.
+            sequence: now_ns(),
+            image_due_ns: 0,
+            status_due_ns: 0,
+            events_due_ns: 0,
+            event: 0,
+            stop: None,
+        }
+    }
+
+    /// Looks at the run, and shows it to whoever looks on.
+    ///
+    /// # Errors
+    /// The supervisor is gone, or a link is broken.
+    pub(super) fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        self.cycles.read(io.watch());
+        let is_stopping = self.cycles.is_stopping();
+        self.show_motion(io.watch());
+        for wish in self.hub.take_wishes() {
+            self.carry_out(io, &wish)?;
+        }
+        self.show_image(io)?;
+        if self.hub.viewers() == 0 {
+            return Ok(());
+        }
+        let now_ns = now_ns();
+        if now_ns >= self.events_due_ns {
+            self.events_due_ns = now_ns + EVENTS_NS;
+            self.show_events(io.watch())?;
+        }
+        // While the core stops people wait for the figures of the stop.
+        if now_ns >= self.status_due_ns || is_stopping {
+            self.status_due_ns = now_ns + STATUS_NS;
+            self.show_status(io.watch())?;
+        }
+        Ok(())
+    }
+
+    fn show_motion(&mut self, watch: &Watch) {
+        let (threads, path) = self.cycles.take_motion(watch);
+        if self.hub.viewers() == 0 {
+            return;
+        }
+        self.frames = self.frames.wrapping_add(1);
+        self.hub.show_motion(frame::motion(&Motion {
+            sequence: self.frames,
+            now_ms: now_ns() as f64 / 1e6,
+            threads: &threads,
+            signals: self.cycles.signals(),
+            path: &path,
+        }));
+    }
+
+    /// Takes all frames of the camera, so that none is old, and shows one when it is time.
+    fn show_image(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        while let Some(frame) = io.peek::<Image>(IMAGE)? {
+            let now_ns = now_ns();
+            if self.hub.wants_images() && now_ns >= self.image_due_ns {
+                // From when it was due: frames come when they like, and the rate shall stay.
+                let due_ns = self.image_due_ns + IMAGE_NS;
+                self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
+                let Head { time_ns, sequence } = Head::read(&frame);
+                let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);
+                self.hub.show_image(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
+            }
+            frame.release();
+        }
+        Ok(())
+    }
+
+    fn show_events(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let (events, missed) = watch.supervisor().events(self.event)?;
+        if let Some(newest) = events.last() {
+            self.event = newest.number;
+            self.hub.show_events(&events, missed);
+        }
+        Ok(())
+    }
+
+    fn show_status(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let status = watch.supervisor().status()?;
+        self.hub.show_status(&status);
+        let figures = self.figures(watch, &status);
+        self.hub.show_figures(&figures);
+        let stop = status.stop.as_ref().map(|stop| self.cycles.stop(stop));
+        if stop != self.stop
+            && let Some(stop) = &stop
+        {
+            self.hub.show_stop(stop);
+        }
+        self.stop = stop;
+        Ok(())
+    }
+
+    fn figures(&mut self, watch: &Watch, status: &Status) -> Figures {
+        Figures {
+            threads: self.cycles.figures(watch),
+            nodes: self.cycles.nodes(watch.plan()),
+            links: self.rates.figures(status.elapsed_ms, &status.links, self.cycles.written()),
+            viewers: self.hub.viewers(),
+        }
+    }
+
+    /// Puts an order into the planner's mailbox, and says whether it had room.
+    fn carry_out(&mut self, io: &mut ServiceIo, wish: &Wish) -> Result<(), Fault> {
+        self.sequence += 1;
+        let Wish { id, what, path, .. } = *wish;
+        let command = PlannerCommand { sequence: self.sequence, what, path };
+        let text = match io.send(COMMAND, &command)? {
+            true => Text::Done { id, text: "the planner is told" },
+            false => Text::Error { id: Some(id), text: "the planner's mailbox is full; try again" },
+        };
+        // A viewer that has gone, or takes no answers, needs none.
+        let _ = wish.answers.try_send(self.hub.encode(&text));
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! One viewer: what it is shown, and what it asks for. Both go their own way, so that an order to
+//! stop is carried out also while the viewer's network is slow to take what it is shown.
+
+use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use axum::Error;
+use axum::body::Bytes;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::select;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tungstenite::Error as Refusal;
+
+use super::hub::{Closing, Hub, Seat, View};
+use super::orders::{self, Reply, Told};
+use super::protocol::{ORDER_LEN_MAX, STALLED_MAX, Text, WRONG_TOKENS_MAX};
+
+/// Answers that wait to be sent.
+const ANSWERS_MAX: usize = 32;
+/// Between two pings. A viewer whose browser answers none for [`STALLED_MAX`] is gone, or takes
+/// nothing of what it is sent: the answer stands behind it in its queue.
+const PING_SPACING: Duration = Duration::from_secs(1);
+/// After a wrong token.
+const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
+/// Messages that are no orders, until a viewer is closed: a page that is too old makes a few.
+const MALFORMED_MAX: u32 = 20;
+/// Orders a second that a viewer may give on end; what comes faster waits. A page gives two or
+/// three.
+const ORDERS_PER_S: f64 = 50.0;
+/// How long a closing viewer may take to say good bye.
+const CLOSING_MAX: Duration = Duration::from_secs(1);
+
+/// Why a viewer is closed: its code and a sentence.
+type End = (u16, String);
+
+/// Shows the run to a viewer until it goes.
+pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
+    let (mut sink, mut stream) = socket.split();
+    let Some(seat) = hub.seat() else {
+        let text = "as many viewers as 'viewers_max' allows are here already";
+        return close(&mut sink, &mut stream, (close_code::AGAIN, text.into())).await;
+    };
+    let (answers, replies) = mpsc::channel(ANSWERS_MAX);
+    let wants_images = AtomicBool::new(false);
+    let reading = Reading { hub, answers, seat, wants_images: &wants_images };
+    let end = select! {
+        end = reading.listen(&mut stream) => end,
+        end = show(&mut sink, hub.view(), replies, &wants_images) => end,
+    };
+    if let Some(end) = end {
+        close(&mut sink, &mut stream, end).await;
+    }
+}
+
+/// Says why, and waits until the other side has heard it, but not for long.
+async fn close(
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+    (code, text): End,
+) {
+    let frame = CloseFrame { code, reason: text.into() };
+    let said = async {
+        // One that is gone needs no good bye.
+        let _ = sink.send(Message::Close(Some(frame))).await;
+        while let Some(Ok(_)) = stream.next().await {}
+    };
+    let _ = timeout(CLOSING_MAX, said).await;
+}
+
+/// Sends what there is to see. `None`: the viewer has gone.
+async fn show(
+    sink: &mut SplitSink<WebSocket, Message>,
+    mut view: View,
+    mut replies: Receiver<Utf8Bytes>,
+    wants_images: &AtomicBool,
+) -> Option<End> {
+    for text in std::mem::take(&mut view.greeting) {
+        sink.send(Message::Text(text)).await.ok()?;
+    }
+    let mut ping_at = Instant::now() + PING_SPACING;
+    loop {
+        let message = select! {
+            biased;
+            Some(reply) = replies.recv() => Message::Text(reply),
+            closing = last_word(&mut view.closing) => {
+                let closing = closing?;
+                let text = Text::Ended { text: closing.text }.json();
+                sink.send(Message::Text(text.into())).await.ok()?;
+                return Some((closing.code, closing.text.into()));
+            }
+            () = sleep_until(ping_at) => {
+                ping_at = Instant::now() + PING_SPACING;
+                Message::Ping(Bytes::new())
+            }
+            text = view.texts.recv() => match text {
+                Ok(text) => Message::Text(text),
+                Err(RecvError::Lagged(_)) => return Some(stalled()),
+                Err(RecvError::Closed) => return None,
+            },
+            bytes = newest(&mut view.motion) => Message::Binary(bytes?),
+            bytes = newest(&mut view.image) => match wants_images.load(Relaxed) {
+                true => Message::Binary(bytes?),
+                false => continue,
+            },
+        };
+        sink.send(message).await.ok()?;
+    }
+}
+
+/// The last word, once it is said.
+async fn last_word(closing: &mut watch::Receiver<Option<Closing>>) -> Option<Closing> {
+    *closing.wait_for(Option::is_some).await.ok()?
+}
+
+/// The newest one, once there is one that was not seen yet.
+async fn newest(frames: &mut watch::Receiver<Bytes>) -> Option<Bytes> {
+    frames.changed().await.ok()?;
+    Some(frames.borrow_and_update().clone())
+}
+
+fn stalled() -> End {
+    let s = STALLED_MAX.as_secs();
+    (close_code::AGAIN, format!("this viewer took nothing for {s} s; come again"))
+}
+
+/// The ear for a viewer.
+struct Reading<'a> {
+    hub: &'a Hub,
+    answers: Sender<Utf8Bytes>,
+    seat: Seat<'a>,
+    /// Read by what shows; it orders nothing but itself.
+    wants_images: &'a AtomicBool,
+}
+
+impl Reading<'_> {
+    /// Carries orders out, as long as they come and the viewer is there. `None`: it has gone.
+    async fn listen(mut self, stream: &mut SplitStream<WebSocket>) -> Option<End> {
+        let (mut wrong, mut malformed) = (0, 0);
+        let mut pace = Pace::new();
+        loop {
+            let Ok(message) = timeout(STALLED_MAX, stream.next()).await else {
+                return Some(stalled());
+            };
+            let text = match message? {
+                Ok(Message::Text(text)) => text,
+                Ok(Message::Binary(_)) => {
+                    let text = "orders are text, and this was binary";
+                    return Some((close_code::UNSUPPORTED, text.into()));
+                }
+                Ok(Message::Ping(_) | Message::Pong(_)) => continue,
+                Ok(Message::Close(_)) => return None,
+                Err(error) => return refused(&error),
+            };
+            pace.wait().await;
+            let reply = orders::carry_out(self.hub, &text, &self.answers).await;
+            match reply.told {
+                Told::Done => {}
+                Told::Malformed => malformed += 1,
+                Told::WrongToken => {
+                    wrong += 1;
+                    sleep(WRONG_TOKEN_PAUSE).await;
+                }
+            }
+            self.take(reply);
+            if wrong >= WRONG_TOKENS_MAX {
+                return Some((close_code::POLICY, "too many wrong tokens".into()));
+            }
+            if malformed >= MALFORMED_MAX {
+                return Some((close_code::POLICY, "too much that is no order".into()));
+            }
+        }
+    }
+
+    fn take(&mut self, reply: Reply) {
+        if let Some(wanted) = reply.images {
+            self.seat.want_images(wanted);
+            // See the field.
+            self.wants_images.store(wanted, Relaxed);
+        }
+        if let Some(text) = reply.text {
+            // Full: the viewer takes no answers, and is closed before long.
+            let _ = self.answers.try_send(text);
+        }
+    }
+}
+
+/// Why a message could not be read. `None`: the viewer has gone.
+fn refused(error: &Error) -> Option<End> {
+    match error.source()?.downcast_ref()? {
+        Refusal::Capacity(_) => {
+            let text = format!("a message is longer than {ORDER_LEN_MAX} bytes");
+            Some((close_code::SIZE, text))
+        }
+        Refusal::Utf8(_) => Some((close_code::INVALID, "a text is no UTF-8".into())),
+        Refusal::Protocol(error) => Some((close_code::PROTOCOL, error.to_string())),
+        _ => None,
+    }
+}
+
+/// How fast orders may come: so many a second, and as many at once.
+struct Pace {
+    left: f64,
+    since: Instant,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace { left: ORDERS_PER_S, since: Instant::now() }
+    }
+
+    /// Waits, if orders came too fast.
+    async fn wait(&mut self) {
+        let earned = self.since.elapsed().as_secs_f64() * ORDERS_PER_S;
+        self.since = Instant::now();
+        self.left = (self.left + earned).min(ORDERS_PER_S) - 1.0;
+        if self.left < 0.0 {
+            sleep(Duration::from_secs_f64(-self.left / ORDERS_PER_S)).await;
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The dashboard, looked at by viewers of all kinds. The domains are this program, started again.
+
+#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+
+mod client;
+mod kinds;
+mod shown;
+mod strangers;
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::json;
+use sinew_runtime::NodeEntry;
+use sinew_runtime::domain;
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome};
+use sinew_runtime::status::EventKind;
+use sinew_services::SERVICES;
+use sinew_services::dashboard::protocol::{FLAG_FRESH, FLAG_STOPPING};
+
+use client::Viewer;
+use shown::{PATIENCE, Shown};
+
+/// All tests; `cargo test` filters them by name as usual.
+const TESTS: &[(&str, fn())] = &[
+    ("a_viewer_is_greeted_and_sees_the_core_move", greeted),
+    ("a_command_reaches_the_planner_exactly_once", commanded),
+    ("a_halt_is_measured_and_a_reset_begins_again", halted),
+    ("a_dashboard_that_is_restarted_says_so_and_comes_back", restarted),
+    ("viewers_hear_that_the_run_has_ended", ended),
+    ("a_stalled_viewer_is_closed_and_harms_none_of_fifty", stalled),
+    ("there_are_no_more_viewers_than_allowed", crowded),
+    ("who_has_no_token_commands_nothing", strangers::without_a_token),
+    ("no_viewer_sees_the_token", strangers::redacted),
+    ("what_comes_from_other_sites_is_refused", strangers::foreign),
+    ("what_is_no_order_is_answered_or_closed", strangers::malformed),
+    ("an_address_in_use_is_named", strangers::in_use),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), &nodes());
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let good = catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+        failed += u32::from(!good);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// The services, and what these tests add.
+pub(crate) fn nodes() -> Vec<NodeEntry> {
+    SERVICES.iter().copied().chain([kinds::PROBE, kinds::FILM]).collect()
+}
+
+fn greeted() {
+    let shown = Shown::start(&[]);
+    let (address, _) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let hello = &viewer.hello;
+    assert_eq!((&hello["graph"], &hello["protocol"]), (&json!("shown"), &json!(1)));
+    assert_eq!(hello["threads"][0]["nodes"], json!(["probe"]));
+    assert_eq!((&hello["commands"], &hello["camera"]), (&json!(true), &json!(true)));
+    assert_eq!((&hello["holds"], &hello["paths"]), (&json!(true), &json!(["a", "b"])));
+    assert_eq!(hello["signals"][3]["offset"], json!(3));
+    assert_eq!((&hello["path_signal"], &hello["arm"]), (&json!(3), &json!(null)));
+    assert_eq!(hello["picture"]["nodes"].as_array().map(Vec::len), Some(3));
+    let status = viewer.text_that("status", |it| it["status"]["phase"] == "running");
+    assert_eq!(status["status"]["graph"], json!("shown"));
+    let moving =
+        |what| move |motion: &client::Motion| motion.cycle > what && !motion.points.is_empty();
+    let first = viewer.motion_that("a cycle", moving(0.0));
+    let next = viewer.motion_that("later cycles", moving(first.cycle));
+    assert!(next.sequence > first.sequence && next.flags & FLAG_FRESH != 0);
+    let last = next.points.last().expect("a path");
+    assert_eq!((last[0], &next.signals[3..6]), (next.cycle as f32, &last[..]));
+    let figures = viewer.text_that("figures", |it| it["threads"][0]["cycles"].as_u64() > Some(9));
+    let latency = &figures["threads"][0]["latency"];
+    let counts = latency["counts"].as_array().expect("buckets").iter();
+    assert_eq!(counts.map(|it| it.as_u64().unwrap_or(0)).sum::<u64>(), latency["count"]);
+    assert_eq!(Some(latency["counts"].as_array().map_or(0, Vec::len)), {
+        viewer.hello["histogram"]["count"].as_u64().map(|count| count as usize)
+    });
+    viewer.say(json!({"do": "view", "image": true}).to_string());
+    let (first, jpeg) = viewer.image();
+    assert!(jpeg.starts_with(&[0xff, 0xd8]) && viewer.image().0 > first);
+    viewer.say(json!({"do": "ping", "at": 1.5}).to_string());
+    assert_eq!(viewer.text("pong")["at"], json!(1.5));
+    drop(viewer);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn commanded() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let orders = [
+        (json!({"do": "choose", "path": 1}), [1.0, 1.0]),
+        (json!({"do": "pause"}), [2.0, 0.0]),
+        (json!({"do": "resume"}), [3.0, 0.0]),
+    ];
+    for (count, (order, expected)) in (1..).zip(orders) {
+        assert_eq!(viewer.order(&token, order), Ok("the planner is told".into()));
+        let motion = viewer.motion_that("the command", |it| it.signals[0] >= count as f32);
+        assert_eq!((motion.signals[0], &motion.signals[1..3]), (count as f32, &expected[..]));
+    }
+    let unknown = viewer.order(&token, json!({"do": "choose", "path": 2}));
+    assert_eq!(unknown, Err("there is no path 2, expected less than 2".into()));
+    // Another life of the dashboard counts from elsewhere: its first command is a new one.
+    assert!(viewer.order(&token, json!({"do": "restart", "domain": "page"})).is_ok());
+    let address = shown.until("it is back", |shown| {
+        let now = shown.address().0;
+        (now != address).then_some(now)
+    });
+    let mut viewer = Viewer::open(&address);
+    assert!(viewer.order(&token, json!({"do": "pause"})).is_ok());
+    viewer.motion_that("one command more", |it| it.signals[0] == 4.0);
+    let some_cycles_on = viewer.motion().cycle + 200.0;
+    let motion = viewer.motion_that("later cycles", |it| it.cycle > some_cycles_on);
+    assert_eq!(motion.signals[0], 4.0, "each came once");
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn halted() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    viewer.motion_that("the core runs", |it| it.cycle > 100.0 && it.signals[6] == 0.0);
+    let reset = viewer.order(&token, json!({"do": "reset"}));
+    assert!(reset.is_err(), "the core runs: {reset:?}");
+    assert!(viewer.order(&token, json!({"do": "halt"})).is_ok());
+    let stop = viewer.text_that("stop", |it| {
+        ["safe_output_us", "brakes_closed_us"].iter().all(|&time| it[time].is_f64())
+    });
+    assert!(stop["reason"].as_str().is_some_and(|it| it.contains("dashboard")), "{stop}");
+    let us = |key: &str| stop[key].as_f64().expect("a time");
+    assert!(0.0 <= us("safe_output_us") && us("safe_output_us") < us("brakes_closed_us"));
+    let held = viewer.text_that("status", |it| it["status"]["phase"] == "held");
+    assert!(held["status"]["stop"].is_object());
+    // A viewer that comes later is told too.
+    assert_eq!(Viewer::open(&address).text("stop"), stop);
+    assert!(viewer.order(&token, json!({"do": "reset"})).is_ok());
+    let again = viewer.motion_that("the core runs again", |it| {
+        it.flags & (FLAG_FRESH | FLAG_STOPPING) == FLAG_FRESH
+    });
+    assert_eq!(again.signals[6..], [0.0, 0.0], "the brakes are open");
+    let figures = viewer.text_that("figures", |it| it["threads"][0]["cycles"].is_u64());
+    let cycles = figures["threads"][0]["cycles"].as_f64().expect("a count");
+    let motion = viewer.motion_that("later cycles", |it| it.cycle >= cycles);
+    assert!(motion.cycle < PATIENCE.as_millis() as f64, "numbers begin again: {motion:?}");
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn restarted() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    viewer.say(json!({"do": "restart", "id": 1, "token": token, "domain": "page"}).to_string());
+    let closed = viewer.closed().expect("a good bye");
+    assert_eq!(
+        (u16::from(closed.code), closed.reason.as_str()),
+        (1001, "the dashboard ends; come again")
+    );
+    let again = shown.until("it is back", |shown| {
+        let now = shown.address();
+        (now.0 != address).then_some(now)
+    });
+    assert_eq!(again.1, token, "the token is the run's");
+    assert_ne!(Viewer::open(&again.0).hello["life"], viewer.hello["life"]);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn ended() {
+    let shown = Shown::start(&[]);
+    let mut viewer = Viewer::open(&shown.address().0);
+    shown.tell_to_stop();
+    assert_eq!(viewer.text("ended")["text"], json!("the run has ended"));
+    assert_eq!(viewer.closed().map(|frame| u16::from(frame.code)), Some(1000));
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+/// Viewers that look on beside the stalled one.
+const OTHERS: usize = 49;
+/// Frames that each of them is to get while one is stalled.
+const FRAMES: u32 = 200;
+/// More memory than this is not needed for fifty viewers, KiB: a frame is made once for all.
+const GROWTH_KIB_MAX: u64 = 16 << 10;
+
+fn stalled() {
+    let shown = Shown::start(&[]);
+    let (address, _) = shown.address();
+    let mut first = Viewer::open(&address);
+    let resident = |viewer: &mut Viewer| {
+        let status = viewer.text_that("status", |it| it["status"]["phase"] == "running");
+        let domains = status["status"]["domains"].as_array().expect("domains").iter();
+        let page = domains.into_iter().find(|it| it["name"] == "page").expect("its domain");
+        page["resident_kib"].as_u64().expect("its memory")
+    };
+    let before_kib = resident(&mut first);
+    let mut stalled = Viewer::open(&address);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let look_on = |mut viewer: Viewer| {
+            let begun = viewer.motion().sequence;
+            viewer.motion_that("many frames", |it| it.sequence > begun + FRAMES);
+            // Nothing but that it is over is read here.
+            while !is_over.load(Relaxed) {
+                viewer.motion();
+            }
+        };
+        for _ in 0..OTHERS {
+            let viewer = Viewer::open(&address);
+            scope.spawn(move || look_on(viewer));
+        }
+        // It never reads; that it is closed shows in the count of viewers.
+        first.text_that("figures", |it| it["viewers"] == OTHERS + 2);
+        first.text_that("figures", |it| it["viewers"] == OTHERS + 1);
+        let after_kib = resident(&mut first);
+        is_over.store(true, Relaxed);
+        assert!(after_kib < before_kib + GROWTH_KIB_MAX, "{before_kib} KiB, then {after_kib}");
+    });
+    stalled.runs_dry();
+    let begun = Instant::now();
+    while first.text("figures")["viewers"] != 1 {
+        assert!(begun.elapsed() < PATIENCE, "viewers that left are still counted");
+    }
+    assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn crowded() {
+    let shown = Shown::start(&[("page.viewers_max", "2")]);
+    let (address, _) = shown.address();
+    let [mut first, second] = [(); 2].map(|()| Viewer::open(&address));
+    let refused = Viewer::knock(&address).closed().expect("a good bye");
+    assert_eq!(u16::from(refused.code), 1013);
+    assert!(refused.reason.contains("'viewers_max'"), "{}", refused.reason);
+    drop(second);
+    first.text_that("figures", |it| it["viewers"] == 1);
+    Viewer::open(&address).motion();
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}

@@ -1,0 +1,156 @@
+//! A run with a dashboard, on a thread of its own.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use sinew_runtime::privileges;
+use sinew_runtime::run::{Outcome, Pace, Request, Run};
+use sinew_runtime::status::{Event, EventKind};
+use sinew_spec::plan::Machine;
+use sinew_spec::{Source, compile, render};
+
+use crate::nodes;
+
+/// A wait that is longer than this is a hang. Never a statement about speed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at a run.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A probe in the core, its dashboard, and a camera.
+const GRAPH: &str = "
+name: shown
+hold: true
+domains:
+  core: {realtime: {period: 2ms, overrun: {policy: count}}}
+  page: {restart: {backoff: 10ms}}
+  film: {}
+nodes:
+  - {kind: probe, name: probe, domain: core}
+  - {kind: film, name: film, domain: film, ports: {out: [{name: page, port: image, capacity: 4}]}}
+  - kind: dashboard
+    name: page
+    domain: page
+    listen: 127.0.0.1:0
+    ports: {command: [{name: probe, port: command, capacity: 8}]}
+";
+
+/// The run.
+pub(crate) struct Shown {
+    thread: Option<JoinHandle<Outcome>>,
+    stop: Arc<AtomicBool>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Shown {
+    /// Starts it, with these parameters in place of the spec's.
+    pub(crate) fn start(overrides: &[(&str, &str)]) -> Shown {
+        let request = request(overrides);
+        let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let work = (Arc::clone(&stop), Arc::clone(&events));
+        let thread = thread::spawn(move || drive(request, &work.0, &work.1));
+        Shown { thread: Some(thread), stop, events }
+    }
+
+    /// The address that the dashboard announced last, and the token.
+    pub(crate) fn address(&self) -> (String, String) {
+        self.until("the dashboard announces itself", |shown| {
+            let events = shown.events();
+            let said = events.iter().rev().find_map(|it| it.text.strip_prefix("serves http://"))?;
+            let (address, token) = said.split_once("/#token=")?;
+            Some((address.to_owned(), token.to_owned()))
+        })
+    }
+
+    /// What has happened so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.events.lock().expect("nobody panicked").clone()
+    }
+
+    /// The texts of the events of a kind in a domain.
+    pub(crate) fn texts(&self, what: EventKind, domain: &str) -> Vec<String> {
+        let events = self.events().into_iter();
+        let ours = events.filter(|it| it.what == what && it.domain.as_deref() == Some(domain));
+        ours.map(|event| event.text).collect()
+    }
+
+    /// Waits for something, which is described by `what`.
+    pub(crate) fn until<T>(&self, what: &str, mut found: impl FnMut(&Shown) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}: {}", self.story());
+            sleep(LOOK);
+        }
+    }
+
+    /// Stops it without waiting for it.
+    pub(crate) fn tell_to_stop(&self) {
+        // Read by a thread that looks again and again.
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Stops it; how it ended.
+    pub(crate) fn stop(mut self) -> Outcome {
+        self.tell_to_stop();
+        let thread = self.thread.take().expect("stopped once");
+        thread.join().unwrap_or_else(|_| panic!("the run failed: {}", self.story()))
+    }
+
+    fn story(&self) -> String {
+        let line = |event: &Event| format!("\n{:?} {}: {}", event.domain, event.what, event.text);
+        self.events().iter().map(line).collect()
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.tell_to_stop();
+        if let Some(thread) = self.thread.take() {
+            // A test that fails has said why.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn request(overrides: &[(&str, &str)]) -> Request {
+    let own = |&(at, value): &(&str, &str)| (at.to_owned(), value.to_owned());
+    let overrides: Vec<_> = overrides.iter().map(own).collect();
+    let cpus = privileges::cpus().expect("affinity");
+    let source = Source { file: "shown.yaml", text: GRAPH, overrides: &overrides };
+    let kinds: Vec<_> = nodes().iter().map(|entry| entry.kind).collect();
+    let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
+        .unwrap_or_else(|bad| panic!("{}", render(&bad, GRAPH, false)));
+    Request {
+        file: "shown.yaml".into(),
+        text: GRAPH.into(),
+        base: PathBuf::from("."),
+        overrides,
+        cpus,
+        plan,
+        strict: false,
+        pace: Pace::AsPlanned,
+        injections: Vec::new(),
+    }
+}
+
+/// Lets the run go on until it is told to stop, and notes its events.
+fn drive(request: Request, stop: &AtomicBool, events: &Mutex<Vec<Event>>) -> Outcome {
+    let mut run = Run::start(request).expect("it starts");
+    let mut told = None;
+    while run.poll(LOOK, &mut |_, _| ()) {
+        if told.is_none() && stop.load(Relaxed) {
+            told = Some(Instant::now());
+            run.stop();
+        }
+        assert!(told.is_none_or(|told| told.elapsed() < PATIENCE), "it does not stop");
+        let mut events = events.lock().expect("nobody panicked");
+        let newest = events.last().map_or(0, |event| event.number);
+        events.extend(run.events().after(newest).cloned());
+    }
+    run.outcome()
+}

@@ -1,0 +1,144 @@
+//! Tests of those who are no viewers, or should not be: without a token, from other sites, with
+//! messages that are no orders.
+
+use std::io::Write;
+use std::net::TcpListener;
+
+use serde_json::json;
+use sinew_runtime::run::Outcome;
+use sinew_runtime::status::EventKind;
+use sinew_services::dashboard::protocol::{FLAG_STOPPING, ORDER_LEN_MAX, WRONG_TOKENS_MAX};
+use tungstenite::Message;
+
+use crate::client::{Viewer, ask, connect};
+use crate::shown::Shown;
+
+pub(crate) fn without_a_token() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let almost = format!("{}g", &token[..token.len() - 1]);
+    let too_long = format!("{token}0");
+    let orders = [
+        ("", json!({"do": "halt"})),
+        (almost.as_str(), json!({"do": "reset"})),
+        (too_long.as_str(), json!({"do": "restart", "domain": "page"})),
+        (&token[1..], json!({"do": "choose", "path": 1})),
+    ];
+    assert_eq!(orders.len() as u32, WRONG_TOKENS_MAX - 1);
+    for (wrong, order) in orders {
+        let answer = viewer.order(wrong, order).expect_err("a wrong token");
+        assert!(answer.contains("wrong token") && answer.contains("#token="), "{answer}");
+    }
+    // With the right one it would have worked all the while.
+    assert_eq!(viewer.order(&token, json!({"do": "check"})), Ok("the token is right".into()));
+    viewer.say(json!({"do": "halt", "id": 1, "token": "0"}).to_string());
+    let closed = viewer.closed().expect("a good bye");
+    assert_eq!((u16::from(closed.code), closed.reason.as_str()), (1008, "too many wrong tokens"));
+    // Nothing of it was carried out.
+    let motion = Viewer::open(&address).motion_that("the core runs", |it| it.cycle > 0.0);
+    assert_eq!((motion.signals[0], motion.flags & FLAG_STOPPING), (0.0, 0));
+    let requests = shown.events().into_iter().filter(|it| it.what == EventKind::Request);
+    assert_eq!(requests.count(), 0, "nobody asked the supervisor");
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+pub(crate) fn redacted() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let said = |json: &serde_json::Value| json.to_string().contains("serves http");
+    let events = viewer.text_that("events", said);
+    let status = viewer.text_that("status", |it| it.to_string().contains("http://"));
+    for seen in [&viewer.hello, &events, &status] {
+        assert!(!seen.to_string().contains(&token), "{seen}");
+    }
+    assert!(events.to_string().contains("#token=..."), "{events}");
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+pub(crate) fn foreign() {
+    let shown = Shown::start(&[("page.hosts", "[robot.local]")]);
+    let (address, _) = shown.address();
+    let get = |host: &str, path: &str| {
+        ask(&address, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+    };
+    for host in [address.as_str(), "robot.local"] {
+        let answer = get(host, "/");
+        assert!(!answer.starts_with("HTTP/1.1 403"), "{answer}");
+        let lower = answer.to_lowercase();
+        for header in ["default-src 'none'", "frame-ancestors 'none'", "nosniff"] {
+            assert!(lower.contains(header), "{answer}");
+        }
+    }
+    assert!(get(&address, "/../Cargo.toml").starts_with("HTTP/1.1 404"));
+    for path in ["/", "/ws", "/app.js"] {
+        let answer = get("evil.example", path);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+        assert!(answer.contains("'evil.example' is no name of this server"), "{answer}");
+    }
+    let post = format!("POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    assert!(ask(&address, &post).starts_with("HTTP/1.1 405"));
+    let long = format!("GET / HTTP/1.1\r\nHost: {address}\r\nx: {}\r\n\r\n", "x".repeat(20_000));
+    assert!(ask(&address, &long).starts_with("HTTP/1.1 431"), "a head that is too long");
+    for origin in [Some("http://evil.example"), Some("null"), None] {
+        let refused = connect(&address, origin).expect_err("a foreign origin");
+        assert!(refused.contains("403"), "{refused}");
+    }
+    let own = format!("http://{address}");
+    assert!(connect(&address, Some(&own)).is_ok(), "one of our own is let in");
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+pub(crate) fn malformed() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut witness = Viewer::open(&address);
+    let closes = |message: Message| {
+        let mut viewer = Viewer::open(&address);
+        viewer.say(message);
+        viewer.closed().map(|frame| (u16::from(frame.code), frame.reason.to_string()))
+    };
+    let long = "x".repeat(ORDER_LEN_MAX + 1);
+    let (code, reason) = closes(Message::text(long)).expect("a good bye");
+    assert_eq!((code, reason.contains("longer than 4096 bytes")), (1009, true), "{reason}");
+    let (code, _) = closes(Message::binary(vec![1, 2, 3])).expect("a good bye");
+    assert_eq!(code, 1003);
+    // No frame of a browser: it is not masked, has a reserved bit, is no known kind.
+    for bytes in
+        [&[0x81, 0x02, b'{', b'}'][..], &[0xf1, 0x80, 0, 0, 0, 0], &[0x8f, 0x80, 0, 0, 0, 0]]
+    {
+        let mut viewer = Viewer::open(&address);
+        viewer.stream().write_all(bytes).expect("it is read");
+        assert_eq!(viewer.closed().map(|frame| u16::from(frame.code)), Some(1002), "{bytes:?}");
+    }
+    let mut viewer = Viewer::open(&address);
+    for text in ["", "null", "{\"do\":\"explode\"}", "{\"do\":\"ping\"}"] {
+        viewer.say(text);
+        let error = viewer.text("error");
+        assert!(error["text"].as_str().is_some_and(|it| it.contains("no order")), "{error}");
+    }
+    assert!(viewer.order(&token, json!({"do": "check"})).is_ok(), "a few are borne");
+    (0..30).for_each(|_| viewer.say("?"));
+    assert_eq!(viewer.closed().map(|frame| u16::from(frame.code)), Some(1008));
+    // Nobody else has noticed.
+    let now = witness.motion().sequence;
+    witness.motion_that("frames go on", |it| it.sequence > now);
+    assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+pub(crate) fn in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("its address").to_string();
+    let shown = Shown::start(&[("page.listen", &address)]);
+    let fault = shown.until("the dashboard faults", |shown| {
+        shown.texts(EventKind::Faulted, "page").into_iter().next()
+    });
+    assert!(fault.contains(&address) && fault.contains("'listen'"), "{fault}");
+    // Once the port is free its restart policy brings it back.
+    drop(taken);
+    assert_eq!(shown.address().0, address);
+    Viewer::open(&address).motion_that("the core runs", |it| it.cycle > 0.0);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
