@@ -89,7 +89,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments, nodes),
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
-        Command::Lab(arguments) => lab::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments, nodes),
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }

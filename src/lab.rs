@@ -16,8 +16,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sinew_lab::machine::Machine;
 use sinew_lab::rounds::Session;
-use sinew_lab::scenario::{Refusal, Request, Selection, remove_files};
+use sinew_lab::scenario::{Refusal, Request, Selection, remove_files, table};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
+use sinew_runtime::NodeEntry;
 
 use self::output::Outputs;
 use self::progress::Bar;
@@ -71,9 +72,9 @@ Exit status: 0 good, 1 the report is partial or could not be written, 2 bad requ
 const ROUNDS_MAX: i64 = 10_000;
 
 /// Carries out the command.
-pub(crate) fn run(args: &LabArgs) -> ExitCode {
+pub(crate) fn run(args: &LabArgs, nodes: &[NodeEntry]) -> ExitCode {
     let Some(name) = &args.scenario else { return list(args.json) };
-    match prepare(args, name) {
+    match prepare(args, name, nodes) {
         Ok(prepared) => prepared.carry_out(args.json),
         Err(why) => refuse(&why, args.json),
     }
@@ -123,7 +124,7 @@ struct Prepared {
     stop: Arc<AtomicBool>,
 }
 
-fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
+fn prepare(args: &LabArgs, name: &str, nodes: &[NodeEntry]) -> Result<Prepared, String> {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         format!("no scenario '{name}'; there are {}", names.join(", "))
@@ -141,7 +142,8 @@ fn prepare(args: &LabArgs, name: &str) -> Result<Prepared, String> {
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
-    let request = Request { quick, only, rounds, cpus, rivals };
+    let kinds = table(nodes).iter().map(|entry| entry.kind).collect();
+    let request = Request { quick, only, rounds, cpus, kinds, rivals };
     let stop = stop_on_signals(remove_files)
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })

@@ -1,12 +1,16 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
+mod beside;
 mod link;
 mod pipeline;
+mod robot;
 mod select;
 mod services;
 
 pub use pipeline::table;
 pub use select::{Axis, Selection};
+
+use sinew_runtime::catalogue::Kind;
 
 use crate::harness::process::Part;
 use crate::report::Report;
@@ -37,6 +41,9 @@ pub struct Request {
     pub rounds: Option<u32>,
     /// The CPUs that may be used.
     pub cpus: Vec<u32>,
+    /// The kinds of nodes that this program has. The lab knows those of services only from here:
+    /// what they depend on is no affair of who measures links.
+    pub kinds: Vec<&'static Kind>,
     /// A report of rivals to stand beside the rows.
     pub rivals: Option<Report>,
 }
@@ -46,7 +53,8 @@ pub struct Request {
 pub struct Refusal(pub String);
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] = &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO];
+pub const SCENARIOS: &[Scenario] =
+    &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO];
 
 /// Removes the files that scenarios keep while they measure; for a process that is about to end
 /// without returning from one.

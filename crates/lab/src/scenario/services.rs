@@ -9,23 +9,22 @@ mod verdicts;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
 
 use self::driver::Driver;
 use self::setup::Beside;
 use self::supervisor::{Idle, Whose};
-use self::verdicts::Evidence;
-use super::pipeline::{Files, folder};
+use super::beside::{Evidence, Round};
+use super::pipeline::Files;
 use super::{Axis, Refusal, Request, Scenario};
 use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
 pub(super) use self::kinds::NODES;
+pub(super) use self::setup::{CORE_DOMAINS, core};
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 9;
@@ -38,9 +37,6 @@ const QUICK_SHARE: Duration = Duration::from_millis(1500);
 const QUICK_KILLS: u32 = 8;
 /// The supervisor is watched for so long, over all rounds.
 const SUPERVISOR_TIME: Duration = Duration::from_secs(10);
-
-/// The thread whose cycles go around: the first of the domain with a period.
-const LEADER: ThreadId = ThreadId { domain: 0, thread: 0 };
 
 const AXES: &[Axis] = &[
     Axis { name: "measured", values: &["core", "supervisor"] },
@@ -74,21 +70,12 @@ pub(super) const SCENARIO: Scenario = Scenario {
 struct Shared<'a> {
     session: &'a Session<'a>,
     cpus: Vec<u32>,
-    /// Where the arm's files are.
-    base: PathBuf,
     /// What is measured of a row in a round.
     share: Duration,
     /// Kills in a round.
     kills: u32,
     /// What a row's medians do not tell of each round.
     rounds: RefCell<BTreeMap<&'static str, Vec<Round>>>,
-}
-
-/// A round of a row: what is compared with the core alone in the same round.
-struct Round {
-    latency_p99_ns: Option<u64>,
-    jitter_p99_ns: Option<u64>,
-    overruns: u64,
 }
 
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
@@ -101,7 +88,6 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),
-        base: folder(),
         share: if request.quick { QUICK_SHARE } else { SHARE },
         kills: if request.quick { QUICK_KILLS } else { KILLS },
         rounds: RefCell::default(),
@@ -115,7 +101,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     drop(files);
     let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
     let of_rounds = shared.rounds.borrow();
-    let evidence = Evidence { rows: &rows, rounds: &of_rounds };
+    let evidence = Evidence { rows: &rows, rounds: &of_rounds, alone: Beside::Nothing.word() };
     let (tables, verdicts) = (vec![verdicts::ratios(&evidence)], verdicts::verdicts(&evidence));
     Ok(Report {
         scenario: SCENARIO.name.into(),

@@ -137,7 +137,7 @@ fn link(only: &[&str], progress: &dyn Progress) -> sinew_lab::Report {
         only: Selection::parse(scenario.axes, None, &only).expect("good axes"),
         rounds: Some(2),
         cpus: privileges::cpus().expect("affinity"),
-        rivals: None,
+        ..Request::default()
     };
     let stop = AtomicBool::new(false);
     (scenario.run)(&request, &Session { stop: &stop, progress }).expect("there are such rows")

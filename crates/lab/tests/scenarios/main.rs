@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
 mod pipeline;
+mod robot;
 mod services;
 
 use std::panic::catch_unwind;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use sinew_lab::scenario::table;
 use sinew_runtime::domain;
 use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_services::SERVICES;
 
 /// Name and body.
 type Test = (&'static str, fn());
@@ -21,11 +23,11 @@ fn main() -> ExitCode {
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), &table(&[]));
+        return domain::main(descriptor.parse().expect("a number"), &table(SERVICES));
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let tests = [pipeline::TESTS, services::TESTS].concat();
+    let tests = [pipeline::TESTS, services::TESTS, robot::TESTS].concat();
     let mut failed = 0;
     for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
         let good = catch_unwind(test).is_ok();

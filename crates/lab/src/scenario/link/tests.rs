@@ -13,7 +13,7 @@ fn request(only: &[&str]) -> Request {
     let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
     let only = Selection::parse(AXES, None, &only).expect("good axes");
     let cpus = privileges::cpus().expect("affinity");
-    Request { quick: true, only, rounds: Some(2), cpus, rivals: None }
+    Request { quick: true, only, rounds: Some(2), cpus, ..Request::default() }
 }
 
 fn run_with(request: &Request, stopped: bool) -> Result<Report, Refusal> {

@@ -53,7 +53,8 @@ impl Beside {
         text += "nodes:\n";
         let listeners = services.iter().enumerate().filter(|(_, deed)| **deed != Deed::Flood);
         let listeners: String = listeners.map(|(at, _)| listener(at)).collect();
-        text += &CORE.replace("LISTENERS", &listeners);
+        text += &core(&listeners);
+        text += "  - {kind: lab_inbox, name: inbox, domain: control}\n";
         for (at, deed) in services.iter().enumerate() {
             let link = format!("[{{name: inbox, port: in_{at}, delivery: queue, capacity: 64}}]");
             let writes = if *deed == Deed::Flood { link } else { "[]".into() };
@@ -75,15 +76,21 @@ pub(super) fn services_alone() -> String {
 /// The graph that `sinew run` is started with: only with kinds that users have.
 pub(super) fn logged() -> String {
     let log = ", {name: log, port: in, delivery: broadcast, capacity: 1024}";
-    let core = CORE.replace("LISTENERS", log);
-    let core = core.split("  - {kind: lab_inbox").next().unwrap_or_default();
+    let core = core(log);
     format!(
         "name: services\ndomains:\n{CORE_DOMAINS}  log: {{}}\nnodes:\n{core}  \
          - {{kind: axis_log, name: log, domain: log, file: axes.csv}}\n"
     )
 }
 
-const CORE_DOMAINS: &str = "  control: {realtime: {period: 1ms, overrun: {policy: count}}}
+/// The nodes of a core that has these listeners to what its drives report, each after a comma.
+pub(in crate::scenario) fn core(listeners: &str) -> String {
+    CORE.replace("LISTENERS", listeners)
+}
+
+/// The domains of a core.
+pub(in crate::scenario) const CORE_DOMAINS: &str =
+    "  control: {realtime: {period: 1ms, overrun: {policy: count}}}
   plant: {realtime: {trigger: input, overrun: {policy: count}}}
 ";
 
@@ -110,7 +117,6 @@ const CORE: &str = "  - kind: path_planner
     safe: {in: {value: quick_stop, after: 100}}
     ports:
       out: [{name: ethercat, port: frame, delay: 1, transport: shared_memory, delivery: latest}]
-  - {kind: lab_inbox, name: inbox, domain: control}
 ";
 
 fn domain(at: usize, backoff_ms: u64) -> String {

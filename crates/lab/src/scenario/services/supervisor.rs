@@ -13,8 +13,10 @@ use sinew_runtime::run::Run;
 use super::Shared;
 use super::driver::request;
 use super::setup::{logged, services_alone};
-use crate::report::{Figure, Row};
+use crate::report::Row;
 use crate::rounds::Contender;
+use crate::scenario::beside::figure;
+use crate::scenario::pipeline::folder;
 
 /// Longest sleep of a supervisor without a live view, as `sinew run` has it.
 const LOOK: Duration = Duration::from_millis(500);
@@ -68,7 +70,7 @@ impl<'a> Idle<'a> {
     }
 
     fn program(&mut self) -> Result<(), String> {
-        let file = self.shared.base.join("logged.yaml");
+        let file = folder().join("logged.yaml");
         let cannot = |error: io::Error| format!("cannot start 'sinew run': {error}");
         fs::write(&file, logged()).map_err(cannot)?;
         let mut program = Program::start(file).map_err(cannot)?;
@@ -87,8 +89,6 @@ impl Contender for Idle<'_> {
             Whose::Services => self.services()?,
             Whose::Program => self.program()?,
         }
-        let figure =
-            |name: &str, unit: &str, value| Figure { name: name.into(), unit: unit.into(), value };
         let share = self.cpu_ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
         row.figures = vec![
             figure("supervisor_cpu", "%", share),

@@ -1,0 +1,96 @@
+//! What the services took: CPU time, and what the recorder has in its files.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mcap::Summary;
+use sinew_runtime::run::Run;
+use sinew_runtime::status::Status;
+
+use super::setup::SERVICES;
+
+/// The kernel counts in hundredths of a second (proc(5), USER_HZ), rounded from what the scheduler
+/// has measured, not from what a timer saw.
+const UNIT: Duration = Duration::from_millis(10);
+
+/// Topic of the cycles that go around, in a recording.
+const CYCLES: &str = "/control/0/cycle";
+
+/// CPU time of the services' processes at a moment.
+pub(super) struct Used {
+    at: Instant,
+    processes: Vec<(u32, Duration)>,
+}
+
+impl Used {
+    /// What they have used by now, in the order of [`SERVICES`].
+    ///
+    /// # Errors
+    /// If one is not there.
+    pub(super) fn read(run: &Run) -> Result<Used, String> {
+        let status = run.status();
+        let process = |name: &&str| {
+            let pid = pid(&status, name)?;
+            Ok((pid, cpu_time(pid)?))
+        };
+        let processes = SERVICES.iter().map(process).collect::<Result<_, String>>()?;
+        Ok(Used { at: Instant::now(), processes })
+    }
+
+    /// Time since `before`, and what was used in it.
+    ///
+    /// # Errors
+    /// If one is not the process that it was.
+    pub(super) fn since(&self, before: &Used) -> Result<(Duration, Vec<Duration>), String> {
+        let mut used = Vec::new();
+        for (at, (now, before)) in self.processes.iter().zip(&before.processes).enumerate() {
+            if now.0 != before.0 {
+                return Err(format!("'{}' was restarted while it was measured", SERVICES[at]));
+            }
+            used.push(now.1.saturating_sub(before.1));
+        }
+        Ok((self.at - before.at, used))
+    }
+}
+
+fn pid(status: &Status, name: &str) -> Result<u32, String> {
+    let domain = status.domains.iter().find(|domain| domain.name == name);
+    let pid = domain.and_then(|domain| domain.pid);
+    pid.ok_or_else(|| {
+        let reason = domain.and_then(|domain| domain.last_reason.as_deref());
+        format!("'{name}' does not run: {}", reason.unwrap_or("it was not started"))
+    })
+}
+
+fn cpu_time(pid: u32) -> Result<Duration, String> {
+    let file = format!("/proc/{pid}/stat");
+    let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+    // The name, in brackets, may hold anything; state is what follows it, user and system time are
+    // eleven and twelve fields later.
+    let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
+    let field = |at: usize| fields.as_ref()?.get(at)?.parse::<u32>().ok();
+    let units = field(11).zip(field(12)).map(|(user, system)| user + system);
+    units.map(|units| UNIT * units).ok_or_else(|| format!("{file}: '{text}' is not as expected"))
+}
+
+/// Cycles of the core in all files of a folder, as another program counts them.
+///
+/// # Errors
+/// If a file is not finished.
+pub(super) fn recorded(folder: &Path) -> Result<u64, String> {
+    let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", folder.display());
+    let mut cycles = 0;
+    for entry in fs::read_dir(folder).map_err(|error| wrong(&error))? {
+        let file = entry.map_err(|error| wrong(&error))?.path();
+        let bytes = fs::read(&file).map_err(|error| wrong(&error))?;
+        let summary = Summary::read(&bytes).map_err(|error| wrong(&error))?;
+        let counted = summary.and_then(|summary| {
+            let is_cycles = |id: &&u16| summary.channels[*id].topic == CYCLES;
+            let counts = &summary.stats.as_ref()?.channel_message_counts;
+            Some(counts.iter().filter(|(id, _)| is_cycles(id)).map(|(_, count)| count).sum::<u64>())
+        });
+        cycles += counted.ok_or_else(|| wrong(&"a recording was not finished"))?;
+    }
+    Ok(cycles)
+}

@@ -1,0 +1,53 @@
+//! The scenario `robot`.
+
+use std::sync::atomic::AtomicBool;
+
+use sinew_lab::report::Row;
+use sinew_lab::rounds::{Session, Silent};
+use sinew_lab::scenario::{Refusal, Request, table};
+use sinew_lab::{Report, SCENARIOS};
+use sinew_runtime::NodeEntry;
+use sinew_runtime::privileges;
+use sinew_services::SERVICES;
+
+use crate::Test;
+
+/// All of it.
+pub(crate) const TESTS: &[Test] = &[
+    ("viewers_see_the_robot_and_the_recorder_has_all_of_it", viewers_and_recorder),
+    ("a_program_without_the_services_is_told_which_one_is_missing", missing_services),
+];
+
+fn run(nodes: &[NodeEntry]) -> Result<Report, Refusal> {
+    let scenario = SCENARIOS.iter().find(|it| it.name == "robot").expect("it is in the table");
+    let cpus = privileges::cpus().expect("affinity");
+    let kinds = table(nodes).iter().map(|entry| entry.kind).collect();
+    let request = Request { quick: true, rounds: Some(1), cpus, kinds, ..Request::default() };
+    let stop = AtomicBool::new(false);
+    (scenario.run)(&request, &Session { stop: &stop, progress: &Silent })
+}
+
+fn viewers_and_recorder() {
+    let report = run(SERVICES).expect("it can run");
+    for row in &report.rows {
+        assert_eq!(row.skipped, None, "{}", row.id());
+        let latency = row.measure("cycle_latency").expect("cycles");
+        assert!(latency.distribution.n() > 100, "{}", row.id());
+    }
+    let [alone, one, crowd] = &report.rows[..] else { panic!("three rows: {:?}", report.rows) };
+    assert_eq!(alone.figure("cycles"), None, "nobody records");
+    let figure = |row: &Row, name: &str| row.figure(name).expect("a figure");
+    for row in [one, crowd] {
+        assert_eq!(figure(row, "cycles_recorded"), figure(row, "cycles"), "{}", row.id());
+        assert!(figure(row, "frames_least") > 0.0, "{}", row.id());
+        for service in ["camera", "dashboard", "recorder", "monitor"] {
+            assert!(figure(row, &format!("{service}_cpu")) > 0.0, "{service}");
+        }
+    }
+    assert_eq!(report.verdicts.len(), 10);
+}
+
+fn missing_services() {
+    let Err(Refusal(why)) = run(&[]) else { panic!("there are no services") };
+    assert!(why.contains("no kind 'camera'"), "{why}");
+}
