@@ -1,35 +1,211 @@
-//! Kind `recorder`: every message of the core in a file.
+//! Kind `recorder`: every message and every cycle of the core in MCAP files.
+//!
+//! `gather` takes cycles from the run and makes batches of messages; `writer`, a thread of its own,
+//! puts them into parts; `past` mends what a kill has left. What stands in the files: `format`.
 
+mod chunk;
 pub mod cycle;
+mod folder;
 pub mod format;
+mod gather;
+mod index;
+mod mend;
+mod opening;
+mod part;
+mod past;
+#[cfg(test)]
+mod tests;
+mod writer;
 
-use std::time::Duration;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo};
+use rustix::fs::{Access, access};
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo, Watch, fault};
+
+use self::cycle::Layout;
+use self::folder::Folder;
+use self::gather::Gather;
+use self::opening::opening;
+use self::past::{Cycles, Past};
+use self::writer::{Parts, Rotation, Writer, say};
+
+/// Between two looks at the core.
+const LOOK: Duration = Duration::from_millis(20);
+/// Between two lines about cycles that were lost.
+const LINE: Duration = Duration::from_secs(1);
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "recorder",
     runs_in: RunsIn::Observer,
-    doc: "every message of the core in a file.",
+    doc: "Writes every message of every link of the core, and every cycle of every realtime \
+          thread, to MCAP files, which Foxglove opens and 'sinew replay' feeds back. The core \
+          neither waits for it nor knows of it: it reads what cycles leave behind, which lasts for \
+          two seconds. What it was too slow for, or the disk too full, it counts, says and marks \
+          in the file. A part that was broken off is mended at the next start. A folder that \
+          cannot be written is a fault, and the domain's restart policy decides.",
     ports: &[],
-    parameters: &[],
+    parameters: &[
+        Parameter {
+            name: "folder",
+            doc: "The folder of the files, seen from the folder of the spec; made if it is \
+                  missing. Each file is named after the graph, when it was begun, and its number \
+                  in the run.",
+            unit: "",
+            ty: ParameterType::Path,
+            default: Some("recordings"),
+        },
+        Parameter {
+            name: "part_mib",
+            doc: "A file that is so long is finished, and the next one is begun.",
+            unit: "MiB",
+            ty: ParameterType::Integer { min: 1, max: 65_536 },
+            default: Some("256"),
+        },
+        Parameter {
+            name: "keep",
+            doc: "So many files of this graph are kept in the folder, earlier runs among them; the \
+                  oldest go first. 0 keeps all.",
+            unit: "files",
+            ty: ParameterType::Integer { min: 0, max: 1_000_000 },
+            default: Some("32"),
+        },
+    ],
     signals: &[],
 };
 
 /// The kind's row in the table.
 pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
 
-fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
-    Ok(Box::new(Waits))
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let rotation = Rotation {
+        part_bytes: (parameters.integer("part_mib") as u64) << 20,
+        keep: parameters.integer("keep") as usize,
+    };
+    Ok(Box::new(Recorder { folder: parameters.path("folder"), rotation }))
 }
 
-struct Waits;
+struct Recorder {
+    folder: PathBuf,
+    rotation: Rotation,
+}
 
-impl Service for Waits {
+impl Service for Recorder {
+    fn start(&mut self) -> Result<(), Fault> {
+        let wrong = |error| unwritable(&self.folder, &error);
+        fs::create_dir_all(&self.folder).map_err(wrong)?;
+        let may = access(&self.folder, Access::WRITE_OK | Access::EXEC_OK);
+        may.map_err(|error| wrong(error.into()))
+    }
+
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        while io.wait(Duration::from_millis(10)) {}
+        let mut recording = Recording::begin(&self.folder, self.rotation, io.watch())?;
+        while io.wait(LOOK) {
+            recording.look(io.watch());
+        }
+        // The core has ended before: what it has left.
+        while recording.look(io.watch()) {
+            io.beat();
+        }
+        recording.end(|| {
+            io.wait(LOOK);
+        });
         Ok(())
     }
+}
+
+fn unwritable(folder: &Path, error: &io::Error) -> Fault {
+    fault!(
+        "cannot write recordings to '{}': {error}; make it writable, or name another 'folder'",
+        folder.display()
+    )
+}
+
+/// A recording that is made.
+struct Recording {
+    gather: Gather,
+    writer: Writer,
+    /// Cycles dropped because the disk was too slow, and lost because this process was; and what
+    /// was said of them when.
+    dropped: u64,
+    told: (u64, u64),
+    told_at: Instant,
+}
+
+impl Recording {
+    /// Goes on after what earlier lives have recorded, if they have.
+    fn begin(path: &Path, rotation: Rotation, watch: &Watch) -> Result<Recording, Fault> {
+        let (mut opening, lines) = opening(watch);
+        let folder = Folder::new(path, &watch.plan().name);
+        let wrong = |error| unwritable(path, &error);
+        let past = Past::find(&folder, &opening.head.run, &cycles(watch)).map_err(wrong)?;
+        lines.iter().chain(&past.lines).for_each(|line| say(line));
+        opening.head.part = past.part;
+        let life = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
+        let gather = Gather::new(watch, opening.head.clock_offset_ns, past.last);
+        let mut parts = Parts::new(opening, folder, rotation, gather.names());
+        parts.begin_first(life).map_err(wrong)?;
+        let writer = Writer::start(parts).map_err(wrong)?;
+        Ok(Recording { gather, writer, dropped: 0, told: (0, 0), told_at: Instant::now() })
+    }
+
+    /// Takes what has come since the last look; whether there was anything.
+    fn look(&mut self, watch: &mut Watch) -> bool {
+        let any = self.gather.look(watch);
+        self.hand_over(false);
+        if self.told_at.elapsed() >= LINE {
+            self.tell(watch);
+        }
+        any
+    }
+
+    fn hand_over(&mut self, all: bool) {
+        while let Some(batch) = self.gather.ready(all) {
+            let life = batch.life;
+            let gaps = self.writer.write(batch);
+            if !gaps.is_empty() {
+                self.dropped += gaps.iter().map(|gap| gap.cycles).sum::<u64>();
+                self.gather.missed(life, gaps);
+                return;
+            }
+        }
+    }
+
+    /// Says what was lost since it was said last.
+    fn tell(&mut self, watch: &Watch) {
+        let lost: u64 = watch.threads().map(|id| watch.lost(id)).sum();
+        let now = (self.dropped, lost);
+        let (dropped, lost) = (now.0 - self.told.0, now.1 - self.told.1);
+        if dropped > 0 {
+            say(&format!("{dropped} cycles dropped, the disk is too slow; record to a faster one"));
+        }
+        if lost > 0 {
+            say(&format!(
+                "{lost} cycles lost, this process came too late for them; give it more of a CPU"
+            ));
+        }
+        (self.told, self.told_at) = (now, Instant::now());
+    }
+
+    /// Writes the rest and finishes the part.
+    fn end(mut self, mut beat: impl FnMut()) {
+        self.hand_over(true);
+        self.writer.end(&mut beat);
+    }
+}
+
+/// Topic and layout of each thread's cycles: they come after its taps.
+fn cycles(watch: &Watch) -> Vec<Cycles> {
+    let mut topic = 0;
+    let row = |id| {
+        topic += watch.taps(id).len();
+        let cycles = (u16::try_from(topic).expect("few ports"), Layout::of(watch.plan(), id));
+        topic += 1;
+        cycles
+    };
+    watch.threads().map(row).collect()
 }

@@ -2,18 +2,16 @@
 //!
 //! A recording is one MCAP file or several, its *parts*. Each part stands alone:
 //!
-//! | | |
-//! |---|---|
-//! | metadata [`HEAD`] | a [`Head`]: which run, which part, and how to make its plan again |
-//! | attachment [`SPEC`] | the text of the spec |
-//! | further attachments | the files that parameters of the core's nodes name, under the spec's name |
-//! | `/<node>/<port>` | the messages of a tap (`sinew_runtime::trace::taps`), one for each new one |
-//! | `/<domain>/<thread>/cycle` | one message for each cycle of the thread: [`cycle`](super::cycle) |
-//! | metadata [`GAP`] | a [`Gap`]: cycles that are missing, and why |
+//! - metadata [`HEAD`]: a [`Head`], which run, which part, and how to make its plan again;
+//! - attachment [`SPEC`]: the text of the spec;
+//! - further attachments: the files that parameters of the core's nodes name, as the spec does;
+//! - topic `/<node>/<port>`: each new message of a tap (`sinew_runtime::trace::taps`);
+//! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
+//! - metadata [`GAP`]: a [`Gap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
-//! nanoseconds since 1970 (add [`Head::clock_offset_ns`] to a monotonic time); `sequence` is the low
-//! half of the cycle's number.
+//! nanoseconds since 1970 (add [`Head::clock_offset_ns`] to a monotonic time); `sequence` is the
+//! low half of the cycle's number.
 //!
 //! Messages are CDR after a schema in the language of ROS 2, because ours are CDR but for four
 //! bytes in front: little endian, without padding, arrays of fixed length, eight-byte scalars at

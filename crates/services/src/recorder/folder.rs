@@ -1,0 +1,132 @@
+//! The folder of recordings: names of parts, which of them are ours, which may go.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::mend::head;
+
+/// Digits of a part's number at least.
+const DIGITS: usize = 4;
+/// What the end of a name says.
+const SUFFIX: &str = ".mcap";
+/// Names that are tried for a part, a millisecond apart, if others are there.
+const NAMES_MAX: u64 = 100;
+
+/// Where the parts of a graph's recordings are.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    graph: String,
+}
+
+impl Folder {
+    /// Of a graph.
+    pub(super) fn new(path: &Path, graph: &str) -> Folder {
+        Folder { path: path.into(), graph: graph.into() }
+    }
+
+    /// Begins a file for a part. It is locked until it is closed: nobody mends or removes it.
+    pub(super) fn begin(&self, part: u32, now: SystemTime) -> io::Result<(File, PathBuf)> {
+        let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
+        for later_ms in 0..NAMES_MAX {
+            let path = self.path.join(self.name(part, now + Duration::from_millis(later_ms)));
+            match OpenOptions::new().read(true).append(true).create_new(true).open(&path) {
+                // Somebody else may have been quicker to take it for one that a kill has left.
+                Ok(file) if is_locked(&file)? && file.metadata()?.len() == 0 => {
+                    return Ok((file, path));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused)
+    }
+
+    fn name(&self, part: u32, now: SystemTime) -> String {
+        let time = humantime::format_rfc3339_millis(now).to_string().replace(['-', ':'], "");
+        format!("{}-{time}-{part:0DIGITS$}{SUFFIX}", self.graph)
+    }
+
+    /// Whether a name is one that [`Folder::begin`] gives.
+    fn is_ours(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(&self.graph).and_then(|rest| rest.strip_prefix('-'));
+        let Some(rest) = rest.and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
+        let Some((time, part)) = rest.split_once('-') else { return false };
+        let shape: String =
+            time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let is_number = part.chars().all(|c| c.is_ascii_digit());
+        shape == "00000000T000000.000Z" && part.len() >= DIGITS && is_number
+    }
+
+    /// The parts of this graph, of all runs, the oldest first: their names say when they began.
+    pub(super) fn parts(&self) -> io::Result<Vec<PathBuf>> {
+        let mut parts = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let is_ours = entry.file_name().to_str().is_some_and(|name| self.is_ours(name));
+            if is_ours && entry.file_type()?.is_file() {
+                parts.push(entry.path());
+            }
+        }
+        parts.sort();
+        Ok(parts)
+    }
+
+    /// Removes the oldest parts until `keep` are left, but none that somebody writes or that no
+    /// recorder wrote. Which were removed.
+    pub(super) fn trim(&self, keep: usize) -> io::Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        let parts = self.parts()?;
+        for path in &parts[..parts.len().saturating_sub(keep)] {
+            if let Some(file) = open(path)?
+                && head(&file)?.is_some()
+            {
+                fs::remove_file(path)?;
+                removed.push(path.clone());
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Opens a part, and locks it until it is closed; `None` if somebody writes it.
+pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
+    Ok(is_locked(&file)?.then_some(file))
+}
+
+/// Locks a file; `false` if somebody else has.
+fn is_locked(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_what_a_recorder_wrote_for_this_graph() {
+        let folder = Folder::new(Path::new("."), "robot");
+        let name = folder.name(12, SystemTime::UNIX_EPOCH + Duration::from_millis(1234));
+        assert_eq!(name, "robot-19700101T000001.234Z-0012.mcap");
+        assert!(folder.is_ours(&name));
+        for other in [
+            "robot.mcap",
+            "robot-2-19700101T000001.234Z-0012.mcap",
+            "arm-19700101T000001.234Z-0012.mcap",
+            "robot-19700101T000001.234Z-12.mcap",
+            "robot-19700101T000001.234Z-0012.mcap.old",
+            "robot-19700101T000001Z-0012.mcap",
+            "robot-19700101T000001.234Z-00x2.mcap",
+        ] {
+            assert!(!folder.is_ours(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Parts on disks that fill up, and parts that break off anywhere.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::chunk::{Chunk, Stamp};
+use super::format::{Gap, Head};
+use super::mend::{head, is_finished, scan};
+use super::part::{Disk, Opening, Part, Topic, is_full};
+
+/// Where a process that is to be killed writes.
+const FILE: &str = "SINEW_TEST_PART";
+/// A kill that has not landed inside a write by then never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn opening() -> Opening {
+    let head = Head {
+        run: "a".into(),
+        part: 1,
+        life: 0,
+        graph: "g".into(),
+        file: "g.yaml".into(),
+        base: ".".into(),
+        overrides: Vec::new(),
+        cpus: vec![0],
+        clock_offset_ns: 0,
+        host: "h".into(),
+    };
+    let topic = |name: &str| Topic { name: name.into(), schema: 0, metadata: Vec::new() };
+    Opening {
+        head,
+        attachments: vec![("spec.yaml".into(), b"name: g".to_vec())],
+        schemas: vec![("sinew/msg/A".into(), "uint8[4] a\n".into())],
+        topics: vec![topic("/a"), topic("/b")],
+    }
+}
+
+/// Messages with these numbers, on both topics.
+fn chunk(numbers: std::ops::Range<u32>, data: &[u8]) -> Chunk {
+    let mut chunk = Chunk::default();
+    for number in numbers {
+        for topic in 0..2 {
+            let time_ns = u64::from(number) * 1000;
+            let (start_ns, release_ns) = (time_ns, time_ns);
+            chunk.add(Stamp { topic, sequence: number, start_ns, release_ns }, &[data]);
+        }
+    }
+    chunk
+}
+
+fn gap() -> Gap {
+    Gap { domain: "d".into(), thread: 0, first: 3, cycles: 2, reason: "a test".into() }
+}
+
+/// The numbers on topic `/a`, as the library reads them through the index and from the beginning:
+/// both must find the same.
+fn numbers(bytes: &[u8]) -> Vec<u32> {
+    let streamed = mcap::MessageStream::new(bytes).expect("it begins as it must");
+    let streamed: Vec<_> = streamed.map(|message| message.expect("a whole message")).collect();
+    let summary = mcap::Summary::read(bytes).expect("it ends as it must").expect("a summary");
+    let mut indexed = 0;
+    for chunk in &summary.chunk_indexes {
+        indexed += summary.stream_chunk(bytes, chunk).expect("a chunk").count();
+        let places = summary.read_message_indexes(bytes, chunk).expect("places");
+        let placed: usize = places.values().map(Vec::len).sum();
+        for (topic, entries) in &places {
+            for entry in entries {
+                let message = summary.seek_message(bytes, chunk, entry).expect("a place");
+                assert_eq!(message.channel.id, topic.id);
+            }
+        }
+        assert!(placed > 0, "each chunk says where its messages are");
+    }
+    let statistics = summary.stats.expect("statistics");
+    assert_eq!((indexed, statistics.message_count), (streamed.len(), streamed.len() as u64));
+    assert_eq!(statistics.metadata_count as usize, summary.metadata_indexes.len());
+    for index in &summary.metadata_indexes {
+        mcap::read::metadata(bytes, index).expect("metadata where the index says");
+    }
+    for index in &summary.attachment_indexes {
+        mcap::read::attachment(bytes, index).expect("an attachment where the index says");
+    }
+    let on_a = streamed.iter().filter(|message| message.channel.topic == "/a");
+    on_a.map(|message| message.sequence).collect()
+}
+
+/// A disk with so much room.
+#[derive(Debug)]
+struct Small {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Disk for Small {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let fits = bytes.len().min(self.room - self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..fits]);
+        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.bytes.truncate(usize::try_from(len).expect("it is in memory"));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_part_on_a_disk_that_fills_up_can_be_read_whatever_room_there_was() {
+    let begin = Part::begin(Small { bytes: Vec::new(), room: 1 << 20 }, &opening(), 0);
+    let begin_len = begin.expect("room").len() as usize;
+    let mut most = 0;
+    for room in begin_len..begin_len + 6000 {
+        let disk = Small { bytes: Vec::new(), room };
+        let mut part = Part::begin(disk, &opening(), 0).expect("room for the beginning");
+        let mut written = 0;
+        while written < 8 {
+            match part.add(&[gap()], &chunk(written * 4..written * 4 + 4, b"data")) {
+                Ok(()) => written += 1,
+                Err(error) => {
+                    assert!(is_full(&error));
+                    break;
+                }
+            }
+        }
+        let Ok((disk, given_up)) = part.finish() else {
+            assert!(written < 3, "where chunks were, there is room for an end");
+            continue;
+        };
+        let kept = written - given_up as u32;
+        assert_eq!(numbers(&disk.bytes), (0..kept * 4).collect::<Vec<_>>(), "room for {room}");
+        most = most.max(kept);
+    }
+    assert_eq!(most, 8, "with room enough, all is there");
+}
+
+/// A file of this test.
+fn file(name: &str, bytes: &[u8]) -> (PathBuf, File) {
+    let path = env::temp_dir().join(format!("sinew-{}-{name}.mcap", std::process::id()));
+    fs::write(&path, bytes).expect("a file");
+    let file = OpenOptions::new().read(true).append(true).open(&path).expect("the same file");
+    (path, file)
+}
+
+#[test]
+fn a_part_that_breaks_off_anywhere_can_be_mended() {
+    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
+    let mut part = Part::begin(disk, &opening(), 0).expect("room");
+    let mut ends = vec![(part.len(), 0)];
+    for at in 0..3 {
+        part.add(&[gap()], &chunk(at * 4..at * 4 + 4, b"data")).expect("room");
+        ends.push((part.len(), (at + 1) * 4));
+    }
+    let whole = part.finish().expect("room").0.bytes;
+    for len in 0..=whole.len() {
+        let (path, file) = file("mend", &whole[..len]);
+        let finished = is_finished(&file).expect("it can be read");
+        assert_eq!(finished, len == whole.len());
+        if !finished {
+            let scan = scan(&file).expect("it can be read").expect("it is ours");
+            scan.mend(&file).unwrap_or_else(|error| panic!("cut at {len}: {error}"));
+        }
+        assert!(is_finished(&file).expect("it can be read"), "cut at {len}");
+        let mended = fs::read(&path).expect("the file");
+        let found = numbers(&mended);
+        let least = ends.iter().rfind(|(end, _)| *end <= len as u64).map_or(0, |end| end.1);
+        assert_eq!(found, (0..found.len() as u32).collect::<Vec<_>>());
+        assert!(found.len() as u32 >= least, "cut at {len}: {} of {least}", found.len());
+        let head = head(&file).expect("it can be read");
+        assert!(head.is_some() || found.is_empty(), "who has messages says of which run");
+        fs::remove_file(path).expect("it is there");
+    }
+}
+
+#[test]
+fn a_file_that_no_recorder_wrote_is_left_alone() {
+    let foreign = mcap::WriteOptions::new().library("other").compression(None);
+    let mut bytes = io::Cursor::new(Vec::new());
+    foreign.create(&mut bytes).expect("memory").finish().expect("memory");
+    for bytes in [b"not a recording".as_slice(), b"\x89MCAQ", &bytes.into_inner()] {
+        let (path, file) = file("foreign", bytes);
+        assert!(scan(&file).expect("it can be read").is_none());
+        assert!(head(&file).expect("it can be read").is_none());
+        fs::remove_file(path).expect("it is there");
+    }
+}
+
+/// Not a test of its own: what the next one starts and kills.
+#[test]
+#[ignore = "writes until it is killed"]
+fn writes_until_killed() {
+    let Some(path) = env::var_os(FILE) else { return };
+    let file = OpenOptions::new().append(true).create_new(true).open(path).expect("a file");
+    let mut part = Part::begin(file, &opening(), 0).expect("room");
+    // Noise, so that the time goes into writing.
+    let noise: Vec<u8> = (0..1_u32 << 18).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    for at in 0.. {
+        part.add(&[], &chunk(at * 4..at * 4 + 4, &noise)).expect("room");
+    }
+}
+
+#[test]
+fn a_kill_inside_a_write_leaves_all_that_was_whole() {
+    let path = env::temp_dir().join(format!("sinew-{}-killed.mcap", std::process::id()));
+    let begun = Instant::now();
+    let (file, bytes) = loop {
+        assert!(begun.elapsed() < PATIENCE, "no kill has landed inside a write");
+        // It may be there, from the kill before.
+        let _ = fs::remove_file(&path);
+        let mut child = Command::new(env::current_exe().expect("this program"))
+            .args(["--ignored", "--exact", "recorder::tests::writes_until_killed"])
+            .env(FILE, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("this program starts");
+        let len = || fs::metadata(&path).map_or(0, |file| file.len());
+        while len() < 4 << 20 {
+            assert!(begun.elapsed() < PATIENCE, "nothing is written");
+        }
+        child.kill().expect("it is there");
+        child.wait().expect("it is ours");
+        let file = OpenOptions::new().read(true).append(true).open(&path).expect("the file");
+        let bytes = file.metadata().expect("its length").len();
+        let whole = scan(&file).expect("it can be read").expect("it is ours").len();
+        if whole < bytes {
+            break (file, bytes);
+        }
+    };
+    let before = python_numbers(&path, "NonSeekingReader(file)");
+    let cut = scan(&file).expect("it can be read").expect("it is ours").mend(&file);
+    let cut = cut.expect("room");
+    assert!(cut > 0 && cut < bytes, "{cut} bytes of {bytes} were not whole");
+    let found = numbers(&fs::read(&path).expect("the file"));
+    assert!(found.len() > 4 && found == (0..found.len() as u32).collect::<Vec<_>>());
+    let after = python_numbers(&path, "make_reader(file, validate_crcs=True)");
+    if let (Some(before), Some(after)) = (before, after) {
+        assert_eq!(after, found);
+        assert!(after.starts_with(&before) && !before.is_empty());
+    }
+    fs::remove_file(path).expect("it is there");
+}
+
+/// The numbers on topic `/a`, as far as a reader of Python's package comes; `None` without it.
+fn python_numbers(path: &Path, reader: &str) -> Option<Vec<u32>> {
+    let script = format!(
+        "import sys\nfrom mcap.reader import NonSeekingReader, make_reader\nnumbers = []\n\
+         with open(sys.argv[1], 'rb') as file:\n  try:\n    for _, channel, message in \
+         {reader}.iter_messages(log_time_order=False):\n      if channel.topic == '/a':\n        \
+         numbers.append(message.sequence)\n  except Exception as error:\n    \
+         print(error, file=sys.stderr)\nprint(*numbers)"
+    );
+    let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has_mcap = Command::new(&python).args(["-c", "import mcap"]).output();
+    if !has_mcap.is_ok_and(|output| output.status.success()) {
+        let missing = format!("'{python}' cannot import mcap; name another in SINEW_TEST_PYTHON");
+        assert!(env::var("CI").is_err_and(|_| true), "{missing}");
+        writeln!(io::stderr(), "skipped: {missing}").expect("somebody listens");
+        return None;
+    }
+    let output = Command::new(python).args(["-c", &script]).arg(path).output().expect("python");
+    let text = String::from_utf8(output.stdout).expect("numbers");
+    Some(text.split_whitespace().map(|number| number.parse().expect("a number")).collect())
+}

@@ -1,0 +1,271 @@
+//! Who writes: a thread of its own, so that a slow disk keeps nobody from reading.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write, stdout};
+use std::mem::take;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::folder::Folder;
+use super::format::Gap;
+use super::gather::{Batch, Span};
+use super::part::{Opening, Part, is_full};
+
+/// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
+/// and counted.
+const WAITING_MAX: usize = 16;
+/// After the disk has refused, it is left alone for so long.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// Why cycles are missing.
+const REFUSED: &str = "the disk took no more";
+const SLOW: &str = "the disk was too slow";
+
+/// How parts follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rotation {
+    /// A part that is so long is the last but one.
+    pub(super) part_bytes: u64,
+    /// Parts that are kept, of all runs; 0: all.
+    pub(super) keep: usize,
+}
+
+/// Says a line, which becomes an event of the run.
+pub(super) fn say(line: &str) {
+    // If nobody listens any more, there is nobody to be told.
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// A part that is written.
+struct Current {
+    part: Part<File>,
+    path: PathBuf,
+    life: u32,
+    /// What each chunk holds.
+    spans: Vec<BTreeMap<usize, Span>>,
+}
+
+/// Writes batches into parts.
+pub(super) struct Parts {
+    opening: Opening,
+    folder: Folder,
+    rotation: Rotation,
+    /// Domain and place of each thread.
+    names: Vec<(String, usize)>,
+    current: Option<Current>,
+    /// Gaps that are in no part yet.
+    missing: Vec<Gap>,
+    /// Since the disk has refused: when it is asked again.
+    retry: Option<Instant>,
+}
+
+impl Parts {
+    /// Begins after part `opening.head.part` of the run.
+    pub(super) fn new(
+        opening: Opening,
+        folder: Folder,
+        rotation: Rotation,
+        names: Vec<(String, usize)>,
+    ) -> Parts {
+        let (current, missing) = (None, Vec::new());
+        Parts { opening, folder, rotation, names, current, missing, retry: None }
+    }
+
+    /// Begins the next part, for this life of the core.
+    ///
+    /// # Errors
+    /// What the folder says. That it is full is none: batches are dropped until it is not.
+    pub(super) fn begin(&mut self, life: u32) -> io::Result<()> {
+        let now = SystemTime::now();
+        let number = self.opening.head.part + 1;
+        let mut opening = self.opening.clone();
+        (opening.head.part, opening.head.life) = (number, life);
+        let (file, path) = self.folder.begin(number, now)?;
+        let time_ns = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let part = Part::begin(file, &opening, time_ns as u64).inspect_err(|_| {
+            // An empty file helps nobody; if it cannot be removed, it is mended some day.
+            let _ = fs::remove_file(&path);
+        })?;
+        self.opening.head.part = number;
+        say(&format!("{} '{}'", if number == 1 { "begins" } else { "goes on in" }, path.display()));
+        self.current = Some(Current { part, path, life, spans: Vec::new() });
+        self.trim();
+        Ok(())
+    }
+
+    /// Removes old parts.
+    fn trim(&self) {
+        if self.rotation.keep == 0 {
+            return;
+        }
+        match self.folder.trim(self.rotation.keep) {
+            Ok(removed) => {
+                for path in removed {
+                    say(&format!("removed '{}', see 'keep'", path.display()));
+                }
+            }
+            Err(error) => {
+                say(&format!("cannot remove old parts in '{}': {error}", self.folder_name()));
+            }
+        }
+    }
+
+    /// Writes a batch, or drops and counts it.
+    pub(super) fn take(&mut self, mut batch: Batch) {
+        let is_over =
+            |it: &Current| it.life != batch.life || it.part.len() >= self.rotation.part_bytes;
+        if self.current.as_ref().is_some_and(is_over) {
+            self.finish();
+        }
+        if self.retry.is_some_and(|retry| Instant::now() < retry) {
+            return self.drop(batch);
+        }
+        if self.current.is_none()
+            && let Err(error) = self.begin(batch.life)
+        {
+            self.refused(&error);
+            return self.drop(batch);
+        }
+        let current = self.current.as_mut().expect("it was begun");
+        let mut gaps = take(&mut self.missing);
+        gaps.append(&mut batch.gaps);
+        if let Err(error) = current.part.add(&gaps, &batch.chunk) {
+            batch.gaps = gaps;
+            self.refused(&error);
+            self.finish();
+            return self.drop(batch);
+        }
+        current.spans.push(batch.spans);
+        if self.retry.take().is_some() {
+            let cycles: u64 = gaps.iter().map(|gap| gap.cycles).sum();
+            say(&format!("there is room again; {cycles} cycles were dropped meanwhile"));
+        }
+    }
+
+    /// Finishes the part that is written. What had to make room for its end is missing then.
+    pub(super) fn finish(&mut self) {
+        let Some(mut current) = self.current.take() else { return };
+        if current.spans.is_empty() && self.retry.is_some() {
+            // Nothing but a beginning: its number is free again.
+            self.opening.head.part -= 1;
+            let _ = fs::remove_file(&current.path);
+            return;
+        }
+        match current.part.finish() {
+            Ok((_, given_up)) => {
+                let kept = current.spans.len() - given_up;
+                for spans in current.spans.split_off(kept) {
+                    self.drop(Batch { spans, ..Batch::default() });
+                }
+            }
+            Err(error) => say(&format!(
+                "cannot finish '{}': {error}; it is readable from its beginning, and mended when \
+                 the recorder starts next",
+                current.path.display()
+            )),
+        }
+    }
+
+    /// Counts a batch as missing.
+    fn drop(&mut self, batch: Batch) {
+        for gap in batch.missing(&self.names, REFUSED) {
+            join(&mut self.missing, gap);
+        }
+    }
+
+    /// Says once that the disk has refused.
+    fn refused(&mut self, error: &io::Error) {
+        if self.retry.is_none() {
+            let what = if is_full(error) { "no room for" } else { "cannot write" };
+            say(&format!(
+                "{what} recordings in '{}': {error}; cycles are dropped and counted, and it is \
+                 tried again every {} s; make room there, or lower 'keep' or 'part_mib'",
+                self.folder_name(),
+                RETRY.as_secs()
+            ));
+        }
+        self.retry = Some(Instant::now() + RETRY);
+    }
+
+    /// As [`Parts::begin`] for the first part, when a full disk is borne.
+    ///
+    /// # Errors
+    /// Whatever else the folder says.
+    pub(super) fn begin_first(&mut self, life: u32) -> io::Result<()> {
+        match self.begin(life) {
+            Err(error) if is_full(&error) => {
+                self.refused(&error);
+                Ok(())
+            }
+            begun => begun,
+        }
+    }
+
+    /// Ends: the part is finished, and what is in none is said.
+    fn end(mut self) {
+        self.finish();
+        let cycles: u64 = self.missing.iter().map(|gap| gap.cycles).sum();
+        if cycles > 0 {
+            say(&format!("the recording ends without {cycles} cycles: {REFUSED}"));
+        }
+    }
+
+    fn folder_name(&self) -> std::path::Display<'_> {
+        self.folder.path.display()
+    }
+}
+
+/// Adds a gap, to the last one of its thread if it goes on there.
+fn join(gaps: &mut Vec<Gap>, gap: Gap) {
+    let last = gaps.iter_mut().rfind(|it| (&it.domain, it.thread) == (&gap.domain, gap.thread));
+    match last {
+        Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
+            last.cycles += gap.cycles;
+        }
+        _ => gaps.push(gap),
+    }
+}
+
+/// The thread that writes, as who reads sees it.
+pub(super) struct Writer {
+    batches: SyncSender<Batch>,
+    thread: JoinHandle<()>,
+    names: Vec<(String, usize)>,
+}
+
+impl Writer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// What the kernel says to one more thread.
+    pub(super) fn start(mut parts: Parts) -> io::Result<Writer> {
+        let names = parts.names.clone();
+        let (batches, taken): (_, Receiver<Batch>) = sync_channel(WAITING_MAX);
+        let thread = Builder::new().name("recorder-disk".into()).spawn(move || {
+            taken.iter().for_each(|batch| parts.take(batch));
+            parts.end();
+        })?;
+        Ok(Writer { batches, thread, names })
+    }
+
+    /// Hands a batch over; if too many wait already, the gaps that are there without it.
+    pub(super) fn write(&self, batch: Batch) -> Vec<Gap> {
+        match self.batches.try_send(batch) {
+            Ok(()) => Vec::new(),
+            Err(TrySendError::Full(batch)) => batch.missing(&self.names, SLOW),
+            Err(TrySendError::Disconnected(_)) => panic!("the thread that writes has panicked"),
+        }
+    }
+
+    /// Lets it write what waits, and end, while `beat` is called now and then.
+    pub(super) fn end(self, mut beat: impl FnMut()) {
+        drop(self.batches);
+        while !self.thread.is_finished() {
+            beat();
+        }
+        self.thread.join().expect("the thread that writes does not panic");
+    }
+}

@@ -1,0 +1,121 @@
+//! Two kinds whose messages follow from the number of the cycle alone: what is recorded can be
+//! compared, bit by bit, with what was sent.
+
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, message};
+
+message! {
+    /// Every sort of scalar but one, and bytes that nobody can compress.
+    pub struct Noise {
+        /// Number of the cycle.
+        pub number: u64,
+        /// Half of it.
+        pub half: f64,
+        /// It, and what follows.
+        pub floats: [f32; 4],
+        /// Noise.
+        pub bytes: [u8; 1024],
+        /// The number, cut off.
+        pub small: [i16; 4],
+    }
+}
+
+impl Noise {
+    /// What is sent in a cycle.
+    pub(crate) fn of(number: u64) -> Noise {
+        let mut bytes = [0; 1024];
+        for (at, word) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            *word = mixed(number * 128 + at as u64).to_le_bytes();
+        }
+        Noise {
+            number,
+            half: number as f64 / 2.0,
+            floats: [0.0, 1.0, 2.0, 3.0].map(|more| number as f32 + more),
+            bytes,
+            small: [number as i16; 4],
+        }
+    }
+}
+
+/// The finalizer of Steele, Lea and Flood's SplitMix64.
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+const fn port(name: &'static str, direction: Direction) -> Port {
+    Port { name, doc: "", direction, message: Noise::TYPE, optional: false, safe: &[] }
+}
+
+static SOURCE: Kind = Kind {
+    name: "source",
+    runs_in: RunsIn::Realtime,
+    doc: "Sends noise.",
+    ports: &[port("out", Direction::Out)],
+    parameters: &[Parameter {
+        name: "file",
+        doc: "",
+        unit: "",
+        ty: ParameterType::Path,
+        default: Some("notes.txt"),
+    }],
+    signals: &[Signal { name: "thirds", doc: "", unit: "", count: 3, labels: &[] }],
+};
+
+static RELAY: Kind = Kind {
+    name: "relay",
+    runs_in: RunsIn::Realtime,
+    doc: "Sends what it gets.",
+    ports: &[port("in", Direction::In), port("out", Direction::Out)],
+    parameters: &[],
+    signals: &[],
+};
+
+static SINK: Kind = Kind {
+    name: "sink",
+    runs_in: RunsIn::Realtime,
+    doc: "Gets it.",
+    ports: &[port("in", Direction::In)],
+    parameters: &[],
+    signals: &[Signal { name: "number", doc: "", unit: "", count: 1, labels: &[] }],
+};
+
+/// The kinds of the core.
+pub(crate) const CORE: [NodeEntry; 3] = [
+    NodeEntry { kind: &SOURCE, make: Make::Cyclic(|_| Ok(Box::new(Source))), safe: None },
+    NodeEntry { kind: &RELAY, make: Make::Cyclic(|_| Ok(Box::new(Relay))), safe: None },
+    NodeEntry { kind: &SINK, make: Make::Cyclic(|_| Ok(Box::new(Sink))), safe: None },
+];
+
+struct Source;
+
+impl Node for Source {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        *io.write(0) = Noise::of(cycle.number);
+        let number = cycle.number as f64;
+        io.signal(0).copy_from_slice(&[number, number / 3.0, -number]);
+        Ok(())
+    }
+}
+
+struct Relay;
+
+impl Node for Relay {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        let noise = *io.read::<Noise>(0);
+        *io.write(1) = noise;
+        Ok(())
+    }
+}
+
+struct Sink;
+
+impl Node for Sink {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        let number = io.read::<Noise>(0).number as f64;
+        io.signal(0)[0] = number;
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The recorder in graphs that are run for real, its files read by the Python package of MCAP. The
+//! domains are this program, started again.
+
+#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+
+mod kinds;
+mod stage;
+mod trouble;
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use sinew_runtime::domain;
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome};
+
+use self::stage::{Recorded, Stage, nodes, python};
+
+/// All tests; `cargo test` filters them by name as usual.
+const TESTS: &[(&str, fn())] = &[
+    (
+        "every_cycle_and_message_is_there_once_bit_by_bit",
+        every_cycle_and_message_is_there_once_bit_by_bit,
+    ),
+    ("parts_follow_each_other_and_the_oldest_go", parts_follow_each_other_and_the_oldest_go),
+    ("a_core_that_is_reset_begins_a_new_part", a_core_that_is_reset_begins_a_new_part),
+    (
+        "a_recorder_that_is_killed_mends_its_part_and_misses_nothing",
+        trouble::a_recorder_that_is_killed_mends_its_part_and_misses_nothing,
+    ),
+    ("a_full_disk_is_borne_until_there_is_room", trouble::a_full_disk_is_borne),
+    ("a_folder_that_cannot_be_written_is_a_fault", trouble::a_folder_that_cannot_be_written),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), &nodes());
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let good = catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+        failed += u32::from(!good);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// Topics of the graph of these tests, with messages.
+const TOPICS: [&str; 3] = ["/source/out", "/relay/out", "/sink/in"];
+/// As above, with cycles.
+const CYCLES: [&str; 2] = ["/control/0/cycle", "/plant/0/cycle"];
+
+fn every_cycle_and_message_is_there_once_bit_by_bit() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("once", "", &[]);
+    stage.until("some hundred cycles have run", |stage| stage.cycles(1) > 300);
+    let (outcome, ran) = stage.stop();
+    assert_eq!(outcome, Outcome::Stopped);
+    let parts = python.read(&ran.folder);
+    assert_eq!(parts.len(), 1, "{parts:?}");
+    let part = &parts[0];
+    assert_eq!(part["wrong"], 0);
+    assert_eq!(
+        (&part["counts_agree"], part["gaps"].as_array().map(Vec::len)),
+        (&true.into(), Some(0))
+    );
+    for (topic, numbers) in CYCLES.iter().zip(&ran.numbers) {
+        assert_eq!(&Recorded(&parts).numbers(topic), numbers, "{topic}");
+    }
+    // Each cycle of the source sends; the sink's last cycles may have run without a message.
+    let sent = &ran.numbers[0];
+    assert_eq!(&Recorded(&parts).numbers(TOPICS[0]), sent);
+    assert_eq!(&Recorded(&parts).numbers(TOPICS[1]), sent);
+    let taken = Recorded(&parts).numbers(TOPICS[2]);
+    assert!(taken.len() > 100 && taken.iter().all(|number| sent.contains(number)));
+    is_described(part, &ran.folder);
+    let signals = part["signals"].as_array().expect("a list");
+    let thirds = |number: u64| -> String {
+        let number = number as f64;
+        let values = [number, number / 3.0, -number].map(f64::to_le_bytes);
+        values.as_flattened().iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    assert!(signals.iter().zip(sent).all(|(signals, &number)| *signals == thirds(number)));
+}
+
+/// What the part says of itself and of its topics.
+fn is_described(part: &serde_json::Value, folder: &std::path::Path) {
+    let head = &part["head"];
+    assert_eq!(
+        (&head["version"], &head["part"], &head["life"]),
+        (&"1".into(), &"1".into(), &"0".into())
+    );
+    assert_eq!((&head["graph"], &head["file"]), (&"noise".into(), &"noise.yaml".into()));
+    let base = folder.parent().expect("a folder").to_str().expect("text");
+    assert_eq!(head["base"], base);
+    assert_eq!(part["attachments"]["notes.txt"], "what the source reads");
+    assert!(part["attachments"]["spec.yaml"].as_str().expect("text").contains("name: noise"));
+    let schemas = ["ControlThread0Cycle", "Noise", "PlantThread0Cycle"];
+    assert_eq!(part["schemas"], serde_json::json!(schemas.map(|name| format!("sinew/msg/{name}"))));
+    let topic = &part["metadata"]["/sink/in"];
+    assert_eq!(
+        (&topic["direction"], &topic["links"]),
+        (&"in".into(), &"relay.out -> sink.in".into())
+    );
+    assert_eq!(
+        (&topic["domain"], &topic["thread"], &topic["tap"]),
+        (&"plant".into(), &"0".into(), &"0".into())
+    );
+}
+
+fn parts_follow_each_other_and_the_oldest_go() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("rotation", "part_mib: 1, keep: 2", &[]);
+    let folder = stage.folder.clone();
+    let others = ["mine.mcap", "noise-20260101T000000.000Z-0001.mcap", "noise.txt"];
+    for other in others {
+        fs::write(folder.join(other), "not a recording").expect("a file");
+    }
+    stage.until("parts have been removed", |stage| stage.said("removed '").len() > 1);
+    let (_, ran) = stage.stop();
+    for other in others {
+        let text = fs::read_to_string(folder.join(other)).expect("it is still there");
+        assert_eq!(text, "not a recording");
+        fs::remove_file(folder.join(other)).expect("it can go");
+    }
+    let parts = python.read(&ran.folder);
+    // The name of a file that no recorder wrote took a place, and the file was left.
+    assert!((1..=2).contains(&parts.len()), "{}", parts.len());
+    let last = ran.numbers[0].last();
+    let numbers = Recorded(&parts).numbers(CYCLES[0]);
+    assert_eq!(numbers.last(), last);
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "nothing between parts is lost");
+    let number = |part: &serde_json::Value| part["head"]["part"].as_str().map(str::to_owned);
+    assert!(number(&parts[0]).is_some_and(|number| number.parse::<u32>().is_ok_and(|it| it > 2)));
+}
+
+fn a_core_that_is_reset_begins_a_new_part() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("reset", "", &["hold: true"]);
+    stage.until("the core runs", |stage| stage.cycles(1) > 100);
+    stage.run.halt("a test");
+    stage.until("the core is held", |stage| stage.run.reset().is_ok());
+    let before: Vec<usize> = stage.numbers.iter().map(Vec::len).collect();
+    stage.until("the core runs again", |stage| stage.cycles(1) > before[1] + 100);
+    let (_, ran) = stage.stop();
+    let parts = python.read(&ran.folder);
+    assert_eq!(parts.len(), 2);
+    assert_eq!((&parts[0]["head"]["life"], &parts[1]["head"]["life"]), (&"0".into(), &"1".into()));
+    for (thread, topic) in CYCLES.iter().enumerate() {
+        let (first, second) = ran.numbers[thread].split_at(before[thread]);
+        assert_eq!(Recorded(&parts[..1]).numbers(topic), first, "{topic}");
+        assert_eq!(Recorded(&parts[1..]).numbers(topic), second, "{topic}");
+    }
+    assert!(parts.iter().all(|part| part["wrong"] == 0));
+}

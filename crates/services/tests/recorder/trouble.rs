@@ -1,0 +1,149 @@
+//! Kills, full disks, folders that cannot be written.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use sinew_runtime::run::Outcome;
+use sinew_runtime::status::EventKind;
+
+use crate::stage::{Recorded, Stage, empty_folder, python, skip};
+use crate::{CYCLES, TOPICS};
+
+fn kill(stage: &Stage) {
+    let started = stage.events(EventKind::Started);
+    let number = started.last().and_then(|event| event.text.strip_prefix("process "));
+    let number = number.and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    kill_process(number.expect("its process"), Signal::KILL).expect("it is there");
+}
+
+pub(crate) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("killed", "", &[]);
+    let size = |stage: &Stage| {
+        let files = fs::read_dir(&stage.folder).expect("the folder");
+        files.map(|file| file.expect("a file").metadata().expect("its size").len()).sum::<u64>()
+    };
+    stage.until("messages are in the file", |stage| size(stage) > 400_000);
+    kill(&stage);
+    stage.until("the kill is seen", |stage| !stage.events(EventKind::Faulted).is_empty());
+    // As it is before anybody mends it.
+    let copy = empty_folder("killed_copy");
+    for file in fs::read_dir(&stage.folder).expect("the folder") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), copy.join(file.file_name())).expect("a copy");
+    }
+    let broken = python.read_broken(&copy);
+    assert_eq!((broken.len(), &broken[0]["whole"]), (1, &false.into()), "it has no end");
+    let before = Recorded(&broken).numbers(TOPICS[0]);
+    assert!(
+        before.len() > 100 && broken[0]["wrong"] == 0,
+        "a streaming reader reads what is whole"
+    );
+
+    stage.until("it records again", |stage| stage.said("goes on in '").len() == 1);
+    let cycles = stage.cycles(1);
+    stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 200);
+    assert_eq!(stage.said("mended '").len(), 1, "{}", stage.story());
+    assert!(stage.events(EventKind::Faulted)[0].text.contains("signal 9"), "the kill has landed");
+    let (outcome, ran) = stage.stop();
+    assert_eq!(outcome, Outcome::Stopped);
+    let parts = python.read(&ran.folder);
+    assert_eq!(parts.len(), 2);
+    assert!(parts.iter().all(|part| part["wrong"] == 0));
+    assert!(Recorded(&parts[..1]).numbers(TOPICS[0]).starts_with(&before), "nothing whole is lost");
+    let missing = gaps(&parts);
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+        let left = numbers.iter().copied().filter(|number| !missing.contains(number));
+        assert_eq!(Recorded(&parts).numbers(topic), left.collect::<Vec<_>>(), "{topic}");
+    }
+}
+
+/// The cycles that parts say are missing, by thread: a machine that is busy for two seconds may
+/// keep a recorder from coming back in time.
+fn gaps(parts: &[serde_json::Value]) -> [Vec<u64>; 2] {
+    ["control", "plant"].map(|domain| {
+        let gaps = parts.iter().flat_map(|part| part["gaps"].as_array().expect("a list"));
+        let number = |gap: &serde_json::Value, key: &str| -> u64 {
+            gap[key].as_str().and_then(|text| text.parse().ok()).expect("a number")
+        };
+        let of_domain = gaps.filter(|gap| gap["domain"] == domain);
+        of_domain
+            .flat_map(|gap| {
+                let first = number(gap, "first");
+                first..first + number(gap, "cycles")
+            })
+            .collect()
+    })
+}
+
+/// A disk of two megabytes, unmounted at the end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<SmallDisk> {
+        let mounted = getuid().is_root()
+            && Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+                .arg(at)
+                .status()
+                .is_ok_and(|status| status.success());
+        mounted.then(|| SmallDisk(at.into()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "'{}' stays", self.0.display());
+    }
+}
+
+pub(crate) fn a_full_disk_is_borne() {
+    let Some(python) = python() else { return };
+    let base = empty_folder("full");
+    let folder = base.join("recordings");
+    fs::create_dir(&folder).expect("a folder");
+    let Some(_disk) = SmallDisk::mount(&folder) else {
+        return skip("mounting a small disk needs root; run this test as root");
+    };
+    fs::write(folder.join("ballast"), vec![0; 1 << 20]).expect("room for it");
+    let mut stage = Stage::start_in(base, "", &[]);
+    stage.until("the disk is full", |stage| stage.said("no room for recordings in '").len() == 1);
+    let first = python.read(&folder);
+    assert_eq!(first.len(), 1, "what there was room for can be read");
+    let before = Recorded(&first).numbers(CYCLES[0]);
+    assert!(!before.is_empty() && first[0]["wrong"] == 0);
+    let cycles = stage.cycles(1);
+    stage.until("the core has run on", |stage| stage.cycles(1) > cycles + 200);
+    fs::remove_file(folder.join("ballast")).expect("it can go");
+    stage.until("it records again", |stage| !stage.said("there is room again").is_empty());
+    assert_eq!(stage.said("no room for").len(), 1, "said once");
+    let (outcome, ran) = stage.stop();
+    assert_eq!(outcome, Outcome::Stopped);
+    let parts = python.read(&folder);
+    assert!(parts.len() >= 2 && parts.iter().all(|part| part["wrong"] == 0));
+    let missing = gaps(&parts);
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+        let recorded = Recorded(&parts).numbers(topic);
+        let last = recorded.last().copied().expect("some");
+        let there = numbers.iter().copied().filter(|number| !missing.contains(number));
+        // The disk may be full again at the end.
+        let left: Vec<_> = there.take_while(|&number| number <= last).collect();
+        assert_eq!(recorded, left, "{topic}: what is not there is in a gap");
+        assert!(!missing.is_empty());
+    }
+}
+
+pub(crate) fn a_folder_that_cannot_be_written() {
+    let base = empty_folder("unwritable");
+    File::create(base.join("file")).expect("a file");
+    let mut stage = Stage::start_in(base, "folder: file/recordings", &[]);
+    stage.until("it has been restarted", |stage| stage.events(EventKind::Started).len() > 1);
+    let reason = stage.events(EventKind::Faulted)[0].text.clone();
+    assert!(reason.starts_with("in node 'recorder': cannot write recordings to '"), "{reason}");
+    assert!(reason.contains("Not a directory") && reason.contains("name another 'folder'"));
+    stage.until("the core runs", |stage| stage.cycles(1) > 10);
+    assert_eq!(stage.stop().0, Outcome::Stopped);
+}
