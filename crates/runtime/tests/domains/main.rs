@@ -15,6 +15,7 @@ mod service_kinds;
 mod services;
 mod stage;
 mod supervisor_killed;
+mod watch;
 mod watcher;
 
 use std::collections::BTreeMap;
@@ -39,8 +40,13 @@ const HANGS_AFTER: Duration = Duration::from_secs(20);
 type Test = (&'static str, fn());
 
 /// All tests of services and their supervisor.
-const SERVICES: &[&[Test]] =
-    &[services::TESTS, hostile_services::TESTS, supervisor_killed::TESTS, hold::TESTS];
+const SERVICES: &[&[Test]] = &[
+    services::TESTS,
+    hostile_services::TESTS,
+    supervisor_killed::TESTS,
+    hold::TESTS,
+    watch::TESTS,
+];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.
 const TESTS: &[Test] = &[

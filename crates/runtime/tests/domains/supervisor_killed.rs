@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use sinew_runtime::Cause;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::EventKind;
+use sinew_runtime::status::{EventKind, Phase};
 
 use crate::stage::{Service, Stage, graph, marked};
 use crate::{HANGS_AFTER, Test, signal};
@@ -22,6 +22,10 @@ pub(crate) const TESTS: &[Test] = &[
     (
         "a_supervisor_killed_at_any_point_leaves_nothing",
         a_supervisor_killed_at_any_point_leaves_nothing,
+    ),
+    (
+        "a_supervisor_killed_beside_a_held_core_leaves_nothing",
+        a_supervisor_killed_beside_a_held_core,
     ),
     ("no_service_outlives_a_killed_supervisor", no_service_outlives_a_killed_supervisor),
     (
@@ -36,7 +40,8 @@ pub(crate) const SUPERVISOR: &str = "SINEW_TEST_SUPERVISOR";
 const KILLS: &str = "SINEW_TEST_KILLS";
 const KILLS_USUAL: u64 = 40;
 
-/// Runs a graph for a while and stops it. Says each event, and goes on when it is told to.
+/// Runs a graph for a while and stops it; one that holds is halted and reset before. Says each
+/// event, and goes on when it is told to.
 pub(crate) fn run_to_be_killed(text: &str) {
     let mut stage = Stage::start(text);
     let mut told = 0;
@@ -48,8 +53,15 @@ pub(crate) fn run_to_be_killed(text: &str) {
             stdin().read_exact(&mut [0]).expect("the test says when to go on");
         }
         told = story.len();
-        if stage.cycles.len() > 30 {
-            stage.run.stop();
+        let is_first = stage.run.plan().hold && stage.run.resets() == 0;
+        match stage.cycles.len() > 30 {
+            true if is_first => stage.run.halt("told to"),
+            true => stage.run.stop(),
+            false => {}
+        }
+        if is_first && stage.run.phase() == Phase::Held {
+            stage.cycles.clear();
+            stage.run.reset().expect("it is held");
         }
         if !lives {
             return;
@@ -68,10 +80,14 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(services: &[Service<'_>]) -> Supervisor {
+        Supervisor::of(&graph(true, services))
+    }
+
+    fn of(text: &str) -> Supervisor {
         let witness = env::temp_dir().join(format!("sinew-witness-{}", process::id()));
         fs::write(&witness, "").expect("a file can be made");
         let with_witness = format!("kind: motor, witness: {},", witness.display());
-        let text = graph(true, services).replace("kind: motor,", &with_witness);
+        let text = text.replace("kind: motor,", &with_witness);
         let mut child = Command::new(env::current_exe().expect("this program"))
             .env(SUPERVISOR, text)
             .stdin(Stdio::piped())
@@ -136,9 +152,20 @@ fn names(processes: &[u32]) -> String {
 
 fn a_supervisor_killed_at_any_point_leaves_nothing() {
     let services = ["one", "two"].map(|name| Service { name, ..Service::ALONE });
+    kill_at_each_point(&graph(true, &services), 15);
+}
+
+fn a_supervisor_killed_beside_a_held_core() {
+    // Its core is halted, held, and starts again.
+    let services = [Service { name: "one", ..Service::ALONE }];
+    kill_at_each_point(&format!("hold: true\n{}", graph(true, &services)), 20);
+}
+
+/// There are more than `points` of them.
+fn kill_at_each_point(text: &str, points: u32) {
     let (mut lived, mut motor_ran) = (0, 0);
     for point in 1.. {
-        let mut supervisor = Supervisor::start(&services);
+        let mut supervisor = Supervisor::of(text);
         let reached = (1..=point).find_map(|event| {
             let line = supervisor.next();
             if line.is_none() || event == point {
@@ -151,7 +178,7 @@ fn a_supervisor_killed_at_any_point_leaves_nothing() {
             // There is no such point: the run has ended in order.
             assert!(supervisor.child.wait().expect("it was ours").success());
             fs::remove_file(&supervisor.witness).expect("ours");
-            assert!(point > 15, "only {point} points of start and stop");
+            assert!(point > points, "only {point} points of start and stop");
             break;
         };
         lived += usize::from(!supervisor.all().is_empty());
