@@ -95,7 +95,15 @@ pub(crate) const WORDS: &[Word] = &[
     word("sample", "message"),
     word("topology", "graph"),
     word("daemon", "supervisor"),
-    word("metric", "counter"),
+    Word {
+        word: "metric",
+        instead: "counter",
+        exceptions: &[
+            ("crates/services/src/monitor/exposition.rs", "a name of Prometheus' format"),
+            ("crates/services/src/monitor/figures/tests.rs", "a name of Prometheus' format"),
+            ("crates/services/tests/monitor/readers.rs", "a name of Prometheus' format"),
+        ],
+    },
     word("keepalive", "heartbeat"),
     word("wcet", "execution time (observed)"),
     word("util", "the thing's own name"),

@@ -1,32 +1,187 @@
-//! Kind `monitor`: counters and rules.
+//! Kind `monitor`: counters and histograms of the run for Prometheus, and rules that are judged in
+//! every cycle.
 
+mod exposition;
+mod figures;
+mod holder;
+mod look;
+mod net;
+mod rules;
+mod server;
+mod webhook;
+
+use std::io::{ErrorKind, Write, stdout};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::control::Request;
+use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo, fault};
+
+use self::figures::Labels;
+use self::look::Look;
+use self::net::Net;
+use self::rules::Rule;
+use self::server::Page;
+use self::webhook::{Outbox, Webhook};
+
+/// Rules of one monitor: each is judged in every cycle.
+const RULES_MAX: usize = 64;
+/// Between two looks at the cycles.
+const LOOK: Duration = Duration::from_millis(10);
+/// As above, if a rule may stop the core: it should not wait for the look.
+const LOOK_TO_STOP: Duration = Duration::from_millis(1);
+/// Between two looks at the status.
+const STATUS_NS: u64 = 500_000_000;
+/// At the end, so long a webhook may still take to be told; less than the deadline of any stop.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "monitor",
     runs_in: RunsIn::Observer,
-    doc: "counters and rules.",
+    doc: "Watches the run, without costing the core anything. Serves counters and native \
+          histograms to Prometheus at /metrics, its own health at /healthz. Rules such as \
+          'overruns > 0 for 1s: event' are judged in every cycle, or twice a second what only the \
+          status tells; one that begins to hold raises an alarm, and if it says so tells a webhook \
+          or stops the core. The grammar and all quantities stand in docs/monitor.md.",
     ports: &[],
-    parameters: &[],
+    parameters: &[
+        Parameter {
+            name: "listen",
+            doc: "Address and port; port 0 for any that is free. Whoever reaches it can read it.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("127.0.0.1:9600"),
+        },
+        Parameter {
+            name: "rules",
+            doc: "What is watched, and what is done about it: a text for each rule.",
+            unit: "",
+            ty: ParameterType::Texts { max: RULES_MAX },
+            default: Some("[]"),
+        },
+        Parameter {
+            name: "webhook",
+            doc: "Who is told by the rules that say 'webhook': http://host:port/path, by POST.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some(""),
+        },
+        Parameter {
+            name: "signals",
+            doc: "Whether the signals of all nodes are served too, as of the last look.",
+            unit: "",
+            ty: ParameterType::Bool,
+            default: Some("false"),
+        },
+    ],
     signals: &[],
 };
 
 /// The kind's row in the table.
 pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
 
-fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
-    Ok(Box::new(Waits))
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let listen = parameters.text("listen");
+    let expected = "expected an address and a port such as 127.0.0.1:9600";
+    let listen = listen.parse().map_err(|_| fault!("listen '{listen}': {expected}"))?;
+    let texts = parameters.texts("rules").iter().enumerate();
+    let rules = texts.map(|(at, text)| Rule::parse(at + 1, text)).collect::<Result<Vec<_>, _>>();
+    let rules = rules.map_err(|what| fault!("{what}"))?;
+    let webhook = match parameters.text("webhook") {
+        "" => None,
+        text => Some(Webhook::parse(text).map_err(|what| fault!("webhook {what}"))?),
+    };
+    if let Some(rule) = rules.iter().find(|rule| rule.webhook && webhook.is_none()) {
+        return Err(fault!("{rule} tells a webhook, but no 'webhook' is given: add its address"));
+    }
+    let with_signals = parameters.bool("signals");
+    Ok(Box::new(Monitor { listen, rules, webhook, with_signals, listener: None, posted: None }))
 }
 
-struct Waits;
+struct Monitor {
+    listen: SocketAddr,
+    rules: Vec<Rule>,
+    webhook: Option<Webhook>,
+    with_signals: bool,
+    /// From start to run.
+    listener: Option<TcpListener>,
+    /// From run to stop.
+    posted: Option<(Net, Option<Outbox>)>,
+}
 
-impl Service for Waits {
-    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        while io.wait(Duration::from_millis(10)) {}
+impl Service for Monitor {
+    fn start(&mut self) -> Result<(), Fault> {
+        self.listener = Some(listen_at(self.listen)?);
         Ok(())
     }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let plan = Arc::clone(io.watch().plan());
+        let labels = [("graph".into(), plan.name.clone().into())];
+        let mut registry = Registry::with_prefix_and_labels("sinew", labels.into_iter());
+        let outcomes = Family::<Labels, Counter>::default();
+        let doc = "What became of what webhooks were to be told";
+        registry.register("webhook_deliveries", doc, outcomes.clone());
+        let mut look = Look::new(&plan, &self.rules, self.with_signals, &mut registry)?;
+        let outbox = self.webhook.as_ref().map(|_| Outbox::new(outcomes));
+        look.tell_through(outbox.clone());
+        let listener = self.listener.take().expect("a service is started before it runs");
+        let address = listener.local_addr().map_err(|error| fault!("listen: {error}"))?;
+        let page = Arc::new(Page { registry, address, looked_ns: AtomicU64::new(now_ns()) });
+        let net = Net::start(listener, Arc::clone(&page), outbox.clone().zip(self.webhook.clone()));
+        let net = net.map_err(|error| fault!("cannot serve {address}: {error}"))?;
+        self.posted = Some((net, outbox));
+        let announce = Request::Announce { address: format!("http://{address}/metrics") };
+        let announced = io.watch().supervisor().order(&announce);
+        announced.map_err(|error| fault!("cannot announce {address}: {error}"))?;
+
+        let may_stop = self.rules.iter().any(|rule| rule.stop);
+        let pause = if may_stop { LOOK_TO_STOP } else { LOOK };
+        let mut status_ns = 0;
+        while io.wait(pause) {
+            look.at_cycles(io.watch())?;
+            if now_ns() >= status_ns {
+                look.at_status(io.watch())?;
+                status_ns = now_ns() + STATUS_NS;
+            }
+            // Only /healthz reads it, and orders nothing by it.
+            page.looked_ns.store(now_ns(), Ordering::Relaxed);
+        }
+        // The last cycles, and those of the stop.
+        look.at_cycles(io.watch())
+    }
+
+    fn stop(&mut self) {
+        if let Some((_net, Some(outbox))) = self.posted.take()
+            && !outbox.finish(LAST_WORDS)
+        {
+            tell("the webhook is not told all: this is the end");
+        }
+    }
+}
+
+/// Listens; if the port is taken, says by whom.
+fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => {
+            let holder = holder::of(address.port());
+            let holder = holder.map_or(String::new(), |it| format!(" by {it}"));
+            fault!("{address} is in use{holder}; end that, or set 'listen' to another port")
+        }
+        _ => fault!("cannot listen at {address}: {error}; set 'listen' to an address of this machine"),
+    })
+}
+
+/// A line for people: an event of the run.
+fn tell(line: &str) {
+    // Nobody reads what nobody can be told.
+    let _ = writeln!(stdout(), "{line}");
 }

@@ -1,0 +1,280 @@
+//! What the monitor does with the run: counts its cycles, judges its rules, acts on them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use serde_json::json;
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::control::Request;
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::watch::{Supervisor, Watch};
+use sinew_runtime::{Fault, fault};
+use sinew_spec::plan::Plan;
+
+use super::figures::{Cycle, Cycles, Labels, Standing};
+use super::rules::{Change, Rule, Watched};
+use super::tell;
+use super::webhook::Outbox;
+
+/// A cycle of a thread.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    thread: ThreadId,
+    number: u64,
+    start_ns: u64,
+}
+
+/// A rule has changed.
+struct News {
+    rule: usize,
+    source: String,
+    change: Change,
+    /// The cycle that did it.
+    at: Option<At>,
+}
+
+/// Everything that it keeps from one look to the next.
+pub(super) struct Look<'a> {
+    rules: &'a [Rule],
+    graph: String,
+    watched: Watched,
+    cycles: Cycles,
+    standing: Standing,
+    shown: Shown,
+    outbox: Option<Outbox>,
+    /// Event number that was seen last.
+    seen: u64,
+    /// By thread, the number of its last cycle, and whether that was one of the stop.
+    last: BTreeMap<ThreadId, (u64, bool)>,
+    /// The cycle that broke a rule which stops; until the stop is seen.
+    broken: Option<(usize, At)>,
+}
+
+/// What is shown of the rules.
+struct Shown {
+    firing: Family<Labels, Gauge>,
+    fired: Family<Labels, Counter>,
+    /// Without a value until a rule has stopped the core.
+    to_stop: Family<Labels, Gauge<f64, AtomicU64>>,
+}
+
+impl<'a> Look<'a> {
+    /// Finds in the plan what the rules watch, and says it.
+    ///
+    /// # Errors
+    /// A rule names what the plan does not have.
+    pub(super) fn new(
+        plan: &Plan,
+        rules: &'a [Rule],
+        with_signals: bool,
+        registry: &mut Registry,
+    ) -> Result<Look<'a>, Fault> {
+        let watched = Watched::bind(rules, plan).map_err(|what| fault!("{what}"))?;
+        for (at, rule) in rules.iter().enumerate() {
+            let sources = watched.iter().filter(|it| it.rule == at);
+            let sources: Vec<&str> = sources.map(|it| it.source.as_str()).collect();
+            tell(&format!("{rule} watches {}: {}", rule.doc(), sources.join("; ")));
+        }
+        let shown = Shown::new(registry);
+        rules.iter().for_each(|rule| shown.start(rule));
+        Ok(Look {
+            rules,
+            graph: plan.name.clone(),
+            watched,
+            cycles: Cycles::new(registry, plan, with_signals),
+            standing: Standing::new(registry),
+            shown,
+            outbox: None,
+            seen: 0,
+            last: BTreeMap::new(),
+            broken: None,
+        })
+    }
+
+    /// From now on rules may tell this one.
+    pub(super) fn tell_through(&mut self, outbox: Option<Outbox>) {
+        self.outbox = outbox;
+    }
+
+    /// Takes the cycles since the last look.
+    ///
+    /// # Errors
+    /// The supervisor does not do what a rule orders.
+    pub(super) fn at_cycles(&mut self, watch: &mut Watch) -> Result<(), Fault> {
+        let (clock, supervisor) = (watch.clock(), watch.supervisor().clone());
+        let mut news = Vec::new();
+        let mut stop_ns = None;
+        watch.read(&mut |thread, record| {
+            let this = (record.number(), record.is_told_to_stop());
+            let last = self.last.insert(thread, this);
+            if record.is_told_to_stop() {
+                let first_ns = stop_ns.unwrap_or(u64::MAX).min(record.start_ns());
+                stop_ns = Some(first_ns);
+            }
+            if record.is_stopping() {
+                return;
+            }
+            // A core that was killed has no cycles of a stop, but counts from 0 again.
+            if last.is_some_and(|last| last.1 || this.0 <= last.0) {
+                self.begin_anew(thread);
+            }
+            let cycle = Cycle::new(record, clock);
+            self.cycles.count(thread, &cycle);
+            let at = At { thread, number: record.number(), start_ns: record.start_ns() };
+            self.watched.cycle(thread, &cycle, |seen| {
+                let source = seen.bounded.source.clone();
+                let at = Some(at);
+                news.push(News { rule: seen.bounded.rule, source, change: seen.change, at });
+            });
+        });
+        news.into_iter().try_for_each(|news| self.act(&supervisor, &news))?;
+        if let Some(stop_ns) = stop_ns {
+            self.measure(watch.plan(), stop_ns);
+        }
+        Ok(())
+    }
+
+    /// Takes the status and the events.
+    ///
+    /// # Errors
+    /// The supervisor is gone, or does not do what a rule orders.
+    pub(super) fn at_status(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let supervisor = watch.supervisor();
+        let status = supervisor.status()?;
+        self.standing.show(&status);
+        let (events, missed) = supervisor.events(self.seen)?;
+        self.standing.events(&events, missed);
+        self.seen = events.last().map_or(self.seen, |event| event.number);
+        let mut news = Vec::new();
+        let now_ns = now_ns();
+        let mut each = |seen: super::rules::Seen<'_>| {
+            let source = seen.bounded.source.clone();
+            news.push(News { rule: seen.bounded.rule, source, change: seen.change, at: None });
+        };
+        self.watched.status(now_ns, &status, &mut each);
+        for thread in watch.threads() {
+            let lost = watch.lost(thread);
+            self.cycles.lost(thread, lost);
+            self.watched.lost(thread, (now_ns, lost), &mut each);
+        }
+        news.into_iter().try_for_each(|news| self.act(supervisor, &news))
+    }
+
+    /// The core runs again: a rule that had fired before the stop may fire again.
+    fn begin_anew(&mut self, thread: ThreadId) {
+        self.watched.reset(thread);
+        for (at, rule) in self.rules.iter().enumerate() {
+            self.shown.firing(rule, &self.watched, at);
+        }
+    }
+
+    fn act(&mut self, supervisor: &Supervisor, news: &News) -> Result<(), Fault> {
+        let rule = &self.rules[news.rule];
+        let text = words(rule, news);
+        if matches!(news.change, Change::Fired(_)) {
+            if rule.stop {
+                // Before all else: the rest can wait.
+                let order = supervisor.order(&Request::Halt { reason: Some(text.clone()) });
+                order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
+                self.broken = self.broken.or(news.at.map(|at| (news.rule, at)));
+            }
+            self.shown.fired.get_or_create(&of_rule(rule)).inc();
+        }
+        self.shown.firing(rule, &self.watched, news.rule);
+        let alarm = supervisor.order(&Request::Alarm { text: text.clone() });
+        alarm.map_err(|error| fault!("{rule} cannot raise its alarm: {error}"))?;
+        if let Some(outbox) = self.outbox.as_ref().filter(|_| rule.webhook)
+            && !outbox.put(self.letter(rule, news, &text))
+        {
+            tell(&format!("{rule}: its webhook is not told, too much waits already"));
+        }
+        Ok(())
+    }
+
+    /// What the webhook is told.
+    fn letter(&self, rule: &Rule, news: &News, text: &str) -> String {
+        let (state, value) = match news.change {
+            Change::Fired(value) => ("firing", Some(value)),
+            Change::Resolved { .. } => ("resolved", None),
+        };
+        json!({
+            "graph": self.graph,
+            "rule": rule.number,
+            "condition": rule.text,
+            "state": state,
+            "source": news.source,
+            "value": value,
+            "cycle": news.at.map(|at| at.number),
+            "text": text,
+        })
+        .to_string()
+    }
+
+    /// Says how long a stop by rule has taken: to the first cycle with safe outputs.
+    fn measure(&mut self, plan: &Plan, stop_ns: u64) {
+        let Some((rule, at)) = self.broken.take() else { return };
+        let period_ns =
+            plan.domains[at.thread.domain].realtime().map_or(1, |domain| domain.period_ns);
+        let ns = stop_ns.saturating_sub(at.start_ns);
+        self.shown.to_stop.get_or_create(&of_rule(&self.rules[rule])).set(ns as f64 / 1e9);
+        tell(&format!(
+            "{}: safe outputs {:.1} ms, {:.1} periods, after the start of cycle {} that broke it",
+            self.rules[rule],
+            ns as f64 / 1e6,
+            ns as f64 / period_ns as f64,
+            at.number
+        ));
+    }
+}
+
+impl Shown {
+    fn new(registry: &mut Registry) -> Shown {
+        let shown = Shown {
+            firing: Family::default(),
+            fired: Family::default(),
+            to_stop: Family::default(),
+        };
+        let doc = "Sources at which a rule holds";
+        registry.register("rule_firing", doc, shown.firing.clone());
+        registry.register("rule_fired", "How often a rule has fired", shown.fired.clone());
+        let doc = "The last stop by a rule, from the cycle that broke it to the first safe output";
+        registry.register_with_unit("rule_stop", doc, Unit::Seconds, shown.to_stop.clone());
+        shown
+    }
+
+    /// Shows a rule that has never fired.
+    fn start(&self, rule: &Rule) {
+        self.firing.get_or_create(&of_rule(rule)).set(0);
+        self.fired.get_or_create(&of_rule(rule)).inc_by(0);
+    }
+
+    fn firing(&self, rule: &Rule, watched: &Watched, at: usize) {
+        let firing = watched.iter().filter(|it| it.rule == at && it.judge.is_firing());
+        self.firing.get_or_create(&of_rule(rule)).set(firing.count() as i64);
+    }
+}
+
+fn of_rule(rule: &Rule) -> Labels {
+    vec![("rule", rule.number.to_string()), ("condition", rule.text.clone())]
+}
+
+/// A change for people.
+fn words(rule: &Rule, news: &News) -> String {
+    let say = rule.say.as_ref().map_or(String::new(), |say| format!("{say}: "));
+    let cycle = news.at.map_or(String::new(), |at| format!(", cycle {}", at.number));
+    let source = &news.source;
+    match news.change {
+        Change::Fired(value) => {
+            let value = (value * 1e3).round() / 1e3;
+            format!("{say}{rule}: {value} in {source}{cycle}")
+        }
+        Change::Resolved { after_ns } => {
+            let after_s = after_ns as f64 / 1e9;
+            format!("{say}{rule}: no more in {source}{cycle}, after {after_s:.1} s")
+        }
+    }
+}

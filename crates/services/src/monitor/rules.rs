@@ -1,0 +1,159 @@
+//! Rules: what is watched in the run, and what is done about it. Here a rule as it is written; the
+//! grammar stands in `parse`, what may be watched in `quantity`, where it is found in a plan in
+//! `bind`, and when a rule fires in `judge`.
+//!
+//! ```text
+//! rule       = quantity comparison bound ["for" time] ["within" time] ":" actions [text]
+//! quantity   = name ["{" key "=" value {"," key "=" value} "}"]
+//!            | node "." signal ["[" index "]"]
+//!            | "|" node "." signal ["[" index "]"] "|"
+//! comparison = ">" | ">=" | "<" | "<=" | "==" | "!="
+//! bound      = number | the word of a state, quoted if it has a space
+//! time       = number ("ms" | "s" | "min" | "h")
+//! actions    = action {"," action};  action = "event" | "webhook" | "stop"
+//! text       = what people should read, quoted
+//! ```
+
+mod bind;
+mod judge;
+mod parse;
+mod quantity;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub(super) use self::bind::{Seen, Watched};
+pub(super) use self::judge::Change;
+use self::judge::Judge;
+use self::quantity::{How, Known};
+
+/// Window of a count without `within` and without `for`.
+const WITHIN_NS: u64 = 1_000_000_000;
+
+/// A rule as it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    /// From 1, in the order of the spec.
+    pub(super) number: usize,
+    /// As the spec writes it.
+    pub(super) text: String,
+    quantity: Quantity,
+    comparison: Comparison,
+    bound: Bound,
+    /// So long it must hold before the rule fires.
+    for_ns: u64,
+    /// Of a count or a maximum: how far it looks back.
+    within_ns: u64,
+    /// Whether a webhook is told.
+    pub(super) webhook: bool,
+    /// Whether the core is stopped.
+    pub(super) stop: bool,
+    /// What people should read.
+    pub(super) say: Option<String>,
+}
+
+/// What a rule watches.
+#[derive(Clone, Debug)]
+enum Quantity {
+    /// One of the table, of those that the selector chooses.
+    Known { known: &'static Known, selector: Vec<(&'static str, String)> },
+    /// A signal of a node of the core: one element, or any of them.
+    Signal { node: String, signal: String, element: Option<usize>, absolute: bool },
+}
+
+impl Quantity {
+    fn how(&self) -> How {
+        match self {
+            Quantity::Known { known, .. } => known.how,
+            Quantity::Signal { .. } => How::Each,
+        }
+    }
+
+    /// In words.
+    fn doc(&self) -> &'static str {
+        match self {
+            Quantity::Known { known, .. } => known.doc,
+            Quantity::Signal { .. } => "a signal",
+        }
+    }
+}
+
+/// What a quantity is compared with.
+#[derive(Clone, Debug, PartialEq)]
+enum Bound {
+    Number(f64),
+    /// The word of a state.
+    Word(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+    Equal,
+    Unequal,
+}
+
+/// Longer ones before those that they begin with.
+const COMPARISONS: [(&str, Comparison); 6] = [
+    (">=", Comparison::AtLeast),
+    ("<=", Comparison::AtMost),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    (">", Comparison::Above),
+    ("<", Comparison::Below),
+];
+
+impl Comparison {
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Comparison::Above => value > bound,
+            Comparison::AtLeast => value >= bound,
+            Comparison::Below => value < bound,
+            Comparison::AtMost => value <= bound,
+            Comparison::Equal => value == bound,
+            Comparison::Unequal => value != bound,
+        }
+    }
+
+    /// Of several values the one that meets the bound best: a rule holds if it holds for any.
+    fn foremost(self, values: impl Iterator<Item = f64>, bound: f64) -> f64 {
+        let better = |a: f64, b: f64| match self {
+            Comparison::Above | Comparison::AtLeast => b > a,
+            Comparison::Below | Comparison::AtMost => b < a,
+            Comparison::Equal | Comparison::Unequal => {
+                self.holds(b, bound) && !self.holds(a, bound)
+            }
+        };
+        values.reduce(|a, b| if better(a, b) { b } else { a }).unwrap_or(f64::NAN)
+    }
+}
+
+impl Rule {
+    /// Reads rule number `number`.
+    ///
+    /// # Errors
+    /// Which rule, where in it, what was expected.
+    pub(super) fn parse(number: usize, text: &str) -> Result<Rule, String> {
+        parse::parse(number, text).map_err(|wrong| {
+            let column = text[..wrong.at].chars().count() + 1;
+            let rest: String = text[wrong.at..].chars().take(24).collect();
+            let place = if rest.is_empty() { "its end".into() } else { format!("'{rest}'") };
+            format!("rule {number}, column {column}, at {place}: {}", wrong.message)
+        })
+    }
+
+    /// What it watches, in words.
+    pub(super) fn doc(&self) -> &'static str {
+        self.quantity.doc()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {} '{}'", self.number, self.text)
+    }
+}

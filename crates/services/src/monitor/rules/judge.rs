@@ -1,0 +1,160 @@
+//! When a rule fires: from the values of one source as they come, each with its time.
+
+use std::collections::VecDeque;
+
+use super::quantity::How;
+use super::{Comparison, Rule};
+
+/// A rule that has fired ends when it has not held for as long as it had to hold, and this at
+/// least: a value that flickers about its bound is one alarm, not hundreds a second.
+const CLEAR_NS_MIN: u64 = 1_000_000_000;
+/// Values that are further apart do not continue one another: the core stood in between.
+const GAP_NS: u64 = 3_000_000_000;
+/// A window is kept in so many pieces: an hour of cycles need not be remembered one by one. It
+/// forgets up to this part of itself too early.
+const PIECES: u64 = 100;
+
+/// What happens to a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::monitor) enum Change {
+    /// It has begun to hold, for long enough; the value with which it did.
+    Fired(f64),
+    /// It holds no more; for how long it did.
+    Resolved { after_ns: u64 },
+}
+
+/// A rule and one source of its quantity.
+#[derive(Clone, Debug)]
+pub(in crate::monitor) struct Judge {
+    comparison: Comparison,
+    bound: f64,
+    for_ns: u64,
+    clear_ns: u64,
+    window: Option<Window>,
+    last_ns: u64,
+    /// It holds since then.
+    since_ns: Option<u64>,
+    /// It has fired then.
+    fired_ns: Option<u64>,
+    /// It has fired, and holds no more since then.
+    clear_since_ns: Option<u64>,
+}
+
+impl Judge {
+    /// Nothing seen yet.
+    pub(super) fn new(rule: &Rule, bound: f64) -> Judge {
+        let window = match rule.quantity.how() {
+            How::Each => None,
+            how => Some(Window { how, width_ns: rule.within_ns, pieces: VecDeque::new() }),
+        };
+        Judge {
+            comparison: rule.comparison,
+            bound,
+            for_ns: rule.for_ns,
+            clear_ns: rule.for_ns.max(CLEAR_NS_MIN),
+            window,
+            last_ns: 0,
+            since_ns: None,
+            fired_ns: None,
+            clear_since_ns: None,
+        }
+    }
+
+    /// Whether it has fired and holds still.
+    pub(in crate::monitor) fn is_firing(&self) -> bool {
+        self.fired_ns.is_some()
+    }
+
+    /// Forgets all: the core has begun anew.
+    pub(in crate::monitor) fn reset(&mut self) {
+        self.window.iter_mut().for_each(|window| window.pieces.clear());
+        (self.since_ns, self.fired_ns, self.clear_since_ns) = (None, None, None);
+    }
+
+    /// How many pieces of its window it keeps.
+    #[cfg(test)]
+    pub(super) fn pieces(&self) -> usize {
+        self.window.as_ref().map_or(0, |window| window.pieces.len())
+    }
+
+    /// Of the elements of a signal, the one that decides.
+    pub(super) fn foremost(&self, values: impl Iterator<Item = f64>) -> f64 {
+        self.comparison.foremost(values, self.bound)
+    }
+
+    /// Takes a value.
+    pub(super) fn take(&mut self, now_ns: u64, value: f64) -> Option<Change> {
+        let value = match &mut self.window {
+            Some(window) => window.take(now_ns, value),
+            None => value,
+        };
+        if now_ns.saturating_sub(self.last_ns) > GAP_NS {
+            (self.since_ns, self.clear_since_ns) = (None, None);
+        }
+        self.last_ns = now_ns;
+        match self.comparison.holds(value, self.bound) {
+            true => self.holds(now_ns).then_some(Change::Fired(value)),
+            false => self.is_over(now_ns).map(|after_ns| Change::Resolved { after_ns }),
+        }
+    }
+
+    /// Whether it fires with that.
+    fn holds(&mut self, now_ns: u64) -> bool {
+        self.clear_since_ns = None;
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
+        let fires = self.fired_ns.is_none() && now_ns.saturating_sub(since_ns) >= self.for_ns;
+        if fires {
+            self.fired_ns = Some(now_ns);
+        }
+        fires
+    }
+
+    /// For how long it had fired, if it ends with that.
+    fn is_over(&mut self, now_ns: u64) -> Option<u64> {
+        self.since_ns = None;
+        let fired_ns = self.fired_ns?;
+        let since_ns = *self.clear_since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since_ns) < self.clear_ns {
+            return None;
+        }
+        (self.fired_ns, self.clear_since_ns) = (None, None);
+        Some(since_ns.saturating_sub(fired_ns))
+    }
+}
+
+/// The values of the last while.
+#[derive(Clone, Debug)]
+struct Window {
+    how: How,
+    width_ns: u64,
+    /// When each began, and its sum or its greatest.
+    pieces: VecDeque<(u64, f64)>,
+}
+
+impl Window {
+    fn take(&mut self, now_ns: u64, value: f64) -> f64 {
+        let is_old = |begun_ns: u64| now_ns.saturating_sub(begun_ns) >= self.width_ns;
+        while self.pieces.front().is_some_and(|piece| is_old(piece.0)) {
+            self.pieces.pop_front();
+        }
+        let piece_ns = self.width_ns / PIECES;
+        match self.pieces.back_mut() {
+            Some((begun_ns, kept)) if now_ns.saturating_sub(*begun_ns) < piece_ns => {
+                *kept = self.how.join(*kept, value);
+            }
+            // Nothing to count needs no place.
+            _ if self.how == How::Count && value == 0.0 => {}
+            _ => self.pieces.push_back((now_ns, value)),
+        }
+        self.pieces.iter().map(|piece| piece.1).fold(0.0, |a, b| self.how.join(a, b))
+    }
+}
+
+impl How {
+    fn join(self, a: f64, b: f64) -> f64 {
+        match self {
+            How::Greatest => a.max(b),
+            How::Count | How::Each => a + b,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What a rule may watch, beside the signals of nodes: one row each.
+
+use sinew_runtime::status::{DomainState, DomainStatus, LinkStatus, NodeStatus};
+
+use crate::monitor::figures::Cycle;
+
+/// What becomes of the values as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// Each is compared.
+    Each,
+    /// They are added up over the window.
+    Count,
+    /// The greatest of the window is compared.
+    Greatest,
+}
+
+/// Where it is taken from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Take {
+    /// Each cycle of a realtime thread.
+    Cycle(fn(&Cycle<'_>) -> f64),
+    /// Each cycle, for each node of the thread: its execution time in us.
+    Execution,
+    /// Cycles that the monitor was too slow for.
+    RecordsLost,
+    /// The status of a domain.
+    Domain(fn(&DomainStatus) -> f64),
+    /// The status of a node of a service domain.
+    Service(fn(&NodeStatus) -> f64),
+    /// The status of a link; `None` if nobody outside can know.
+    Link(fn(&LinkStatus) -> Option<f64>),
+}
+
+impl Take {
+    /// The keys of its selector.
+    pub(super) fn keys(self) -> &'static [&'static str] {
+        match self {
+            Take::Cycle(_) | Take::RecordsLost => &["domain", "thread"],
+            Take::Execution | Take::Service(_) => &["domain", "node"],
+            Take::Domain(_) => &["domain"],
+            Take::Link(_) => &["from", "to"],
+        }
+    }
+
+    /// Whether it is looked at in the status, twice a second, and not in every cycle.
+    pub(super) fn is_slow(self) -> bool {
+        matches!(self, Take::Domain(_) | Take::Service(_) | Take::Link(_))
+    }
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// As rules write it, unit last.
+    pub(super) name: &'static str,
+    /// One sentence.
+    pub(super) doc: &'static str,
+    pub(super) take: Take,
+    pub(super) how: How,
+}
+
+const fn row(name: &'static str, take: Take, how: How, doc: &'static str) -> Known {
+    Known { name, doc, take, how }
+}
+
+/// All of them.
+pub(super) const QUANTITIES: &[Known] = &[
+    row("overruns", Take::Cycle(|it| it.overruns()), How::Count, "cycles past their deadline"),
+    row("skipped", Take::Cycle(|it| it.skipped()), How::Count, "whole periods lost"),
+    row(
+        "feedback_missing",
+        Take::Cycle(|it| it.feedback_missing()),
+        How::Count,
+        "cycles whose feedback did not come",
+    ),
+    row(
+        "without_input",
+        Take::Cycle(|it| it.without_input()),
+        How::Count,
+        "cycles that ran because their input stayed away",
+    ),
+    row("records_lost", Take::RecordsLost, How::Count, "cycles that the monitor was too slow for"),
+    row("cycle_latency_us", Take::Cycle(|it| it.latency_us()), How::Each, "cycle latency"),
+    row(
+        "cycle_latency_us_max",
+        Take::Cycle(|it| it.latency_us()),
+        How::Greatest,
+        "greatest cycle latency of the window",
+    ),
+    row("activation_jitter_us", Take::Cycle(|it| it.jitter_us()), How::Each, "activation jitter"),
+    row(
+        "activation_jitter_us_max",
+        Take::Cycle(|it| it.jitter_us()),
+        How::Greatest,
+        "greatest activation jitter of the window",
+    ),
+    row(
+        "release_to_end_us",
+        Take::Cycle(|it| it.release_to_end_us()),
+        How::Each,
+        "from the planned start to the end of a cycle",
+    ),
+    row(
+        "release_to_end_us_max",
+        Take::Cycle(|it| it.release_to_end_us()),
+        How::Greatest,
+        "the greatest of the window",
+    ),
+    row("execution_time_us", Take::Execution, How::Each, "execution time of a node"),
+    row(
+        "execution_time_us_max",
+        Take::Execution,
+        How::Greatest,
+        "greatest execution time of the window",
+    ),
+    row(
+        "restarts",
+        Take::Domain(|it| f64::from(it.restarts)),
+        How::Count,
+        "restarts of a service domain",
+    ),
+    row("down", Take::Domain(down), How::Each, "1 while a domain does not run, else 0"),
+    row("resident_mib", Take::Domain(resident_mib), How::Each, "resident memory of a domain, MiB"),
+    row(
+        "messages_lost",
+        Take::Service(|it| it.lost as f64),
+        How::Count,
+        "messages that a service was too slow for",
+    ),
+    row(
+        "messages_dropped",
+        Take::Service(|it| it.dropped as f64),
+        How::Count,
+        "messages of a service that found no room",
+    ),
+    row(
+        "link_lost",
+        Take::Link(|it| Some(it.lost? as f64)),
+        How::Count,
+        "messages that the reader of a link was too slow for",
+    ),
+    row(
+        "link_dropped",
+        Take::Link(|it| Some(it.dropped? as f64)),
+        How::Count,
+        "messages that found no room in a link",
+    ),
+    row(
+        "link_broken",
+        Take::Link(|it| Some(f64::from(u8::from(it.broken)))),
+        How::Each,
+        "1 once an end of the link has broken its rules, else 0",
+    ),
+];
+
+/// A domain that has finished its job is not down.
+fn down(domain: &DomainStatus) -> f64 {
+    let is_up = matches!(domain.state, DomainState::Running | DomainState::Finished);
+    f64::from(u8::from(!is_up))
+}
+
+fn resident_mib(domain: &DomainStatus) -> f64 {
+    domain.resident_kib.unwrap_or(0) as f64 / 1024.0
+}

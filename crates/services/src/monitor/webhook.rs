@@ -1,0 +1,199 @@
+//! Tells somebody else over HTTP, without ever making the rules wait: what is to be told waits in a
+//! short queue, and each of it is tried a few times.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::http::uri::{Scheme, Uri};
+use hyper::{Method, Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use super::figures::Labels;
+use super::tell;
+
+/// What waits at most; past it the newest is dropped, and counted.
+const WAITING_MAX: usize = 64;
+/// So often each is tried.
+const ATTEMPTS_MAX: u32 = 5;
+/// So long an attempt may take, from the look-up of the name to the answer.
+const ATTEMPT_DEADLINE: Duration = Duration::from_secs(5);
+/// Pause after the first attempt; it doubles.
+const BACKOFF: Duration = Duration::from_millis(500);
+
+/// Where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Webhook {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl Webhook {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub(super) fn parse(text: &str) -> Result<Webhook, String> {
+        let expected = "expected an address such as http://127.0.0.1:9093/hook";
+        let uri: Uri = text.parse().map_err(|error| format!("'{text}': {error}; {expected}"))?;
+        match (uri.scheme(), uri.authority()) {
+            (Some(scheme), Some(authority)) if *scheme == Scheme::HTTP => Ok(Webhook {
+                host: authority.host().into(),
+                port: authority.port_u16().unwrap_or(80),
+                path: uri.path_and_query().map_or("/".into(), ToString::to_string),
+            }),
+            (Some(scheme), _) if *scheme == Scheme::HTTPS => {
+                Err(format!("'{text}': only http; let a relay on this machine speak https"))
+            }
+            _ => Err(format!("'{text}': {expected}")),
+        }
+    }
+}
+
+/// What is to be told.
+#[derive(Clone)]
+pub(super) struct Outbox(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    /// There is more to tell.
+    more: Notify,
+    /// There is nothing more to tell.
+    idle: Condvar,
+    outcomes: Family<Labels, Counter>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<String>,
+    is_telling: bool,
+}
+
+impl Outbox {
+    /// Empty; counts by `outcome` what became of it: delivered, failed, dropped.
+    pub(super) fn new(outcomes: Family<Labels, Counter>) -> Outbox {
+        Outbox(Arc::new(Inner {
+            state: Mutex::default(),
+            more: Notify::new(),
+            idle: Condvar::new(),
+            outcomes,
+        }))
+    }
+
+    /// Takes what is to be told; never waits. Whether there was room.
+    pub(super) fn put(&self, body: String) -> bool {
+        let mut state = self.state();
+        let has_room = state.waiting.len() < WAITING_MAX;
+        match has_room {
+            true => state.waiting.push_back(body),
+            false => self.count("dropped"),
+        }
+        drop(state);
+        self.0.more.notify_one();
+        has_room
+    }
+
+    /// Waits until all is told, or until `time` is over; whether it is.
+    pub(super) fn finish(&self, time: Duration) -> bool {
+        let is_busy = |state: &mut State| state.is_telling || !state.waiting.is_empty();
+        let waited = self.0.idle.wait_timeout_while(self.state(), time, is_busy);
+        // A thread that panicked while it held the lock tells nothing any more.
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Tells what is put in, for ever.
+    pub(super) async fn deliver(self, webhook: Webhook) {
+        loop {
+            let Some(body) = self.next() else {
+                self.0.more.notified().await;
+                continue;
+            };
+            match insist(&webhook, &body).await {
+                Ok(()) => self.count("delivered"),
+                Err(reason) => {
+                    self.count("failed");
+                    tell(&format!("webhook {}:{}: {reason}", webhook.host, webhook.port));
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> Option<String> {
+        let mut state = self.state();
+        let next = state.waiting.pop_front();
+        state.is_telling = next.is_some();
+        if next.is_none() {
+            self.0.idle.notify_all();
+        }
+        next
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // As in `finish`.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, outcome: &str) {
+        self.0.outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
+    }
+}
+
+/// Tries some times.
+async fn insist(webhook: &Webhook, body: &str) -> Result<(), String> {
+    let mut pause = BACKOFF;
+    let mut attempt = 1;
+    loop {
+        let outcome = timeout(ATTEMPT_DEADLINE, post(webhook, body)).await;
+        let reason = match outcome {
+            Ok(Ok(status)) if status.is_success() => return Ok(()),
+            Ok(Ok(status)) if !is_passing(status) => return Err(format!("answered {status}")),
+            Ok(Ok(status)) => format!("answered {status}"),
+            Ok(Err(error)) => error,
+            Err(_) => format!("no answer within {} s", ATTEMPT_DEADLINE.as_secs()),
+        };
+        if attempt == ATTEMPTS_MAX {
+            return Err(format!("given up after {attempt} attempts: {reason}"));
+        }
+        attempt += 1;
+        sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+/// Whether another attempt may fare better.
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error()
+        || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+}
+
+async fn post(webhook: &Webhook, body: &str) -> Result<StatusCode, String> {
+    let Webhook { host, port, path } = webhook;
+    let name = host.trim_matches(['[', ']']);
+    let stream = TcpStream::connect((name, *port)).await.map_err(|error| error.to_string())?;
+    let spoken = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = spoken.map_err(|error| error.to_string())?;
+    // It ends with the sender, and says then what the sender says too.
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header(header::HOST, format!("{host}:{port}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::USER_AGENT, "sinew-monitor")
+        .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
+        .map_err(|error| error.to_string())?;
+    let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    Ok(response.status())
+}
