@@ -1,11 +1,3 @@
-//! The page's files.
+//! The page's files, as the build script made them of `web/`; or why they are not there.
 
-/// Path, content type and bytes of each.
-pub(super) const FILES: &[(&str, &str, &[u8])] = &[(
-    "/",
-    "text/html; charset=utf-8",
-    b"<!doctype html><title>Sinew</title><p>The run is at the WebSocket <code>/ws</code>.",
-)];
-
-/// Why there is no page, and how to get it; `None` if it is there.
-pub(super) const MISSING: Option<&str> = None;
+include!(concat!(env!("OUT_DIR"), "/page.rs"));
