@@ -58,8 +58,9 @@ impl Shown {
     pub(crate) fn address(&self) -> (String, String) {
         self.until("the dashboard announces itself", |shown| {
             let events = shown.events();
-            let said = events.iter().rev().find_map(|it| it.text.strip_prefix("serves http://"))?;
-            let (address, token) = said.split_once("/#token=")?;
+            let mut said = events.iter().rev().filter_map(|it| it.text.split_once("/#token="));
+            let (address, token) = said.next()?;
+            let address = address.strip_prefix("http://").expect("the page's address");
             Some((address.to_owned(), token.to_owned()))
         })
     }

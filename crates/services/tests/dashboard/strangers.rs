@@ -47,7 +47,7 @@ pub(crate) fn redacted() {
     let shown = Shown::start(&[]);
     let (address, token) = shown.address();
     let mut viewer = Viewer::open(&address);
-    let said = |json: &serde_json::Value| json.to_string().contains("serves http");
+    let said = |json: &serde_json::Value| json.to_string().contains("#token=");
     let events = viewer.text_that("events", said);
     let status = viewer.text_that("status", |it| it.to_string().contains("http://"));
     for seen in [&viewer.hello, &events, &status] {
