@@ -49,10 +49,12 @@ impl Beside {
 /// As in graphs/robot/robot.yaml, but at ports that are free.
 const SERVICE_NODES: &str = "  - kind: camera
     domain: camera
+    arm: irb120.urdf
     ports: {out: [{name: dashboard, port: image, capacity: 4}]}
   - kind: dashboard
     domain: dashboard
     listen: 127.0.0.1:0
+    arm: irb120.urdf
     ports: {command: [{name: planner, port: command, capacity: 8}]}
   - {kind: recorder, domain: recorder, folder: recordings}
   - {kind: monitor, domain: monitor, listen: '127.0.0.1:0'}
