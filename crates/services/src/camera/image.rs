@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use sinew_runtime::service::Peek;
+use sinew_runtime::service::{Claim, Peek};
 
 /// Columns of a frame.
 pub const WIDTH: usize = 640;
@@ -18,7 +18,7 @@ sinew_runtime::message! {
     pub struct Image {
         /// When it was taken, monotonic ns.
         pub time_ns: u64,
-        /// Counts the frames, from 1.
+        /// Counts the frames, from 1: those that were missed or found no room are gaps.
         pub sequence: u64,
         /// Red, green, blue of each point, row by row from the top left.
         pub points: [u8; POINTS_LEN],
@@ -72,4 +72,15 @@ impl Head {
         let [time_ns, sequence] = bytes.map(u64::from_ne_bytes);
         Head { time_ns, sequence }
     }
+
+    /// Writes the head of a frame.
+    pub(super) fn write(&self, frame: &mut Claim<'_>) {
+        frame.write_at(offset_of!(Image, time_ns), &self.time_ns.to_ne_bytes());
+        frame.write_at(offset_of!(Image, sequence), &self.sequence.to_ne_bytes());
+    }
+}
+
+/// Writes row `y` (0 is the top) of a frame.
+pub(super) fn write_row(frame: &mut Claim<'_>, y: usize, row: &Row) {
+    frame.write_at(row_at(y), row);
 }

@@ -1,0 +1,235 @@
+//! The light, and what it does not reach: the arm seen from the light, which also gives the soft
+//! shadow on the floor.
+
+use glam::{Vec2, Vec3};
+
+use super::raster::{Area, Canvas, Corner};
+
+/// Cells of the light's picture, each way.
+const CELLS: usize = 400;
+/// What it shows, m each way: the arm stretched out in any direction fits in from its middle.
+const WIDTH_M: f32 = 1.5;
+const CELLS_PER_M: f32 = CELLS as f32 / WIDTH_M;
+/// Its middle.
+const MIDDLE: Vec3 = Vec3::new(0.1, 0.0, 0.3);
+/// How much nearer to the light a surface must be to lie before another, m: what a cell's slope
+/// hides, and a little more.
+const BIAS_M: f32 = 0.008;
+/// Added to distances, so that all are above 0, m.
+const OFFSET_M: f32 = 4.0;
+/// A part of the arm so far above its shadow casts the softest one, m.
+const SOFTEST_M: f32 = 0.7;
+/// Cells over which the hardest and the softest shadow are smoothed, each way.
+const RADII: [usize; 2] = [1, 6];
+
+/// A lamp far away.
+pub(super) struct Light {
+    /// Towards it.
+    pub(super) toward: Vec3,
+    right: Vec3,
+    down: Vec3,
+    canvas: Canvas,
+    /// Of each cell: how dark the floor is there, from 0 to 1.
+    soft: Vec<f32>,
+    /// The same before it is put together, by [`RADII`]; and a row or column of it.
+    parts: [Vec<f32>; 2],
+    line: Vec<f32>,
+    /// Where `soft` is not 0.
+    area: Area,
+}
+
+impl Light {
+    pub(super) fn new(toward: Vec3) -> Light {
+        let toward = toward.normalize();
+        let right = (-toward).cross(Vec3::Z).normalize();
+        let empty = || vec![0.0; CELLS * CELLS];
+        Light {
+            toward,
+            right,
+            down: (-toward).cross(right),
+            canvas: Canvas::new(CELLS, CELLS),
+            soft: empty(),
+            parts: [empty(), empty()],
+            line: vec![0.0; CELLS],
+            area: Area::NONE,
+        }
+    }
+
+    /// How the light sees a place.
+    pub(super) fn corner(&self, place: Vec3) -> Corner<0> {
+        let off = place - MIDDLE;
+        let across = Vec2::new(off.dot(self.right), off.dot(self.down));
+        let at = across * CELLS_PER_M + Vec2::splat(CELLS as f32 / 2.0);
+        Corner { at, near: off.dot(self.toward) + OFFSET_M, values: [] }
+    }
+
+    /// Takes all shadows away.
+    pub(super) fn clear(&mut self) {
+        self.canvas.clear();
+        for row in self.area.rows.clone() {
+            let columns = self.area.columns.clone();
+            self.soft[row * CELLS..][columns.clone()].fill(0.0);
+            for part in &mut self.parts {
+                part[row * CELLS..][columns.clone()].fill(0.0);
+            }
+        }
+        self.area = Area::NONE;
+    }
+
+    /// A triangle casts its shadow.
+    pub(super) fn draw(&mut self, corners: [&Corner<0>; 3]) {
+        self.canvas.draw(corners, |[]| 0);
+    }
+
+    /// How much of the light reaches a place of the arm, from 0 to 1.
+    pub(super) fn reaches(&self, place: Vec3) -> f32 {
+        let corner = self.corner(place);
+        let Some((cell, part)) = between(corner.at) else { return 1.0 };
+        let free = |column: usize, row: usize| {
+            let seen = self.canvas.at(cell.0 + column, cell.1 + row).near;
+            f32::from(u8::from(seen <= corner.near + BIAS_M))
+        };
+        mixed([free(0, 0), free(1, 0), free(0, 1), free(1, 1)], part)
+    }
+
+    /// How dark a place of the floor is, from 0 to 1.
+    pub(super) fn darkens(&self, place: Vec3) -> f32 {
+        let Some((cell, part)) = between(self.corner(place).at) else { return 0.0 };
+        let dark = |column: usize, row: usize| self.soft[(cell.1 + row) * CELLS + cell.0 + column];
+        mixed([dark(0, 0), dark(1, 0), dark(0, 1), dark(1, 1)], part)
+    }
+
+    /// Places of the floor around all that lies in the shadow.
+    pub(super) fn around(&self) -> [Vec3; 4] {
+        let Area { columns, rows } = &self.area;
+        let corner = |column: usize, row: usize| self.floor(column as f32, row as f32);
+        [
+            corner(columns.start, rows.start),
+            corner(columns.end, rows.start),
+            corner(columns.start, rows.end),
+            corner(columns.end, rows.end),
+        ]
+    }
+
+    /// The place of the floor that the light sees there.
+    fn floor(&self, column: f32, row: f32) -> Vec3 {
+        let across = (Vec2::new(column, row) - Vec2::splat(CELLS as f32 / 2.0)) / CELLS_PER_M;
+        let place = MIDDLE + self.right * across.x + self.down * across.y;
+        place - self.toward * (place.z / self.toward.z)
+    }
+
+    /// Makes the shadow on the floor of what was drawn: the farther from what casts it, the softer.
+    pub(super) fn soften(&mut self) {
+        // Two passes each spread a cell over twice the radius.
+        self.area = self.canvas.drawn.wider(2 * RADII[1] + 1, CELLS, CELLS);
+        for row in self.canvas.drawn.rows.clone() {
+            for column in self.canvas.drawn.columns.clone() {
+                let near = self.canvas.at(column, row).near;
+                if near > 0.0 {
+                    let floor = self.floor(column as f32 + 0.5, row as f32 + 0.5);
+                    let above = near - self.corner(floor).near;
+                    let softness = (above / SOFTEST_M).clamp(0.0, 1.0);
+                    self.parts[0][row * CELLS + column] = 1.0 - softness;
+                    self.parts[1][row * CELLS + column] = softness;
+                }
+            }
+        }
+        for (part, radius) in self.parts.iter_mut().zip(RADII) {
+            for _ in 0..2 {
+                smooth(part, &self.area, radius, &mut self.line);
+            }
+        }
+        for row in self.area.rows.clone() {
+            for at in self.area.columns.clone().map(|column| row * CELLS + column) {
+                self.soft[at] = self.parts[0][at] + self.parts[1][at];
+            }
+        }
+    }
+}
+
+/// The cell up and left of a place, and how far the place is on the way to the next ones.
+fn between(at: Vec2) -> Option<((usize, usize), Vec2)> {
+    let corner = at - Vec2::splat(0.5);
+    let inside = 0.0..(CELLS - 1) as f32;
+    (inside.contains(&corner.x) && inside.contains(&corner.y)).then(|| {
+        let cell = (corner.x as usize, corner.y as usize);
+        (cell, corner - Vec2::new(cell.0 as f32, cell.1 as f32))
+    })
+}
+
+fn mixed([a, b, c, d]: [f32; 4], part: Vec2) -> f32 {
+    let (up, down) = (a + (b - a) * part.x, c + (d - c) * part.x);
+    up + (down - up) * part.y
+}
+
+/// Gives each cell the mean of those around it, first along the rows, then along the columns.
+fn smooth(cells: &mut [f32], area: &Area, radius: usize, line: &mut [f32]) {
+    for row in area.rows.clone() {
+        let columns = area.columns.clone();
+        mean(&mut cells[row * CELLS..][columns], 1, radius, line);
+    }
+    for column in area.columns.clone() {
+        let from = area.rows.start * CELLS + column;
+        let to = area.rows.end * CELLS;
+        mean(&mut cells[from..to], CELLS, radius, line);
+    }
+}
+
+/// Gives each cell of a line, `step` apart, the mean of those up to `radius` away; there is nothing
+/// beyond the ends.
+fn mean(cells: &mut [f32], step: usize, radius: usize, line: &mut [f32]) {
+    let count = cells.len().div_ceil(step);
+    for (kept, cell) in line.iter_mut().zip(cells.iter().step_by(step)) {
+        *kept = *cell;
+    }
+    let line = &line[..count];
+    let share = 1.0 / (2 * radius + 1) as f32;
+    let mut sum: f32 = line.iter().take(radius).sum();
+    for (at, cell) in cells.iter_mut().step_by(step).enumerate() {
+        sum += line.get(at + radius).unwrap_or(&0.0);
+        *cell = (sum * share).max(0.0);
+        sum -= at.checked_sub(radius).map_or(0.0, |gone| line[gone]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lit() -> Light {
+        let mut light = Light::new(Vec3::new(0.3, -0.4, 1.0));
+        // A square, 20 cm wide, half a metre above the floor.
+        let [a, b, c, d] = [(0.0, 0.0), (0.2, 0.0), (0.2, 0.2), (0.0, 0.2)]
+            .map(|(x, y)| light.corner(Vec3::new(x, y, 0.5)));
+        light.draw([&a, &b, &c]);
+        light.draw([&a, &c, &d]);
+        light.soften();
+        light
+    }
+
+    #[test]
+    fn what_lies_behind_another_surface_gets_no_light() {
+        let light = lit();
+        let middle = Vec3::new(0.1, 0.1, 0.5);
+        assert_eq!(light.reaches(middle), 1.0);
+        assert_eq!(light.reaches(middle + light.toward * 0.1), 1.0);
+        assert_eq!(light.reaches(middle - light.toward * 0.1), 0.0);
+        assert_eq!(light.reaches(Vec3::new(0.4, 0.4, 0.5)), 1.0);
+        assert_eq!(light.reaches(Vec3::splat(100.0)), 1.0, "where nothing is looked at");
+    }
+
+    #[test]
+    fn the_floor_is_dark_under_it_softly_and_nowhere_else() {
+        let mut light = lit();
+        let under = |light: &Light, x: f32| {
+            let above = Vec3::new(x, 0.1, 0.5);
+            light.darkens(above - light.toward * (above.z / light.toward.z))
+        };
+        assert!(under(&light, 0.1) > 0.9);
+        let half = under(&light, 0.2);
+        assert!((0.3..0.7).contains(&half), "at its rim: {half}");
+        assert_eq!(under(&light, 0.4), 0.0);
+        light.clear();
+        assert_eq!(under(&light, 0.1), 0.0);
+    }
+}

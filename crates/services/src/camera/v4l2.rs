@@ -1,0 +1,218 @@
+//! A camera of Linux: Video4Linux2, with buffers that the driver fills.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use sinew_runtime::{Fault, fault};
+use v4l::buffer::Type;
+use v4l::io::mmap::Stream;
+use v4l::io::traits::CaptureStream;
+use v4l::video::Capture;
+use v4l::video::capture::Parameters;
+use v4l::{Device, Format, FourCC};
+
+use super::image::{HEIGHT, ROW_LEN, Row, WIDTH};
+use super::source::{Shot, Source};
+use super::yuyv::{YUYV_ROW_LEN, to_rgb};
+
+/// Frames that the driver may hold: one being filled, one being read, one ready.
+const BUFFERS: u32 = 3;
+/// How long the first frame may take: many cameras warm up.
+const FIRST: Duration = Duration::from_secs(3);
+/// How long a frame may take, at the least heartbeat of a service.
+const NEXT: Duration = Duration::from_millis(400);
+
+/// EBUSY and ENODEV, which the standard library has no kind for.
+const BUSY: i32 = 16;
+const GONE: i32 = 19;
+
+/// How the points of a frame are coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Yuyv,
+    Rgb,
+}
+
+/// In the order in which they are asked for.
+const CODINGS: [(Coding, [u8; 4]); 2] = [(Coding::Rgb, *b"RGB3"), (Coding::Yuyv, *b"YUYV")];
+
+/// A camera, not yet opened.
+pub(super) struct V4l2 {
+    device: String,
+    rate_hz: u32,
+    open: Option<Open>,
+}
+
+struct Open {
+    stream: Stream<'static>,
+    coding: Coding,
+    /// Bytes from one row to the next.
+    stride: usize,
+}
+
+impl V4l2 {
+    pub(super) fn new(device: &str, rate_hz: u32) -> V4l2 {
+        V4l2 { device: device.to_owned(), rate_hz, open: None }
+    }
+
+    fn opened(&self) -> Result<Open, Fault> {
+        let said = |error| trouble(&self.device, &error);
+        let device = Device::with_path(&self.device).map_err(said)?;
+        // Asked for first, because it tells a camera from any other file.
+        device.query_caps().map_err(said)?;
+        let (coding, format) = self.format(&device)?;
+        // A driver that knows no rates has one of its own; then frames come as it likes.
+        let _ = device.set_params(&Parameters::with_fps(self.rate_hz));
+        let stream = Stream::with_buffers(&device, Type::VideoCapture, BUFFERS).map_err(said)?;
+        let least = row_len(coding);
+        let stride = (format.stride as usize).max(least);
+        Ok(Open { stream, coding, stride })
+    }
+
+    fn format(&self, device: &Device) -> Result<(Coding, Format), Fault> {
+        for (coding, code) in CODINGS {
+            let asked = Format::new(WIDTH as u32, HEIGHT as u32, FourCC::new(&code));
+            let got = device.set_format(&asked).map_err(|error| trouble(&self.device, &error))?;
+            if is_met(&asked, &got) {
+                return Ok((coding, got));
+            }
+        }
+        let offered = device.enum_formats().unwrap_or_default();
+        let offered: Vec<_> = offered.iter().map(|format| format.fourcc.to_string()).collect();
+        Err(fault!(
+            "camera '{}' offers no {WIDTH} x {HEIGHT} in RGB3 or YUYV (it has {}); take another \
+             'device', or 'source: synthetic'",
+            self.device,
+            offered.join(", ")
+        ))
+    }
+}
+
+/// Whether the driver gives what was asked for; it may change what it cannot give.
+fn is_met(asked: &Format, got: &Format) -> bool {
+    (got.width, got.height, got.fourcc) == (asked.width, asked.height, asked.fourcc)
+}
+
+fn row_len(coding: Coding) -> usize {
+    match coding {
+        Coding::Yuyv => YUYV_ROW_LEN,
+        Coding::Rgb => ROW_LEN,
+    }
+}
+
+/// What went wrong with a device, and what to change.
+fn trouble(device: &str, error: &io::Error) -> Fault {
+    let remedy = match (error.kind(), error.raw_os_error()) {
+        (ErrorKind::NotFound, _) => "plug it in, or name the right one in 'device'",
+        (ErrorKind::PermissionDenied, _) => "let the user read it (group 'video')",
+        (ErrorKind::TimedOut, _) => "no frame came; see whether it is plugged in and well",
+        (_, Some(BUSY)) => "another program uses it; end that one, or name another in 'device'",
+        (_, Some(GONE)) => "it was unplugged; plug it in again",
+        _ => "it is no camera, or not well; name the right one in 'device'",
+    };
+    fault!("camera '{device}': {error}; {remedy}")
+}
+
+impl Open {
+    /// Takes the next frame and hands out its rows.
+    fn frame(&mut self, put: &mut dyn FnMut(usize, &Row)) -> io::Result<()> {
+        let (bytes, _) = CaptureStream::next(&mut self.stream)?;
+        rows(bytes, self.coding, self.stride, put)
+    }
+}
+
+/// The rows of a frame in a buffer.
+fn rows(
+    bytes: &[u8],
+    coding: Coding,
+    stride: usize,
+    put: &mut dyn FnMut(usize, &Row),
+) -> io::Result<()> {
+    for y in 0..HEIGHT {
+        let from = bytes.get(y * stride..).unwrap_or_default();
+        let row = match coding {
+            Coding::Yuyv => from.first_chunk().map(to_rgb),
+            Coding::Rgb => from.first_chunk().copied(),
+        };
+        let row = row.ok_or_else(|| {
+            let len = bytes.len();
+            io::Error::other(format!("a frame of {len} bytes ends within row {y} of {HEIGHT}"))
+        })?;
+        put(y, &row);
+    }
+    Ok(())
+}
+
+impl Source for V4l2 {
+    fn start(&mut self) -> Result<(), Fault> {
+        let mut open = self.opened()?;
+        open.stream.set_timeout(FIRST);
+        open.frame(&mut |_, _| ()).map_err(|error| trouble(&self.device, &error))?;
+        open.stream.set_timeout(NEXT);
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn frame(&mut self, _: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+        let open = self.open.as_mut().expect("a source is started before its first frame");
+        open.frame(put).map_err(|error| trouble(&self.device, &error))
+    }
+
+    fn skip(&mut self) -> Result<(), Fault> {
+        self.frame(&Shot::default(), &mut |_, _| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(device: &str) -> String {
+        let refused = V4l2::new(device, 30).start().expect_err("there is no such camera");
+        refused.text().to_owned()
+    }
+
+    #[test]
+    fn a_device_that_is_missing_or_no_camera_is_named_with_what_to_change() {
+        let missing = refused("/dev/video-of-nobody");
+        assert!(missing.contains("/dev/video-of-nobody") && missing.contains("plug it in"));
+        let other = refused("/dev/null");
+        assert!(other.contains("/dev/null") && other.contains("no camera"), "{other}");
+    }
+
+    #[test]
+    fn each_trouble_has_its_remedy() {
+        let said = |code| trouble("/dev/video0", &io::Error::from_raw_os_error(code));
+        assert!(said(BUSY).text().contains("another program"));
+        assert!(said(GONE).text().contains("unplugged"));
+        assert!(said(13).text().contains("group 'video'"));
+        let late = trouble("/dev/video0", &ErrorKind::TimedOut.into());
+        assert!(late.text().contains("no frame came"));
+    }
+
+    #[test]
+    fn a_format_that_the_driver_changed_is_not_taken() {
+        let asked = Format::new(640, 480, FourCC::new(b"YUYV"));
+        assert!(is_met(&asked, &asked));
+        for got in [
+            Format::new(640, 480, FourCC::new(b"MJPG")),
+            Format::new(1280, 720, FourCC::new(b"YUYV")),
+        ] {
+            assert!(!is_met(&asked, &got));
+        }
+    }
+
+    #[test]
+    fn rows_are_found_by_their_stride_and_a_short_frame_is_an_error() {
+        let stride = ROW_LEN + 64;
+        let mut bytes = vec![0; stride * HEIGHT];
+        bytes[stride * 7..][..3].copy_from_slice(&[1, 2, 3]);
+        let mut found = Vec::new();
+        rows(&bytes, Coding::Rgb, stride, &mut |y, row| found.push((y, row[0], row[2])))
+            .expect("whole");
+        assert_eq!((found.len(), found[7], found[8]), (HEIGHT, (7, 1, 3), (8, 0, 0)));
+        bytes.truncate(stride * 100);
+        let error = rows(&bytes, Coding::Yuyv, stride, &mut |_, _| ()).expect_err("short");
+        assert!(error.to_string().contains("row 100 of 480"), "{error}");
+    }
+}
