@@ -1,13 +1,14 @@
 module expfmt
 
-go 1.22
+go 1.18
 
 require (
-	github.com/prometheus/client_model v0.6.1
-	github.com/prometheus/common v0.62.0
+	github.com/prometheus/client_model v0.4.0
+	github.com/prometheus/common v0.44.0
 )
 
 require (
-	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	google.golang.org/protobuf v1.36.1 // indirect
+	github.com/golang/protobuf v1.5.3 // indirect
+	github.com/matttproud/golang_protobuf_extensions v1.0.4 // indirect
+	google.golang.org/protobuf v1.30.0 // indirect
 )

@@ -71,7 +71,7 @@ func rowOf(name string, found *dto.Metric) row {
 		index, count, delta := int32(0), int64(0), 0
 		for _, span := range h.PositiveSpan {
 			index += span.GetOffset()
-			for range span.GetLength() {
+			for i := uint32(0); i < span.GetLength(); i++ {
 				count += h.PositiveDelta[delta]
 				delta++
 				upper := math.Exp2(float64(index) / math.Exp2(float64(h.GetSchema())))
