@@ -10,7 +10,9 @@ use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
-use crate::{check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, top};
+use crate::{
+    check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, top,
+};
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;

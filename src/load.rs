@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use sinew_runtime::confine::check_user;
 use sinew_runtime::{NodeEntry, check_node, privileges};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, render};
@@ -68,7 +69,7 @@ pub(crate) fn load(
 }
 
 /// [`load`]s the spec, then makes every node, as a domain would at its start, and drops it again:
-/// so the files that nodes read are checked too.
+/// so the files that nodes read are checked too, and the users that domains run as.
 pub(crate) fn load_and_make(
     path: &Path,
     overrides: &[String],
@@ -76,6 +77,8 @@ pub(crate) fn load_and_make(
 ) -> Result<Loaded, LoadError> {
     let loaded = load(path, overrides, nodes)?;
     let plan = &loaded.plan;
+    let users = plan.domains.iter().try_for_each(check_user);
+    users.map_err(|error| LoadError::Request(error.to_string()))?;
     let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
         let text = check_node(plan, index, nodes, &loaded.base).err()?.text().to_owned();
         Some(Refusal { file: loaded.file.clone(), line: node.line, node: node.name.clone(), text })

@@ -11,10 +11,14 @@ mod control;
 mod doctor;
 #[path = "cli/drill.rs"]
 mod drill;
+#[path = "cli/hold.rs"]
+mod hold;
 #[path = "cli/lab.rs"]
 mod lab;
 #[path = "cli/program.rs"]
 mod program;
+#[path = "cli/replay.rs"]
+mod replay;
 #[path = "cli/requests.rs"]
 mod requests;
 #[path = "cli/runs.rs"]

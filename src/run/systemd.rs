@@ -74,7 +74,7 @@ impl Systemd {
     /// Tells what is new. Only for the loop that watches the run, once in each turn: whoever hangs
     /// does not get here, and is not taken for alive. Never waits. What went wrong, once.
     pub(crate) fn tell(&mut self, run: &Run) -> Option<String> {
-        let (text, told) = self.news(now_ns(), run.phase(), || run.status());
+        let (text, told) = self.news(now_ns(), run.is_ending(), || run.status());
         if text.is_empty() {
             // That there is no news was found out, too: the next look costs as much.
             self.told = told;
@@ -93,12 +93,13 @@ impl Systemd {
         None
     }
 
-    /// The lines to send, and what is told with them.
-    fn news(&self, now_ns: u64, phase: Phase, status: impl FnOnce() -> Status) -> (String, Told) {
+    /// The lines to send, and what is told with them. `ends`: the whole run stops. A core that
+    /// stops to be held is no reason for systemd to wait for our end.
+    fn news(&self, now_ns: u64, ends: bool, status: impl FnOnce() -> Status) -> (String, Told) {
         let (mut text, mut told) = (String::new(), self.told.clone());
         if !told.is_ready || now_ns - told.status_ns >= STATUS_NS {
             let status = status();
-            if !told.is_ready && has_cycled(&status) {
+            if !told.is_ready && has_started(&status) {
                 told.is_ready = true;
                 text += "READY=1\n";
             }
@@ -109,7 +110,7 @@ impl Systemd {
             }
             told.status_ns = now_ns;
         }
-        if phase == Phase::Stopping && !told.is_stopping {
+        if ends && !told.is_stopping {
             told.is_stopping = true;
             text += "STOPPING=1\n";
         }
@@ -138,11 +139,12 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
     }
 }
 
-/// Whether the graph runs: every domain of its core has come through a cycle.
-fn has_cycled(status: &Status) -> bool {
+/// Whether the start is over: every domain of the core has come through a cycle, or the core has
+/// stopped before that and is held, with its services there to say why.
+fn has_started(status: &Status) -> bool {
     let mut core = status.domains.iter().filter(|domain| domain.role == DomainRole::Realtime);
-    status.phase == Phase::Running
-        && core.all(|domain| domain.threads.iter().any(|thread| thread.cycles > 0))
+    let has_cycled = core.all(|domain| domain.threads.iter().any(|thread| thread.cycles > 0));
+    status.phase == Phase::Held || status.phase == Phase::Running && has_cycled
 }
 
 /// A line for who asks systemd how the run fares.
@@ -231,16 +233,17 @@ mod tests {
     fn it_is_ready_after_the_first_cycle_and_once() {
         let mut systemd = systemd("", "");
         for (phase, cycles) in [(Phase::Starting, 0), (Phase::Running, 0)] {
-            let (text, told) = systemd.news(1, phase, || status(phase, cycles));
+            let (text, told) = systemd.news(1, false, || status(phase, cycles));
             assert!(!text.contains("READY"), "{text}");
             systemd.told = told;
         }
-        let (text, told) = systemd.news(2, Phase::Running, || status(Phase::Running, 1));
+        assert!(has_started(&status(Phase::Held, 0)), "what holds is there to say why");
+        let (text, told) = systemd.news(2, false, || status(Phase::Running, 1));
         assert_eq!(text, "READY=1\n", "the status is as it was");
         systemd.told = told;
         let later = 2 + STATUS_NS;
-        assert_eq!(systemd.news(3, Phase::Running, || unreachable!()).0, "");
-        assert_eq!(systemd.news(later, Phase::Running, || status(Phase::Running, 9)).0, "");
+        assert_eq!(systemd.news(3, false, || unreachable!()).0, "");
+        assert_eq!(systemd.news(later, false, || status(Phase::Running, 9)).0, "");
     }
 
     #[test]
@@ -253,8 +256,7 @@ mod tests {
     fn it_is_told_half_as_late_as_it_bears_that_we_live() {
         let mut systemd = systemd("2000", "");
         systemd.told.is_ready = true;
-        let running =
-            |systemd: &Systemd, now_ns| systemd.news(now_ns, Phase::Running, || unreachable!());
+        let running = |systemd: &Systemd, now_ns| systemd.news(now_ns, false, || unreachable!());
         let (text, told) = running(&systemd, 5);
         assert_eq!((text.as_str(), told.alive_ns), ("WATCHDOG=1\n", 5));
         systemd.told = told;
@@ -272,13 +274,24 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_is_held_is_a_status_and_no_stop() {
+        let mut systemd = systemd("", "");
+        systemd.told.is_ready = true;
+        for phase in [Phase::Stopping, Phase::Held] {
+            let (text, _) = systemd.news(2 * STATUS_NS, false, || status(phase, 1));
+            assert!(text.starts_with(&format!("STATUS=arm: {phase}, ")), "{text}");
+            assert!(!text.contains("STOPPING"), "{text}");
+        }
+    }
+
+    #[test]
     fn it_stops_once() {
         let mut systemd = systemd("", "");
         systemd.told.is_ready = true;
-        let (text, told) = systemd.news(5, Phase::Stopping, || unreachable!());
+        let (text, told) = systemd.news(5, true, || unreachable!());
         assert_eq!(text, "STOPPING=1\n");
         systemd.told = told;
-        assert_eq!(systemd.news(6, Phase::Stopping, || unreachable!()).0, "");
+        assert_eq!(systemd.news(6, true, || unreachable!()).0, "");
     }
 
     #[test]

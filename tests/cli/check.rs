@@ -122,3 +122,20 @@ fn a_report_that_is_none_or_of_another_graph_is_refused_with_a_remedy() {
     let endless = sinew(["check", "--report", "/dev/zero", &arm()]).ended_with(2);
     assert!(endless.err.contains("the report is larger than 64 MiB, the limit"), "{}", endless.err);
 }
+
+#[test]
+fn a_user_that_this_machine_lacks_is_no_surprise_at_the_start() {
+    let graph = folder("check_user").join("graph.yaml");
+    let spec = std::path::PathBuf::from(arm());
+    let home = spec.parent().expect("a folder").display().to_string();
+    let text = fs::read_to_string(&spec).expect("a spec");
+    let text = text.replace("  plant: {realtime", "  plant: {user: nobody_of_that_name, realtime");
+    let text = text.replace("irb120.urdf", &format!("{home}/irb120.urdf"));
+    let text = text.replace("square.csv", &format!("{home}/square.csv"));
+    fs::write(&graph, text).expect("a place for it");
+    for command in ["check", "run"] {
+        let answer = sinew([command, &graph.display().to_string()]).ended_with(2);
+        let expected = "domain 'plant': user 'nobody_of_that_name' does not exist; create it with";
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    }
+}

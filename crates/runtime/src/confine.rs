@@ -67,6 +67,15 @@ pub struct Events {
     pub starts_refused: u64,
 }
 
+/// Whether this machine knows the domain's user. Whether we may become it is seen at the start: who
+/// checks a graph need not be who runs it.
+///
+/// # Errors
+/// The user does not exist.
+pub fn check_user(domain: &Domain) -> io::Result<()> {
+    domain.user.as_deref().map_or(Ok(()), |name| User::look_up(name, &domain.name).map(drop))
+}
+
 impl Confinement {
     /// Looks up the domain's user and makes its cgroup. `run` names the run among all runs of this
     /// machine; nothing of the domain may have been started yet.

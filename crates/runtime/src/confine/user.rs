@@ -28,6 +28,15 @@ pub(crate) struct User {
 impl User {
     /// The user of domain `domain`, if we may start it as that.
     pub(crate) fn find(name: &str, domain: &str) -> io::Result<User> {
+        let user = User::look_up(name, domain)?;
+        if !user.is_us() {
+            user.check(domain)?;
+        }
+        Ok(user)
+    }
+
+    /// The user of domain `domain`, whoever may become that.
+    pub(crate) fn look_up(name: &str, domain: &str) -> io::Result<User> {
         let found = unistd::User::from_name(name)
             .map_err(|errno| refuse(domain, format!("cannot look up user '{name}': {errno}")))?;
         let Some(found) = found else {
@@ -46,11 +55,7 @@ impl User {
         groups.sort_unstable();
         groups.dedup();
         let (uid, gid) = (found.uid.as_raw(), found.gid.as_raw());
-        let user = User { name: found.name, uid, gid, groups, home: found.dir };
-        if !user.is_us() {
-            user.check(domain)?;
-        }
-        Ok(user)
+        Ok(User { name: found.name, uid, gid, groups, home: found.dir })
     }
 
     /// Whether we are this user: then nothing is to be changed.

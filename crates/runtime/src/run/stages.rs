@@ -39,6 +39,11 @@ impl Run {
         }
     }
 
+    /// Whether the whole run stops, not only its core.
+    pub fn is_ending(&self) -> bool {
+        self.ending
+    }
+
     /// Whether the services outlive the core. A free run and one with injected faults are measured,
     /// and end with it whatever the graph says.
     pub(super) fn holds(&self) -> bool {
