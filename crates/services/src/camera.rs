@@ -80,7 +80,7 @@ pub const INFO: Kind = Kind {
             name: "arm",
             doc: "URDF of the arm that 'synthetic' draws, as for the planner.",
             unit: "",
-            ty: ParameterType::Path,
+            ty: ParameterType::Text,
             default: Some("\"\""),
         },
         HOME_DEG,
