@@ -4,6 +4,8 @@ import { byId, make, setState, setText } from "./dom";
 import { signed } from "./format";
 import type { Hello, Motion, SignalInfo } from "./protocol";
 
+/** The signal of the brakes, by which drives are known. */
+const BRAKE = "brake";
 /** The torque bar's scale begins here and grows with what is seen, N m. */
 const TORQUE_MIN = 1;
 
@@ -23,9 +25,11 @@ export class DrivesPanel {
   private cells: Cell[] = [];
 
   hello(hello: Hello): void {
-    const joints = hello.joints_signal === null ? undefined : hello.signals[hello.joints_signal];
+    // Without an arm to draw there may be drives all the same: they have brakes.
+    const named = hello.joints_signal === null ? undefined : hello.signals[hello.joints_signal];
+    const joints = named ?? hello.signals.find(({ name }) => name === BRAKE);
     const signals = joints ? hello.signals.filter(({ node, count }) => node === joints.node && count === joints.count) : [];
-    setText(byId("drives-name"), joints ? joints.node : "the graph moves no joints");
+    setText(byId("drives-name"), joints ? joints.node : "the graph has none");
     this.cells = [];
     const axes = Array.from({ length: joints?.count ?? 0 }, (_, axis) => axis);
     const head = make("tr", {}, make("th", { scope: "col" }, "axis"));
@@ -65,7 +69,7 @@ function heading({ name, unit }: SignalInfo): [string, string] {
 }
 
 function worded(signal: SignalInfo, cell: HTMLElement): (value: number) => void {
-  const isBrake = signal.name === "brake";
+  const isBrake = signal.name === BRAKE;
   const word = make("span", { class: isBrake ? "brake" : "state" });
   cell.append(word);
   return (value) => {

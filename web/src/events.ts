@@ -19,16 +19,14 @@ export class EventsPanel {
   private readonly filter = byId<HTMLInputElement>("events-filter");
   private readonly end = byId<HTMLButtonElement>("events-end");
   private follows = true;
+  private top = 0;
   /** Times of the events by their numbers: another time for a number is another run. */
   private readonly seen = new Map<number, number>();
 
   constructor() {
     this.filter.addEventListener("input", () => this.sift());
-    this.list.addEventListener("scroll", () => {
-      const { scrollHeight, scrollTop, clientHeight } = this.list;
-      this.follows = scrollHeight - scrollTop - clientHeight < END_PX;
-      this.end.hidden = this.follows;
-    });
+    this.list.addEventListener("scroll", () => this.scrolled());
+    new ResizeObserver(() => this.toEnd()).observe(this.list);
     this.end.addEventListener("click", () => {
       this.follows = true;
       this.toEnd();
@@ -81,6 +79,15 @@ export class EventsPanel {
   private sift(): void {
     for (const row of this.list.children) (row as HTMLElement).hidden = !this.shows(row as HTMLElement);
     this.toEnd();
+  }
+
+  /** Whoever scrolls back wants to read; whoever reaches the end wants to follow. */
+  private scrolled(): void {
+    const { scrollHeight, scrollTop, clientHeight } = this.list;
+    const isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;
+    if (isAtEnd || scrollTop < this.top) this.follows = isAtEnd;
+    this.top = scrollTop;
+    this.end.hidden = this.follows;
   }
 
   private toEnd(): void {

@@ -12,6 +12,8 @@ const BOX_HEAD = 42;
 const BOX_GAP = GAP - 2 * BOX_PAD;
 const ROW_GAP = 50;
 const WALL_GAP = 64;
+/** Room for the words at the right end of the wall. */
+const WALL_WORDS_WIDTH = 140;
 const MARGIN = 6;
 /** A row of boxes is no wider than this, unless one box is. */
 const ROW_WIDTH_MAX = 690;
@@ -56,7 +58,9 @@ export function layOut(picture: Picture): Layout {
   layout.width = Math.max(...layout.domains.map(({ x, width }) => x + width), 0) + MARGIN;
   const curves = route(picture, layout.nodes);
   const names = layout.domains.map(({ x, y }, at) => name(picture.domains[at]?.name ?? "", x, y));
-  placeLabels(curves, layout, names);
+  const y_wall = layout.wall_y ?? -WALL_GAP;
+  const wall = { x: layout.width - WALL_WORDS_WIDTH, y: y_wall - 18, width: WALL_WORDS_WIDTH, height: 36 };
+  placeLabels(curves, layout, [...names, wall]);
   return layout;
 }
 
@@ -157,8 +161,8 @@ function name(text: string, x: number, y: number): Rect {
 }
 
 /** Tries places along each link, and takes the first one that covers nothing. */
-function placeLabels(curves: Curve[], layout: Layout, names: Rect[]): void {
-  const taken: Rect[] = [...layout.nodes, ...names];
+function placeLabels(curves: Curve[], layout: Layout, words: Rect[]): void {
+  const taken: Rect[] = [...layout.nodes, ...words];
   for (const curve of curves) {
     const places = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82].map((t): Rect => {
       const [x, y] = along(curve, t);
