@@ -35,6 +35,8 @@ use self::writer::{Parts, Rotation, Writer, say};
 
 /// Between two looks at the core.
 const LOOK: Duration = Duration::from_millis(20);
+/// Looks at the end: of a core at 1 kHz one takes all that two seconds have left.
+const LAST_LOOKS_MAX: usize = 16;
 /// Between two lines about cycles that were lost.
 const LINE: Duration = Duration::from_secs(1);
 
@@ -107,13 +109,14 @@ impl Service for Recorder {
         while io.wait(LOOK) {
             recording.look(io.watch());
         }
-        // The core has ended before: what it has left.
-        while recording.look(io.watch()) {
+        // The core has ended before, if the run ends: what it has left. Else there is no end to it.
+        for _ in 0..LAST_LOOKS_MAX {
+            if !recording.look(io.watch()) {
+                break;
+            }
             io.beat();
         }
-        recording.end(|| {
-            io.wait(LOOK);
-        });
+        recording.end(|| io.beat());
         Ok(())
     }
 }
@@ -156,15 +159,15 @@ impl Recording {
     /// Takes what has come since the last look; whether there was anything.
     fn look(&mut self, watch: &mut Watch) -> bool {
         let any = self.gather.look(watch);
-        self.hand_over(false);
+        self.hand_over();
         if self.told_at.elapsed() >= LINE {
             self.tell(watch);
         }
         any
     }
 
-    fn hand_over(&mut self, all: bool) {
-        while let Some(batch) = self.gather.ready(all) {
+    fn hand_over(&mut self) {
+        while let Some(batch) = self.gather.ready(false) {
             let life = batch.life;
             let gaps = self.writer.write(batch);
             if !gaps.is_empty() {
@@ -192,9 +195,9 @@ impl Recording {
     }
 
     /// Writes the rest and finishes the part.
-    fn end(mut self, mut beat: impl FnMut()) {
-        self.hand_over(true);
-        self.writer.end(&mut beat);
+    fn end(mut self, beat: impl FnMut()) {
+        let last = std::iter::from_fn(|| self.gather.ready(true));
+        self.writer.end(last, beat);
     }
 }
 

@@ -75,16 +75,13 @@ impl Folder {
         Ok(parts)
     }
 
-    /// Removes the oldest parts until `keep` are left, but none that somebody writes or that no
-    /// recorder wrote. Which were removed.
+    /// Removes the oldest parts until `keep` are left, but none that somebody writes, that no
+    /// recorder wrote, or that cannot be removed. Which were.
     pub(super) fn trim(&self, keep: usize) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
         let parts = self.parts()?;
         for path in &parts[..parts.len().saturating_sub(keep)] {
-            if let Some(file) = open(path)?
-                && head(&file)?.is_some()
-            {
-                fs::remove_file(path)?;
+            if remove(path).unwrap_or(false) {
                 removed.push(path.clone());
             }
         }
@@ -93,9 +90,19 @@ impl Folder {
 }
 
 /// Opens a part, and locks it until it is closed; `None` if somebody writes it.
-pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().read(true).append(true).open(path)?;
+pub(super) fn open(path: &Path, to_mend: bool) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).append(to_mend).open(path)?;
     Ok(is_locked(&file)?.then_some(file))
+}
+
+/// Removes a part; `false` if it is none, or if somebody writes it.
+fn remove(path: &Path) -> io::Result<bool> {
+    let Some(file) = open(path, false)? else { return Ok(false) };
+    let is_part = head(&file)?.is_some();
+    if is_part {
+        fs::remove_file(path)?;
+    }
+    Ok(is_part)
 }
 
 /// Locks a file; `false` if somebody else has.

@@ -73,13 +73,16 @@ pub(super) struct Part<D> {
     disk: D,
     /// Bytes of whole records.
     len: u64,
+    /// How many there were before each addition.
+    before: Vec<u64>,
     index: Index,
 }
 
 impl<D: Disk> Part<D> {
     /// Goes on with what is there: its first `len` bytes.
     pub(super) fn resume(disk: D, len: u64, index: Index) -> Part<D> {
-        Part { disk, len, index }
+        let before = index.chunks.iter().map(|chunk| chunk.index.chunk_start_offset).collect();
+        Part { disk, len, before, index }
     }
 
     /// Begins one.
@@ -105,7 +108,7 @@ impl<D: Disk> Part<D> {
             index.topics.add(TOPIC, &body);
         }
         disk.add(&bytes)?;
-        Ok(Part { disk, len: bytes.len() as u64, index })
+        Ok(Part { disk, len: bytes.len() as u64, before: Vec::new(), index })
     }
 
     /// Bytes so far.
@@ -127,6 +130,7 @@ impl<D: Disk> Part<D> {
             self.disk.cut(self.len)?;
             return Err(error);
         }
+        self.before.push(self.len);
         self.len += bytes.len() as u64;
         self.index.metadata.append(&mut index.metadata);
         self.index.chunks.append(&mut index.chunks);
@@ -134,7 +138,7 @@ impl<D: Disk> Part<D> {
     }
 
     /// Writes the end, by which readers find their way. Where there is no room for it, the last
-    /// chunks make room. What it was written to, and how many chunks made room.
+    /// additions make room. What it was written to, and how many made room.
     pub(super) fn finish(mut self) -> io::Result<(D, usize)> {
         let mut given_up = 0;
         loop {
@@ -142,10 +146,10 @@ impl<D: Disk> Part<D> {
                 return Ok((self.disk, given_up));
             };
             self.disk.cut(self.len)?;
-            let Some(last) = self.index.chunks.last().filter(|_| is_full(&error)) else {
+            let Some(before) = self.before.pop().filter(|_| is_full(&error)) else {
                 return Err(error);
             };
-            self.len = last.index.chunk_start_offset;
+            self.len = before;
             self.disk.cut(self.len)?;
             self.index.cut(self.len);
             given_up += 1;

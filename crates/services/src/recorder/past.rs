@@ -7,7 +7,6 @@ use std::path::Path;
 
 use super::cycle::Layout;
 use super::folder::{Folder, open};
-use super::format::Head;
 use super::gather::Mark;
 use super::index::Index;
 use super::mend::{head, is_finished, messages, scan};
@@ -31,55 +30,59 @@ impl Past {
     pub(super) fn find(folder: &Folder, run: &str, threads: &[Cycles]) -> io::Result<Past> {
         let mut past = Past { last: vec![None; threads.len()], ..Past::default() };
         for path in folder.parts()?.iter().rev() {
-            let Some(file) = open(path)? else { continue };
-            if !is_finished(&file)? {
-                past.mend(path, &file);
-            }
-            if let Some(head) = head(&file)?.filter(|head| head.run == run) {
-                past.part = past.part.max(head.part);
-                past.look_up(&file, &head, threads)?;
+            past.mend(path);
+            if let Err(error) = past.look_up(path, run, threads) {
+                past.lines.push(format!("cannot read '{}': {error}", path.display()));
             }
         }
         Ok(past)
     }
 
-    fn mend(&mut self, path: &Path, file: &File) {
-        let mended = scan(file).and_then(|scan| {
-            // What no recorder wrote is left as it is.
-            let Some(scan) = scan else { return Ok(None) };
-            scan.mend(file).map(Some)
-        });
-        match mended {
+    /// Gives a part an end, if it has none and nobody writes it.
+    fn mend(&mut self, path: &Path) {
+        match mended(path) {
             Ok(None) => {}
             Ok(Some(cut)) => self.lines.push(format!(
-                "mended '{}', which had no end: {cut} bytes behind its last whole record are gone",
+                "mended '{}', which had no end; cut off {cut} bytes that were not whole",
                 path.display()
             )),
             Err(error) => self.lines.push(format!(
-                "cannot mend '{}', which has no end: {error}; readers must read it from its \
-                 beginning",
+                "cannot mend '{}', which has no end: {error}; it is readable from its beginning",
                 path.display()
             )),
         }
     }
 
-    /// The newest cycles of the threads of which none has been found.
-    fn look_up(&mut self, file: &File, head: &Head, threads: &[Cycles]) -> io::Result<()> {
+    /// If a part is of this run: its number, and the newest cycles of the threads of which none
+    /// has been found.
+    fn look_up(&mut self, path: &Path, run: &str, threads: &[Cycles]) -> io::Result<()> {
+        let Some(file) = open(path, false)? else { return Ok(()) };
+        let Some(head) = head(&file)?.filter(|head| head.run == run) else { return Ok(()) };
+        self.part = self.part.max(head.part);
         if self.last.iter().all(Option::is_some) {
             return Ok(());
         }
-        let Some(scan) = scan(file)? else { return Ok(()) };
+        let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {
             if last.is_none() {
-                *last = newest(file, &scan.index, *topic, layout)?.map(|(number, start_ns)| Mark {
-                    life: head.life,
-                    number,
-                    start_ns,
-                });
+                *last = newest(&file, &scan.index, *topic, layout)?
+                    .map(|(number, start_ns)| Mark { life: head.life, number, start_ns });
             }
         }
         Ok(())
     }
+}
+
+/// Mends a part; how many bytes were cut off, if it had no end.
+fn mended(path: &Path) -> io::Result<Option<u64>> {
+    match open(path, false)? {
+        Some(file) if !is_finished(&file)? => {}
+        _ => return Ok(None),
+    }
+    let Some(file) = open(path, true)? else { return Ok(None) };
+    // What no recorder wrote is left as it is.
+    let Some(scan) = scan(&file)? else { return Ok(None) };
+    scan.mend(&file).map(Some)
 }
 
 /// Number and start of the newest cycle in a file.

@@ -1,17 +1,17 @@
 //! Who writes: a thread of its own, so that a slow disk keeps nobody from reading.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write, stdout};
 use std::mem::take;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::chunk::Chunk;
 use super::folder::Folder;
 use super::format::Gap;
-use super::gather::{Batch, Span};
+use super::gather::Batch;
 use super::part::{Opening, Part, is_full};
 
 /// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
@@ -19,6 +19,9 @@ use super::part::{Opening, Part, is_full};
 const WAITING_MAX: usize = 16;
 /// After the disk has refused, it is left alone for so long.
 const RETRY: Duration = Duration::from_secs(3);
+
+/// Between two heartbeats while it is waited for the disk.
+const NAP: Duration = Duration::from_millis(50);
 
 /// Why cycles are missing.
 const REFUSED: &str = "the disk took no more";
@@ -44,8 +47,8 @@ struct Current {
     part: Part<File>,
     path: PathBuf,
     life: u32,
-    /// What each chunk holds.
-    spans: Vec<BTreeMap<usize, Span>>,
+    /// What is in it, without the messages.
+    batches: Vec<Batch>,
 }
 
 /// Writes batches into parts.
@@ -90,8 +93,11 @@ impl Parts {
             let _ = fs::remove_file(&path);
         })?;
         self.opening.head.part = number;
-        say(&format!("{} '{}'", if number == 1 { "begins" } else { "goes on in" }, path.display()));
-        self.current = Some(Current { part, path, life, spans: Vec::new() });
+        if self.retry.is_none() {
+            let verb = if number == 1 { "begins" } else { "goes on in" };
+            say(&format!("{verb} '{}'", path.display()));
+        }
+        self.current = Some(Current { part, path, life, batches: Vec::new() });
         self.trim();
         Ok(())
     }
@@ -132,23 +138,27 @@ impl Parts {
         let current = self.current.as_mut().expect("it was begun");
         let mut gaps = take(&mut self.missing);
         gaps.append(&mut batch.gaps);
-        if let Err(error) = current.part.add(&gaps, &batch.chunk) {
-            batch.gaps = gaps;
+        batch.gaps = gaps;
+        if let Err(error) = current.part.add(&batch.gaps, &batch.chunk) {
             self.refused(&error);
             self.finish();
             return self.drop(batch);
         }
-        current.spans.push(batch.spans);
         if self.retry.take().is_some() {
-            let cycles: u64 = gaps.iter().map(|gap| gap.cycles).sum();
-            say(&format!("there is room again; {cycles} cycles were dropped meanwhile"));
+            let cycles: u64 = batch.gaps.iter().map(|gap| gap.cycles).sum();
+            say(&format!(
+                "goes on in '{}', there is room again; {cycles} cycles were dropped",
+                current.path.display()
+            ));
         }
+        batch.chunk = Chunk::default();
+        current.batches.push(batch);
     }
 
     /// Finishes the part that is written. What had to make room for its end is missing then.
     pub(super) fn finish(&mut self) {
         let Some(mut current) = self.current.take() else { return };
-        if current.spans.is_empty() && self.retry.is_some() {
+        if current.batches.is_empty() && self.retry.is_some() {
             // Nothing but a beginning: its number is free again.
             self.opening.head.part -= 1;
             let _ = fs::remove_file(&current.path);
@@ -156,10 +166,8 @@ impl Parts {
         }
         match current.part.finish() {
             Ok((_, given_up)) => {
-                let kept = current.spans.len() - given_up;
-                for spans in current.spans.split_off(kept) {
-                    self.drop(Batch { spans, ..Batch::default() });
-                }
+                let kept = current.batches.len() - given_up;
+                current.batches.split_off(kept).into_iter().for_each(|batch| self.drop(batch));
             }
             Err(error) => say(&format!(
                 "cannot finish '{}': {error}; it is readable from its beginning, and mended when \
@@ -232,6 +240,8 @@ fn join(gaps: &mut Vec<Gap>, gap: Gap) {
 /// The thread that writes, as who reads sees it.
 pub(super) struct Writer {
     batches: SyncSender<Batch>,
+    /// Closed when the thread ends.
+    over: Receiver<()>,
     thread: JoinHandle<()>,
     names: Vec<(String, usize)>,
 }
@@ -243,29 +253,52 @@ impl Writer {
     /// What the kernel says to one more thread.
     pub(super) fn start(mut parts: Parts) -> io::Result<Writer> {
         let names = parts.names.clone();
-        let (batches, taken): (_, Receiver<Batch>) = sync_channel(WAITING_MAX);
+        let (batches, taken) = sync_channel::<Batch>(WAITING_MAX);
+        let (ends, over) = sync_channel(0);
         let thread = Builder::new().name("recorder-disk".into()).spawn(move || {
+            let _ends: SyncSender<()> = ends;
             taken.iter().for_each(|batch| parts.take(batch));
             parts.end();
         })?;
-        Ok(Writer { batches, thread, names })
+        Ok(Writer { batches, over, thread, names })
     }
 
     /// Hands a batch over; if too many wait already, the gaps that are there without it.
     pub(super) fn write(&self, batch: Batch) -> Vec<Gap> {
+        self.try_write(batch).map_or(Vec::new(), |batch| batch.missing(&self.names, SLOW))
+    }
+
+    /// Hands a batch over; if too many wait already, it comes back.
+    fn try_write(&self, batch: Batch) -> Option<Batch> {
         match self.batches.try_send(batch) {
-            Ok(()) => Vec::new(),
-            Err(TrySendError::Full(batch)) => batch.missing(&self.names, SLOW),
+            Ok(()) => None,
+            Err(TrySendError::Full(batch)) => Some(batch),
             Err(TrySendError::Disconnected(_)) => panic!("the thread that writes has panicked"),
         }
     }
 
-    /// Lets it write what waits, and end, while `beat` is called now and then.
-    pub(super) fn end(self, mut beat: impl FnMut()) {
-        drop(self.batches);
-        while !self.thread.is_finished() {
+    /// Lets it write these and what waits, and end; `beat` is called now and then.
+    pub(super) fn end(self, last: impl Iterator<Item = Batch>, mut beat: impl FnMut()) {
+        for batch in last {
+            let mut left = Some(batch);
+            while let Some(batch) = left {
+                left = self.try_write(batch);
+                if left.is_some() {
+                    beat();
+                    nap(&self.over);
+                }
+            }
+        }
+        let Writer { batches, over, thread, .. } = self;
+        drop(batches);
+        while nap(&over) {
             beat();
         }
-        self.thread.join().expect("the thread that writes does not panic");
+        thread.join().expect("the thread that writes does not panic");
     }
+}
+
+/// Waits a little, less if the thread ends; whether it goes on.
+fn nap(over: &Receiver<()>) -> bool {
+    over.recv_timeout(NAP) == Err(RecvTimeoutError::Timeout)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sinew_runtime::run::{Outcome, Pace, Request, Run};
 use sinew_runtime::status::{Event, EventKind};
 use sinew_runtime::{NodeEntry, privileges};
-use sinew_services::SERVICES;
+use sinew_services::recorder;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 
@@ -38,9 +38,9 @@ nodes:
   - {kind: sink, name: sink, domain: plant}
 ";
 
-/// The kinds of the core, and all services.
+/// The kinds of the core, and the recorder.
 pub(crate) fn nodes() -> Vec<NodeEntry> {
-    CORE.iter().chain(SERVICES).copied().collect()
+    CORE.into_iter().chain([recorder::NODE]).collect()
 }
 
 /// A run.

@@ -118,7 +118,7 @@ pub(crate) fn a_full_disk_is_borne() {
     let cycles = stage.cycles(1);
     stage.until("the core has run on", |stage| stage.cycles(1) > cycles + 200);
     fs::remove_file(folder.join("ballast")).expect("it can go");
-    stage.until("it records again", |stage| !stage.said("there is room again").is_empty());
+    stage.until("it records again", |stage| !stage.said("goes on in '").is_empty());
     assert_eq!(stage.said("no room for").len(), 1, "said once");
     let (outcome, ran) = stage.stop();
     assert_eq!(outcome, Outcome::Stopped);
