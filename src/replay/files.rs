@@ -1,10 +1,11 @@
 //! The data files of a recording: unpacked into a folder of their own for as long as the replay
 //! takes, and compared with what stands now where they came from.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process;
 
 /// A folder that goes with the replay.
@@ -40,14 +41,11 @@ impl Unpacked {
 
     fn write(&self, name: &str, data: &[u8]) -> io::Result<()> {
         let mut path = self.base.clone();
-        let mut names = Path::new(name).components().peekable();
-        while let Some(component) = names.next() {
-            match component {
-                Component::ParentDir => {
-                    path.pop();
-                }
-                Component::Normal(name) => path.push(name),
-                _ => {}
+        let mut names = Path::new(name).iter().peekable();
+        while let Some(name) = names.next() {
+            match is_up(name) {
+                true => drop(path.pop()),
+                false => path.push(name),
             }
             if names.peek().is_some() {
                 fs::create_dir_all(&path)?;
@@ -77,15 +75,15 @@ fn own_folder() -> io::Result<PathBuf> {
     unreachable!("numbers do not end")
 }
 
+fn is_up(name: &OsStr) -> bool {
+    name == ".."
+}
+
 /// How far above its start a path leads on its way.
 fn climbs(path: &Path) -> usize {
     let (mut depth, mut highest) = (0_i64, 0);
-    for component in path.components() {
-        match component {
-            Component::ParentDir => depth -= 1,
-            Component::Normal(_) => depth += 1,
-            _ => {}
-        }
+    for name in path {
+        depth += if is_up(name) { -1 } else { 1 };
         highest = highest.min(depth);
     }
     highest.unsigned_abs() as usize

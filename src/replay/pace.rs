@@ -50,8 +50,8 @@ impl Pace {
         }
     }
 
-    /// Waits until the cycle that thread `at` has put together is due, and shows it. `Ok(false)`: it
-    /// was stopped meanwhile.
+    /// Waits until the cycle that thread `at` has put together is due, and shows it. `Ok(false)`:
+    /// it was stopped meanwhile.
     ///
     /// # Errors
     /// If the output is closed or full.

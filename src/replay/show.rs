@@ -210,10 +210,11 @@ fn first_json(plan: &Plan, thread: &Thread, first: &First) -> Value {
         json!({ "cause": failed.cause.word(), "node": node, "in_link": failed.in_link })
     };
     let inputs = first.inputs.messages.iter().map(|(end, message)| {
+        let End { node, port } = *end;
         let fields = numbers(plan.port(*end).message, message).map(|(field, at, it)| {
-            (site_name(plan, Site::Field { node: end.node, port: end.port, field, at }, at), number(it))
+            (site_name(plan, Site::Field { node, port, field, at }, at), number(it))
         });
-        json!({ "port": port_name(plan, *end), "fields": fields.collect::<serde_json::Map<_, _>>() })
+        json!({ "port": port_name(plan, *end), "fields": Value::Object(fields.collect()) })
     });
     json!({
         "cycle": first.cycle,
@@ -276,8 +277,9 @@ fn row(plan: &Plan, difference: &Difference) -> [String; 4] {
 }
 
 fn largest_row(plan: &Plan, site: Site, largest: &Largest) -> [String; 4] {
-    let apart = match largest.difference {
-        apart if apart.is_finite() => format!("{apart:.3e}"),
+    let apart = match (site, largest.difference) {
+        (Site::Message { .. }, _) => "one has no message".into(),
+        (_, apart) if apart.is_finite() => format!("{apart:.3e}"),
         _ => "not a number".into(),
     };
     let cycles = largest.cycles.to_string();
@@ -346,7 +348,7 @@ fn grouped(count: u64, what: &str) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(' ');
         }
         text.push(digit);

@@ -35,7 +35,8 @@ domains:
 nodes:
   - {kind: path_planner, name: planner, domain: control, path: square.csv, arm: irb120.urdf,
      laps: 0, ports: {out: [{name: ik, port: in}]}}
-  - {kind: ik, name: ik, domain: control, arm: irb120.urdf, ports: {out: [{name: ethercat, port: in}]}}
+  - {kind: ik, name: ik, domain: control, arm: irb120.urdf,
+     ports: {out: [{name: ethercat, port: in}]}}
   - kind: ethercat_master
     name: ethercat
     domain: control
@@ -73,6 +74,8 @@ struct Flaws {
     /// A cycle that bears this number instead of its own.
     number: Option<(u64, u64)>,
     foreign_topic: bool,
+    /// Number of the first cycle.
+    first: u64,
     /// Schemas of all topics.
     schema: Option<&'static str>,
 }
@@ -105,7 +108,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
     if flaws.foreign_topic {
         add(&mut writer, "/weather".into(), "weather", "float64 rain");
     }
-    for at in 0..cycles {
+    for at in flaws.first..flaws.first + cycles {
         for id in threads {
             write_cycle(&mut writer, &plan, id, at, &channels, flaws);
         }
@@ -205,13 +208,20 @@ struct Result {
 
 /// Replays these bytes as a file of their own.
 fn replay(bytes: &[u8], options: &[&str]) -> std::result::Result<Result, String> {
+    replay_all(&[bytes], options)
+}
+
+/// The same with several files, of which the first one is named.
+fn replay_all(files: &[&[u8]], options: &[&str]) -> std::result::Result<Result, String> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     // Relaxed: a number of its own is all that is wanted.
     let name = format!("sinew-recording-{}-{}", std::process::id(), FILES.fetch_add(1, Relaxed));
     let folder = std::env::temp_dir().join(name);
     fs::create_dir(&folder).expect("a folder for temporary files");
-    let file = folder.join("arm.mcap");
-    fs::write(&file, bytes).expect("our folder");
+    for (at, bytes) in files.iter().enumerate() {
+        fs::write(folder.join(format!("{at}.mcap")), bytes).expect("our folder");
+    }
+    let file = folder.join("0.mcap");
     let line =
         ["replay", file.to_str().expect("our name")].into_iter().chain(options.iter().copied());
     let args = Line::parse_from(line).args;
@@ -271,7 +281,7 @@ fn what_is_no_recording_is_refused_in_words() {
         (&b""[..], "no MCAP file"),
         (b"name: arm\n", "no MCAP file"),
         (&[0; 4096], "no MCAP file"),
-        (&mcap::MAGIC[..], "no MCAP file"),
+        (mcap::MAGIC, "no MCAP file"),
     ] {
         let text = replay(bytes, &[]).expect_err("no recording");
         assert!(text.contains(expected), "{text}");
@@ -320,6 +330,28 @@ fn a_topic_of_somebody_else_is_left_out_with_a_note() {
     let result = replay(&recording(3, &flaws), &[]).expect("it is whole");
     assert_eq!(result.cycles, 6);
     assert!(result.notes.iter().any(|note| note.contains("/weather")), "{result:?}");
+}
+
+#[test]
+fn a_part_that_is_missing_ends_what_cannot_be_known_without_it() {
+    let part = |number, life, first| {
+        let metadata = vec![("part", number), ("life", life)];
+        recording(10, &Flaws { metadata, first, ..Flaws::default() })
+    };
+    let parts = [part("1", "0", 0), part("2", "0", 10), part("3", "0", 20), part("4", "1", 0)];
+    let [one, two, three, reset] = parts.each_ref().map(Vec::as_slice);
+    let other = recording(10, &Flaws { metadata: vec![("run", "b2")], ..Flaws::default() });
+    let play = |files: &[&[u8]]| replay_all(files, &[]).expect("each part is sound");
+    let whole = play(&[two, three, &other, reset, one]);
+    assert_eq!((whole.cycles, whole.stops.len()), (80, 0), "{whole:?}");
+    let gap = play(&[one, three]);
+    assert_eq!((gap.cycles, gap.stops.len()), (20, 2), "{gap:?}");
+    assert!(gap.stops[0].contains("cycles 10 to 19 are missing"), "{gap:?}");
+    let late = play(&[two, three, reset]);
+    assert_eq!(late.cycles, 20, "{late:?}");
+    assert!(late.stops[1].contains("cycles 0 to 9 are missing"), "{late:?}");
+    let twice = play(&[one, one]);
+    assert!(twice.cycles == 20 && twice.notes[0].contains("once more"), "{twice:?}");
 }
 
 /// Numbers without a pattern, the same in every run (xorshift, Marsaglia 2003).

@@ -234,7 +234,8 @@ impl Thread {
         }
         if replayer.is_over() {
             let number = past.number();
-            self.ended = Some(format!("it fails now in cycle {number}, and did not then"));
+            let fault = replayer.fault().map_or(String::new(), |fault| format!(": {fault}"));
+            self.ended = Some(format!("it fails now in cycle {number}{fault}"));
         }
     }
 

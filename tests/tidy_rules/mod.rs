@@ -81,6 +81,8 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/services/src/recorder/index.rs", "MCAP's word for a topic"),
             ("crates/services/src/recorder/tests.rs", "MCAP's word for a topic"),
             ("crates/services/src/recorder/writer.rs", "std::sync::mpsc"),
+            ("src/replay/player.rs", "MCAP's word for a topic"),
+            ("src/replay/tests.rs", "MCAP's word for a topic"),
             ("rivals/src/rings.rs", "the names of two rivals and a function of a third"),
         ],
     },

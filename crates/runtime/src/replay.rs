@@ -1,8 +1,8 @@
 //! Replay: a thread of the core once more, on what a recording says came in.
 //!
-//! The same nodes in the same executor, with its guards and delayed links; only the ends of links to
-//! elsewhere are others: those that read give what was recorded, those that write lead nowhere. No
-//! clock, no process, no privilege is needed, so a cycle takes as long as its nodes do.
+//! The same nodes in the same executor, with its guards and delayed links; only the ends of links
+//! to elsewhere are others: those that read give what was recorded, those that write lead nowhere.
+//! No clock, no process, no privilege is needed, so a cycle takes as long as its nodes do.
 
 mod compare;
 mod ends;

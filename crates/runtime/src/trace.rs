@@ -220,8 +220,8 @@ impl Record {
         }
     }
 
-    /// Puts in what is known of tap `at`: its message, if there was a new one, and whether the other
-    /// end of its link was gone.
+    /// Puts in what is known of tap `at`: its message, if there was a new one, and whether the
+    /// other end of its link was gone.
     ///
     /// # Panics
     /// If the message is not of the tap's size.

@@ -123,9 +123,7 @@ impl Core {
         }
         let control = Live::new(plan, CONTROL, &mut carriers);
         let plant = Live::new(plan, PLANT, &mut carriers);
-        assert!(
-            matches!(carriers, Carriers { writers, readers } if writers.is_empty() && readers.is_empty())
-        );
+        assert!(carriers.writers.is_empty() && carriers.readers.is_empty());
         Core { control, plant, wish: wish.expect("the service writes") }
     }
 

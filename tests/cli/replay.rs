@@ -1,0 +1,139 @@
+//! A real run of the arm, recorded and replayed: by the program that recorded it, which computes
+//! the same bits, and with another parameter, which does not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::program::{Answer, folder, ours, sinew};
+
+/// The arm with a recorder, on a machine that may be busy.
+const SPEC: &str = "
+name: arm
+domains:
+  control: {realtime: {period: 2ms, overrun: {policy: count}}}
+  plant: {realtime: {trigger: input, overrun: {policy: count}}}
+  recorder: {}
+nodes:
+  - kind: path_planner
+    name: planner
+    domain: control
+    path: square.csv
+    arm: irb120.urdf
+    laps: 0
+    ports: {out: [{name: ik, port: in}]}
+  - kind: ik
+    name: ik
+    domain: control
+    arm: irb120.urdf
+    ports: {out: [{name: ethercat, port: in}]}
+  - kind: ethercat_master
+    name: ethercat
+    domain: control
+    lost_frames_max: 100
+    ports:
+      out: [{name: drives, port: in, transport: shared_memory, delivery: latest}]
+      feedback: [{name: planner, port: feedback, delay: 1}]
+  - kind: drives
+    name: drives
+    domain: plant
+    safe: {in: {value: quick_stop, after: 50}}
+    ports:
+      out:
+        - {name: ethercat, port: frame, transport: shared_memory, delivery: latest, delay: 1}
+  - {kind: recorder, name: recorder, domain: recorder}
+";
+
+/// Runs the arm for a second. The one part of its recording.
+fn record(name: &str) -> PathBuf {
+    let folder = folder(name);
+    fs::write(folder.join("arm.yaml"), SPEC).expect("our folder");
+    for file in ["square.csv", "irb120.urdf"] {
+        fs::copy(ours("graphs/arm").join(file), folder.join(file)).expect("our folder");
+    }
+    let spec = folder.join("arm.yaml").display().to_string();
+    // On a machine that stands still for long enough the arm faults; then that is what is recorded.
+    sinew(["run", &spec, "--duration", "1s", "--json"]);
+    let parts = fs::read_dir(folder.join("recordings")).expect("the recorder makes it");
+    let mut parts: Vec<_> = parts.map(|entry| entry.expect("a part").path()).collect();
+    assert_eq!(parts.len(), 1, "{parts:?}");
+    parts.remove(0)
+}
+
+fn replay(part: &Path, more: &[&str]) -> Answer {
+    let part = part.display().to_string();
+    sinew(["replay", &part].into_iter().chain(more.iter().copied()))
+}
+
+fn count(report: &Value, key: &str) -> u64 {
+    report[key].as_u64().unwrap_or_else(|| panic!("no count '{key}' in {report}"))
+}
+
+#[test]
+fn a_recorded_run_replays_bit_for_bit() {
+    let part = record("replay_same");
+    let report = replay(&part, &["--json"]).ended_with(0).json();
+    assert_eq!((&report["identical"], &report["graph"]), (&true.into(), &"arm".into()), "{report}");
+    assert!(count(&report, "cycles") > 200, "{report}");
+    let compared = ["threads_compared", "ports_compared"].map(|key| count(&report, key));
+    assert_eq!((compared, count(&report, "differing_cycles")), ([2, 5], 0), "{report}");
+    let text = replay(&part, &[]).ended_with(0).out;
+    assert!(
+        text.contains(" of 2 threads, 5 ports, ") && text.contains(": bit-identical"),
+        "{text}"
+    );
+
+    // The recording is enough: nothing else of the run need be there.
+    let alone = folder("replay_alone").join("part.mcap");
+    fs::copy(&part, &alone).expect("our folder");
+    fs::remove_dir_all(part.ancestors().nth(2).expect("our folder")).expect("our folder");
+    let text = replay(&alone, &["--until", "0.1s", "--speed", "50"]).ended_with(0).out;
+    assert!(text.contains("bit-identical"), "{text}");
+
+    // Cut, as by a kill.
+    let bytes = fs::read(&alone).expect("a copy of ours");
+    fs::write(&alone, &bytes[..bytes.len() * 3 / 4]).expect("our folder");
+    let report = replay(&alone, &["--json"]).ended_with(0).json();
+    let cycles = count(&report, "cycles");
+    assert!(cycles > 0 && report["notes"].to_string().contains("no end"), "{report}");
+}
+
+#[test]
+fn another_parameter_is_found_where_it_is_used_first() {
+    let part = record("replay_other");
+    let set = ["--set", "planner.speed_mm_per_s=100"];
+    let report = replay(&part, &[&set[..], &["--json"]].concat()).ended_with(1).json();
+    let [control, plant] = report["threads"].as_array().expect("a list").as_slice() else {
+        panic!("two threads are expected: {report}");
+    };
+    let first = &control["first"];
+    assert_eq!((&control["thread"], &first["node"]), (&"control/0".into(), &"planner".into()));
+    let differs = |field: &str| {
+        let rows = first["differences"].as_array().expect("a list");
+        rows.iter().any(|row| row["field"] == field && row["recorded"] != row["now"])
+    };
+    assert!(differs("planner.out.path_speed_m_per_s"), "{first}");
+    assert!(first["cycle"].as_u64() > Some(0) && first["fails_now"].is_null(), "{first}");
+    // It is fed what the planner had said then.
+    assert_eq!((count(plant, "differing_cycles"), &plant["first"]), (0, &Value::Null));
+    assert!(count(plant, "cycles") > 100, "{plant}");
+
+    let text = replay(&part, &[&set[..], &["--diff"]].concat()).ended_with(1).out;
+    for expected in ["is the first that differs, in node 'planner'", "came in:", "node 'ik': "] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
+#[test]
+fn a_bad_request_is_refused_and_nothing_is_replayed() {
+    let spec = ours("graphs/arm/arm.yaml").display().to_string();
+    let answer = sinew(["replay", &spec]).ended_with(2);
+    assert!(answer.err.contains("is no MCAP file"), "{}", answer.err);
+    let answer = sinew(["replay", "/nowhere.mcap", "--json"]).ended_with(2);
+    assert!(answer.json()["errors"][0]["message"].is_string(), "{}", answer.out);
+    for bad in [["--speed", "0"], ["--speed", "fast"], ["--until", "soon"], ["--until", "-1"]] {
+        sinew(["replay", &spec].into_iter().chain(bad)).ended_with(2);
+    }
+    sinew(["replay"]).ended_with(2);
+}
