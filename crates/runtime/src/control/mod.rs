@@ -6,6 +6,8 @@
 //! < {"sinew":1,"status":{"graph":"arm","pid":4711,...}}
 //! > {"sinew": 1, "request": "stop"}
 //! < {"sinew":1,"done":{"text":"stopping","newest":17}}
+//! > {"sinew": 1, "request": "halt", "reason": "a hand in the cell"}
+//! < {"sinew":1,"done":{"text":"the core stops","newest":18}}
 //! > {"sinew": 1, "request": "restart", "domain": "camera"}
 //! < {"sinew":1,"error":"no domain 'camera'; its domains: control, plant"}
 //! > {"sinew": 1, "request": "log", "after": 15, "follow": false}
@@ -154,6 +156,10 @@ mod tests {
         let requests = [
             Request::Status {},
             Request::Stop {},
+            Request::Halt { reason: Some("a hand in the cell".into()) },
+            Request::Reset {},
+            Request::Announce { address: "http://127.0.0.1:8600/".into() },
+            Request::Alarm { text: "too hot".into() },
             Request::Restart { domain: "camera".into() },
             Request::Log { after: u64::MAX, follow: true },
         ];
@@ -164,6 +170,8 @@ mod tests {
         }
         let short = parse_request(br#"{"sinew": 1, "request": "log"}"#);
         assert_eq!(short, Ok(Request::Log { after: 0, follow: false }));
+        let short = parse_request(br#"{"sinew": 1, "request": "halt"}"#);
+        assert_eq!(short, Ok(Request::Halt { reason: None }));
     }
 
     #[test]
@@ -183,7 +191,7 @@ mod tests {
     #[test]
     fn garbage_is_answered_with_what_was_expected() {
         let deep = "[".repeat(REQUEST_LEN_MAX);
-        let cases: [(&[u8], &str); 11] = [
+        let cases: [(&[u8], &str); 13] = [
             (b"", "EOF while parsing a value"),
             (b"\0\xff\xfe", "expected value"),
             (b"status", "expected value"),
@@ -193,6 +201,8 @@ mod tests {
             (br#"{"sinew": "1", "request": "status"}"#, "version \"1\""),
             (br#"{"sinew": 1, "request": "explode"}"#, "unknown variant `explode`"),
             (br#"{"sinew": 1, "request": "restart"}"#, "missing field `domain`"),
+            (br#"{"sinew": 1, "request": "halt", "reason": 5}"#, "expected a string"),
+            (br#"{"sinew": 1, "request": "reset", "domain": "core"}"#, "unknown field `domain`"),
             (br#"{"sinew": 1, "request": "status", "x": 1}"#, "unknown field `x`"),
             (deep.as_bytes(), "recursion limit"),
         ];

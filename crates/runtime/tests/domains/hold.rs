@@ -88,6 +88,7 @@ fn a_fault_is_shown_until_the_reset() {
     assert_eq!(stage.motor, Some((0.0, true)));
     stage.run.reset().expect("it is held");
     assert_eq!((reason(&stage), stage.run.faults().len()), (None, 0));
+    assert_eq!(stage.status("core").threads[0].cycles, 0, "counted anew");
     until_phase(&mut stage, Phase::Running);
     until_phase(&mut stage, Phase::Held);
     assert_eq!(stage.texts("core", EventKind::Faulted).len(), 2);
