@@ -4,7 +4,7 @@ pub mod image;
 pub mod jpeg;
 mod pace;
 pub mod source;
-mod synthetic;
+pub mod synthetic;
 #[cfg(feature = "v4l2")]
 mod v4l2;
 #[cfg(any(feature = "v4l2", test))]

@@ -56,7 +56,7 @@ const WARNING: [u8; 3] = [255, 196, 84];
 const MISSED_NS: u64 = 1_000_000_000;
 
 /// The picture's maker.
-pub(super) struct Synthetic {
+pub struct Synthetic {
     chain: Chain,
     parts: Vec<Part>,
     view: View,
@@ -73,7 +73,10 @@ pub(super) struct Synthetic {
 
 impl Synthetic {
     /// A picture of the arm in this file, which stands at `joints` until something else is heard.
-    pub(super) fn new(arm: &Path, joints: Joints) -> Result<Synthetic, Fault> {
+    ///
+    /// # Errors
+    /// If the file cannot be read or describes no arm that fits.
+    pub fn new(arm: &Path, joints: Joints) -> Result<Synthetic, Fault> {
         let chain = Chain::read(arm)?;
         let view = View::new(EYE, TARGET, ANGLE_DEG.to_radians());
         Ok(Synthetic {
@@ -146,13 +149,15 @@ impl Synthetic {
         if !area.rows.contains(&y) {
             return;
         }
-        for (point, x) in points[area.columns.clone()].iter_mut().zip(area.columns.clone()) {
-            let at = Vec2::new(x as f32 + 0.5, y as f32 + 0.5);
-            let Some(place) = studio::floor(&self.view, at) else { continue };
+        // The camera is level: along a row the floor runs evenly.
+        let floor = |x: usize| studio::floor(&self.view, Vec2::new(x as f32 + 0.5, y as f32 + 0.5));
+        let first = area.columns.start;
+        let (Some(from), Some(next)) = (floor(first), floor(first + 1)) else { return };
+        for (step, point) in points[area.columns.clone()].iter_mut().enumerate() {
+            let place = from + (next - from) * step as f32;
             let dark = self.light.darkens(place);
             if dark > 0.0 {
-                let left = studio::left_of_light(place, dark);
-                *point = colour::coded(colour::light(*point) * left);
+                *point = studio::darkened(*point, place, dark);
             }
         }
     }

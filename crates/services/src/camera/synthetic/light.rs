@@ -6,7 +6,7 @@ use glam::{Vec2, Vec3};
 use super::raster::{Area, Canvas, Corner};
 
 /// Cells of the light's picture, each way.
-const CELLS: usize = 400;
+const CELLS: usize = 320;
 /// What it shows, m each way: the arm stretched out in any direction fits in from its middle.
 const WIDTH_M: f32 = 1.5;
 const CELLS_PER_M: f32 = CELLS as f32 / WIDTH_M;
@@ -14,13 +14,13 @@ const CELLS_PER_M: f32 = CELLS as f32 / WIDTH_M;
 const MIDDLE: Vec3 = Vec3::new(0.1, 0.0, 0.3);
 /// How much nearer to the light a surface must be to lie before another, m: what a cell's slope
 /// hides, and a little more.
-const BIAS_M: f32 = 0.008;
+const BIAS_M: f32 = 0.014;
 /// Added to distances, so that all are above 0, m.
 const OFFSET_M: f32 = 4.0;
 /// A part of the arm so far above its shadow casts the softest one, m.
 const SOFTEST_M: f32 = 0.7;
 /// Cells over which the hardest and the softest shadow are smoothed, each way.
-const RADII: [usize; 2] = [1, 6];
+const RADII: [usize; 2] = [1, 5];
 
 /// A lamp far away.
 pub(super) struct Light {
@@ -57,10 +57,14 @@ impl Light {
 
     /// How the light sees a place.
     pub(super) fn corner(&self, place: Vec3) -> Corner<0> {
+        let near = (place - MIDDLE).dot(self.toward) + OFFSET_M;
+        Corner { at: self.cell(place), near, values: [] }
+    }
+
+    fn cell(&self, place: Vec3) -> Vec2 {
         let off = place - MIDDLE;
         let across = Vec2::new(off.dot(self.right), off.dot(self.down));
-        let at = across * CELLS_PER_M + Vec2::splat(CELLS as f32 / 2.0);
-        Corner { at, near: off.dot(self.toward) + OFFSET_M, values: [] }
+        across * CELLS_PER_M + Vec2::splat(CELLS as f32 / 2.0)
     }
 
     /// Takes all shadows away.
@@ -94,7 +98,7 @@ impl Light {
 
     /// How dark a place of the floor is, from 0 to 1.
     pub(super) fn darkens(&self, place: Vec3) -> f32 {
-        let Some((cell, part)) = between(self.corner(place).at) else { return 0.0 };
+        let Some((cell, part)) = between(self.cell(place)) else { return 0.0 };
         let dark = |column: usize, row: usize| self.soft[(cell.1 + row) * CELLS + cell.0 + column];
         mixed([dark(0, 0), dark(1, 0), dark(0, 1), dark(1, 1)], part)
     }

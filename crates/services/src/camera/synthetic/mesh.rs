@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use glam::{Affine3A, Vec2, Vec3};
 
-/// Points of an outline: 10 degrees from one to the next look round.
-const OUTLINE: usize = 36;
+/// Points of an outline: 11 degrees from one to the next look round.
+const OUTLINE: usize = 32;
 
 /// Faces that meet at less than this (cosine) are one smooth surface.
 const SMOOTH: f32 = 0.85;
@@ -202,7 +202,7 @@ mod tests {
         for (direction, expected) in
             [(Vec3::X, 3.25), (-Vec3::X, 0.5), (Vec3::Y, 0.5), (Vec3::Z, 0.2), (-Vec3::Z, 0.0)]
         {
-            assert!((far(direction) - expected).abs() < 1e-4, "{direction}: {}", far(direction));
+            assert!((far(direction) - expected).abs() < 0.005, "{direction}: {}", far(direction));
         }
     }
 }

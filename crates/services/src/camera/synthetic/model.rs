@@ -1,5 +1,5 @@
-//! The arm as solids, in the manner of a small six-axis arm: castings with rounded rims, covers over
-//! the joints. Thickness goes with the length of the arm; the places come from its file.
+//! The arm as solids, in the manner of a small six-axis arm: castings with rounded rims, covers
+//! over the joints. Thickness goes with the length of the arm; the places come from its file.
 
 use glam::Vec3;
 

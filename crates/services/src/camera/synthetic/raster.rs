@@ -103,9 +103,16 @@ impl Canvas {
             return;
         }
         self.drawn.add(columns, rows.clone());
+        let [a, b, c] = corners.map(|corner| corner.at);
+        // The ends of a side in the same order for both triangles that share it.
+        let side = |a: Vec2, b: Vec2| if a.y <= b.y { Side::new(a, b) } else { Side::new(b, a) };
+        let sides = [side(a, b), side(b, c), side(c, a)];
         for row in rows {
             let y = row as f32 + 0.5;
-            let columns = crossed(corners, y, self.width);
+            let columns = crossed(&sides, y, self.width);
+            if columns.is_empty() {
+                continue;
+            }
             let mut here = slopes.at(corners, Vec2::new(columns.start as f32 + 0.5, y));
             for cell in &mut self.cells[row * self.width..][columns] {
                 if here.near > cell.near {
@@ -159,13 +166,29 @@ impl<const N: usize> Slopes<N> {
     }
 }
 
-/// The cells of a row whose middles lie in the triangle.
-fn crossed<const N: usize>(corners: [&Corner<N>; 3], y: f32, width: usize) -> Range<usize> {
+/// A side of a triangle.
+#[derive(Clone, Copy)]
+struct Side {
+    from: Vec2,
+    to_y: f32,
+    /// Columns for each row.
+    slope: f32,
+}
+
+impl Side {
+    fn new(from: Vec2, to: Vec2) -> Side {
+        Side { from, to_y: to.y, slope: (to.x - from.x) / (to.y - from.y) }
+    }
+}
+
+/// The cells of a row whose middles lie between the sides.
+#[inline(always)]
+fn crossed(sides: &[Side; 3], y: f32, width: usize) -> Range<usize> {
     let (mut from, mut to) = (f32::INFINITY, f32::NEG_INFINITY);
-    for (a, b) in [(0, 1), (1, 2), (2, 0)].map(|(a, b)| (corners[a].at, corners[b].at)) {
-        // Half-open, so that a row through a corner meets one of its two edges.
-        if (a.y <= y) != (b.y <= y) {
-            let x = a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x);
+    for side in sides {
+        // Half-open, so that a row through a corner meets one of its two sides.
+        if (side.from.y < y) != (side.to_y < y) {
+            let x = side.from.x + (y - side.from.y) * side.slope;
             (from, to) = (from.min(x), to.max(x));
         }
     }
@@ -228,7 +251,7 @@ mod tests {
     #[test]
     fn what_lies_outside_or_is_no_number_draws_nothing_there() {
         let mut canvas = Canvas::new(4, 4);
-        let far = [corner(-1e6, -1e6, 1.0), corner(-1e6, 1e6, 1.0), corner(1e6, -1e6, 1.0)];
+        let far = [corner(-1e6, -1e6, 1.0), corner(-1e6, 4e6, 1.0), corner(4e6, -1e6, 1.0)];
         canvas.draw(far.each_ref(), |_| 1);
         assert_eq!(count(&canvas), 16);
         canvas.clear();

@@ -29,8 +29,8 @@ const POOL: (f32, f32) = (0.9, 0.75);
 /// How much darker the floor is close to the foot, and how far that reaches, m.
 const FOOT: (f32, f32) = (0.55, 0.17);
 
-/// How much of the light a full shadow takes away.
-const SHADOW: f32 = 0.62;
+/// How much of a point's code a full shadow takes away.
+const SHADOW: f32 = 0.44;
 
 /// The room without the arm.
 pub(super) struct Studio {
@@ -62,9 +62,10 @@ impl Studio {
     }
 }
 
-/// How much of the light is left on the floor at a place that is so dark (from 0 to 1).
-pub(super) fn left_of_light(place: Vec3, dark: f32) -> f32 {
-    1.0 - SHADOW * dark * (1.0 - faded(place))
+/// A point of the floor at a place that is so dark (from 0 to 1).
+pub(super) fn darkened(point: [u8; 3], place: Vec3, dark: f32) -> [u8; 3] {
+    let left = 1.0 - SHADOW * dark * (1.0 - faded(place));
+    point.map(|code| (f32::from(code) * left) as u8)
 }
 
 /// The place of the floor that is seen in a direction.

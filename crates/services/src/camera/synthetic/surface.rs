@@ -7,8 +7,8 @@ use super::light::Light;
 use super::mesh::Material;
 
 /// Light of the lamp, of the sky above and of the floor below.
-const LAMP: Colour = Colour::new(1.45, 1.38, 1.28);
-const SKY: Colour = Colour::new(0.36, 0.42, 0.50);
+const LAMP: Colour = Colour::new(1.34, 1.27, 1.18);
+const SKY: Colour = Colour::new(0.27, 0.32, 0.39);
 const GROUND: Colour = Colour::new(0.10, 0.10, 0.11);
 /// A weak light from the other side, so that no side is flat.
 const BACK: Colour = Colour::new(0.20, 0.28, 0.38);

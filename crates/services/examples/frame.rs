@@ -1,0 +1,50 @@
+//! A frame of the synthetic camera as JPEG, to be looked at, and what it costs:
+//! `cargo run --release -p sinew-services --example frame -- out.jpg [frames]`
+
+#![expect(clippy::print_stdout, reason = "an example says what it measured")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use sinew_services::camera::image::{POINTS_LEN, ROW_LEN};
+use sinew_services::camera::jpeg;
+use sinew_services::camera::source::{Shot, Source};
+use sinew_services::camera::synthetic::Synthetic;
+
+/// Between two frames, ns.
+const PERIOD_NS: u64 = 33_333_333;
+/// Times that the last frame is encoded.
+const ENCODED: u32 = 50;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().unwrap_or_else(|| "frame.jpg".into());
+    let frames: u64 = arguments.next().map_or(Ok(200), |count| count.parse())?;
+    let arm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm/irb120.urdf");
+    let mut camera = Synthetic::new(&arm, [0.0, 0.0, 0.0, 0.0, 1.5, 0.0])
+        .map_err(|fault| fault.text().to_owned())?;
+    camera.start().map_err(|fault| fault.text().to_owned())?;
+    let mut points = vec![0; POINTS_LEN];
+    let begun = Instant::now();
+    for number in 1..=frames {
+        let time_ns = number * PERIOD_NS;
+        let turn = time_ns as f64 * 1e-9;
+        let joints =
+            [0.5 * turn.sin(), 0.25 + 0.15 * (1.7 * turn).cos(), 0.1, 0.0, 1.2, 0.3 * turn];
+        camera.moved(time_ns, &joints);
+        let shot = Shot { time_ns, number, pose_ns: time_ns };
+        let put = &mut |y: usize, row: &[u8; ROW_LEN]| {
+            points[y * ROW_LEN..][..ROW_LEN].copy_from_slice(row);
+        };
+        camera.frame(&shot, put).map_err(|fault| fault.text().to_owned())?;
+    }
+    let frame_ms = begun.elapsed().as_secs_f64() * 1e3 / frames.max(1) as f64;
+    let points: &[u8; POINTS_LEN] = points.as_slice().try_into()?;
+    let begun = Instant::now();
+    let jpegs = (0..ENCODED).map(|_| jpeg::encode(points, 80)).last().unwrap_or_default();
+    let jpeg_ms = begun.elapsed().as_secs_f64() * 1e3 / f64::from(ENCODED);
+    std::fs::write(&file, &jpegs)?;
+    println!("drawn in {frame_ms:.2} ms a frame, mean of {frames}");
+    println!("JPEG in {jpeg_ms:.2} ms, mean of {ENCODED}, {} bytes: {file}", jpegs.len());
+    Ok(())
+}
