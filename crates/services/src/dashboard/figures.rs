@@ -151,7 +151,7 @@ fn times(values: &Values<u64>) -> Times {
 #[derive(Default)]
 pub(super) struct Rates {
     at_ms: Option<u64>,
-    /// Messages written so far, by the status or by the records, and when they were first unknown.
+    /// Messages written so far, of the links for which that is known.
     written: HashMap<usize, u64>,
 }
 

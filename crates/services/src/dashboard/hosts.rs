@@ -2,8 +2,8 @@
 //! has the call from.
 //!
 //! A page of any site can make a browser call this machine, and the owner of a site can make its
-//! name point here (DNS rebinding). Both show in what the browser sends: `Host` is the name that was
-//! called, `Origin` the site of the page.
+//! name point here (DNS rebinding). Both show in what the browser sends: `Host` is the name that
+//! was called, `Origin` the site of the page.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -188,6 +188,12 @@ impl Hub {
         lasting.keep(events, missed);
     }
 
+    /// Nobody looks on: what was shown last would be old when somebody comes.
+    pub(super) fn forget(&self) {
+        let mut lasting = self.lasting();
+        (lasting.status, lasting.figures) = (None, None);
+    }
+
     /// Says the last word: viewers are told and closed.
     pub(super) fn close(&self, closing: Closing) {
         self.closing.send_replace(Some(closing));

@@ -5,8 +5,8 @@ use axum::extract::ws::Utf8Bytes;
 use sinew_nodes::robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
 use sinew_runtime::control::Request;
 use subtle::ConstantTimeEq;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
-use tokio::task::spawn_blocking;
 
 use super::hub::{Hub, Wish};
 use super::protocol::{Order, Signed, Text};
@@ -116,7 +116,7 @@ fn asked(order: Order) -> Asked {
 /// Asks the supervisor, who answers within a millisecond or so: on a thread that may wait for him.
 async fn ask(hub: &Hub, request: Request) -> Result<String, String> {
     let supervisor = hub.supervisor().clone();
-    let asked = spawn_blocking(move || supervisor.order(&request)).await;
+    let asked = Handle::current().spawn_blocking(move || supervisor.order(&request)).await;
     asked.unwrap_or_else(|error| Err(format!("a bug: {error}")))
 }
 

@@ -11,12 +11,12 @@
 //! **Server to page, text.** JSON objects, told apart by `type`; see [`Text`].
 //!
 //! ```text
-//! {"type":"hello", ...}                              first of all, once                     [Hello]
-//! {"type":"status","status":{...}}                   twice a second; as `sinew top --json`  [Status]
+//! {"type":"hello", ...}                              [Hello], first of all, once
+//! {"type":"status","status":{...}}                   twice a second; as `sinew top --json`
 //! {"type":"events","events":[...],"missed":0}        at first the last ones, then as they come
-//! {"type":"figures","threads":[...], ...}            twice a second                         [Figures]
-//! {"type":"stop","reason":"...", ...}                when a stop has been measured; again as
-//!                                                    more of it is known                    [Stop]
+//! {"type":"figures","threads":[...], ...}            [Figures], twice a second
+//! {"type":"stop","reason":"...", ...}                [Stop], when one has been measured; again
+//!                                                    as more of it is known
 //! {"type":"done","id":7,"text":"the core stops"}     the order with this id is carried out
 //! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
 //! {"type":"pong","at":123.5}                         answers a ping, with what it brought
@@ -266,9 +266,9 @@ pub struct Joint {
     pub upper_rad: f64,
 }
 
-/// The buckets of a histogram: `counts[0]` is of values below `lowest_us`, `counts[i]` of those from
-/// `lowest_us * 10^((i-1)/per_decade)` to below `lowest_us * 10^(i/per_decade)`, and the last one of
-/// all that are longer.
+/// The buckets of a histogram: `counts[0]` is of values below `lowest_us`, `counts[i]` of those
+/// from `lowest_us * 10^((i-1)/per_decade)` to below `lowest_us * 10^(i/per_decade)`, and the last
+/// one of all that are longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HistogramInfo {
     /// Where the second bucket begins.

@@ -123,7 +123,7 @@ async fn serve(listener: TcpListener, server: &Arc<Server>) {
 
 /// Speaks HTTP with a peer, until it becomes a viewer or leaves.
 async fn connection(stream: TcpStream, app: Router) {
-    // Without it a frame may wait for the answer to the one before. A stream that refuses is broken.
+    // Without it a frame may wait for the answer to the one before. One that refuses is broken.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -76,6 +76,7 @@ impl Shows {
         }
         self.show_image(io)?;
         if self.hub.viewers() == 0 {
+            self.hub.forget();
             return Ok(());
         }
         let now_ns = now_ns();

@@ -1,5 +1,6 @@
 //! A plan as a picture: [`svg`] for people, [`text`] for a terminal, [`places`] for the dashboard,
-//! which draws it itself, and [`json`] for programs. Pure; what is drawn is only what the plan says.
+//! which draws it itself, and [`json`] for programs. Pure; what is drawn is only what the plan
+//! says.
 
 mod json;
 mod lanes;

@@ -57,11 +57,12 @@ fn threads(plan: &Plan, places: &Layout) -> Json {
 fn node(plan: &Plan, places: &Layout, at: usize) -> Json {
     let node = &plan.nodes[at];
     let ports = node.kind.ports.iter().enumerate();
+    let ports = ports.map(|(port, row)| port_json(plan, places, (at, port), row));
     let json = json!({
         "name": node.name,
         "kind": node.kind.name,
         "domain": node.domain,
-        "ports": ports.map(|(port, row)| port_json(plan, places, (at, port), row)).collect::<Json>(),
+        "ports": ports.collect::<Json>(),
     });
     placed(places.nodes[at], json)
 }
