@@ -40,7 +40,7 @@ impl Pace {
         let stats = Stats::new(plan);
         Pace {
             speed,
-            graph: plan.name.clone(),
+            graph: format!("{} (recorded)", plan.name),
             view: View::open(json, &stats),
             stats,
             observed: Observed::default(),

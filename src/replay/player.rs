@@ -294,9 +294,7 @@ impl<'a> Player<'a> {
         if self.limit_ns.is_some_and(|limit_ns| start_ns > limit_ns) {
             self.past_limit.insert(at);
         } else if !self.interrupted {
-            let (first, last) = self.span_ns.unwrap_or((start_ns, start_ns));
-            self.span_ns = Some((first.min(start_ns), last.max(start_ns)));
-            self.carry_out(at);
+            self.carry_out(at, start_ns);
         }
         if self.until == Some(Until::Cycle(number)) && Some(at) == self.control() {
             self.limit_ns.get_or_insert(start_ns);
@@ -304,7 +302,7 @@ impl<'a> Player<'a> {
         self.threads[at].forget();
     }
 
-    fn carry_out(&mut self, at: usize) {
+    fn carry_out(&mut self, at: usize, start_ns: u64) {
         if let Some(pace) = &mut self.pace {
             match pace.follow(at, &self.threads[at], self.stop) {
                 Ok(true) => {}
@@ -320,8 +318,12 @@ impl<'a> Player<'a> {
         }
         let thread = &mut self.threads[at];
         let next = thread.next();
-        let had_ended = thread.ended.is_some();
+        let (had_ended, cycles) = (thread.ended.is_some(), thread.tally.cycles);
         thread.carry_out(&self.graphs.now);
+        if thread.tally.cycles > cycles {
+            let (first, last) = self.span_ns.unwrap_or((start_ns, start_ns));
+            self.span_ns = Some((first.min(start_ns), last.max(start_ns)));
+        }
         if let Some(ended) = thread.ended.as_mut().filter(|_| !had_ended)
             && let Some(reason) = self.reasons.get(&(thread.name.clone(), next))
         {

@@ -53,7 +53,7 @@ impl Outcome<'_> {
 
     /// Recorded time over the time it took, and cycles in a second.
     fn speed(&self) -> Option<(f64, f64)> {
-        let taken_s = self.taken_s.filter(|&taken_s| taken_s > 0.0)?;
+        let taken_s = self.taken_s.filter(|&taken_s| taken_s > 0.0 && self.cycles() > 0)?;
         Some((self.player.recorded_ns as f64 * 1e-9 / taken_s, self.cycles() as f64 / taken_s))
     }
 
