@@ -157,6 +157,9 @@ function traceLine(): Line2 {
   geometry.setPositions(new Float32Array(Trace.MAX * 3));
   geometry.setColors(new Float32Array(Trace.MAX * 3));
   const line = new Line2(geometry, new LineMaterial({ linewidth: 2.5, vertexColors: true }));
+  // A new lap lies on the old one: the newer points win, whatever their depth.
+  line.material.transparent = true;
+  line.material.depthWrite = false;
   // Its bounds change with every point; it is small, and almost always in sight.
   line.frustumCulled = false;
   return line;

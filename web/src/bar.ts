@@ -90,7 +90,7 @@ export class Bar {
       brakes_closed_us === null ? "" : `brakes closed after ${time(brakes_closed_us)}`,
       at_rest_us === null ? "" : `at rest after ${time(at_rest_us)}`,
     ];
-    const network = network_ms === null ? "" : ` (network ${time(network_ms * 500)})`;
+    const network = network_ms === null ? "" : ` (network ${time(network_ms * 1000)})`;
     const known = parts.filter((part) => part !== "").join(", ") || "measuring";
     this.report(`■ Stopped (${reason}): ${known}${network}`, "stop");
   }

@@ -15,6 +15,8 @@ const SILENT_MS = 6000;
 const ANSWER_MS = 5000;
 /** Spacing of pings. */
 const PING_MS = 2000;
+/** Round trips remembered: a page that is busy at the moment answers late. */
+const ROUND_TRIPS = 8;
 /** Spacing of looks at the data's age. */
 const LOOK_MS = 200;
 /** The server's word for: there is no room for another viewer, or this one was too slow. */
@@ -53,8 +55,7 @@ export class Connection {
   private next_id = 1;
   private readonly waiting = new Map<number, Waiting>();
   private wants_image = false;
-  /** Of the way to the server and back, ms; for who shows how long a stop took. */
-  network_ms: number | null = null;
+  private round_trips_ms: number[] = [];
 
   constructor(
     private readonly url: string,
@@ -64,6 +65,11 @@ export class Connection {
     setInterval(() => this.look(), LOOK_MS);
     setInterval(() => this.send({ do: "ping", at: performance.now() }), PING_MS);
     this.open();
+  }
+
+  /** One way to the server, ms: half of the shortest of the last round trips. */
+  get network_ms(): number | null {
+    return this.round_trips_ms.length > 0 ? Math.min(...this.round_trips_ms) / 2 : null;
   }
 
   /** Carries an order out; the promise holds what came of it, or why not. */
@@ -137,7 +143,7 @@ export class Connection {
         this.listener.hello(text);
         return this.listener.link({ state: "live" });
       case "pong":
-        this.network_ms = performance.now() - text.at;
+        this.round_trips_ms = [performance.now() - text.at, ...this.round_trips_ms].slice(0, ROUND_TRIPS);
         return;
       case "done":
         return this.settle(text.id, (waiting) => waiting.resolve(text.text));

@@ -4,7 +4,7 @@
 import uPlot from "uplot";
 import { byId, make, setText, styled } from "./dom";
 import { count, NONE, time } from "./format";
-import type { Figures, Hello, Histogram, HistogramInfo } from "./protocol";
+import type { Figures, Hello, Histogram, HistogramInfo, ThreadInfo } from "./protocol";
 
 /** Where the count axis begins: a bucket with one value stands out, an empty one does not. */
 const FLOOR = 0.6;
@@ -20,6 +20,8 @@ type What = "latency" | "jitter";
 export class HistogramPanel {
   private plot: uPlot | null = null;
   private hello_: Hello | null = null;
+  /** The threads that are drawn, and their last histograms. */
+  private threads: ThreadInfo[] = [];
   private last: Histogram[] = [];
   private cells: HTMLElement[][] = [];
   private buckets_us: number[] = [];
@@ -30,16 +32,18 @@ export class HistogramPanel {
 
   hello(hello: Hello): void {
     this.hello_ = hello;
+    this.threads = hello.threads.filter((thread) => this.draws(thread)).slice(0, THREADS_MAX);
     this.buckets_us = buckets(hello.histogram);
     this.last = [];
-    this.table(hello);
+    this.table();
     const deadline = hello.threads.find(({ timed }) => timed)?.deadline_us;
     if (this.what === "latency") setText(byId("latency-deadline"), deadline ? `deadline ${time(deadline)}` : "");
     this.build();
   }
 
   figures({ threads }: Figures): void {
-    this.last = threads.map((thread) => thread[this.what]);
+    const all = this.hello_?.threads ?? [];
+    this.last = threads.filter((_, at) => all[at] && this.draws(all[at])).map((thread) => thread[this.what]);
     this.last.forEach(({ count: seen, p50_us, p99_us, p99_9_us, max_us }, at) => {
       const texts = [count(seen), time(p50_us), time(p99_us), time(p99_9_us), time(max_us)];
       this.cells[at]?.forEach((cell, column) => setText(cell, texts[column] ?? NONE));
@@ -49,6 +53,11 @@ export class HistogramPanel {
 
   recolour(): void {
     if (this.hello_) this.build();
+  }
+
+  /** A thread that a message releases has no planned start to be late for. */
+  private draws({ timed }: ThreadInfo): boolean {
+    return timed || this.what === "latency";
   }
 
   private box(): HTMLElement {
@@ -68,7 +77,7 @@ export class HistogramPanel {
 
   /** Empty buckets lie below the floor, and so out of sight. */
   private data(): uPlot.AlignedData {
-    const rows = (this.hello_?.threads ?? []).slice(0, THREADS_MAX).map((_, at) => {
+    const rows = this.threads.map((_, at) => {
       const counts = this.last[at]?.counts ?? [];
       return this.buckets_us.map((_, bucket) => counts[bucket] || FLOOR / 10);
     });
@@ -77,7 +86,6 @@ export class HistogramPanel {
 
   private options(width: number, height: number): uPlot.Options {
     const axis = { stroke: styled("--muted"), grid: { stroke: styled("--grid"), width: 1, filter: decades }, ticks: { show: false }, font: "11px system-ui" };
-    const threads = (this.hello_?.threads ?? []).slice(0, THREADS_MAX);
     return {
       width, height,
       padding: [14, 20, 0, 0],
@@ -88,7 +96,7 @@ export class HistogramPanel {
         { ...axis, size: 26, values: (_, at) => at.map((us) => (isDecade(us) ? time(us).replace(/\.0+ /, " ") : "")) },
         { ...axis, size: 44, values: (_, at) => at.map((n) => (isDecade(n) ? power(n) : "")) },
       ],
-      series: [{}, ...threads.map((_, at) => series(at))],
+      series: [{}, ...this.threads.map((_, at) => series(at))],
       hooks: { draw: [(plot) => this.marks(plot)] },
     };
   }
@@ -126,12 +134,13 @@ export class HistogramPanel {
       context.fillText(text, at_x, at_y);
     };
     this.last.slice(0, THREADS_MAX).forEach(({ max_us }, at) => {
-      if (max_us) line(max_us, styled(`--series-${at + 1}`), DASHES[at] ?? [], `${this.hello_?.threads[at]?.domain} max ${time(max_us)}`, at);
+      if (max_us) line(max_us, styled(`--series-${at + 1}`), DASHES[at] ?? [], `${this.threads[at]?.domain} max ${time(max_us)}`, at);
     });
     context.restore();
   }
 
-  private table({ threads }: Hello): void {
+  private table(): void {
+    const { threads } = this;
     const titles = ["", this.what === "latency" ? "cycles" : "releases", "P50", "P99", "P99.9", "max"];
     const why = "A percentile is shown only with ten values beyond it";
     const heads = titles.map((title) => make("th", { scope: "col", title: title.startsWith("P") ? why : "" }, title));

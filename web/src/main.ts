@@ -12,7 +12,7 @@ import { time } from "./format";
 import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
-import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Text } from "./protocol";
+import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Stop, type Text } from "./protocol";
 import { followTheme } from "./theme";
 import { adopt, forget, token } from "./token";
 
@@ -34,6 +34,7 @@ class Page {
   private hello_: Hello | null = null;
   private status_: Status | null = null;
   private link_: Link = { state: "connecting", first: true, reason: "" };
+  private stop_: Stop | null = null;
   private cycles: number[] = [];
   private moved = false;
   private cycled_ms = performance.now();
@@ -80,18 +81,26 @@ class Page {
         for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
         return;
       case "stop":
-        return this.bar.stopped(text, this.connection.network_ms);
+        this.stop_ = text;
+        return this.showStop();
       case "error":
         return this.bar.report(`▲ ${text.text}`, "old");
     }
   }
 
   private status(status: Status): void {
-    if (this.status_?.phase === "held" && status.phase !== "held") this.bar.report("", "stop");
+    const was_held = this.status_?.phase === "held";
     this.status_ = status;
+    if (status.phase === "held") this.showStop();
+    else if (was_held) this.bar.report("", "stop");
     this.bar.status(status, this.hello_?.holds ?? false);
     this.graph.status(status);
     this.enable();
+  }
+
+  /** The last stop is told as long as it lasts. */
+  private showStop(): void {
+    if (this.stop_ && this.status_?.phase !== "running") this.bar.stopped(this.stop_, this.connection.network_ms);
   }
 
   private motion(motion: Motion): void {
