@@ -176,7 +176,7 @@ fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
             let holder = holder.map_or(String::new(), |it| format!(" by {it}"));
             fault!("{address} is in use{holder}; end that, or set 'listen' to another port")
         }
-        _ => fault!("cannot listen at {address}: {error}; set 'listen' to an address of this machine"),
+        _ => fault!("cannot listen at {address}: {error}; set 'listen' to one of this machine"),
     })
 }
 

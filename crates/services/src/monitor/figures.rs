@@ -141,7 +141,7 @@ impl Times {
 }
 
 impl Cycles {
-    /// All at zero, for every realtime thread of the plan; with the signals of its nodes or without.
+    /// All at zero, for every realtime thread of the plan; with the signals of its nodes or not.
     pub(super) fn new(registry: &mut Registry, plan: &Plan, with_signals: bool) -> Cycles {
         let families = Families::new(registry);
         let signals = Family::<Labels, Gauge<f64, AtomicU64>>::default();
@@ -216,10 +216,7 @@ impl Families {
             ("skipped_periods", "Whole periods lost"),
             ("feedback_missing", "Cycles whose feedback did not come by the deadline"),
             ("cycles_without_input", "Cycles that ran because their input stayed away"),
-            (
-                "records_lost",
-                "Cycles that the monitor was too slow for; they are counted nowhere else",
-            ),
+            ("records_lost", "Cycles that the monitor was too slow for, counted nowhere else"),
         ];
         let counters = counters.map(|(name, doc)| counters_of(registry, name, doc));
         let mut times = |name, doc| TimesFamily::new(registry, name, doc);

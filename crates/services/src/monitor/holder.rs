@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn only_who_listens_at_the_port_counts() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-             0: 0100007F:2580 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0        0 77 1 0\n\
-             1: 0100007F:2580 0100007F:9999 01 00000000:00000000 00:00000000 00000000  0        0 78 1 0\n\
-             2: 0100007F:2581 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0        0 79 1 0\n\
+        let table = "  sl  local_address rem_address   st queues timer retrnsmt uid timeout inode\n\
+             0: 0100007F:2580 00000000:0000 0A 00000000:00000000 00:00000000 0 0 0 77 1\n\
+             1: 0100007F:2580 0100007F:9999 01 00000000:00000000 00:00000000 0 0 0 78 1\n\
+             2: 0100007F:2581 00000000:0000 0A 00000000:00000000 00:00000000 0 0 0 79 1\n\
              3: cut";
         assert_eq!(listening(table, 9600), ["socket:[77]"]);
     }

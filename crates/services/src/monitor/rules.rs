@@ -31,6 +31,9 @@ use self::quantity::{How, Known};
 /// Window of a count without `within` and without `for`.
 const WITHIN_NS: u64 = 1_000_000_000;
 
+/// Bytes of a rule: an alarm repeats it, and a request to the supervisor has an end.
+const LEN_MAX: usize = 500;
+
 /// A rule as it is written.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
@@ -138,6 +141,12 @@ impl Rule {
     /// # Errors
     /// Which rule, where in it, what was expected.
     pub(super) fn parse(number: usize, text: &str) -> Result<Rule, String> {
+        if text.len() > LEN_MAX || text.contains(char::is_control) {
+            let len = text.len();
+            return Err(format!(
+                "rule {number} of {len} bytes: expected one line of {LEN_MAX} bytes at most"
+            ));
+        }
         parse::parse(number, text).map_err(|wrong| {
             let column = text[..wrong.at].chars().count() + 1;
             let rest: String = text[wrong.at..].chars().take(24).collect();

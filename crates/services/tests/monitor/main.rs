@@ -184,7 +184,8 @@ fn a_rule_tells_a_webhook() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         letter
     });
-    let rules = "rules: ['execution_time_us{node=ik} >= 0 for 100ms: webhook', 'release_to_end_us_max > 0: event']";
+    let rules = "rules: ['execution_time_us{node=ik} >= 0 for 100ms: webhook', \
+                 'release_to_end_us_max > 0: event']";
     let mut arm = Arm::start(&format!(
         "{rules}\n    webhook: http://{address}/hook\n    listen: 127.0.0.1:0"
     ));

@@ -48,8 +48,8 @@ fn scrape(address: &str, accept: &str) -> Vec<u8> {
     bytes.split_off(end + 4)
 }
 
-/// What a program makes of the page: one JSON object for each line of figures. `None` if the program
-/// is not there, which is said, and with `CI=true` fails.
+/// What a program makes of the page: one JSON object for each line of figures. `None` if the
+/// program is not there, which is said, and with `CI=true` fails.
 fn read_by(mut command: Command, what: &str, body: &[u8]) -> Option<Vec<Value>> {
     let missing = |why: &str| {
         assert!(env::var_os("CI").is_none_or(|ci| ci != "true"), "{what}: {why}");

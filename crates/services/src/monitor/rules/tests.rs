@@ -112,6 +112,15 @@ fn a_bad_rule_is_refused_with_its_place_and_what_was_expected() {
 }
 
 #[test]
+fn a_rule_is_one_line_that_an_alarm_can_repeat() {
+    let long = format!("overruns > 0: event \"{}\"", "x".repeat(LEN_MAX));
+    for text in [&long, "overruns > 0:\nevent", "overruns > 0: event \"\u{1}\""] {
+        let wrong = Rule::parse(7, text).expect_err(text);
+        assert!(wrong.starts_with("rule 7 of ") && wrong.contains("500 bytes at most"), "{wrong}");
+    }
+}
+
+#[test]
 fn no_text_makes_the_grammar_panic() {
     let good = "|drives.torque_n_m[2]| >= 8e1 for 5ms, within 1s: event, stop \"µ\"";
     for (start, _) in good.char_indices() {
