@@ -1,5 +1,5 @@
-//! Kinds for these tests: joints in the core, cameras whose frames are known, one that is pulled out
-//! again and again, and a screen that looks at every point.
+//! Kinds for these tests: joints in the core, cameras whose frames are known, one that is pulled
+//! out again and again, and a screen that looks at every point.
 
 use std::io::{Write, stdout};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Triangles to points: which surface is nearest at each.
 //!
-//! A cell of the canvas belongs to a triangle if its middle lies inside; edges that two triangles
+//! A cell of the canvas belongs to a triangle if its middle lies inside; sides that two triangles
 //! share give each cell to one of them. Every value runs linearly over a triangle.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+//! The synthetic camera, frame by frame.
+
 use super::super::image::{POINTS_LEN, ROW_LEN};
 use super::*;
 
