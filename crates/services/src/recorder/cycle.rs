@@ -26,9 +26,9 @@ const RULE: usize = 80;
 pub struct Cycle {
     /// Number, times, flags, signals. What is in ticks elsewhere is in nanoseconds here.
     pub past: Past,
-    /// Messages that the thread's links had lost on their way in, since the start.
+    /// As in `past`: messages that the thread's links had lost on their way in, since the start.
     pub lost_total: u64,
-    /// Messages that they had dropped on their way out, since the start.
+    /// As in `past`: messages that they had dropped on their way out, since the start.
     pub dropped_total: u64,
     /// [`Record::links`]: messages lost or dropped since the start, and whether a service has
     /// broken the link.
@@ -113,10 +113,12 @@ impl Layout {
             start_ns: word()?,
             latency_ticks: word()?,
             skipped: word()?,
+            lost_total: word()?,
+            dropped_total: word()?,
             flags: u32::from_le_bytes(*flags),
             ..Past::default()
         };
-        let (lost_total, dropped_total) = (word()?, word()?);
+        let Past { lost_total, dropped_total, .. } = past;
         let links = links.iter().map(|&broken| Some((word()?, broken != 0)));
         let links = links.collect::<Option<_>>()?;
         for &count in &self.nodes {
@@ -173,4 +175,80 @@ fn list(text: &mut String, scalar: &str, count: usize, name: &str) {
 /// Begins a type that the schema uses.
 fn begin(text: &mut String, name: &str) {
     writeln!(text, "{:=<RULE$}\nMSG: sinew/{name}", "").expect("a string takes all");
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_nodes::NODES;
+    use sinew_spec::plan::Machine;
+    use sinew_spec::{Source, compile};
+
+    use super::*;
+
+    /// The arm of the examples, with a recorder.
+    fn plan() -> Plan {
+        let text = include_str!("../../../../graphs/arm/arm.yaml");
+        let text = format!("{text}\n  - {{kind: recorder, name: recorder, domain: recorder}}\n");
+        let text = text.replace("\nnodes:", "\n  recorder: {}\nnodes:");
+        let source = Source { file: "arm.yaml", text: &text, overrides: &[] };
+        let kinds = NODES.iter().map(|entry| entry.kind).chain([&super::super::INFO]);
+        let kinds: Vec<_> = kinds.collect();
+        compile(&source, &kinds, &Machine { cpus: vec![0, 1] }).expect("the graph is good")
+    }
+
+    #[test]
+    fn a_cycle_comes_back_as_it_was() {
+        let plan = plan();
+        for domain in 0..2 {
+            let id = ThreadId { domain, thread: 0 };
+            let nodes = &plan.domains[domain].threads()[0].nodes;
+            let layout = Layout::of(&plan, id);
+            let signals = layout.nodes.iter().sum::<usize>();
+            let past = Past {
+                number: 1 << 40,
+                release_ns: 1,
+                start_ns: 2,
+                latency_ticks: 3,
+                skipped: 4,
+                flags: 0b1_0011,
+                lost_total: 5,
+                dropped_total: 6,
+                execution_ticks: (5..).take(nodes.len()).collect(),
+                signals: (0..signals).map(|signal| signal as f64 / 3.0).collect(),
+            };
+            let mut record = Record::of(&plan, nodes);
+            record.restore(&past);
+            record.restore_message(0, None, true);
+            let mut data = Vec::new();
+            layout.write(&record, Clock::from_rate(0.0), &mut data);
+            let cycle = layout.read(&data).expect("it is one of this thread");
+            assert_eq!(cycle.past, past);
+            assert!(cycle.closed[0] && !cycle.closed[1] && cycle.closed.len() == layout.taps);
+            assert_eq!(layout.read(&data[1..]), None);
+        }
+    }
+
+    #[test]
+    fn a_schema_says_how_long_a_cycle_is() {
+        let plan = plan();
+        let id = ThreadId { domain: 0, thread: 0 };
+        let (name, text) = schema(&plan, id);
+        assert_eq!(name, "sinew/msg/ControlThread0Cycle");
+        assert!(text.contains("\nMSG: sinew/NodeIk\nuint64 execution_ns\nfloat64[6] joint_rad\n"));
+        let bytes = |line: &str| {
+            let (scalar, count) = line.split(' ').next().map_or(("", 1), |scalar| {
+                let Some((scalar, count)) = scalar.split_once('[') else { return (scalar, 1) };
+                (scalar, count.trim_end_matches(']').parse().expect("a number"))
+            });
+            let size = match scalar {
+                "uint64" | "float64" => 8,
+                "uint32" => 4,
+                "bool" => 1,
+                _ => 0,
+            };
+            size * count
+        };
+        let sum: usize = text.lines().map(bytes).sum();
+        assert_eq!(CDR_HEAD.len() + sum, Layout::of(&plan, id).size());
+    }
 }
