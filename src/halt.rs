@@ -15,8 +15,8 @@ use crate::reach::{self, Ending, Failure, Reached, look};
 
 /// Stop the core of a run at its next cycle: safe outputs first, then to rest.
 ///
-/// In a graph that says 'hold: true' the services stay, and 'sinew reset' starts the core again; any
-/// other graph ends.
+/// In a graph that says 'hold: true' the services stay, and 'sinew reset' starts the core again;
+/// any other graph ends.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HaltArgs {

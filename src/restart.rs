@@ -86,7 +86,8 @@ fn restart(run: &mut Reached, domain: &str, timeout: Duration) -> Result<Duratio
         Followed::TimedOut => {
             let s = timeout.as_secs_f64();
             Err(cannot(format!(
-                "it was not ready within {s} s ({last}); wait longer with --timeout, see 'sinew log'"
+                "it was not ready within {s} s ({last}); wait longer with --timeout, see \
+                 'sinew log'"
             )))
         }
     }
