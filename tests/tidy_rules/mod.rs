@@ -74,6 +74,7 @@ pub(crate) const WORDS: &[Word] = &[
         word: "channel",
         instead: "link",
         exceptions: &[
+            ("crates/lab/src/scenario/robot/cost.rs", "a field of mcap's statistics"),
             ("crates/runtime/src/domain/realtime.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/observer/tests.rs", "std::sync::mpsc"),

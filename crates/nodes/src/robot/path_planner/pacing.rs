@@ -2,10 +2,10 @@
 //!
 //! The pace p is the share of its speed that the path has: the time of the path goes on by p times
 //! the time of the clock, so the tool stays on its path and passes the same places. By the chain
-//! rule the tool's acceleration is p² x" + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is the
-//! path at full pace. Profiles leave a [`RESERVE`] of acceleration and jerk. From it and the bounds
-//! follows how long a change of pace must take, so that both lengths stay within the bounds wherever
-//! on the path it begins: around a corner, in an arc, in the middle of an acceleration.
+//! rule the tool's acceleration is p² x" + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is
+//! the path at full pace. Profiles leave a [`RESERVE`] of acceleration and jerk. From it and the
+//! bounds follows how long a change of pace must take, so that both lengths stay within the bounds
+//! wherever on the path it begins: around a corner, in an arc, in the middle of an acceleration.
 
 use crate::robot::path::profile::Bounds;
 
