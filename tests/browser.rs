@@ -89,6 +89,12 @@ fn browser() -> Result<PathBuf, String> {
     all.into_iter().find(|path| path.is_file()).ok_or_else(|| lack.into())
 }
 
+/// The packages and the browser; or what is missing.
+fn ready() -> Result<(&'static Path, PathBuf), String> {
+    let folder = PACKAGES.as_ref().map_err(Clone::clone)?;
+    Ok((folder.as_path(), browser()?))
+}
+
 /// Runs the checks of a script, and fails with what they said.
 #[expect(clippy::print_stdout, reason = "what was measured is for who reads the test's output")]
 fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
@@ -173,29 +179,27 @@ fn the_pages_scripts_bear_the_strict_types() {
 
 #[test]
 fn the_page_says_what_is_wrong_and_bears_hostile_words() {
-    match (PACKAGES.as_ref(), browser()) {
-        (Err(lack), _) | (_, Err(ref lack)) => skip(lack),
-        (Ok(folder), Ok(browser)) => {
-            let page = folder.join("page");
-            let outdir = format!("--outdir={}", page.display());
-            let arguments = ["run", "--silent", "bundle", "--", &outdir];
-            said(Command::new("npm").args(arguments).current_dir(folder))
-                .unwrap_or_else(|e| panic!("{e}"));
-            for file in ["index.html", "icon.svg"] {
-                fs::copy(folder.join(file), page.join(file)).expect("a file of the page");
-            }
-            hold(folder, &browser, "states.mjs", &page.display().to_string());
-        }
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    let page = folder.join("page");
+    let outdir = format!("--outdir={}", page.display());
+    let arguments = ["run", "--silent", "bundle", "--", &outdir];
+    let bundled = said(Command::new("npm").args(arguments).current_dir(folder));
+    bundled.unwrap_or_else(|e| panic!("{e}"));
+    for file in ["index.html", "icon.svg"] {
+        fs::copy(folder.join(file), page.join(file)).expect("a file of the page");
     }
+    hold(folder, &browser, "states.mjs", &page.display().to_string());
 }
 
 #[test]
 fn people_see_the_robot_move_and_stop_it_from_the_page() {
-    match (PACKAGES.as_ref(), browser()) {
-        (Err(lack), _) | (_, Err(ref lack)) => skip(lack),
-        (Ok(folder), Ok(browser)) => {
-            let robot = Robot::start();
-            hold(folder, &browser, "dashboard.mjs", &robot.address);
-        }
-    }
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    let robot = Robot::start();
+    hold(folder, &browser, "dashboard.mjs", &robot.address);
 }
