@@ -1,6 +1,7 @@
 //! Messages written and read in place: whole, in order, and nothing that was not committed.
 
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 use sinew_runtime::sys::Region;
@@ -8,7 +9,7 @@ use sinew_runtime::transport::{Carrier, Received, Receiver, Sender, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::child::{HELD_AFTER, Part, Peer};
-use super::{CAPACITY, Case, all_cases, cases, expect, fill, number, send, serial, text};
+use super::{CAPACITY, Case, all_cases, cases, expect, fill, limit, number, send, serial, text};
 
 /// Bytes of a picture of 640 x 480 points with its header.
 const FRAME: u32 = 3 * 640 * 480 + 16;
@@ -75,6 +76,33 @@ fn messages_written_in_place_arrive_whole_and_in_order() {
 }
 
 #[test]
+fn who_waits_is_woken_by_what_is_done_in_place() {
+    let _serial = serial();
+    for &(wait, _) in Wait::ALL {
+        for case in cases(Delivery::Queue, wait, 4096).filter(has_places) {
+            let (mut sender, mut receiver) = case.open();
+            let count = 5 * CAPACITY;
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for number in 0..count {
+                        while receiver.peek().expect("no fault").is_none() {
+                            assert!(receiver.wait(limit()), "{case}: never woken");
+                        }
+                        expect_in_place(&case, &mut *receiver, number);
+                    }
+                });
+                for number in 0..count {
+                    while sender.claim().expect("no fault").is_none() {
+                        assert!(sender.wait_room(limit()), "{case}: never woken");
+                    }
+                    send_in_place(&case, &mut *sender, number);
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
     let _serial = serial();
     for case in places(64) {
@@ -84,7 +112,7 @@ fn a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
         for number in 0..CAPACITY {
             send_in_place(&case, &mut *sender, number);
         }
-        drop(receiver.peek().expect("no fault").expect("a message"));
+        assert!(receiver.peek().expect("no fault").is_some(), "{case}: it is looked at");
         assert!(sender.claim().expect("no fault").is_none(), "{case}: nothing was freed");
         expect_in_place(&case, &mut *receiver, 0);
         send_in_place(&case, &mut *sender, CAPACITY);
