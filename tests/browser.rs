@@ -5,13 +5,13 @@
 //! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
 //! `target/web-test`, never beside the sources. SINEW_TEST_SHOTS names a folder for pictures.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, mpsc};
-use std::thread::spawn;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +23,8 @@ const SOURCES: [&str; 6] =
     ["package.json", "package-lock.json", "tsconfig.json", "app.css", "index.html", "icon.svg"];
 /// A wait that is longer than this is a hang. Never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at what the run says.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The folder with the page's sources, tests and packages; or what is missing.
 static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
@@ -119,32 +121,22 @@ impl Robot {
         let listen = free.expect("a free port of the loopback");
         let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
         command.arg("run").arg(root().join("graphs/robot/robot.yaml"));
-        for set in [format!("dashboard.listen={listen}"), "ethercat.lost_frames_max=5000".into()] {
+        for set in [format!("dashboard.listen={listen}"), "ethercat.lost_frames_max=100".into()] {
             command.args(["--set", &set]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let (heard, lines) = mpsc::channel();
-        let streams: [Box<dyn Read + Send>; 2] = [
-            Box::new(child.stdout.take().expect("it is piped")),
-            Box::new(child.stderr.take().expect("it is piped")),
-        ];
-        for stream in streams {
-            let heard = heard.clone();
-            // Reads on to the end, so that the run never waits for who reads it.
-            spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    let _ = heard.send(line);
-                }
-            });
-        }
-        let mut robot = Robot { child, address: String::new() };
-        let mut all = String::new();
+        // Into a file, so that nobody has to read it.
+        let said = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser.out");
+        let out = File::create(&said).expect("a file for the output");
+        let err = out.try_clone().expect("the same file for the errors");
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+        let mut robot = Robot { child: child.expect("the program starts"), address: String::new() };
+        let begun = Instant::now();
         while robot.address.is_empty() {
-            let line = lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("the run names no address:\n{all}"));
-            robot.address = address(&line).unwrap_or_default().into();
-            all += &format!("{line}\n");
+            let bytes = fs::read(&said).expect("the file of the output");
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(begun.elapsed() < PATIENCE, "the run names no address:\n{text}");
+            robot.address = text.lines().find_map(address).unwrap_or_default().into();
+            sleep(LOOK);
         }
         robot
     }
