@@ -47,8 +47,8 @@ fn main() {
     fs::write(out.join("page.rs"), table(page)).expect("the build folder can be written");
 }
 
-/// Makes the page's files, and returns the folder that holds them.
-fn bundle(out: &Path) -> Result<PathBuf, String> {
+/// Makes the page's files, in a folder of the build folder.
+fn bundle(out: &Path) -> Result<(), String> {
     let (work, page) = (out.join("web"), out.join("page"));
     check_node()?;
     copy_sources(&work).map_err(|e| format!("{WEB} cannot be copied to {work:?}: {e}"))?;
@@ -60,7 +60,7 @@ fn bundle(out: &Path) -> Result<PathBuf, String> {
     for file in ["index.html", "icon.svg"] {
         fs::copy(work.join(file), page.join(file)).map_err(|e| format!("{file}: {e}"))?;
     }
-    Ok(page)
+    Ok(())
 }
 
 fn check_node() -> Result<(), String> {
@@ -131,12 +131,13 @@ fn summary(stderr: &[u8]) -> String {
 }
 
 /// The Rust file that `dashboard/page.rs` includes.
-fn table(page: Result<PathBuf, String>) -> String {
+fn table(page: Result<(), String>) -> String {
     let mut files = String::new();
-    if let Ok(folder) = &page {
+    if page.is_ok() {
         for (path, content, file) in SERVED {
-            let file = folder.join(file);
-            let _ = writeln!(files, "    ({path:?}, {content:?}, include_bytes!({file:?})),");
+            // Not the folder's own path: a build folder may be moved.
+            let file = format!("concat!(env!(\"OUT_DIR\"), \"/page/{file}\")");
+            let _ = writeln!(files, "    ({path:?}, {content:?}, include_bytes!({file})),");
         }
     }
     format!(

@@ -191,9 +191,9 @@ impl Dashboard {
     fn linked(&self, watch: &Watch) -> Linked {
         let listens = Value::Text(self.listen.clone());
         let nodes = &watch.plan().nodes;
-        let ours = nodes.iter().position(|node| {
-            node.kind.name == INFO.name && node.values.contains(&listens)
-        });
+        let ours = nodes
+            .iter()
+            .position(|node| node.kind.name == INFO.name && node.values.contains(&listens));
         let ours = ours.expect("the plan that runs has this node in it");
         Linked::of(watch.plan(), ours, COMMAND, IMAGE)
     }

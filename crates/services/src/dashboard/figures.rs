@@ -1,7 +1,5 @@
 //! What the cycles cost, added up from their records.
 
-use std::collections::HashMap;
-
 use hdrhistogram::Histogram as Values;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::status::LinkStatus;
@@ -15,6 +13,8 @@ pub(super) const BUCKETS: HistogramInfo =
 
 /// Significant digits of a percentile, as in the reports.
 const DIGITS: u8 = 3;
+/// The longest time that is told from longer ones: an hour.
+const NS_MAX: u64 = 3_600_000_000_000;
 /// A percentile is said only with so many values beyond it; fewer would be an anecdote.
 const BEYOND_MIN: f64 = 10.0;
 
@@ -128,7 +128,7 @@ fn bucket(ns: u64) -> usize {
 }
 
 fn values() -> Values<u64> {
-    Values::new(DIGITS).expect("1 to 5 digits are allowed")
+    Values::new_with_max(NS_MAX, DIGITS).expect("1 to 5 digits are allowed")
 }
 
 fn times(values: &Values<u64>) -> Times {
@@ -147,43 +147,52 @@ fn times(values: &Values<u64>) -> Times {
     }
 }
 
-/// How fast links are written, from one status to the next.
+/// Links are counted over so long at least: looks may come in quick succession.
+const COUNTED_NS_MIN: u64 = 400_000_000;
+
+/// How fast links are written.
 #[derive(Default)]
 pub(super) struct Rates {
-    at_ms: Option<u64>,
-    /// Messages written so far, of the links for which that is known.
-    written: HashMap<usize, u64>,
+    /// Since when the messages under way are counted.
+    since_ns: Option<u64>,
+    /// Messages written until then, of the links for which that is known.
+    written: Vec<Option<u64>>,
+    /// As they were last counted.
+    per_s: Vec<Option<f64>>,
 }
 
 impl Rates {
-    /// The figures of all links at a moment of the run. `seen` are messages that the records of the
-    /// core show, for links whose writer is in it.
+    /// The figures of all links at a moment. `seen` are messages that the records of the core show,
+    /// for links whose writer is in it.
     pub(super) fn figures(
         &mut self,
-        at_ms: u64,
+        now_ns: u64,
         links: &[LinkStatus],
         seen: &[Option<u64>],
     ) -> Vec<LinkFigures> {
-        let passed_ms = self.at_ms.map(|before| at_ms.saturating_sub(before));
-        let passed_s = passed_ms.filter(|&ms| ms > 0).map(|ms| ms as f64 / 1000.0);
-        let row = |(at, link): (usize, &LinkStatus)| {
-            let written = seen.get(at).copied().flatten().or(link.written);
-            let before = match written {
-                Some(now) => self.written.insert(at, now),
-                None => self.written.remove(&at),
-            };
-            let rate = |(now, before, s): (u64, u64, f64)| now.saturating_sub(before) as f64 / s;
-            let both = written.zip(before).zip(passed_s);
-            LinkFigures {
-                rate_per_s: both.map(|((now, before), s)| rate((now, before, s))),
-                fill: link.fill.map(|fill| f64::from(fill) / f64::from(link.capacity.max(1))),
-                lost: sum(link.lost, link.dropped),
-                broken: link.broken,
-            }
+        let written =
+            |(at, link): (usize, &LinkStatus)| seen.get(at).copied().flatten().or(link.written);
+        self.count(now_ns, links.iter().enumerate().map(written).collect());
+        let row = |(at, link): (usize, &LinkStatus)| LinkFigures {
+            rate_per_s: self.per_s.get(at).copied().flatten(),
+            fill: link.fill.map(|fill| f64::from(fill) / f64::from(link.capacity.max(1))),
+            lost: sum(link.lost, link.dropped),
+            broken: link.broken,
         };
-        let rows = links.iter().enumerate().map(row).collect();
-        self.at_ms = Some(at_ms);
-        rows
+        links.iter().enumerate().map(row).collect()
+    }
+
+    fn count(&mut self, now_ns: u64, written: Vec<Option<u64>>) {
+        let passed_ns = self.since_ns.map(|since_ns| now_ns.saturating_sub(since_ns));
+        if passed_ns.is_some_and(|passed_ns| passed_ns < COUNTED_NS_MIN) {
+            return;
+        }
+        let rate = |(before, now): (&Option<u64>, &Option<u64>)| {
+            let messages = now.as_ref()?.saturating_sub(*before.as_ref()?);
+            Some(messages as f64 / (passed_ns? as f64 / 1e9))
+        };
+        self.per_s = self.written.iter().zip(&written).map(rate).collect();
+        (self.since_ns, self.written) = (Some(now_ns), written);
     }
 }
 
@@ -192,5 +201,35 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
         _ => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_apart_up_to_an_hour() {
+        let mut spread = Spread::new();
+        (1..=1000).for_each(|us| spread.add(us * 1000));
+        spread.add(2_000_000_000);
+        let times = spread.figures().times;
+        assert_eq!(times.count, 1001);
+        assert!(times.p50_us.is_some_and(|us| (495.0..505.0).contains(&us)), "{:?}", times.p50_us);
+        assert!(times.max_us.is_some_and(|us| us > 1.99e6), "{:?}", times.max_us);
+        assert_eq!(times.p99_9_us, None);
+    }
+
+    #[test]
+    fn a_rate_is_counted_over_a_while() {
+        let mut rates = Rates::default();
+        rates.count(0, vec![Some(0), None]);
+        rates.count(500_000_000, vec![Some(500), None]);
+        assert_eq!(rates.per_s, [Some(1000.0), None]);
+        // A look right after says nothing new.
+        rates.count(501_000_000, vec![Some(550), Some(1)]);
+        assert_eq!(rates.per_s, [Some(1000.0), None]);
+        rates.count(1_500_000_000, vec![Some(1500), Some(3)]);
+        assert_eq!(rates.per_s, [Some(1000.0), None]);
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Shows {
     hub: Arc<Hub>,
     cycles: Cycles,
     rates: Rates,
+    /// When the cycles were read last, monotonic ns.
+    looked_ns: u64,
     /// Frames so far.
     frames: u32,
     /// Number of the last command.
@@ -51,6 +53,7 @@ impl Shows {
             hub,
             cycles: Cycles::new(watch, hello),
             rates: Rates::default(),
+            looked_ns: 0,
             frames: 0,
             // A former life of this service has counted commands too, and a number that was there
             // already is no new command: so each life begins with a number that no other had.
@@ -69,6 +72,7 @@ impl Shows {
     /// The supervisor is gone, or a link is broken.
     pub(super) fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         self.cycles.read(io.watch());
+        self.looked_ns = now_ns();
         let is_stopping = self.cycles.is_stopping();
         self.show_motion(io.watch());
         for wish in self.hub.take_wishes() {
@@ -152,7 +156,7 @@ impl Shows {
         Figures {
             threads: self.cycles.figures(watch),
             nodes: self.cycles.nodes(watch.plan()),
-            links: self.rates.figures(status.elapsed_ms, &status.links, self.cycles.written()),
+            links: self.rates.figures(self.looked_ns, &status.links, self.cycles.written()),
             viewers: self.hub.viewers(),
         }
     }
