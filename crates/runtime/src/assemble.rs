@@ -18,6 +18,7 @@ use crate::finite::Finite;
 use crate::inject::{self, Injection};
 use crate::node::{NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
+use crate::spoiled::Spoiled;
 use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
 use crate::taps::Taps;
 use crate::trace::{self, Record};
@@ -38,7 +39,8 @@ pub(crate) trait MakeEnds {
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault>;
 }
 
-/// Makes them of carriers, with the faults on purpose of the writing ones.
+/// Makes them of carriers, with the faults on purpose of the writing ones. A service that has
+/// spoiled its region does not keep the core from starting.
 struct Carried<'a> {
     plan: &'a Plan,
     injections: &'a [Injection],
@@ -48,13 +50,21 @@ struct Carried<'a> {
 impl MakeEnds for Carried<'_> {
     fn sender(&mut self, link: usize) -> Result<Box<dyn Sender>, Fault> {
         let carrier = self.ends.writers.remove(&link).ok_or_else(|| no_carrier(link))?;
-        inject::sender(carrier, self.plan, link, self.injections)
+        let made = inject::sender(carrier, self.plan, link, self.injections);
+        match self.plan.is_service(self.plan.links[link].to.node) {
+            true => made.or_else(|fault| Ok(Box::new(Spoiled::of(fault)?))),
+            false => made,
+        }
     }
 
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault> {
         let carrier = self.ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
         let link = &self.plan.links[link];
-        (row(link.transport).receiver)(carrier, &Shape::of(link))
+        let made = (row(link.transport).receiver)(carrier, &Shape::of(link));
+        match self.plan.is_service(link.from.node) {
+            true => made.or_else(|fault| Ok(Box::new(Spoiled::of(fault)?))),
+            false => made,
+        }
     }
 }
 

@@ -29,6 +29,7 @@ pub mod replay;
 pub mod run;
 pub mod service;
 mod slots;
+mod spoiled;
 pub mod status;
 mod step;
 pub mod sys;

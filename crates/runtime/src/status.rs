@@ -394,7 +394,7 @@ impl Events {
 
 /// What comes from outside may be anything: control characters would play with the terminal of
 /// whoever reads it.
-fn cut(text: String) -> String {
+pub(crate) fn cut(text: String) -> String {
     const END: &str = "...";
     let mut text = text.replace(|c: char| c.is_control(), "\u{fffd}");
     if text.len() > Events::TEXT_MAX {

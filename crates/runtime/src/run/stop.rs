@@ -5,7 +5,7 @@ use super::Run;
 use super::realtime::{Domain, Rest};
 use crate::clock::now_ns;
 use crate::cyclic::REST_NS_MAX;
-use crate::status::StopStatus;
+use crate::status::{StopStatus, cut};
 
 /// Who or what has the core stop, and since when that is known here.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct StopCause {
 impl StopCause {
     /// Somebody asks, or a fault is seen, at this moment.
     pub(super) fn now(reason: &str) -> StopCause {
-        StopCause { reason: reason.to_owned(), asked_ns: now_ns(), told: false }
+        StopCause { reason: cut(reason.to_owned()), asked_ns: now_ns(), told: false }
     }
 }
 
@@ -59,7 +59,7 @@ impl Run {
                 let end_ns = |rest: Rest| rest.last_ns + self.clock.ns(rest.last_ticks);
                 let rest = thread.counts.rest.filter(|_| domain.has_left())?;
                 let end_ns = end_ns(rest);
-                if end_ns - rest.since_ns >= REST_NS_MAX {
+                if end_ns.saturating_sub(rest.since_ns) >= REST_NS_MAX {
                     return None;
                 }
                 rest_ns = rest_ns.max(Some(end_ns));

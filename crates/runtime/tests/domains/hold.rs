@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_service_that_dies_beside_a_held_core_comes_back", a_service_comes_back_while_held),
     ("whoever_observes_sees_the_next_life_too", whoever_observes_sees_the_next_life_too),
     ("every_transport_inside_the_core_is_made_anew", every_transport_is_made_anew),
+    ("a_link_that_a_service_has_spoiled_keeps_no_core_from_starting_again", a_spoiled_link),
     ("fifty_resets_leave_nothing_behind", fifty_resets_leave_nothing_behind),
     ("a_stop_ends_a_held_graph", a_stop_ends_a_held_graph),
     ("every_stop_is_measured", every_stop_is_measured),
@@ -229,6 +230,26 @@ fn every_transport_is_made_anew() {
     }
 }
 
+fn a_spoiled_link() {
+    for (to, from) in [
+        ("first", "delivery: latest"),
+        ("first, delivery: latest", "delivery: broadcast, capacity: 16"),
+    ] {
+        let spoils = Service { node: "mood: garble_links", to, from, ..Service::ALONE };
+        let mut stage = Stage::start(&holding(&[spoils]));
+        let is_broken = |stage: &Stage| stage.run.status().links.iter().any(|link| link.broken);
+        for _ in 0..2 {
+            stage.until("a broken link", is_broken);
+            stage.run.halt("told to");
+            until_phase(&mut stage, Phase::Held);
+            reset_and_run(&mut stage);
+        }
+        stage.run.stop();
+        assert_eq!(stage.end(), Outcome::Stopped, "{to}, {from}: {:?}", stage.run.faults());
+        assert!(stage.run.earlier_faults().is_empty(), "{:?}", stage.run.earlier_faults());
+    }
+}
+
 fn fifty_resets_leave_nothing_behind() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     stage.run_on(20);
@@ -271,10 +292,11 @@ fn every_stop_is_measured() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     stage.run_on(30);
     assert_eq!(stage.run.stop_status(), None);
-    stage.run.halt("told to");
+    stage.run.halt("told\u{1b}[2J to");
     until_phase(&mut stage, Phase::Held);
     let stop = stage.run.stop_status().expect("it has stopped");
     let (safe_us, rest_us) = (stop.safe_output_us.expect("seen"), stop.at_rest_us.expect("seen"));
+    assert_eq!(stop.reason, "told\u{fffd}[2J to", "no terminal is played with");
     assert!(safe_us < rest_us, "the motor coasts: {stop:?}");
     assert!(stage.story().iter().any(|line| line.contains("; safe outputs after ")));
     reset_and_run(&mut stage);
