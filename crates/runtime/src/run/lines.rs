@@ -86,43 +86,57 @@ impl AsFd for Lines {
     }
 }
 
-/// Lines of a service that become events, in a second. One that writes without end must not drive
-/// out what the others have to say.
-const LINES_PER_S_MAX: u64 = 50;
+/// Lines of a service that become events, in a second; and orders. One that writes or asks without
+/// end must not drive out what the others have to say.
+const EVENTS_PER_S_MAX: u64 = 50;
 
-/// The lines that a service writes, no more than are bearable.
-#[derive(Default)]
+/// What a service has to say, no more than is bearable.
 pub(super) struct Talk {
+    /// What it is counted in, in the plural.
+    what: &'static str,
     /// End of the second under way.
     until_ns: u64,
-    /// Lines in it.
-    lines: u64,
+    /// So many in it.
+    count: u64,
 }
 
 impl Talk {
-    /// A second is over: says how many lines were left out in it.
+    /// Nothing was said yet.
+    pub(super) fn of(what: &'static str) -> Talk {
+        Talk { what, until_ns: 0, count: 0 }
+    }
+
+    /// A second is over: says how much was left out in it.
     pub(super) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
         if now_ns < self.until_ns {
             return;
         }
-        let over = self.lines.saturating_sub(LINES_PER_S_MAX);
+        let over = self.count.saturating_sub(EVENTS_PER_S_MAX);
         if over > 0 {
-            let text = format!("{over} more lines, which are not kept");
+            let text = format!("{over} more {}, which are not kept", self.what);
             events.add(EventKind::Note, Some(name), text);
         }
-        (self.until_ns, self.lines) = (now_ns + 1_000_000_000, 0);
+        (self.until_ns, self.count) = (now_ns + 1_000_000_000, 0);
     }
 
     /// Whether it has said too much in this second.
     pub(super) fn is_over(&self) -> bool {
-        self.lines > LINES_PER_S_MAX
+        self.count > EVENTS_PER_S_MAX
     }
 
-    pub(super) fn say(&mut self, line: &str, name: &str, events: &mut Events) {
-        self.lines += 1;
-        if self.lines <= LINES_PER_S_MAX {
-            events.add(EventKind::Output, Some(name), line);
+    /// Makes an event of it; whether it is kept.
+    pub(super) fn say(
+        &mut self,
+        what: EventKind,
+        domain: Option<&str>,
+        text: &str,
+        events: &mut Events,
+    ) -> bool {
+        self.count += 1;
+        if !self.is_over() {
+            events.add(what, domain, text);
         }
+        !self.is_over()
     }
 }
 

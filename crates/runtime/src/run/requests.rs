@@ -3,7 +3,7 @@
 
 use super::Run;
 use crate::control::{Answer, Asked, PeerId, Request};
-use crate::status::{EventKind, Phase};
+use crate::status::{EventKind, Phase, cut};
 
 impl Run {
     /// Takes what came, and carries out the orders. Who asks what the run looks like is answered
@@ -60,16 +60,13 @@ impl Run {
             }
             Request::Announce { address } => {
                 let service = self.asking_service(asked)?;
-                let address = address.replace(|c: char| c.is_control(), "\u{fffd}");
-                self.services[service].address = Some(address.clone());
-                let name = self.request.plan.domains[self.domains.len() + service].name.clone();
-                self.events.add(EventKind::Address, Some(&name), address);
+                self.raise(service, EventKind::Address, address)?;
+                self.services[service].address = Some(cut(address.clone()));
                 done("announced".into())
             }
             Request::Alarm { text } => {
                 let service = self.asking_service(asked)?;
-                let name = self.request.plan.domains[self.domains.len() + service].name.clone();
-                self.events.add(EventKind::Alarm, Some(&name), text.clone());
+                self.raise(service, EventKind::Alarm, text)?;
                 done("raised".into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
@@ -91,14 +88,30 @@ impl Run {
         service.ok_or_else(|| "only a service of the run itself may say that".into())
     }
 
-    /// Makes an event of an order; the order in words.
+    /// Makes an event of what a service says.
+    fn raise(&mut self, service: usize, what: EventKind, text: &str) -> Result<(), String> {
+        let name = &self.request.plan.domains[self.domains.len() + service].name;
+        match self.services[service].orders.say(what, Some(name), text, &mut self.events) {
+            true => Ok(()),
+            false => Err("too many orders in this second, this one is not kept; ask less".into()),
+        }
+    }
+
+    /// Makes an event of an order; the order in words. It is carried out even if the service that
+    /// gives it asks too much to have all of that kept.
     fn requested(&mut self, asked: &Asked, what: &str) -> String {
         let by = match asked.service {
             Some(at) => format!("service '{}'", self.request.plan.domains[at].name),
             None => format!("process {}", asked.process),
         };
         let order = format!("{what}, by {by}");
-        self.events.add(EventKind::Request, None, order.clone());
+        match self.asking_service(asked) {
+            Ok(service) => {
+                let orders = &mut self.services[service].orders;
+                orders.say(EventKind::Request, None, &order, &mut self.events);
+            }
+            Err(_) => self.events.add(EventKind::Request, None, order.clone()),
+        }
         order
     }
 }

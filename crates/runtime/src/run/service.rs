@@ -46,6 +46,8 @@ pub(super) struct Supervised {
     nodes: Vec<Watched>,
     lines: Option<Lines>,
     talk: Talk,
+    /// What it asks of the run.
+    pub(super) orders: Talk,
     /// Whether a node of it observes the run.
     observes: bool,
     /// Our end of a connection to a new life of it, until the control server takes it.
@@ -131,7 +133,8 @@ impl Supervised {
             bell: Bell::create()?,
             nodes: nodes.collect::<io::Result<_>>()?,
             lines: None,
-            talk: Talk::default(),
+            talk: Talk::of("lines"),
+            orders: Talk::of("orders"),
             observes: policy.nodes.iter().any(|&node| plan.observes(node)),
             connection: None,
             history: History::new(policy.restart),
@@ -412,8 +415,11 @@ impl Supervised {
     fn read_lines(&mut self, now_ns: u64, events: &mut Events) {
         let (name, talk) = (&self.name, &mut self.talk);
         talk.look(now_ns, name, events);
+        self.orders.look(now_ns, name, events);
         if let Some(lines) = &mut self.lines {
-            lines.read(&mut |line| talk.say(line, name, events));
+            lines.read(&mut |line| {
+                talk.say(EventKind::Output, Some(name), line, events);
+            });
         }
     }
 

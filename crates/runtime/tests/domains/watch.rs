@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_secret_of_a_run_outlives_its_services", the_secret_of_a_run_outlives_its_services),
     ("a_service_says_where_it_serves_and_what_is_odd", a_service_says_where_it_serves),
     ("only_a_service_may_announce_or_raise_an_alarm", only_a_service_may_announce),
+    ("who_orders_without_end_does_not_drive_out_what_others_say", who_orders_without_end),
     ("who_never_reads_its_answers_keeps_nobody_waiting", who_never_reads_its_answers),
 ];
 
@@ -100,6 +101,15 @@ fn only_a_service_may_announce() {
         assert_eq!(answer, refused);
     }
     assert_eq!(stage.status("eye").address, None);
+    stage.stop_unharmed();
+}
+
+fn who_orders_without_end() {
+    let mut stage = watched("cry", QUICK);
+    let refused = |line: &&str| line.starts_with("refused: too many orders in this second");
+    stage.until("a refusal", |stage| stage.texts("eye", EventKind::Output).iter().any(refused));
+    let note = |line: &&str| line.ends_with("more orders, which are not kept");
+    stage.until("a count", |stage| stage.texts("eye", EventKind::Note).iter().any(note));
     stage.stop_unharmed();
 }
 

@@ -26,7 +26,9 @@ pub(crate) static WATCHER: Kind = Kind {
         name: "mood",
         doc: "",
         unit: "",
-        ty: ParameterType::Choice(&["watch", "write", "grow", "sleep", "secret", "say", "deaf"]),
+        ty: ParameterType::Choice(&[
+            "watch", "write", "grow", "sleep", "secret", "say", "cry", "deaf",
+        ]),
         default: Some("watch"),
     }],
     signals: &[],
@@ -66,6 +68,17 @@ impl Watcher {
                 ] {
                     supervisor.order(&request).map_err(|text| fault!("{text}"))?;
                 }
+            }
+            "cry" => {
+                let supervisor = io.watch().supervisor().clone();
+                let alarm = Request::Alarm { text: "help".into() };
+                let refused = loop {
+                    if let Err(refused) = supervisor.order(&alarm) {
+                        break refused;
+                    }
+                    io.beat();
+                };
+                say(&format!("refused: {refused}"));
             }
             _ => {}
         }
