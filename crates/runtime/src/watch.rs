@@ -152,7 +152,7 @@ impl Watch {
 /// The supervisor of the run, who may be asked from any thread. It answers within a millisecond, if
 /// the machine lets it; each call waits for that, and for the calls of other threads.
 #[derive(Clone, Debug)]
-pub struct Supervisor(Arc<Mutex<Connection>>);
+pub struct Supervisor(Arc<Mutex<Option<Connection>>>);
 
 impl Supervisor {
     /// Asks for anything but the log.
@@ -160,9 +160,19 @@ impl Supervisor {
     /// # Errors
     /// The supervisor does not answer, or is gone: then this process is to end too.
     pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
-        // Half an exchange may be lost with a thread that has panicked; what follows says so.
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.ask(request).map_err(|error| silent(&error))
+        self.talk(|connection| connection.ask(request).map_err(|error| silent(&error)))
+    }
+
+    /// An exchange, all of it. Half of one, after an error or a panic, is the last: what is still
+    /// under way must not be taken for the answer to something else.
+    fn talk<T>(&self, talk: impl FnOnce(&mut Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = place.take();
+        let mut connection =
+            connection.ok_or_else(|| silent(&"it left an earlier question without an answer"))?;
+        let answer = talk(&mut connection)?;
+        *place = Some(connection);
+        Ok(answer)
     }
 
     /// The run, as it is now.
@@ -181,20 +191,20 @@ impl Supervisor {
     /// # Errors
     /// As for [`Supervisor::ask`].
     pub fn events(&self, after: u64) -> Result<(Vec<Event>, u64), Fault> {
-        // As above.
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let request = Request::Log { after, follow: false };
-        let mut answer = connection.ask(&request).map_err(|error| silent(&error))?;
-        let (mut events, mut missed) = (Vec::new(), 0);
-        loop {
-            match answer {
-                Answer::Event(event) => events.push(event),
-                Answer::Missed(count) => missed += count,
-                Answer::End(_) => return Ok((events, missed)),
-                other => return Err(unexpected(&other)),
+        self.talk(|connection| {
+            let mut answer = connection.ask(&request).map_err(|error| silent(&error))?;
+            let (mut events, mut missed) = (Vec::new(), 0);
+            loop {
+                match answer {
+                    Answer::Event(event) => events.push(event),
+                    Answer::Missed(count) => missed += count,
+                    Answer::End(_) => return Ok((events, missed)),
+                    other => return Err(unexpected(&other)),
+                }
+                answer = connection.next_in_time().map_err(|error| silent(&error))?;
             }
-            answer = connection.next_in_time().map_err(|error| silent(&error))?;
-        }
+        })
     }
 
     /// Gives an order. What comes of it, in words.
@@ -232,7 +242,7 @@ impl Shown {
             return Ok(None);
         }
         let connection = Connection::over(adopt(launch.supervisor)?.into());
-        let supervisor = Supervisor(Arc::new(Mutex::new(connection)));
+        let supervisor = Supervisor(Arc::new(Mutex::new(Some(connection))));
         let region = |&(domain, thread, descriptor): &(usize, usize, RawFd)| {
             let region = Region::map_read_only(adopt(descriptor)?)?;
             Ok((ThreadId { domain, thread }, region))
