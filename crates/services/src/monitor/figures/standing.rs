@@ -1,5 +1,6 @@
 //! What the supervisor tells: domains, services, links, events, the last stop.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
@@ -8,9 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use sinew_runtime::status::{DomainState, DomainStatus, Event, LinkStatus, Phase, Status};
 
-use super::{Labels, counters_of, gauge, set};
+use super::{Labels, counters_of, gauge};
 
-type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
 const PHASES: [Phase; 4] = [Phase::Starting, Phase::Running, Phase::Held, Phase::Stopping];
@@ -33,19 +33,19 @@ pub(in crate::monitor) struct Standing {
     state: Gauges,
     up: Gauges,
     resident: Gauges,
-    restarts: Counters,
-    heartbeats: Counters,
-    received: Counters,
-    node_lost: Counters,
-    sent: Counters,
-    node_dropped: Counters,
-    written: Counters,
-    lost: Counters,
-    dropped: Counters,
+    restarts: Followed,
+    heartbeats: Followed,
+    received: Followed,
+    node_lost: Followed,
+    sent: Followed,
+    node_dropped: Followed,
+    written: Followed,
+    lost: Followed,
+    dropped: Followed,
     fill: Gauges,
     broken: Gauges,
-    events: Counters,
-    events_missed: Counters,
+    events: Family<Labels, Counter>,
+    events_missed: Family<Labels, Counter>,
     stop_safe_output: Gauges,
     stop_at_rest: Gauges,
 }
@@ -53,7 +53,7 @@ pub(in crate::monitor) struct Standing {
 impl Standing {
     /// Empty.
     pub(in crate::monitor) fn new(registry: &mut Registry) -> Standing {
-        let mut counters = |name, doc| counters_of(registry, name, doc);
+        let mut counters = |name, doc| Followed::new(counters_of(registry, name, doc));
         let restarts = counters("domain_restarts", "How often a domain was started again");
         let heartbeats = counters("node_heartbeats", "Heartbeats of a service's node");
         let received = counters("node_messages_received", "Messages that a service's node took");
@@ -65,9 +65,9 @@ impl Standing {
         let written = counters("link_messages_written", "Messages written into a link");
         let lost = counters("link_messages_lost", "Messages that a link's reader was too slow for");
         let dropped = counters("link_messages_dropped", "Messages that found no room in a link");
-        let events = counters("events", "Events of the run, by what they are about");
-        let events_missed =
-            counters("events_missed", "Events that the run kept no more when they were asked for");
+        let events = counters_of(registry, "events", "Events of the run, by what they are about");
+        let doc = "Events that the run kept no more when they were asked for";
+        let events_missed = counters_of(registry, "events_missed", doc);
         let mut gauges = |name, doc| gauges_of(registry, name, doc, None);
         let phase = gauges("phase", "1 for the phase that the run is in, else 0");
         let state = gauges("domain_state", "1 for the state that a domain is in, else 0");
@@ -107,7 +107,7 @@ impl Standing {
     }
 
     /// Shows a status.
-    pub(in crate::monitor) fn show(&self, status: &Status) {
+    pub(in crate::monitor) fn show(&mut self, status: &Status) {
         for phase in PHASES {
             let labels = vec![("phase", phase.word().to_owned())];
             gauge(&self.phase, &labels).set(flag(phase == status.phase));
@@ -135,7 +135,7 @@ impl Standing {
         self.events_missed.get_or_create(&Labels::new()).inc_by(missed);
     }
 
-    fn domain(&self, domain: &DomainStatus) {
+    fn domain(&mut self, domain: &DomainStatus) {
         let labels = vec![("domain", domain.name.clone())];
         for state in STATES {
             let with_state = [labels.clone(), vec![("state", state.word().to_owned())]].concat();
@@ -143,34 +143,57 @@ impl Standing {
         }
         gauge(&self.up, &labels).set(flag(domain.state == DomainState::Running));
         gauge(&self.resident, &labels).set(domain.resident_kib.unwrap_or(0) as f64 * 1024.0);
-        set(&self.restarts.get_or_create(&labels), u64::from(domain.restarts));
+        self.restarts.follow(&labels, u64::from(domain.restarts));
         let is_service = domain.threads.is_empty();
         for node in domain.nodes.iter().filter(|_| is_service) {
             let labels = [labels.clone(), vec![("node", node.name.clone())]].concat();
             let counted = [
-                (&self.heartbeats, node.beats),
-                (&self.received, node.received),
-                (&self.node_lost, node.lost),
-                (&self.sent, node.sent),
-                (&self.node_dropped, node.dropped),
+                (&mut self.heartbeats, node.beats),
+                (&mut self.received, node.received),
+                (&mut self.node_lost, node.lost),
+                (&mut self.sent, node.sent),
+                (&mut self.node_dropped, node.dropped),
             ];
-            counted.into_iter().for_each(|it| set(&it.0.get_or_create(&labels), it.1));
+            counted.into_iter().for_each(|(followed, count)| followed.follow(&labels, count));
         }
     }
 
-    fn link(&self, link: &LinkStatus) {
+    fn link(&mut self, link: &LinkStatus) {
         let labels = vec![("link", format!("{} > {}", link.from, link.to))];
-        let counted =
-            [(&self.written, link.written), (&self.lost, link.lost), (&self.dropped, link.dropped)];
-        for (family, count) in counted {
+        let counted = [
+            (&mut self.written, link.written),
+            (&mut self.lost, link.lost),
+            (&mut self.dropped, link.dropped),
+        ];
+        for (followed, count) in counted {
             if let Some(count) = count {
-                set(&family.get_or_create(&labels), count);
+                followed.follow(&labels, count);
             }
         }
         if let Some(fill) = link.fill {
             gauge(&self.fill, &labels).set(f64::from(fill));
         }
         gauge(&self.broken, &labels).set(flag(link.broken));
+    }
+}
+
+/// Counters that follow those of the run. Some of these begin again at 0 while the monitor goes on:
+/// a core that is reset has new links. A counter of Prometheus must not fall.
+struct Followed {
+    counters: Family<Labels, Counter>,
+    /// What the run had counted when it was looked at last.
+    seen: HashMap<Labels, u64>,
+}
+
+impl Followed {
+    fn new(counters: Family<Labels, Counter>) -> Followed {
+        Followed { counters, seen: HashMap::new() }
+    }
+
+    fn follow(&mut self, labels: &Labels, count: u64) {
+        let before = self.seen.insert(labels.clone(), count).unwrap_or(0);
+        let more = count.checked_sub(before).unwrap_or(count);
+        self.counters.get_or_create(labels).inc_by(more);
     }
 }
 
@@ -185,4 +208,20 @@ fn gauges_of(registry: &mut Registry, name: &str, doc: &str, unit: Option<Unit>)
         None => registry.register(name, doc, family.clone()),
     }
     family
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_of_the_run_that_begins_again_makes_none_fall() {
+        let mut followed = Followed::new(Family::default());
+        let labels = vec![("link", "a.out > b.in".to_owned())];
+        let mut shown = |count| {
+            followed.follow(&labels, count);
+            followed.counters.get_or_create(&labels).get()
+        };
+        assert_eq!([7, 7, 10, 2, 5].map(&mut shown), [7, 7, 10, 12, 15]);
+    }
 }
