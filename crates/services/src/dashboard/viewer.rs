@@ -30,9 +30,9 @@ const PING_SPACING: Duration = Duration::from_secs(1);
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 /// Messages that are no orders, until a viewer is closed: a page that is too old makes a few.
 const MALFORMED_MAX: u32 = 20;
-/// Orders a second that a viewer may give on end; what comes faster waits. A page gives two or
-/// three.
-const ORDERS_PER_S: f64 = 50.0;
+/// Messages a second that a viewer may send on end, pings among them; what comes faster waits. A
+/// page sends two or three.
+const MESSAGES_PER_S: f64 = 50.0;
 /// How long a closing viewer may take to say good bye.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
@@ -147,6 +147,7 @@ impl Reading<'_> {
             let Ok(message) = timeout(STALLED_MAX, stream.next()).await else {
                 return Some(stalled());
             };
+            pace.wait().await;
             let text = match message? {
                 Ok(Message::Text(text)) => text,
                 Ok(Message::Binary(_)) => {
@@ -157,7 +158,6 @@ impl Reading<'_> {
                 Ok(Message::Close(_)) => return None,
                 Err(error) => return refused(&error),
             };
-            pace.wait().await;
             let reply = orders::carry_out(self.hub, &text, &self.answers).await;
             match reply.told {
                 Told::Done => {}
@@ -203,7 +203,7 @@ fn refused(error: &Error) -> Option<End> {
     }
 }
 
-/// How fast orders may come: so many a second, and as many at once.
+/// How fast messages may come: so many a second, and as many at once.
 struct Pace {
     left: f64,
     since: Instant,
@@ -211,16 +211,16 @@ struct Pace {
 
 impl Pace {
     fn new() -> Pace {
-        Pace { left: ORDERS_PER_S, since: Instant::now() }
+        Pace { left: MESSAGES_PER_S, since: Instant::now() }
     }
 
-    /// Waits, if orders came too fast.
+    /// Waits, if they came too fast.
     async fn wait(&mut self) {
-        let earned = self.since.elapsed().as_secs_f64() * ORDERS_PER_S;
+        let earned = self.since.elapsed().as_secs_f64() * MESSAGES_PER_S;
         self.since = Instant::now();
-        self.left = (self.left + earned).min(ORDERS_PER_S) - 1.0;
+        self.left = (self.left + earned).min(MESSAGES_PER_S) - 1.0;
         if self.left < 0.0 {
-            sleep(Duration::from_secs_f64(-self.left / ORDERS_PER_S)).await;
+            sleep(Duration::from_secs_f64(-self.left / MESSAGES_PER_S)).await;
         }
     }
 }
