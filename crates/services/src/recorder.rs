@@ -105,7 +105,7 @@ impl Service for Recorder {
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        let mut recording = Recording::begin(&self.folder, self.rotation, io.watch())?;
+        let mut recording = Recording::begin(&self.folder, self.rotation, io)?;
         while io.wait(LOOK) {
             recording.look(io.watch());
         }
@@ -141,15 +141,17 @@ struct Recording {
 
 impl Recording {
     /// Goes on after what earlier lives have recorded, if they have.
-    fn begin(path: &Path, rotation: Rotation, watch: &Watch) -> Result<Recording, Fault> {
-        let (mut opening, lines) = opening(watch);
-        let folder = Folder::new(path, &watch.plan().name);
+    fn begin(path: &Path, rotation: Rotation, io: &mut ServiceIo) -> Result<Recording, Fault> {
+        let (mut opening, lines) = opening(io.watch());
+        let folder = Folder::new(path, &io.watch().plan().name);
         let wrong = |error| unwritable(path, &error);
-        let past = Past::find(&folder, &opening.head.run, &cycles(watch)).map_err(wrong)?;
+        let threads = cycles(io.watch());
+        let past = Past::find(&folder, &opening.head.run, &threads, || io.beat());
+        let past = past.map_err(wrong)?;
         lines.iter().chain(&past.lines).for_each(|line| say(line));
         opening.head.part = past.part;
         let life = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
-        let gather = Gather::new(watch, opening.head.clock_offset_ns, past.last);
+        let gather = Gather::new(io.watch(), opening.head.clock_offset_ns, past.last);
         let mut parts = Parts::new(opening, folder, rotation, gather.names());
         parts.begin_first(life).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::cycle::Layout;
 use super::folder::{Folder, open};
+use super::format::Head;
 use super::gather::Mark;
 use super::index::Index;
 use super::mend::{head, is_finished, messages, scan};
@@ -26,13 +27,33 @@ pub(super) struct Past {
 pub(super) type Cycles = (u16, Layout);
 
 impl Past {
-    /// Looks through the folder and mends what is not finished.
-    pub(super) fn find(folder: &Folder, run: &str, threads: &[Cycles]) -> io::Result<Past> {
+    /// Looks through the folder and mends what is not finished; `beat` is called for each file.
+    pub(super) fn find(
+        folder: &Folder,
+        run: &str,
+        threads: &[Cycles],
+        mut beat: impl FnMut(),
+    ) -> io::Result<Past> {
         let mut past = Past { last: vec![None; threads.len()], ..Past::default() };
-        for path in folder.parts()?.iter().rev() {
-            past.mend(path);
-            if let Err(error) = past.look_up(path, run, threads) {
-                past.lines.push(format!("cannot read '{}': {error}", path.display()));
+        let mut ours = Vec::new();
+        for path in folder.parts()? {
+            beat();
+            past.mend(&path);
+            match of_run(&path, run) {
+                Ok(head) => ours.extend(head.map(|head| (head, path))),
+                Err(error) => past.cannot_read(&path, &error),
+            }
+        }
+        // By number: names tell the time of day, which somebody may set back.
+        ours.sort_by_key(|(head, _)| head.part);
+        past.part = ours.last().map_or(0, |(head, _)| head.part);
+        for (head, path) in ours.iter().rev() {
+            if past.last.iter().all(Option::is_some) {
+                break;
+            }
+            beat();
+            if let Err(error) = past.look_up(path, head.life, threads) {
+                past.cannot_read(path, &error);
             }
         }
         Ok(past)
@@ -53,24 +74,28 @@ impl Past {
         }
     }
 
-    /// If a part is of this run: its number, and the newest cycles of the threads of which none
-    /// has been found.
-    fn look_up(&mut self, path: &Path, run: &str, threads: &[Cycles]) -> io::Result<()> {
+    fn cannot_read(&mut self, path: &Path, error: &io::Error) {
+        self.lines.push(format!("cannot read '{}': {error}", path.display()));
+    }
+
+    /// Looks up the newest cycles of the threads of which none has been found.
+    fn look_up(&mut self, path: &Path, life: u32, threads: &[Cycles]) -> io::Result<()> {
         let Some(file) = open(path, false)? else { return Ok(()) };
-        let Some(head) = head(&file)?.filter(|head| head.run == run) else { return Ok(()) };
-        self.part = self.part.max(head.part);
-        if self.last.iter().all(Option::is_some) {
-            return Ok(());
-        }
         let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {
             if last.is_none() {
                 *last = newest(&file, &scan.index, *topic, layout)?
-                    .map(|(number, start_ns)| Mark { life: head.life, number, start_ns });
+                    .map(|(number, start_ns)| Mark { life, number, start_ns });
             }
         }
         Ok(())
     }
+}
+
+/// What a part says of itself, if it is one of this run that nobody writes.
+fn of_run(path: &Path, run: &str) -> io::Result<Option<Head>> {
+    let Some(file) = open(path, false)? else { return Ok(None) };
+    Ok(head(&file)?.filter(|head| head.run == run))
 }
 
 /// Mends a part; how many bytes were cut off, if it had no end.

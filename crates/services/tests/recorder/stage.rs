@@ -184,7 +184,7 @@ pub(crate) fn python() -> Option<Python> {
 
 /// Says what is missing for a test.
 pub(crate) fn skip(missing: &str) {
-    assert!(std::env::var("CI").is_err_and(|_| true), "{missing}");
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
     println!("skipped: {missing}");
 }
 
