@@ -25,6 +25,8 @@ const SERVED: [(&str, &str, &str); 4] = [
 ];
 /// The oldest node that esbuild and the tests run on.
 const NODE_MAJOR_MIN: u32 = 20;
+/// npm waits so long for an answer of the registry, ms.
+const FETCH_TIMEOUT: &str = "--fetch-timeout=30000";
 /// Leaves the page out: for checks that never serve it.
 const WITHOUT: &str = "SINEW_WITHOUT_PAGE";
 
@@ -98,9 +100,11 @@ fn install(work: &Path) -> Result<(), String> {
         return Ok(());
     }
     let since = Instant::now();
-    // No script of a package runs; one retry, so that a build without a network does not hang.
+    // No script of a package runs; one retry and an end to each wait, so that a build without a
+    // network does not hang.
     let arguments = ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
-    let network = ["--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
+    let network =
+        ["--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", FETCH_TIMEOUT];
     run(Command::new("npm").args(arguments).args(network).current_dir(work)).map_err(|e| {
         format!("{e}; connect to the npm registry (or fill npm's cache), then build again")
     })?;
