@@ -60,14 +60,12 @@ impl Run {
             }
             Request::Announce { address } => {
                 let service = self.asking_service(asked)?;
-                self.raise(service, EventKind::Address, address)?;
                 self.services[service].address = Some(cut(address.clone()));
-                done("announced".into())
+                done(self.raise(service, EventKind::Address, address).into())
             }
             Request::Alarm { text } => {
                 let service = self.asking_service(asked)?;
-                self.raise(service, EventKind::Alarm, text)?;
-                done("raised".into())
+                done(self.raise(service, EventKind::Alarm, text).into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
@@ -88,12 +86,12 @@ impl Run {
         service.ok_or_else(|| "only a service of the run itself may say that".into())
     }
 
-    /// Makes an event of what a service says.
-    fn raise(&mut self, service: usize, what: EventKind, text: &str) -> Result<(), String> {
+    /// Makes an event of what a service says; what became of that.
+    fn raise(&mut self, service: usize, what: EventKind, text: &str) -> &'static str {
         let name = &self.request.plan.domains[self.domains.len() + service].name;
         match self.services[service].orders.say(what, Some(name), text, &mut self.events) {
-            true => Ok(()),
-            false => Err("too many orders in this second, this one is not kept; ask less".into()),
+            true => "it is an event",
+            false => "too many in this second: it is counted, and no event",
         }
     }
 

@@ -72,13 +72,11 @@ impl Watcher {
             "cry" => {
                 let supervisor = io.watch().supervisor().clone();
                 let alarm = Request::Alarm { text: "help".into() };
-                let refused = loop {
-                    if let Err(refused) = supervisor.order(&alarm) {
-                        break refused;
-                    }
+                while supervisor.order(&alarm).map_err(|text| fault!("{text}"))? == "it is an event"
+                {
                     io.beat();
-                };
-                say(&format!("refused: {refused}"));
+                }
+                say("one alarm too many");
             }
             _ => {}
         }
