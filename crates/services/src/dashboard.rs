@@ -1,8 +1,8 @@
 //! Kind `dashboard`: the run on a web page, and the orders of people who have its token.
 //!
 //! Two threads. The node's own looks at the run, thirty times a second, and makes one frame for all
-//! viewers ([`cycles`], [`frame`]); the server's speaks to them ([`server`], [`viewer`]). They meet
-//! in the [`hub`], where neither waits for the other: a viewer that is slow misses frames, and
+//! viewers (`cycles`, `frame`); the server's speaks to them (`server`, `viewer`). They meet
+//! in the `hub`, where neither waits for the other: a viewer that is slow misses frames, and
 //! holds up nobody. What they say is written down in [`protocol`].
 
 mod arm;
