@@ -41,7 +41,7 @@ impl Unpacked {
 
     fn write(&self, name: &str, data: &[u8]) -> io::Result<()> {
         let mut path = self.base.clone();
-        let mut names = Path::new(name).iter().peekable();
+        let mut names = steps(Path::new(name)).peekable();
         while let Some(name) = names.next() {
             match is_up(name) {
                 true => drop(path.pop()),
@@ -75,6 +75,11 @@ fn own_folder() -> io::Result<PathBuf> {
     unreachable!("numbers do not end")
 }
 
+/// The names that a path leads through; one that begins with `.` begins where it stands.
+fn steps(path: &Path) -> impl Iterator<Item = &OsStr> {
+    path.iter().filter(|name| *name != ".")
+}
+
 fn is_up(name: &OsStr) -> bool {
     name == ".."
 }
@@ -82,7 +87,7 @@ fn is_up(name: &OsStr) -> bool {
 /// How far above its start a path leads on its way.
 fn climbs(path: &Path) -> usize {
     let (mut depth, mut highest) = (0_i64, 0);
-    for name in path {
+    for name in steps(path) {
         depth += if is_up(name) { -1 } else { 1 };
         highest = highest.min(depth);
     }
@@ -113,7 +118,15 @@ mod tests {
 
     #[test]
     fn no_name_leads_out_of_the_folder_and_nothing_is_left_behind() {
-        let names = ["a.csv", "../arm/b.urdf", "../../c", "x/../../../d", "/etc/e", "./f/g.csv"];
+        let names = [
+            "a.csv",
+            "../arm/b.urdf",
+            "../../c",
+            "x/../../../d",
+            "/etc/e",
+            "./f/g.csv",
+            "./../../../../h",
+        ];
         let files = names.map(|name| (name.to_owned(), name.as_bytes().to_vec()));
         let unpacked = Unpacked::new(&files).expect("a folder for temporary files");
         for (name, data) in files.iter().filter(|(name, _)| !name.starts_with('/')) {
