@@ -24,6 +24,8 @@ const EVENTS_NS: u64 = 200_000_000;
 
 /// Between two images: 15 Hz, which looks alive and takes little of the network.
 const IMAGE_NS: u64 = 1_000_000_000 / 15;
+/// Frames that are taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
+const FRAMES_MAX: usize = 16;
 /// Of the JPEGs, 1 to 100.
 const IMAGE_QUALITY: u8 = 75;
 
@@ -111,13 +113,15 @@ impl Shows {
         }));
     }
 
-    /// Takes all frames of the camera, so that none is old, and shows one when it is time.
+    /// Takes the frames of the camera, so that none is old, and shows one when it is time. No more
+    /// than one, and so many: where encoding takes longer than a camera's period they never end.
     fn show_image(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        while let Some(frame) = io.peek::<Image>(IMAGE)? {
-            let now_ns = now_ns();
-            if self.hub.wants_images() && now_ns >= self.image_due_ns {
+        let mut is_due = self.hub.wants_images() && now_ns() >= self.image_due_ns;
+        for _ in 0..FRAMES_MAX {
+            let Some(frame) = io.peek::<Image>(IMAGE)? else { break };
+            if std::mem::take(&mut is_due) {
                 // From when it was due: frames come when they like, and the rate shall stay.
-                let due_ns = self.image_due_ns + IMAGE_NS;
+                let (now_ns, due_ns) = (now_ns(), self.image_due_ns + IMAGE_NS);
                 self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
                 let Head { time_ns, sequence } = Head::read(&frame);
                 let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);

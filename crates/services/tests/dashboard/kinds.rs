@@ -101,20 +101,28 @@ static FILM_INFO: Kind = Kind {
         optional: false,
         safe: &[],
     }],
-    parameters: &[],
+    parameters: &[Parameter {
+        name: "pause_ms",
+        doc: "Between two frames.",
+        unit: "ms",
+        ty: ParameterType::Integer { min: 0, max: 1000 },
+        default: Some("20"),
+    }],
     signals: &[],
 };
 
-fn film(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
-    Ok(Box::new(Film))
+fn film(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(Film { pause: Duration::from_millis(parameters.integer("pause_ms") as u64) }))
 }
 
-struct Film;
+struct Film {
+    pause: Duration,
+}
 
 impl Service for Film {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mut sequence: u64 = 0;
-        while io.wait(Duration::from_millis(20)) {
+        while io.wait(self.pause) {
             let Some(mut frame) = io.claim::<Image>(0)? else { continue };
             sequence += 1;
             let row: Row = [sequence as u8; ROW_LEN];

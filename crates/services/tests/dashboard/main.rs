@@ -32,6 +32,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_dashboard_that_is_restarted_says_so_and_comes_back", restarted),
     ("viewers_hear_that_the_run_has_ended", ended),
     ("a_stalled_viewer_is_closed_and_harms_none_of_fifty", stalled),
+    ("a_camera_that_never_ends_holds_up_nobody", flooded),
     ("there_are_no_more_viewers_than_allowed", crowded),
     ("who_has_no_token_commands_nothing", strangers::without_a_token),
     ("no_viewer_sees_the_token", strangers::redacted),
@@ -234,6 +235,18 @@ fn stalled() {
     while first.text("figures")["viewers"] != 1 {
         assert!(begun.elapsed() < PATIENCE, "viewers that left are still counted");
     }
+    assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn flooded() {
+    let shown = Shown::start(&[("film.pause_ms", "0")]);
+    let mut viewer = Viewer::open(&shown.address().0);
+    viewer.say(json!({"do": "view", "image": true}).to_string());
+    let first = viewer.image().0;
+    let begun = viewer.motion().sequence;
+    viewer.motion_that("frames go on", |it| it.sequence > begun + FRAMES);
+    assert!(viewer.image().0 > first);
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
     assert_eq!(shown.stop(), Outcome::Stopped);
 }
