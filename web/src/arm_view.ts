@@ -94,6 +94,7 @@ class WebglView implements View {
     this.of.housing.color.set(styled("--arm-housing"));
     this.of.ring.color.set(styled("--arm-ring"));
     if (this.grid) this.scene.remove(this.grid);
+    this.grid?.dispose();
     const size = this.arm.length_m * 3.2;
     this.grid = new GridHelper(size, 16, styled("--grid-axis"), styled("--grid"));
     this.grid.rotation.x = Math.PI / 2;

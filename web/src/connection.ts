@@ -166,9 +166,9 @@ export class Connection {
 
   /** Says how old the data is; gives up a connection that is silent. */
   private look(): void {
-    if (this.elements === null) return;
     const now = performance.now();
     if (now - this.heard_ms > SILENT_MS && this.socket) return this.socket.close();
+    if (this.elements === null) return;
     const age_ms = now - this.moved_ms;
     this.listener.link(age_ms > OLD_MS ? { state: "old", age_ms } : { state: "live" });
   }

@@ -33,12 +33,13 @@ export class EventsPanel {
     });
   }
 
-  /** Takes events, oldest first; after a reconnect some of them are known. */
-  events(events: RunEvent[], missed: number): void {
+  /** Takes events, oldest first; after a reconnect some of them are known, or some are missing. */
+  events(events: RunEvent[]): void {
     if (this.isAnotherRun(events)) {
       this.seen.clear();
       this.list.replaceChildren();
     }
+    const missed = (events[0]?.number ?? 0) - this.newest() - 1;
     if (missed > 0 && this.seen.size > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
     for (const event of events.filter(({ number }) => !this.seen.has(number))) {
       this.seen.set(event.number, event.unix_ms);
@@ -56,9 +57,14 @@ export class EventsPanel {
 
   /** The last events always reach to the newest, so lower numbers or other times are not ours. */
   private isAnotherRun(events: RunEvent[]): boolean {
-    const newest = Math.max(0, ...this.seen.keys());
+    const newest = this.newest();
     const last = events.at(-1)?.number ?? newest;
     return last < newest || events.some(({ number, unix_ms }) => (this.seen.get(number) ?? unix_ms) !== unix_ms);
+  }
+
+  /** Number of the newest event that was seen. */
+  private newest(): number {
+    return Math.max(0, ...this.seen.keys());
   }
 
   private row({ unix_ms, domain, what, text }: RunEvent): HTMLLIElement {

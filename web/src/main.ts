@@ -76,7 +76,7 @@ class Page {
       case "status":
         return this.status(text.status);
       case "events":
-        return this.events.events(text.events, text.missed);
+        return this.events.events(text.events);
       case "figures":
         for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
         return;
@@ -89,10 +89,12 @@ class Page {
   }
 
   private status(status: Status): void {
-    const was_held = this.status_?.phase === "held";
+    const was_stopped = this.isStopped();
     this.status_ = status;
-    if (status.phase === "held") this.showStop();
-    else if (was_held) this.bar.report("", "stop");
+    // A core that runs has done with its last stop.
+    if (status.phase === "running") this.stop_ = null;
+    if (this.isStopped()) this.showStop();
+    else if (was_stopped) this.bar.report("", "stop");
     this.bar.status(status, this.hello_?.holds ?? false);
     this.graph.status(status);
     this.enable();
@@ -100,7 +102,11 @@ class Page {
 
   /** The last stop is told as long as it lasts. */
   private showStop(): void {
-    if (this.stop_ && this.status_?.phase !== "running") this.bar.stopped(this.stop_, this.connection.network_ms);
+    if (this.stop_ && this.isStopped()) this.bar.stopped(this.stop_, this.connection.network_ms);
+  }
+
+  private isStopped(): boolean {
+    return this.status_?.phase === "held" || this.status_?.phase === "stopping";
   }
 
   private motion(motion: Motion): void {

@@ -82,6 +82,34 @@ await check("a lost connection is said, nothing pretends to be live, and it come
   await page.close();
 });
 
+await check("a stop of the past is not told of a core that runs", async () => {
+  const greet = server.greet;
+  const stop = { type: "stop", reason: "long ago", asked_ms: 1, safe_output_us: 1100, brakes_closed_us: 43000, at_rest_us: 51000 };
+  server.greet = (tell) => [fake.hello(), stop, fake.status()].forEach(tell);
+  const page = await open(browser, address);
+  await until("the core runs", async () => (await said(page, "#phase")) === "running");
+  assert.equal(await page.isVisible("#stop-report"), false);
+  server.greet = greet;
+  await page.close();
+});
+
+await check("events that are missing are counted, and no others", async () => {
+  const greet = server.greet;
+  const events = (...numbers) => ({ type: "events", events: numbers.map((n) => fake.event(n, "output", "log", `line ${n}.`)), missed: 70 });
+  const log = () => said(page, "#events");
+  server.greet = (tell) => [fake.hello(), fake.status(), events(71, 72)].forEach(tell);
+  const page = await open(browser, address);
+  await until("the events are seen", async () => (await log()).includes("line 72."));
+  server.greet = (tell) => [fake.hello(), fake.status(), events(72, 73)].forEach(tell);
+  server.drop();
+  await until("the next one is seen", async () => (await log()).includes("line 73."));
+  assert.doesNotMatch(await log(), /kept no more/);
+  server.tell(events(80));
+  await until("it is said", async () => (await log()).includes("6 events are kept no more"));
+  server.greet = greet;
+  await page.close();
+});
+
 await check("a browser without WebGL shows the arm flat and says so", async () => {
   const before = () => {
     const real = HTMLCanvasElement.prototype.getContext;
