@@ -9,7 +9,7 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The folder with the page's sources, tests and packages; or what is missing.
 static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
+
+/// One browser at a time: each of them draws without a graphics card, and keeps several CPUs busy.
+static BROWSING: Mutex<()> = Mutex::new(());
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -100,6 +103,8 @@ fn ready() -> Result<(&'static Path, PathBuf), String> {
 /// Runs the checks of a script, and fails with what they said.
 #[expect(clippy::print_stdout, reason = "what was measured is for who reads the test's output")]
 fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
+    // The other test may have failed; that is no reason to fail here too.
+    let _alone = BROWSING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("node");
     command.arg(format!("test/{script}")).arg(argument).current_dir(folder);
     match said(command.env("SINEW_TEST_BROWSER", browser)) {
