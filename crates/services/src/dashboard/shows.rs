@@ -24,7 +24,7 @@ const EVENTS_NS: u64 = 200_000_000;
 
 /// Between two images: 15 Hz, which looks alive and takes little of the network.
 const IMAGE_NS: u64 = 1_000_000_000 / 15;
-/// Frames that are taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
+/// Frames taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
 const FRAMES_MAX: usize = 16;
 /// Of the JPEGs, 1 to 100.
 const IMAGE_QUALITY: u8 = 75;
