@@ -151,11 +151,14 @@ impl Recording {
         lines.iter().chain(&past.lines).for_each(|line| say(line));
         opening.head.part = past.part;
         let life = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
-        let gather = Gather::new(io.watch(), opening.head.clock_offset_ns, past.last);
+        let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, past.last);
+        // What the core has overwritten before the first look is on the disk, or a gap tells of it.
+        gather.look(io.watch());
+        let told = (0, lost(io.watch()));
         let mut parts = Parts::new(opening, folder, rotation, gather.names());
         parts.begin_first(life).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
-        Ok(Recording { gather, writer, dropped: 0, told: (0, 0), told_at: Instant::now() })
+        Ok(Recording { gather, writer, dropped: 0, told, told_at: Instant::now() })
     }
 
     /// Takes what has come since the last look; whether there was anything.
@@ -182,8 +185,7 @@ impl Recording {
 
     /// Says what was lost since it was said last.
     fn tell(&mut self, watch: &Watch) {
-        let lost: u64 = watch.threads().map(|id| watch.lost(id)).sum();
-        let now = (self.dropped, lost);
+        let now = (self.dropped, lost(watch));
         let (dropped, lost) = (now.0 - self.told.0, now.1 - self.told.1);
         if dropped > 0 {
             say(&format!("{dropped} cycles dropped, the disk is too slow; record to a faster one"));
@@ -201,6 +203,11 @@ impl Recording {
         let last = std::iter::from_fn(|| self.gather.ready(true));
         self.writer.end(last, beat);
     }
+}
+
+/// Cycles that the core has overwritten before they were looked at.
+fn lost(watch: &Watch) -> u64 {
+    watch.threads().map(|id| watch.lost(id)).sum()
 }
 
 /// Topic and layout of each thread's cycles: they come after its taps.
