@@ -24,6 +24,7 @@ export async function serve(folder, port = 0) {
     response.end(body);
   });
   server.on("upgrade", (request, socket) => {
+    if (server.away) return socket.destroy();
     const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + GUID).digest("base64");
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
     sockets.add(socket);
@@ -33,6 +34,7 @@ export async function serve(folder, port = 0) {
   });
   server.tell = (message) => sockets.forEach((socket) => send(socket, message));
   server.drop = () => sockets.forEach((socket) => socket.destroy());
+  server.away = false;
   server.greet = () => {};
   server.hear = () => {};
   await new Promise((ready) => server.listen(port, "127.0.0.1", ready));

@@ -74,9 +74,11 @@ await check("a message that cannot be read is said to be so, and the page goes o
 await check("a lost connection is said, nothing pretends to be live, and it comes back", async () => {
   const page = await open(browser, address);
   await live(page);
+  server.away = true;
   server.drop();
   await until("the page says so", async () => /Disconnected/.test(await said(page, "#banner")));
   assert.ok(await page.isDisabled("#stop"));
+  server.away = false;
   await live(page);
   await until("orders are possible again", () => page.isEnabled("#stop"));
   await page.close();
