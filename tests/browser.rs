@@ -119,8 +119,8 @@ struct Robot {
     address: String,
 }
 
-/// The robot's graph with more patience: a browser that draws without a graphics card keeps the core
-/// waiting, and a core that stopped for that would say nothing of the page.
+/// The robot's graph with more patience: a browser that draws without a graphics card keeps the
+/// core waiting, and a core that stopped for that would say nothing of the page.
 fn patient(folder: &Path) -> PathBuf {
     let graphs = root().join("graphs");
     let mut text = fs::read_to_string(graphs.join("robot/robot.yaml")).expect("the robot's graph");
