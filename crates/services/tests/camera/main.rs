@@ -1,18 +1,17 @@
 //! Cameras, run for real beside a core. The domains are this program, started again.
 
-#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
-
 mod kinds;
+#[path = "../program/mod.rs"]
+mod program;
 
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run};
+use sinew_runtime::run::{Outcome, Pace, Request, Run};
 use sinew_runtime::status::{Event, EventKind};
-use sinew_runtime::{NodeEntry, check_node, domain, privileges};
+use sinew_runtime::{NodeEntry, check_node, privileges};
 use sinew_services::SERVICES;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
@@ -48,21 +47,7 @@ nodes:
 ";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), &nodes());
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    program::carry_out(TESTS, &nodes())
 }
 
 /// The services, and what these tests add.

@@ -1,13 +1,12 @@
 //! The dashboard, looked at by viewers of all kinds. The domains are this program, started again.
 
-#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
-
 mod client;
 mod kinds;
+#[path = "../program/mod.rs"]
+mod program;
 mod shown;
 mod strangers;
 
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -15,8 +14,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use sinew_runtime::NodeEntry;
-use sinew_runtime::domain;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome};
+use sinew_runtime::run::Outcome;
 use sinew_runtime::status::EventKind;
 use sinew_services::SERVICES;
 use sinew_services::dashboard::protocol::{FLAG_FRESH, FLAG_STOPPING};
@@ -42,21 +40,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), &nodes());
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    program::carry_out(TESTS, &nodes())
 }
 
 /// The services, and what these tests add.

@@ -2,21 +2,22 @@
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+#[path = "../program/mod.rs"]
+mod program;
 mod readers;
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_nodes::NODES;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run, ThreadId};
+use sinew_runtime::run::{Outcome, Pace, Request, Run, ThreadId};
 use sinew_runtime::status::{EventKind, Phase};
 use sinew_runtime::trace::Record;
-use sinew_runtime::{NodeEntry, domain, privileges};
+use sinew_runtime::{NodeEntry, privileges};
 use sinew_services::monitor;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
@@ -43,21 +44,7 @@ fn table() -> &'static [NodeEntry] {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), table());
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    program::carry_out(TESTS, table())
 }
 
 /// The arm with a monitor that has these lines in its block of the spec.

@@ -4,15 +4,15 @@
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
 mod kinds;
+#[path = "../program/mod.rs"]
+mod program;
 mod stage;
 mod trouble;
 
 use std::fs;
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use sinew_runtime::domain;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome};
+use sinew_runtime::run::Outcome;
 
 use self::stage::{Recorded, Stage, nodes, python};
 
@@ -33,21 +33,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, command, descriptor] = arguments.as_slice()
-        && command == DOMAIN_COMMAND
-    {
-        return domain::main(descriptor.parse().expect("a number"), &nodes());
-    }
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let good = catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += u32::from(!good);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    program::carry_out(TESTS, &nodes())
 }
 
 /// Topics of the graph of these tests, with messages.
