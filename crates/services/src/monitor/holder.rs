@@ -15,10 +15,11 @@ pub(super) fn of(port: u16) -> Option<String> {
     let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
     numbers.into_iter().find_map(|process| {
         let folder = format!("/proc/{process}");
-        let name = holds(Path::new(&folder), &sockets).then(|| {
-            fs::read_to_string(format!("{folder}/comm")).unwrap_or_default().trim().to_owned()
-        })?;
-        Some(format!("process {process} '{name}'"))
+        // As `ps` shows it: the domains of a run are all the same program.
+        let name = holds(Path::new(&folder), &sockets)
+            .then(|| fs::read(format!("{folder}/cmdline")).unwrap_or_default())?;
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        Some(format!("process {process} '{}'", String::from_utf8_lossy(name)))
     })
 }
 

@@ -63,6 +63,9 @@ impl Past {
     fn mend(&mut self, path: &Path) {
         match mended(path) {
             Ok(None) => {}
+            Ok(Some(0)) => {
+                self.lines.push(format!("mended '{}', which had no end", path.display()));
+            }
             Ok(Some(cut)) => self.lines.push(format!(
                 "mended '{}', which had no end; cut off {cut} bytes that were not whole",
                 path.display()
