@@ -79,11 +79,16 @@ pub(crate) fn load_and_make(
     let plan = &loaded.plan;
     let users = plan.domains.iter().try_for_each(check_user);
     users.map_err(|error| LoadError::Request(error.to_string()))?;
-    let refusals = plan.nodes.iter().enumerate().filter_map(|(index, node)| {
-        let text = check_node(plan, index, nodes, &loaded.base).err()?.text().to_owned();
-        Some(Refusal { file: loaded.file.clone(), line: node.line, node: node.name.clone(), text })
-    });
-    let refusals: Vec<_> = refusals.collect();
+    let mut refusals = Vec::new();
+    for (index, node) in plan.nodes.iter().enumerate() {
+        let refused = check_node(plan, index, nodes, &loaded.base).err().unwrap_or_default();
+        refusals.extend(refused.into_iter().map(|refusal| Refusal {
+            file: loaded.file.clone(),
+            line: node.line,
+            node: node.name.clone(),
+            text: refusal.to_string(),
+        }));
+    }
     if refusals.is_empty() { Ok(loaded) } else { Err(LoadError::Nodes(refusals)) }
 }
 

@@ -48,7 +48,7 @@ fn domain(name: &str, release: Release, node: usize) -> Domain {
 
 fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
     let (values, actuators) = (vec![], vec![]);
-    Node { name: name.into(), kind, domain, thread: 0, values, actuators, line: 1 }
+    Node { name: name.into(), kind, domain, thread: 0, values, spans: vec![], actuators, line: 1 }
 }
 
 /// The control thread runs `planner`, the other one `drives`.
@@ -59,6 +59,7 @@ pub(crate) fn plan() -> Plan {
         domains: vec![domain("control", Release::Timer, 0), domain("plant", Release::Input(0), 1)],
         nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
         links: vec![],
+        flow_links: vec![],
         notes: vec!["domain 'plant' shares CPU 1 with 'control'".into()],
     }
 }

@@ -26,6 +26,7 @@ fn make_all(plan: &Plan) {
             kind: node.kind,
             values: &node.values,
             base: &folder(),
+            spans: &node.spans,
             period_ns: plan.domains[node.domain].realtime().expect("realtime").period_ns,
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);

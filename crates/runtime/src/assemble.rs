@@ -17,6 +17,7 @@ use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
 use crate::inject::{self, Injection};
 use crate::node::{NodeEntry, Parameters, Wiring};
+use crate::refusal::Refusal;
 use crate::slots::{Slot, Slots};
 use crate::spoiled::Spoiled;
 use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
@@ -131,7 +132,7 @@ pub fn check_node(
     index: usize,
     table: &[NodeEntry],
     base: &Path,
-) -> Result<(), Fault> {
+) -> Result<(), Vec<Refusal>> {
     let node = &plan.nodes[index];
     entry(table, node).make.check(&parameters(plan, node, base))
 }
@@ -139,7 +140,7 @@ pub fn check_node(
 /// What a node is made of.
 pub(crate) fn parameters<'a>(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
     let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
-    Parameters { kind: node.kind, values: &node.values, base, period_ns }
+    Parameters { kind: node.kind, values: &node.values, base, spans: &node.spans, period_ns }
 }
 
 /// Puts one thread together.

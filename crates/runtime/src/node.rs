@@ -2,11 +2,15 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sinew_spec::catalogue::{Direction, Kind, Value};
+use sinew_spec::{Item, Span};
 
 use crate::fault::{Cause, Fault};
+use crate::flow::{FlowNode, Source};
 use crate::message::Message;
+use crate::refusal::Refusal;
 use crate::service::Service;
 use crate::slots::{Slot, Slots};
 
@@ -52,6 +56,11 @@ pub enum Make {
     /// A node of a service domain; its kind says [`RunsIn::Service`](crate::catalogue::RunsIn) or
     /// [`RunsIn::Observer`](crate::catalogue::RunsIn).
     Service(fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>),
+    /// A node that takes packets; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn). Each
+    /// worker makes one.
+    Flow(fn(&Parameters<'_>) -> Result<Box<dyn FlowNode>, Vec<Refusal>>),
+    /// A node that begins flows; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn).
+    Source(fn(&Parameters<'_>) -> Result<Box<dyn Source>, Vec<Refusal>>),
 }
 
 impl Make {
@@ -59,10 +68,12 @@ impl Make {
     ///
     /// # Errors
     /// What the kind says.
-    pub fn check(self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+    pub fn check(self, parameters: &Parameters<'_>) -> Result<(), Vec<Refusal>> {
         match self {
-            Make::Cyclic(make) => make(parameters).map(drop),
-            Make::Service(make) => make(parameters).map(drop),
+            Make::Cyclic(make) => make(parameters).map(drop).map_err(|fault| vec![fault.into()]),
+            Make::Service(make) => make(parameters).map(drop).map_err(|fault| vec![fault.into()]),
+            Make::Flow(make) => make(parameters).map(drop),
+            Make::Source(make) => make(parameters).map(drop),
         }
     }
 
@@ -74,6 +85,7 @@ impl Make {
         match self {
             Make::Cyclic(make) => make(parameters),
             Make::Service(_) => Err(wrong_home(parameters.kind, "a service")),
+            Make::Flow(_) | Make::Source(_) => Err(wrong_home(parameters.kind, "a flow node")),
         }
     }
 
@@ -85,6 +97,7 @@ impl Make {
         match self {
             Make::Service(make) => make(parameters),
             Make::Cyclic(_) => Err(wrong_home(parameters.kind, "a cyclic node")),
+            Make::Flow(_) | Make::Source(_) => Err(wrong_home(parameters.kind, "a flow node")),
         }
     }
 }
@@ -221,14 +234,49 @@ pub struct Parameters<'a> {
     pub values: &'a [Value],
     /// The folder of the spec: relative paths start here.
     pub base: &'a Path,
+    /// Where each value stands in the spec; empty outside a graph.
+    pub spans: &'a [Span],
     /// Nominal period of the node's domain, ns; 0 in a service domain.
     pub period_ns: u64,
 }
 
 impl Parameters<'_> {
     fn value(&self, name: &str) -> &Value {
+        &self.values[self.index(name)]
+    }
+
+    fn index(&self, name: &str) -> usize {
         let at = self.kind.parameters.iter().position(|parameter| parameter.name == name);
-        &self.values[at.unwrap_or_else(|| panic!("{} has no parameter '{name}'", self.kind.name))]
+        at.unwrap_or_else(|| panic!("{} has no parameter '{name}'", self.kind.name))
+    }
+
+    /// Where a value stands in the spec; where the node's name does, if it is a default.
+    pub fn span(&self, name: &str) -> Span {
+        self.spans.get(self.index(name)).copied().unwrap_or_default()
+    }
+
+    /// A time.
+    pub fn duration(&self, name: &str) -> Duration {
+        match self.value(name) {
+            Value::Duration(ns) => Duration::from_nanos(*ns),
+            other => panic!("parameter '{name}' is no time: {other:?}"),
+        }
+    }
+
+    /// A size, bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        match self.value(name) {
+            Value::Size(bytes) => *bytes,
+            other => panic!("parameter '{name}' is no size: {other:?}"),
+        }
+    }
+
+    /// A piece of YAML.
+    pub fn yaml(&self, name: &str) -> &Item {
+        match self.value(name) {
+            Value::Yaml(item) => item,
+            other => panic!("parameter '{name}' is no piece of YAML: {other:?}"),
+        }
     }
 
     /// A flag. Like its siblings it panics if the kind's table has no such parameter of that type.

@@ -189,6 +189,11 @@ impl Frame<'_> {
         let request = self.request;
         let domain = &request.plan.domains[at];
         let (writers, readers) = self.carriers.of(&request.plan, at);
+        let observes = domain
+            .service()
+            .is_some_and(|service| service.nodes.iter().any(|&node| request.plan.observes(node)));
+        let observed = if observes { self.observed } else { &[] };
+        let trace = |(id, file): &(ThreadId, OwnedFd)| (id.domain, id.thread, file.as_raw_fd());
         let launch = Launch {
             file: request.file.clone(),
             text: request.text.clone(),
@@ -206,11 +211,7 @@ impl Frame<'_> {
             bell: given.bell.as_fd().as_raw_fd(),
             traces: given.traces,
             counters: given.counters,
-            observed: given.supervisor.map_or(vec![], |_| {
-                let trace =
-                    |(id, file): &(ThreadId, OwnedFd)| (id.domain, id.thread, file.as_raw_fd());
-                self.observed.iter().map(trace).collect()
-            }),
+            observed: observed.iter().map(trace).collect(),
             supervisor: given.supervisor.map_or(-1, |stream| stream.as_raw_fd()),
             secret: given.supervisor.map_or(String::new(), |_| self.secret.to_owned()),
             writers,

@@ -40,7 +40,7 @@ pub trait Service: Send {
 
 /// What is counted for each node of a service domain. The counters outlive the process.
 pub const COUNTERS: [&str; 6] = ["beats", "received", "lost", "sent", "dropped", "ended"];
-const BEATS: u32 = 0;
+pub(crate) const BEATS: u32 = 0;
 const RECEIVED: u32 = 1;
 const LOST: u32 = 2;
 const SENT: u32 = 3;

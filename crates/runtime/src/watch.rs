@@ -236,6 +236,11 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// The supervisor, for whoever asks it without observing the core.
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// Takes it; `None` if no node of this process observes.
     pub(crate) fn adopt(launch: &Launch, plan: &Plan) -> io::Result<Option<Shown>> {
         if launch.supervisor < 0 {

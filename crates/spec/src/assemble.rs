@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::catalogue::{ANY_MESSAGE, MessageType, Port};
 use crate::diagnostic::{Lines, Report};
 use crate::draft::{self, Draft};
 use crate::join::Joined;
@@ -9,14 +10,17 @@ use crate::options::{Options, Reach};
 use crate::order::sort;
 use crate::place::{Home, cpus, cpus_text, periods, releases};
 use crate::plan::{
-    Domain, End, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread, Transport,
-    Wait,
+    Domain, End, FlowLink, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread,
+    Transport, Wait,
 };
 
 /// A graph in which every name was found.
 pub(crate) struct Graph<'a, 'd> {
     pub(crate) draft: &'d Draft<'a>,
+    /// Links that carry messages.
     pub(crate) joined: Vec<Joined<'a, 'd>>,
+    /// Links that carry packets.
+    pub(crate) flow_links: Vec<FlowLink>,
     pub(crate) homes: Vec<Home>,
     /// All nodes, writers first.
     pub(crate) order: Vec<usize>,
@@ -35,7 +39,7 @@ pub(crate) fn plan(
     lines: &Lines,
     report: &mut Report,
 ) -> Option<Plan> {
-    let Graph { draft, joined, homes, order } = graph;
+    let Graph { draft, joined, flow_links, homes, order } = graph;
     let mut notes = Vec::new();
     let releases = releases(draft, joined, homes, order, &mut notes, report);
     let good = report.is_empty();
@@ -90,12 +94,13 @@ pub(crate) fn plan(
             domain: rank[home.domain],
             thread: home.thread,
             values: node.values.clone(),
+            spans: node.spans.clone(),
             actuators: node.actuators.clone(),
             line: lines.line(node.span.start as usize) as u32,
         })
     });
-    let (name, hold) = (draft.name.to_owned(), draft.hold);
-    Some(Plan { name, hold, domains, nodes: nodes.collect(), links, notes })
+    let (name, hold, flow_links) = (draft.name.to_owned(), draft.hold, flow_links.clone());
+    Some(Plan { name, hold, domains, nodes: nodes.collect(), links, flow_links, notes })
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands
@@ -128,6 +133,7 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     for &Joined { from, to, link } in &graph.joined {
         let (a, b) = (graph.homes[from.node], graph.homes[to.node]);
         let Some(kind) = graph.draft.nodes[from.node].kind else { continue };
+        let Some(reader) = graph.draft.nodes[to.node].kind else { continue };
         let reach = graph.reach(from, to);
         let options = Options::of(link, reach, a.domain == b.domain);
         let fused = a == b && reach == Reach::Core;
@@ -142,7 +148,7 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
         links.push(Link {
             from,
             to,
-            message: kind.ports[from.port].message,
+            message: message(kind.port(from.port), reader.port(to.port)),
             fused,
             transport: if fused { Transport::InProcess } else { options.transport },
             sync: options.sync,
@@ -156,9 +162,14 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     links
 }
 
+/// What crosses between two ports that fit: where one takes any message, the other says which.
+fn message(from: &Port, to: &Port) -> &'static MessageType {
+    if from.message.hash == ANY_MESSAGE.hash { to.message } else { from.message }
+}
+
 fn end(graph: &Graph<'_, '_>, end: End) -> String {
     let node = &graph.draft.nodes[end.node];
-    let port = node.kind.map_or("", |kind| kind.ports[end.port].name);
+    let port = node.kind.map_or(String::new(), |kind| kind.port_name(end.port));
     format!("{}.{port}", node.name.text)
 }
 

@@ -3,6 +3,8 @@
 //! A kind declares its ports, parameters and signals once, in one static [`Kind`]. The spec is
 //! checked against it; help, the JSON schema and the pictures are made from it.
 
+use crate::yaml::Item;
+
 /// The scalar types a message may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
@@ -81,6 +83,28 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     hash
 }
 
+/// Stands where a port takes part in flows: packets cross it, and replies come back.
+pub static PACKET: MessageType = MessageType {
+    name: "packet",
+    size: 0,
+    align: 1,
+    fields: &[],
+    hash: type_hash("packet", 0, &[]),
+};
+
+/// Stands where a port of a flow node takes the messages of whatever node of the core is at the
+/// other end of its link.
+pub static ANY_MESSAGE: MessageType = MessageType {
+    name: "any message",
+    size: 0,
+    align: 1,
+    fields: &[],
+    hash: type_hash("any message", 0, &[]),
+};
+
+/// Most ports that one name with `[]` stands for.
+pub const ELEMENTS_MAX: usize = 1024;
+
 /// Whether messages come in or go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -102,7 +126,8 @@ pub struct SafeValue {
 /// A typed end of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Name, unique among the node's ports.
+    /// Name, unique among the node's ports. `out[]` stands for `out[0]`, `out[1]` and so on; such a
+    /// port is the last in its table, and the index of `out[i]` is that of `out[]` plus `i`.
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
@@ -160,6 +185,22 @@ pub enum ParameterType {
         /// Most.
         max: usize,
     },
+    /// A time with its unit, in a range (both ends included), such as `100ms`.
+    Duration {
+        /// Least.
+        min_ns: u64,
+        /// Greatest.
+        max_ns: u64,
+    },
+    /// A size with its unit, in a range (both ends included), such as `1MiB`.
+    Size {
+        /// Least.
+        min_bytes: u64,
+        /// Greatest.
+        max_bytes: u64,
+    },
+    /// Whatever YAML can say; the kind itself checks it.
+    Yaml,
 }
 
 /// The value of a parameter, checked against its [`ParameterType`].
@@ -177,6 +218,12 @@ pub enum Value {
     Text(String),
     /// For [`ParameterType::Texts`] and [`ParameterType::Paths`].
     Texts(Vec<String>),
+    /// For [`ParameterType::Duration`], ns.
+    Duration(u64),
+    /// For [`ParameterType::Size`], bytes.
+    Size(u64),
+    /// For [`ParameterType::Yaml`].
+    Yaml(Item),
 }
 
 /// A parameter of a kind.
@@ -216,6 +263,8 @@ pub enum RunsIn {
     Realtime,
     /// On a thread of its own in a service domain, where it may block.
     Service,
+    /// In the flows of a service domain: on the threads that all its flow nodes share.
+    Flow,
     /// As a service; and it is shown the whole run: every cycle of the core with all messages, the
     /// status, the events. It may ask the supervisor to stop the core or to restart a service.
     Observer,
@@ -243,4 +292,42 @@ pub struct Kind {
     pub parameters: &'static [Parameter],
     /// Signals, by the index that the node's code uses.
     pub signals: &'static [Signal],
+}
+
+impl Kind {
+    /// The port with this index; one past the end is an element of the last, `name[]`.
+    ///
+    /// # Panics
+    /// If the kind has no port at all.
+    pub fn port(&self, index: usize) -> &'static Port {
+        &self.ports[index.min(self.ports.len() - 1)]
+    }
+
+    /// The index of the port that the spec calls `text`: a name of the table, or `name[i]`.
+    pub fn port_index(&self, text: &str) -> Option<usize> {
+        if let Some(found) = self.ports.iter().position(|port| port.name == text) {
+            return (!text.ends_with("[]")).then_some(found);
+        }
+        let (name, element) = text.strip_suffix(']')?.split_once('[')?;
+        let last = self.ports.last()?.name.strip_suffix("[]")?;
+        let canonical = element == "0" || !element.starts_with(['0', '+']);
+        let element: usize = element.parse().ok().filter(|&at| canonical && at < ELEMENTS_MAX)?;
+        (name == last).then_some(self.ports.len() - 1 + element)
+    }
+
+    /// What the spec calls the port with this index.
+    pub fn port_name(&self, index: usize) -> String {
+        let name = self.port(index).name;
+        match name.strip_suffix("[]") {
+            Some(name) => format!("{name}[{}]", index + 1 - self.ports.len()),
+            None => name.to_owned(),
+        }
+    }
+}
+
+impl Port {
+    /// Whether it takes part in flows.
+    pub fn is_flow(&self) -> bool {
+        self.message.hash == PACKET.hash
+    }
 }

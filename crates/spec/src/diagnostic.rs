@@ -76,10 +76,13 @@ pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
 
 /// A place in one of the texts of a [`Source`]: 0 is the spec, n its n-th override.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) source: u32,
-    pub(crate) start: u32,
-    pub(crate) len: u32,
+pub struct Span {
+    /// Which text.
+    pub source: u32,
+    /// First byte.
+    pub start: u32,
+    /// Bytes.
+    pub len: u32,
 }
 
 struct Problem {

@@ -37,6 +37,7 @@ pub(crate) struct Node<'a> {
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) domain: Option<Named<'a>>,
     pub(crate) values: Vec<Value>,
+    pub(crate) spans: Vec<Span>,
     pub(crate) actuators: Vec<Actuator>,
     pub(crate) links: Vec<Link<'a>>,
     /// Whether all its links could be read.
@@ -199,9 +200,12 @@ fn node<'a>(
         None => named,
     }?;
     let (links, links_complete) = links(kind, &fields, name, report);
+    let spans = kind.map_or(&[][..], |kind| kind.parameters).iter();
+    let spans = spans.map(|row| fields.get(row.name).map_or(name.span, |item| item.span)).collect();
     Some(Node {
         name,
         kind,
+        spans,
         domain: fields.reference("domain", report),
         values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
         actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
@@ -321,9 +325,9 @@ fn links<'a>(
 }
 
 fn output(kind: &Kind, entry: &Entry, name: Named<'_>, report: &mut Report) -> Option<usize> {
-    let found = kind.ports.iter().position(|port| port.name == entry.key);
+    let found = kind.port_index(&entry.key);
     match found {
-        Some(at) if kind.ports[at].direction == Direction::Out => Some(at),
+        Some(at) if kind.port(at).direction == Direction::Out => Some(at),
         Some(_) => {
             let message = format!("'{}' is an input port of '{}'", entry.key, name.text);
             report.error(entry.span, message, "write the link at the node that writes to it");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::{Direction, Kind};
+use crate::catalogue::{ANY_MESSAGE, Direction, Kind, MessageType, PACKET};
 use crate::diagnostic::{Lines, Report, Span};
 use crate::draft::{Draft, Link, Node};
 use crate::nearest::suggest;
@@ -102,8 +102,8 @@ impl<'a, 'd> Joiner<'a, 'd> {
         let port = self.input(target, reader, link, report)?;
         let from = End { node: at, port: link.from? };
         let to = End { node: target, port };
-        let (sent, taken) = (kind.ports[from.port].message, reader.ports[port].message);
-        if sent.hash != taken.hash {
+        let (sent, taken) = (kind.port(from.port).message, reader.port(port).message);
+        if !fits(sent, taken) {
             let message = format!(
                 "{} sends {} ({} bytes), but {} takes {} ({} bytes)",
                 self.show(from),
@@ -114,7 +114,7 @@ impl<'a, 'd> Joiner<'a, 'd> {
                 taken.size
             );
             let fits = |port: &&crate::catalogue::Port| {
-                port.direction == Direction::In && port.message.hash == sent.hash
+                port.direction == Direction::In && fits(sent, port.message)
             };
             let help = match reader.ports.iter().find(fits) {
                 Some(port) => format!("port '{}' takes {}", port.name, sent.name),
@@ -123,7 +123,9 @@ impl<'a, 'd> Joiner<'a, 'd> {
             report.error(link.port.span, message, help);
             return None;
         }
-        self.written_once(from, to, link, report);
+        if !reader.port(port).is_flow() {
+            self.written_once(from, to, link, report);
+        }
         Some(Joined { from, to, link })
     }
 
@@ -134,10 +136,10 @@ impl<'a, 'd> Joiner<'a, 'd> {
         link: &Link<'_>,
         report: &mut Report,
     ) -> Option<usize> {
-        let found = reader.ports.iter().position(|port| port.name == link.port.text);
+        let found = reader.port_index(link.port.text);
         let (node, port) = (link.node.text, link.port.text);
         match found {
-            Some(at) if reader.ports[at].direction == Direction::In => return Some(at),
+            Some(at) if reader.port(at).direction == Direction::In => return Some(at),
             Some(_) => {
                 let inputs = reader.ports.iter().filter(|port| port.direction == Direction::In);
                 let help = format!("inputs are: {}", list(inputs.map(|port| port.name)));
@@ -181,8 +183,16 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// `'node.port'`.
 pub(crate) fn show(draft: &Draft<'_>, end: End) -> String {
     let node = &draft.nodes[end.node];
-    let port = node.kind.map_or("?", |kind| kind.ports[end.port].name);
+    let port = node.kind.map_or("?".to_owned(), |kind| kind.port_name(end.port));
     format!("'{}.{port}'", node.name.text)
+}
+
+/// Whether what one port sends is what another takes.
+fn fits(sent: &MessageType, taken: &MessageType) -> bool {
+    let any = |one: &MessageType, other: &MessageType| {
+        one.hash == ANY_MESSAGE.hash && ![ANY_MESSAGE.hash, PACKET.hash].contains(&other.hash)
+    };
+    sent.hash == taken.hash && sent.hash != ANY_MESSAGE.hash || any(sent, taken) || any(taken, sent)
 }
 
 fn linked(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<Vec<bool>> {
@@ -190,7 +200,9 @@ fn linked(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<Vec<bool>> {
     let mut linked: Vec<Vec<bool>> =
         draft.nodes.iter().map(|node| vec![false; ports(node)]).collect();
     for end in joined.iter().flat_map(|joined| [joined.from, joined.to]) {
-        linked[end.node][end.port] = true;
+        // An element of `out[]` counts for all of them.
+        let last = linked[end.node].len() - 1;
+        linked[end.node][end.port.min(last)] = true;
     }
     linked
 }

@@ -212,6 +212,7 @@ pub(crate) static DOMAIN: Table = Table {
             "How long a service may take to stop before it is killed.",
         ),
         optional("limits", Shape::Fields(&LIMITS), "What a service may use. Default: no limit."),
+        optional("flows", Shape::Fields(&FLOWS), "What the flows of a service run on."),
         optional(
             "user",
             Shape::Name,
@@ -224,7 +225,7 @@ pub(crate) static DOMAIN: Table = Table {
 pub(crate) const OF_REALTIME: &[&str] = &["threads"];
 /// Keys of a domain that only a service has.
 pub(crate) const OF_SERVICE: &[&str] =
-    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits"];
+    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits", "flows"];
 
 /// What stands behind `restart`.
 pub(crate) static RESTART: Table = Table {
@@ -245,6 +246,25 @@ pub(crate) static RESTART: Table = Table {
             "So many restarts within the window are made; then the service is given up.",
         ),
         default("window", PAUSE, "60s", "Restarts that are longer ago do not count."),
+    ],
+};
+
+/// What stands behind `flows`.
+pub(crate) static FLOWS: Table = Table {
+    what: "flows",
+    keys: &[
+        optional(
+            "workers",
+            Shape::Integer { min: 1, max: 1024 },
+            "Threads among which connections are divided. Default: as many as there are CPUs that \
+             the core leaves.",
+        ),
+        default(
+            "blocking",
+            Shape::Integer { min: 1, max: 1024 },
+            "8",
+            "Threads for work that blocks.",
+        ),
     ],
 };
 

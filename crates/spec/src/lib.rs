@@ -11,6 +11,7 @@ pub mod diagnostic;
 mod draft;
 mod fields;
 pub mod firewall;
+mod flows;
 mod join;
 pub mod keys;
 mod limits;
@@ -24,14 +25,14 @@ mod schema;
 mod value;
 mod yaml;
 
-pub use diagnostic::{Diagnostic, render};
+pub use diagnostic::{Diagnostic, Span, render};
 pub use schema::schema;
 pub use value::{duration_text, expected, size_text};
-pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX};
+pub use yaml::{COPIES_MAX, DEPTH_MAX, Data, Entry, ITEMS_MAX, Item, TEXT_LEN_MAX};
 
 use assemble::Graph;
 use catalogue::Kind;
-use diagnostic::{Lines, Report, Span};
+use diagnostic::{Lines, Report};
 use place::Home;
 use plan::{Machine, Plan};
 
@@ -86,13 +87,15 @@ fn build(
     let names = join::names(&draft, &lines, report);
     let (joined, joined_all) = join::join(&draft, &names, &lines, report);
     let homes = place::homes(&draft, &names, report);
+    let (of_packets, joined) = flows::split(&draft, joined);
+    let flow_links = flows::check(&draft, &of_packets, &homes, report);
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves), report);
     options::check(&draft, &joined, &homes, report);
     limits::check(&draft, &joined, &homes, report);
     place::check_cpus(&draft, machine, report);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
-    let graph = Graph { draft: &draft, joined, homes, order };
+    let graph = Graph { draft: &draft, joined, flow_links, homes, order };
     let plan = assemble::plan(&graph, machine, &lines, report)?;
     for what in plan.firewall(machine).violations {
         let message = format!("the plan breaks the firewall of the core: {what}");

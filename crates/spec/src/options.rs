@@ -99,7 +99,7 @@ pub(crate) fn check(
 }
 
 fn is_actuator(draft: &Draft<'_>, node: usize, port: usize) -> bool {
-    draft.nodes[node].kind.is_some_and(|kind| !kind.ports[port].safe.is_empty())
+    draft.nodes[node].kind.is_some_and(|kind| !kind.port(port).safe.is_empty())
 }
 
 /// Between nodes of the core.

@@ -1,6 +1,7 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
 use crate::catalogue::{Kind, MessageType, Port, RunsIn, Value};
+use crate::diagnostic::Span;
 
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,10 @@ pub struct Plan {
     pub domains: Vec<Domain>,
     /// All nodes, in the order of the spec.
     pub nodes: Vec<Node>,
-    /// All links.
+    /// All links that carry messages.
     pub links: Vec<Link>,
+    /// All links that carry packets, in the order of ports and, at one port, of the spec.
+    pub flow_links: Vec<FlowLink>,
     /// What the plan decided otherwise than the spec asked, and why; a sentence each.
     pub notes: Vec<String>,
 }
@@ -66,8 +69,10 @@ pub struct Realtime {
 /// A service domain.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Indices into [`Plan::nodes`]; each has a thread of its own.
+    /// Indices into [`Plan::nodes`]; each has a thread of its own, but for flow nodes.
     pub nodes: Vec<usize>,
+    /// What its flows run on.
+    pub flows: Flows,
     /// How often it comes back.
     pub restart: Restart,
     /// How long it may take to make its nodes.
@@ -78,6 +83,15 @@ pub struct Service {
     pub stop_deadline_ns: u64,
     /// What it may use.
     pub limits: Limits,
+}
+
+/// What the flows of a service domain run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flows {
+    /// Threads among which connections are divided; `None`: as many as CPUs that the core leaves.
+    pub workers: Option<u32>,
+    /// Threads for work that blocks.
+    pub blocking: u32,
 }
 
 /// A restart policy.
@@ -153,6 +167,8 @@ pub struct Node {
     pub thread: usize,
     /// One value for each of the kind's parameters, in their order.
     pub values: Vec<Value>,
+    /// Where each value stands; where the node's name does, if it is a default.
+    pub spans: Vec<Span>,
     /// One for each actuator port of the kind.
     pub actuators: Vec<Actuator>,
     /// Line of the spec on which the node begins, from 1.
@@ -171,12 +187,21 @@ pub struct Actuator {
 }
 
 /// An end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
     /// Index into [`Plan::nodes`].
     pub node: usize,
-    /// Index into the kind's ports.
+    /// Index into the kind's ports; of `out[i]` that of `out[]` plus `i`.
     pub port: usize,
+}
+
+/// A link between flow nodes of one domain: a call, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowLink {
+    /// Who passes the packet on, and gets the reply.
+    pub from: End,
+    /// Who takes the packet, and answers.
+    pub to: End,
 }
 
 /// A link, with everything decided.
@@ -329,6 +354,11 @@ impl Plan {
         self.domains[self.nodes[node].domain].service().is_some()
     }
 
+    /// Whether a node takes part in flows.
+    pub fn is_flow(&self, node: usize) -> bool {
+        self.nodes[node].kind.runs_in == RunsIn::Flow
+    }
+
     /// Whether a node is shown the whole run.
     pub fn observes(&self, node: usize) -> bool {
         self.nodes[node].kind.runs_in == RunsIn::Observer
@@ -346,6 +376,6 @@ impl Plan {
 
     /// The port at an end of a link.
     pub fn port(&self, end: End) -> &'static Port {
-        &self.nodes[end.node].kind.ports[end.port]
+        self.nodes[end.node].kind.port(end.port)
     }
 }

@@ -96,6 +96,10 @@ fn nodes(catalogue: &[&'static Kind]) -> Json {
     json!({"type": "object", "required": ["kind"], "properties": properties, "allOf": rules})
 }
 
+fn shape_json(of: &Shape) -> Json {
+    Json::Object(shape(of, &[]))
+}
+
 fn name_pattern() -> String {
     format!("^[A-Za-z0-9_-]{{1,{NAME_LEN_MAX}}}$")
 }
@@ -170,6 +174,9 @@ fn parameter(row: &Parameter) -> Json {
         ParameterType::Texts { max } | ParameterType::Paths { max } => json!({
             "type": "array", "maxItems": max, "items": {"type": "string"},
         }),
+        ParameterType::Duration { .. } => shape_json(&Shape::Duration { min_ns: 0, max_ns: 0 }),
+        ParameterType::Size { .. } => shape_json(&Shape::Size { min_bytes: 0, max_bytes: 0 }),
+        ParameterType::Yaml => json!({}),
     };
     json["description"] = json!(format!("{} Write {}.", row.doc, expected(row)));
     if let Some(default) = row.default {

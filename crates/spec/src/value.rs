@@ -132,6 +132,9 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
             None => refuse(report, "a list with such an entry"),
         };
     }
+    if parameter.ty == ParameterType::Yaml {
+        return Some(Value::Yaml(item.clone()));
+    }
     let Data::Scalar { text, plain } = &item.data else {
         return refuse(report, item.sort());
     };
@@ -148,6 +151,14 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
         }
         ParameterType::Text if !(*plain && text.is_empty()) => Some(Value::Text(text.clone())),
         ParameterType::Path if !text.is_empty() => Some(Value::Text(text.clone())),
+        ParameterType::Duration { min_ns, max_ns } => {
+            let in_range = |ns: &u64| (min_ns..=max_ns).contains(ns);
+            duration_ns(text).ok().filter(in_range).map(Value::Duration)
+        }
+        ParameterType::Size { min_bytes, max_bytes } => {
+            let in_range = |bytes: &u64| (min_bytes..=max_bytes).contains(bytes);
+            size_bytes(text).ok().filter(in_range).map(Value::Size)
+        }
         _ => None,
     };
     match (value, parameter.ty) {
@@ -182,6 +193,13 @@ pub fn expected(parameter: &Parameter) -> String {
         ParameterType::Paths { max } => {
             format!("a list of {max} files at most, relative to the folder of the spec")
         }
+        ParameterType::Duration { min_ns, max_ns } => {
+            format!("a time from {} to {}", duration_text(min_ns), duration_text(max_ns))
+        }
+        ParameterType::Size { min_bytes, max_bytes } => {
+            format!("a size from {} to {}", size_text(min_bytes), size_text(max_bytes))
+        }
+        ParameterType::Yaml => "what its description says".to_owned(),
     };
     if !parameter.unit.is_empty() {
         text += &format!(" ({})", parameter.unit);

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, ScalarStyle};
+use serde_json::Value as Json;
 
 use crate::diagnostic::{Report, Span};
 
@@ -20,17 +21,24 @@ pub const COPIES_MAX: usize = 100_000;
 const KEYS_FEW: usize = 16;
 
 /// A piece of YAML.
-#[derive(Clone, Debug)]
-pub(crate) struct Item {
-    pub(crate) span: Span,
-    pub(crate) data: Data,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Where it stands.
+    pub span: Span,
+    /// What it is.
+    pub data: Data,
 }
 
 /// What a piece is.
-#[derive(Clone, Debug)]
-pub(crate) enum Data {
-    /// Text; `plain` if it stands without quotes.
-    Scalar { text: String, plain: bool },
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A single value.
+    Scalar {
+        /// Its text, without quotes.
+        text: String,
+        /// Whether it stands without quotes: then it may be a number, a truth or nothing.
+        plain: bool,
+    },
     /// A list.
     List(Vec<Item>),
     /// A mapping, in order, each key once.
@@ -38,21 +46,37 @@ pub(crate) enum Data {
 }
 
 /// A key of a mapping and its value.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) span: Span,
-    pub(crate) value: Item,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub span: Span,
+    /// Its value.
+    pub value: Item,
 }
 
 impl Item {
     /// What a user would call this piece.
-    pub(crate) fn sort(&self) -> &'static str {
+    pub fn sort(&self) -> &'static str {
         match &self.data {
             Data::Scalar { text, plain: true } if text.is_empty() => "nothing",
             Data::Scalar { .. } => "a single value",
             Data::List(_) => "a list",
             Data::Map(_) => "a mapping",
+        }
+    }
+
+    /// The same as JSON: what stands without quotes may be a number, a truth or nothing, as in
+    /// YAML's core schema; a number that is not finite stays a text.
+    pub fn to_json(&self) -> Json {
+        match &self.data {
+            Data::Scalar { text, plain: true } => plain_json(text),
+            Data::Scalar { text, .. } => Json::from(text.as_str()),
+            Data::List(items) => items.iter().map(Item::to_json).collect(),
+            Data::Map(entries) => {
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+            }
         }
     }
 
@@ -62,6 +86,16 @@ impl Item {
             Data::List(items) => items.iter().map(Item::count).sum(),
             Data::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
         }
+    }
+}
+
+fn plain_json(text: &str) -> Json {
+    let number = || text.parse().ok().filter(|value: &f64| value.is_finite()).map(Json::from);
+    match text {
+        "" | "~" | "null" => Json::Null,
+        "true" => Json::Bool(true),
+        "false" => Json::Bool(false),
+        _ => text.parse::<i64>().map(Json::from).ok().or_else(number).unwrap_or(text.into()),
     }
 }
 

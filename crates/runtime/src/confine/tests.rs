@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::set_capabilities;
-use sinew_spec::plan::{Overrun, Realtime, Restart, RestartPolicy, Role, Service};
+use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, Service};
 
 use super::cgroup::Refusal;
 use super::*;
@@ -25,6 +25,7 @@ fn service(limits: Limits, user: Option<&str>) -> Domain {
         window_ns: 1,
     };
     let role = Role::Service(Service {
+        flows: Flows { workers: None, blocking: 1 },
         nodes: vec![],
         restart,
         start_deadline_ns: 1,

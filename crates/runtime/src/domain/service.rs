@@ -1,29 +1,31 @@
 //! The process of a service domain: makes its nodes, gives each a thread of its own, and sees to it
 //! that nothing of them is left when it ends.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::exit;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender as StdSender, channel};
 use std::thread;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_link::counter;
-use sinew_spec::plan::{Plan, Service as Domain};
+use sinew_spec::plan::{End, Link, Plan, Service as Domain};
 
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
 use crate::board::{FaultAt, State};
 use crate::confine::kill_strays;
 use crate::fault::{Cause, Fault};
+use crate::flow::{Crew, MessageInput, MessageOutput, Setup, shared};
 use crate::halt::Halt;
 use crate::inject;
 use crate::panics;
 use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
 use crate::transport::{Receiver, Sender, Shape, row};
-use crate::watch::{Shown, Watch};
+use crate::watch::{Shown, Supervisor, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
 const GRACE_NS: u64 = 1_000_000_000;
@@ -44,8 +46,11 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<
     keep_away_from_core(process.plan, &process.launch.cpus);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
-    let made = make_all(process, domain, ends)?;
+    let (made, crew) = make_all(process, domain, ends)?;
     let (running, all_ended) = channel();
+    if let Some(crew) = crew {
+        start_crew(crew, process, running.clone())?;
+    }
     for node in made {
         let (halt, running) = (Arc::clone(process.halt), running.clone());
         let board = process.board.clone();
@@ -71,9 +76,29 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<
     ended
 }
 
+/// Gives the thread that watches over the flows to them.
+fn start_crew(crew: Crew, process: &Process<'_>, running: StdSender<()>) -> Result<(), FaultAt> {
+    let (halt, board) = (Arc::clone(process.halt), process.board.clone());
+    let body = move || {
+        wake_with_parents_end();
+        if await_order(&board, &halt) {
+            halt.reached(State::Running);
+            crew.serve(&board, &halt);
+        }
+        // Last of all: it says that this thread has ended.
+        drop(running);
+    };
+    let spawned = thread::Builder::new().name("flows".into()).spawn(body);
+    spawned.map(drop).map_err(system("cannot start a thread"))
+}
+
 /// Makes all nodes. Should one hang as it is made and no parent be left to end that, this process
 /// ends itself.
-fn make_all(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<Vec<Made>, FaultAt> {
+fn make_all(
+    process: &Process<'_>,
+    domain: &Domain,
+    mut ends: Ends,
+) -> Result<(Vec<Made>, Option<Crew>), FaultAt> {
     let (making, all_made) = channel();
     let (halt, launch) = (Arc::clone(process.halt), process.launch);
     let (parent, marker) = (launch.parent, launch.marker.clone());
@@ -90,7 +115,16 @@ fn make_all(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<Ve
     let mut made = Vec::new();
     let shown = Shown::adopt(process.launch, process.plan);
     let shown = shown.map_err(system("cannot observe the run"))?;
-    for (place, &index) in domain.nodes.iter().enumerate() {
+    let of_flows = |node: &usize| process.plan.is_flow(*node);
+    let flows = domain.nodes.iter().any(of_flows);
+    let crew = flows
+        .then(|| {
+            let supervisor = shown.as_ref().map(|shown| shown.supervisor().clone());
+            Crew::open(setup(process, domain, &mut ends, supervisor)?)
+        })
+        .transpose()?;
+    let services = domain.nodes.iter().enumerate().filter(|(_, node)| !of_flows(node));
+    for (place, &index) in services {
         let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
         let mut node = make(process, index, place, &mut ends).map_err(in_node)?;
         if let Some(shown) = shown.as_ref().filter(|_| process.plan.observes(index)) {
@@ -101,7 +135,62 @@ fn make_all(process: &Process<'_>, domain: &Domain, mut ends: Ends) -> Result<Ve
     drop(making);
     // It is gone before the nodes get their threads, whose number may be limited. It cannot panic.
     let _ = watch.join();
-    Ok(made)
+    Ok((made, crew))
+}
+
+/// What the crew of the domain's flows is made of.
+fn setup(
+    process: &Process<'_>,
+    domain: &Domain,
+    ends: &mut Ends,
+    supervisor: Option<Supervisor>,
+) -> Result<Setup, FaultAt> {
+    let Process { launch, plan, table, .. } = process;
+    let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+    let (mut nodes, mut counted) = (Vec::new(), Vec::new());
+    let flows = domain.nodes.iter().enumerate().filter(|(_, node)| plan.is_flow(**node));
+    for (place, &index) in flows {
+        let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
+        nodes.push(index);
+        counted.push(counters(launch.counters.get(place).copied()).map_err(in_node)?.0);
+        for (port, end) in self::inputs(plan, index, ends).map_err(in_node)?.into_iter().enumerate()
+        {
+            let link = plan.links.iter().find(|link| link.to == End { node: index, port });
+            if let (Some(end), Some(link)) = (end, link) {
+                let input = MessageInput { message: link.message, end: shared(end) };
+                inputs.insert((index, port), input);
+            }
+        }
+        for (port, all) in
+            self::outputs(process, index, ends).map_err(in_node)?.into_iter().enumerate()
+        {
+            let links = plan.links.iter().filter(|link| link.from == End { node: index, port });
+            let output =
+                |(end, link): (_, &Link)| MessageOutput { message: link.message, end: shared(end) };
+            outputs.insert((index, port), all.into_iter().zip(links).map(output).collect());
+        }
+    }
+    Ok(Setup {
+        plan: Arc::new((*plan).clone()),
+        nodes,
+        table: table.to_vec(),
+        folder: launch.base.clone(),
+        workers: workers(plan, domain, &launch.cpus),
+        blocking: domain.flows.blocking,
+        inputs,
+        outputs,
+        counters: counted,
+        supervisor,
+        halt: Arc::clone(process.halt),
+    })
+}
+
+/// As many workers as the spec says; else as there are CPUs that the core leaves.
+fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
+    let core: Vec<u32> =
+        plan.domains.iter().flat_map(|domain| domain.threads()).filter_map(|it| it.cpu).collect();
+    let left = cpus.iter().filter(|cpu| !core.contains(cpu)).count();
+    domain.flows.workers.map_or(left.max(1), |workers| workers as usize)
 }
 
 /// A service takes no time from the core: no realtime class, and other CPUs where there are any.

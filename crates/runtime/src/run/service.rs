@@ -48,8 +48,8 @@ pub(super) struct Supervised {
     talk: Talk,
     /// What it asks of the run.
     pub(super) orders: Talk,
-    /// Whether a node of it observes the run.
-    observes: bool,
+    /// Whether it has a connection to the supervisor: a node of it observes the run, or has flows.
+    talks: bool,
     /// Our end of a connection to a new life of it, until the control server takes it.
     pub(super) connection: Option<UnixStream>,
     history: History,
@@ -135,7 +135,7 @@ impl Supervised {
             lines: None,
             talk: Talk::of("lines"),
             orders: Talk::of("orders"),
-            observes: policy.nodes.iter().any(|&node| plan.observes(node)),
+            talks: policy.nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node)),
             connection: None,
             history: History::new(policy.restart),
             restarts: 0,
@@ -270,8 +270,7 @@ impl Supervised {
         let (lines, out, error) = Lines::open()?;
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
-        let (ours, theirs) =
-            if self.observes { UnixStream::pair().map(Some)? } else { None }.unzip();
+        let (ours, theirs) = if self.talks { UnixStream::pair().map(Some)? } else { None }.unzip();
         let given = Given {
             board,
             bell,

@@ -187,7 +187,7 @@ fn refused() {
         let overrides: Vec<_> = overrides.iter().map(own).collect();
         let plan = plan(&text, &overrides, &[0]);
         let at = plan.nodes.iter().position(|node| node.name == "camera").expect("it is there");
-        check_node(&plan, at, &nodes(), &base()).err().map(|fault| fault.text().to_owned())
+        check_node(&plan, at, &nodes(), &base()).err().map(|refusals| refusals[0].message.clone())
     };
     assert_eq!(said(&[("camera.arm", "irb120.urdf")]), None);
     assert!(said(&[]).is_some_and(|text| text.contains("'arm'")));

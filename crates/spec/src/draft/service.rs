@@ -3,7 +3,7 @@
 use crate::diagnostic::{Report, Span};
 use crate::fields::Fields;
 use crate::keys;
-use crate::plan::{self, Limits, Restart, RestartPolicy};
+use crate::plan::{self, Flows, Limits, Restart, RestartPolicy};
 use crate::value::duration_text;
 use crate::yaml::{Data, Item};
 
@@ -40,6 +40,7 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
     Service {
         plan: plan::Service {
             nodes: Vec::new(),
+            flows: flows(domain, report),
             restart,
             start_deadline_ns,
             heartbeat_ns,
@@ -48,6 +49,16 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
         },
         descriptors_at: fields.at("descriptors"),
         processes_at: fields.at("processes"),
+    }
+}
+
+fn flows(domain: &Fields<'_>, report: &mut Report) -> Flows {
+    let empty = Item { span: domain.span, data: Data::Map(Vec::new()) };
+    let item = domain.get("flows").unwrap_or(&empty);
+    let fields = Fields::new(item, &keys::FLOWS, &[], item.span, report);
+    Flows {
+        workers: fields.integer("workers", report).map(|count| count as u32),
+        blocking: fields.integer("blocking", report).unwrap_or(1) as u32,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::picture::end_text;
 use crate::plan::{
     Domain, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service, Thread,
 };
+use crate::value::{duration_text, size_text};
 
 /// The whole plan; nodes, links and threads refer to each other by name.
 pub fn json(plan: &Plan) -> Json {
@@ -111,6 +112,9 @@ fn parameter(value: &Value) -> Json {
         Value::Numbers(values) => json!(values),
         Value::Text(text) => json!(text),
         Value::Texts(texts) => json!(texts),
+        Value::Duration(ns) => json!(duration_text(*ns)),
+        Value::Size(bytes) => json!(size_text(*bytes)),
+        Value::Yaml(item) => item.to_json(),
     }
 }
 

@@ -1,0 +1,1 @@
+//! The bridge to the core: its newest messages as values, commands into its mailboxes.

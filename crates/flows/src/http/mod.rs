@@ -1,0 +1,1 @@
+//! HTTP: what listens, what finds the way, what asks others.

@@ -1,0 +1,3 @@
+//! Nodes that decide who gets a packet, and what becomes of the reply.
+
+pub(crate) mod nop;

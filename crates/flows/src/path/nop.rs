@@ -1,0 +1,48 @@
+//! `nop`: passes every packet on.
+
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, FlowNode, Step, Value, input, output};
+use sinew_runtime::{Make, NodeEntry, Parameters, Refusal};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "nop",
+    runs_in: RunsIn::Flow,
+    doc: "Passes every packet on. Where its output leads nowhere, the packet itself is the reply.",
+    ports: &[input("in", "The packet."), output("out", "The same packet.")],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct Nop;
+
+fn make(_parameters: &Parameters<'_>) -> Result<Box<dyn FlowNode>, Vec<Refusal>> {
+    Ok(Box::new(Nop))
+}
+
+impl FlowNode for Nop {
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::Pass(OUT, packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::Value;
+
+    use crate::testing::reply;
+
+    #[test]
+    fn what_leads_nowhere_is_the_reply() {
+        let graph = "
+            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
+            - {kind: nop, name: a, ports: {out: [{name: b, port: in}]}}
+            - {kind: nop, name: b}
+        ";
+        assert_eq!(reply(graph, Value::text("x")), Ok(Some(Value::text("x"))));
+    }
+}

@@ -1,0 +1,1 @@
+//! Scripts and templates: languages, and the nodes that decide by expressions.

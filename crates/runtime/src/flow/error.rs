@@ -1,0 +1,145 @@
+//! Errors of flows: what a node answers when it cannot.
+
+use std::fmt;
+
+use bytestring::ByteString;
+
+use super::Value;
+
+/// A flow's answer that is none. What it says is for the operator; only [`Error::shown`] may leave
+/// the machine.
+#[derive(Clone, PartialEq)]
+pub struct Error(Box<Inside>);
+
+#[derive(Clone, PartialEq)]
+struct Inside {
+    text: String,
+    status: u16,
+    shown: Option<Value>,
+    headers: Vec<(ByteString, ByteString)>,
+    node: Option<ByteString>,
+    parts: Vec<Error>,
+}
+
+/// What went wrong inside, in HTTP's terms.
+const INTERNAL: u16 = 500;
+
+impl Error {
+    /// Something went wrong inside; HTTP answers 500.
+    pub fn new(text: impl fmt::Display) -> Error {
+        Error(Box::new(Inside {
+            text: text.to_string(),
+            status: INTERNAL,
+            shown: None,
+            headers: Vec::new(),
+            node: None,
+            parts: Vec::new(),
+        }))
+    }
+
+    /// The same with another HTTP status.
+    pub fn with_status(mut self, status: u16) -> Error {
+        self.0.status = status;
+        self
+    }
+
+    /// The same with an answer for whoever asked.
+    pub fn with_shown(mut self, shown: Value) -> Error {
+        self.0.shown = Some(shown);
+        self
+    }
+
+    /// The same with a header of the HTTP answer.
+    pub fn with_header(
+        mut self,
+        name: impl Into<ByteString>,
+        value: impl Into<ByteString>,
+    ) -> Error {
+        self.0.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same, of this node, if it is of none yet.
+    pub(super) fn of(mut self, node: &ByteString) -> Error {
+        self.0.node.get_or_insert_with(|| node.clone());
+        self
+    }
+
+    /// One error of several; one alone is itself. The status is that which all share, else 500.
+    ///
+    /// # Panics
+    /// Without any.
+    pub fn joined(mut errors: Vec<Error>) -> Error {
+        if errors.len() == 1 {
+            return errors.swap_remove(0);
+        }
+        let first = errors[0].status();
+        let same = errors.iter().all(|error| error.status() == first);
+        let texts: Vec<String> = errors.iter().map(Error::to_string).collect();
+        let mut error = Error::new(texts.join("; "));
+        error.0.status = if same { first } else { INTERNAL };
+        error.0.parts = errors;
+        error
+    }
+
+    /// What went wrong.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The HTTP status of the answer.
+    pub fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    /// What may be shown to whoever asked.
+    pub fn shown(&self) -> Option<&Value> {
+        self.0.shown.as_ref()
+    }
+
+    /// Headers of the HTTP answer.
+    pub fn headers(&self) -> &[(ByteString, ByteString)] {
+        &self.0.headers
+    }
+
+    /// The node that answered with it.
+    pub fn node(&self) -> Option<&ByteString> {
+        self.0.node.as_ref()
+    }
+
+    /// The errors of which it was joined.
+    pub fn parts(&self) -> &[Error] {
+        &self.0.parts
+    }
+
+    /// As the packet of an `error` port: `{error, status, node}`, and `parts` of a joined one.
+    pub fn to_value(&self) -> Value {
+        let node = self.0.node.clone().map_or(Value::Null, Value::Text);
+        let mut entries = vec![
+            ("error", Value::text(self.0.text.clone())),
+            ("status", Value::Integer(self.0.status.into())),
+            ("node", node),
+        ];
+        if !self.0.parts.is_empty() {
+            entries.push(("parts", Value::list(self.0.parts.iter().map(Error::to_value))));
+        }
+        Value::map(entries)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.node {
+            Some(node) => write!(f, "node '{node}': {}", self.0.text),
+            None => f.write_str(&self.0.text),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self}, {})", self.0.status)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,129 @@
+//! Figures of flow nodes: counted by their worker with plain stores, read by anyone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Each power of two is divided into so many buckets: a value is known to an eighth.
+const PARTS: usize = 8;
+const BUCKETS: usize = 62 * PARTS;
+
+/// The figures of all nodes of a domain in one worker.
+#[derive(Debug)]
+pub struct Figures(Vec<Arc<NodeFigures>>);
+
+impl Figures {
+    /// For so many nodes.
+    pub fn new(nodes: usize) -> Figures {
+        Figures((0..nodes).map(|_| Arc::default()).collect())
+    }
+
+    /// Those of a node.
+    pub fn node(&self, node: usize) -> Arc<NodeFigures> {
+        Arc::clone(&self.0[node])
+    }
+}
+
+/// The figures of a node in one worker.
+#[derive(Debug)]
+pub struct NodeFigures {
+    packets: AtomicU64,
+    errors: AtomicU64,
+    waiting: AtomicU64,
+    ticks_max: AtomicU64,
+    buckets: Box<[AtomicU64]>,
+}
+
+impl Default for NodeFigures {
+    fn default() -> NodeFigures {
+        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        let zero = || AtomicU64::new(0);
+        NodeFigures { packets: zero(), errors: zero(), waiting: zero(), ticks_max: zero(), buckets }
+    }
+}
+
+/// Adds to a counter of which this thread is the only writer. Relaxed: a reader wants a number, and
+/// nothing that goes with it.
+#[inline(always)]
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+/// A flow that waits in a node, until this is dropped.
+pub(super) struct Waits<'a>(&'a NodeFigures);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        add(&self.0.waiting, u64::MAX);
+    }
+}
+
+impl NodeFigures {
+    #[inline]
+    pub(super) fn record(&self, ticks: u64) {
+        add(&self.packets, 1);
+        add(&self.buckets[bucket(ticks)], 1);
+        if ticks > self.ticks_max.load(Ordering::Relaxed) {
+            self.ticks_max.store(ticks, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn failed(&self) {
+        add(&self.errors, 1);
+    }
+
+    pub(super) fn waits(&self) -> Waits<'_> {
+        add(&self.waiting, 1);
+        Waits(self)
+    }
+
+    /// Packets that it took and has done with.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+
+    /// Packets at which it failed.
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    /// Flows that wait in it now.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// The longest time that it took for a packet, in ticks.
+    pub fn ticks_max(&self) -> u64 {
+        self.ticks_max.load(Ordering::Relaxed)
+    }
+}
+
+/// The bucket of a value.
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < PARTS as u64 {
+        return value as usize;
+    }
+    let power = 63 - value.leading_zeros() as usize;
+    let part = (value >> (power - 3)) as usize & (PARTS - 1);
+    (power - 2) * PARTS + part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_bucket_and_greater_values_have_no_lower_one() {
+        let mut last = 0;
+        for power in 0..64 {
+            for part in 0..8 {
+                let value = (1u64 << power) + part * ((1u64 << power) / 8);
+                let at = bucket(value);
+                assert!(at >= last && at < BUCKETS, "{value}: {at} after {last}");
+                last = at;
+            }
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!((0..16).map(bucket).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+    }
+}

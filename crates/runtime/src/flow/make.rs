@@ -1,0 +1,124 @@
+//! Makes the flow nodes of a graph: in a worker, or alone for tests.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sinew_spec::plan::Plan;
+
+use super::program::Base;
+use super::{Figures, Flow, FlowNode, Pool, Program, Reply, Site, Value};
+use crate::assemble::{entry, parameters};
+use crate::clock::Clock;
+use crate::fault::{Cause, Fault};
+use crate::node::{Make, NodeEntry};
+use crate::refusal::Refusal;
+
+/// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
+/// that `site` says.
+pub(super) fn program(
+    plan: &Plan,
+    nodes: &[usize],
+    table: &[NodeEntry],
+    folder: &Path,
+    base: &Base,
+    site: impl Fn(usize) -> Site,
+) -> Result<Program, (usize, Vec<Refusal>)> {
+    let mut made = Vec::with_capacity(nodes.len());
+    let mut pool = None;
+    for &index in nodes {
+        let node = node(plan, index, table, folder).map_err(|refusals| (index, refusals))?;
+        let site = site(index);
+        pool.get_or_insert_with(|| site.pool.clone());
+        made.push((index, node, site));
+    }
+    let pool = pool.expect("a program has nodes");
+    Ok(Program::new(plan, made, base, pool))
+}
+
+/// Makes a node; `None` for a source.
+fn node(
+    plan: &Plan,
+    index: usize,
+    table: &[NodeEntry],
+    folder: &Path,
+) -> Result<Option<Box<dyn FlowNode>>, Vec<Refusal>> {
+    let node = &plan.nodes[index];
+    match entry(table, node).make {
+        Make::Flow(make) => make(&parameters(plan, node, folder)).map(Some),
+        Make::Source(_) => Ok(None),
+        Make::Cyclic(_) | Make::Service(_) => {
+            let text = format_args!("{} takes no packets; mend its table", node.kind.name);
+            Err(vec![Fault::new(Cause::System, text).into()])
+        }
+    }
+}
+
+/// The flow nodes of a graph with no worker, source or process around them: for tests, benchmarks
+/// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
+pub struct Fixture {
+    program: Rc<Program>,
+    /// What its nodes count, by name.
+    figures: Vec<(String, Arc<super::NodeFigures>)>,
+}
+
+impl Fixture {
+    /// Makes all flow nodes of a plan.
+    ///
+    /// # Errors
+    /// Why a node cannot be made.
+    ///
+    /// # Panics
+    /// If the plan has no flow nodes, or was made with another table; if the kernel refuses a
+    /// thread.
+    pub fn new(
+        plan: &Arc<Plan>,
+        table: &[NodeEntry],
+        folder: &Path,
+    ) -> Result<Fixture, Vec<Refusal>> {
+        let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
+        let figures = Arc::new(Figures::new(nodes.len()));
+        let clock = Clock::calibrate();
+        let base = Base { ids: Rc::new(Cell::new(1)), clock, figures: Arc::clone(&figures) };
+        let pool = Pool::start(1).expect("a thread");
+        let site = |node: usize| {
+            let ports = plan.nodes[node].kind.ports.len();
+            Site {
+                worker: 0,
+                workers: 1,
+                pool: pool.clone(),
+                inputs: vec![None; ports],
+                outputs: vec![Vec::new(); ports],
+                supervisor: None,
+                plan: Arc::clone(plan),
+            }
+        };
+        let program = program(plan, &nodes, table, folder, &base, site);
+        let program = program.map_err(|(_, refusals)| refusals)?;
+        let name =
+            |(place, node): (usize, &usize)| (plan.nodes[*node].name.clone(), figures.node(place));
+        let figures = nodes.iter().enumerate().map(name).collect();
+        Ok(Fixture { program: Rc::new(program), figures })
+    }
+
+    /// Begins a flow with a packet at an output (index into the kind's ports) of a node, as a
+    /// source would, and waits for its reply.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub async fn open(&self, node: &str, port: usize, packet: Value, limit: Duration) -> Reply {
+        let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
+        Flow::new(Rc::clone(&self.program)).run(node, port, packet, limit).await
+    }
+
+    /// What a node has counted.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn figures(&self, node: &str) -> &super::NodeFigures {
+        let found = self.figures.iter().find(|(name, _)| name == node);
+        &found.unwrap_or_else(|| panic!("no node '{node}'")).1
+    }
+}

@@ -1,0 +1,146 @@
+//! Messages of realtime links as values, and back: by the fields that their type declares.
+
+use bytestring::ByteString;
+use sinew_spec::catalogue::{Field, MessageType, Scalar};
+
+use super::{Error, Map, Value};
+
+/// Bytes of a scalar.
+fn size(scalar: Scalar) -> usize {
+    match scalar {
+        Scalar::U8 | Scalar::I8 => 1,
+        Scalar::U16 | Scalar::I16 => 2,
+        Scalar::U32 | Scalar::I32 | Scalar::F32 => 4,
+        Scalar::U64 | Scalar::I64 | Scalar::F64 => 8,
+    }
+}
+
+/// A message as a mapping of its fields; several scalars in a row are a list. A whole number past
+/// 2^63 - 1 becomes a number.
+///
+/// # Panics
+/// If `bytes` are not as many as the type says.
+pub fn from_message(ty: &MessageType, bytes: &[u8]) -> Value {
+    assert_eq!(bytes.len(), ty.size as usize, "bytes of a {}", ty.name);
+    let mut map = Map::with_capacity(ty.fields.len());
+    for field in ty.fields {
+        let step = size(field.scalar);
+        let start = field.offset as usize;
+        let all = &bytes[start..start + step * field.count as usize];
+        let mut values = all.chunks_exact(step).map(|bytes| read(field.scalar, bytes));
+        let value = match field.count {
+            1 => values.next().unwrap_or_default(),
+            _ => Value::list(values),
+        };
+        map.insert(ByteString::from_static(field.name), value);
+    }
+    Value::Map(map.into())
+}
+
+/// A mapping as a message: every field must be there and fit, and no other may be.
+///
+/// # Errors
+/// Which field is missing, unknown or does not fit; the caller is at fault (400).
+pub fn to_message(ty: &MessageType, value: &Value) -> Result<Vec<u8>, Error> {
+    let bad = |text: String| Error::new(text).with_status(400);
+    let Value::Map(map) = value.resolve()? else {
+        return Err(bad(format!("a {} is a mapping, found {}", ty.name, value.sort())));
+    };
+    let names = || ty.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = map.keys().find(|name| !ty.fields.iter().any(|it| it.name == &***name)) {
+        return Err(bad(format!("a {} has no field '{name}'; it has: {}", ty.name, names())));
+    }
+    let mut bytes = vec![0; ty.size as usize];
+    for field in ty.fields {
+        let value = map.get(field.name).ok_or_else(|| {
+            bad(format!("a {} needs '{}'; it has: {}", ty.name, field.name, names()))
+        })?;
+        write_field(field, value, &mut bytes).ok_or_else(|| {
+            let expected = expected(field);
+            bad(format!("'{}' of a {} must be {expected}", field.name, ty.name))
+        })?;
+    }
+    Ok(bytes)
+}
+
+fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
+    let (start, step) = (field.offset as usize, size(field.scalar));
+    let one = std::slice::from_ref(value);
+    let values = match value {
+        Value::List(items) if field.count > 1 => items.as_slice(),
+        _ => one,
+    };
+    if values.len() != field.count as usize {
+        return None;
+    }
+    let places = bytes[start..start + step * values.len()].chunks_exact_mut(step);
+    places.zip(values).try_for_each(|(place, value)| write(field.scalar, value, place))
+}
+
+/// What a field takes, in words.
+fn expected(field: &Field) -> String {
+    let sort = match field.scalar {
+        Scalar::F32 | Scalar::F64 => "finite number".to_owned(),
+        other => format!("whole number of type {other:?}"),
+    };
+    if field.count == 1 {
+        format!("a {sort}")
+    } else {
+        format!("a list of {} {sort}s", field.count)
+    }
+}
+
+/// Calls a macro for the type of a scalar.
+macro_rules! by_scalar {
+    ($scalar:expr, $whole:ident, $float:ident) => {
+        match $scalar {
+            Scalar::U8 => $whole!(u8),
+            Scalar::I8 => $whole!(i8),
+            Scalar::U16 => $whole!(u16),
+            Scalar::I16 => $whole!(i16),
+            Scalar::U32 => $whole!(u32),
+            Scalar::I32 => $whole!(i32),
+            Scalar::U64 => $whole!(u64),
+            Scalar::I64 => $whole!(i64),
+            Scalar::F32 => $float!(f32),
+            Scalar::F64 => $float!(f64),
+        }
+    };
+}
+
+fn read(scalar: Scalar, bytes: &[u8]) -> Value {
+    macro_rules! whole {
+        ($ty:ty) => {{
+            let value = <$ty>::from_ne_bytes(bytes.try_into().expect("bytes of the scalar"));
+            i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer)
+        }};
+    }
+    macro_rules! float {
+        ($ty:ty) => {{
+            let value = <$ty>::from_ne_bytes(bytes.try_into().expect("bytes of the scalar"));
+            Value::Number(f64::from(value))
+        }};
+    }
+    by_scalar!(scalar, whole, float)
+}
+
+fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
+    macro_rules! whole {
+        ($ty:ty) => {{
+            let Value::Integer(value) = value else { return None };
+            place.copy_from_slice(&<$ty>::try_from(*value).ok()?.to_ne_bytes());
+        }};
+    }
+    macro_rules! float {
+        ($ty:ty) => {{
+            let value = match value {
+                Value::Integer(value) => *value as f64,
+                Value::Number(value) => *value,
+                _ => return None,
+            } as $ty;
+            place.copy_from_slice(&Some(value).filter(|value| value.is_finite())?.to_ne_bytes());
+        }};
+    }
+    by_scalar!(scalar, whole, float);
+    Some(())
+}

@@ -1,0 +1,51 @@
+//! Flows: what runs the flow nodes of a service domain.
+//!
+//! A [`Source`] begins a [`Flow`] with a packet. Each node answers every packet that it gets: by
+//! itself, or with the reply of the node that it passed it to. So a path is a loop of calls in one
+//! task ([`Flow::pass`]); a node costs a call, and only one that waits costs an allocation.
+//!
+//! Flows are divided among workers, each a thread with nodes, sources and figures of its own: no
+//! path of a flow takes a lock that another worker could hold.
+
+mod crew;
+mod error;
+mod figures;
+mod make;
+mod message;
+mod node;
+mod outlet;
+mod pool;
+mod program;
+mod run;
+mod value;
+
+pub(crate) use crew::{Crew, Setup, shared};
+pub use error::Error;
+pub use figures::{Figures, NodeFigures};
+pub use make::Fixture;
+pub use message::{from_message, to_message};
+pub use node::{
+    At, FlowNode, Local, MessageInput, MessageOutput, Opened, Reply, Site, Source, Step,
+};
+pub use outlet::{Outlet, Stop};
+pub use pool::Pool;
+pub use program::Program;
+pub use run::{Flow, join_replies};
+pub use value::{BytesToCome, Document, Map, Stream, Value};
+
+use sinew_spec::catalogue::{Direction, PACKET, Port};
+
+/// An input for packets. Some link must lead to it.
+pub const fn input(name: &'static str, doc: &'static str) -> Port {
+    Port { name, doc, direction: Direction::In, message: &PACKET, optional: false, safe: &[] }
+}
+
+/// An output for packets. Where it leads nowhere, a packet that is sent there is the reply.
+pub const fn output(name: &'static str, doc: &'static str) -> Port {
+    Port { name, doc, direction: Direction::Out, message: &PACKET, optional: true, safe: &[] }
+}
+
+/// The `error` port: where it leads somewhere, what comes back takes the place of the node's error.
+pub const fn error() -> Port {
+    output("error", "Gets {error, status, node} when this node fails; its reply is used instead.")
+}

@@ -1,0 +1,154 @@
+//! What a flow node is, and what it sees.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sinew_spec::catalogue::MessageType;
+use sinew_spec::plan::Plan;
+
+use super::{Error, Flow, Outlet, Pool, Stop, Value};
+use crate::fault::Fault;
+use crate::transport::{Receiver, Sender};
+use crate::watch::Supervisor;
+
+/// The answer to a packet: a value, nothing, or an error.
+pub type Reply = Result<Option<Value>, Error>;
+
+/// A future of one worker, on whose thread it stays.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A node that takes packets and answers each. Each worker has one of its own, and calls it for one
+/// packet at a time; flows that wait in it overlap.
+pub trait FlowNode {
+    /// Once, in the worker, before the first packet: what the node may use of its worker.
+    fn attach(&mut self, _site: &Site) {}
+
+    /// What to do about a packet at input `input` (index into the kind's ports). It must not block
+    /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::block`].
+    fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a>;
+}
+
+/// What a node does about a packet.
+pub enum Step<'a> {
+    /// Answers it; `None`: with nothing.
+    Reply(Option<Value>),
+    /// Passes it on through this output (index into the kind's ports); the reply that comes back is
+    /// the answer. Where the output leads nowhere, the packet itself is.
+    Pass(usize, Value),
+    /// Cannot. The `error` port, if it leads anywhere, gives the answer.
+    Fail(Error),
+    /// Needs time first. Dropped before its end, the flow is cancelled.
+    Wait(Local<'a, Step<'a>>),
+}
+
+impl<'a> Step<'a> {
+    /// Needs time first.
+    pub fn wait(future: impl Future<Output = Step<'a>> + 'a) -> Step<'a> {
+        Step::Wait(Box::pin(future))
+    }
+
+    /// Answers with the reply of somebody else.
+    pub fn answer(reply: Reply) -> Step<'a> {
+        reply.map_or_else(Step::Fail, Step::Reply)
+    }
+}
+
+/// Where a packet is: its flow, and the node that has it.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) node: usize,
+}
+
+impl<'a> At<'a> {
+    /// The flow.
+    pub fn flow(self) -> &'a Flow {
+        self.flow
+    }
+
+    /// Whether an output leads anywhere.
+    pub fn is_linked(self, port: usize) -> bool {
+        !self.flow.program.targets(self.node, port).is_empty()
+    }
+
+    /// Sends a packet through an output, and waits for the reply.
+    pub async fn call(self, port: usize, packet: Value) -> Reply {
+        self.flow.pass(self.node, port, packet).await
+    }
+
+    /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
+    /// the values of its parent, not the other way round, and has a deadline of its own. Its
+    /// errors are counted and told, its replies are dropped.
+    pub fn fork(self, port: usize, packet: Value, limit: Duration) {
+        let child = self.flow.child();
+        let node = self.node;
+        tokio::task::spawn_local(async move { child.run(node, port, packet, limit).await });
+    }
+
+    /// Does what blocks on a thread for that, and waits for its end.
+    ///
+    /// # Errors
+    /// It panicked, or too much waits for such a thread already (503).
+    pub async fn block<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.flow.program.pool.run(work).await
+    }
+}
+
+/// What a node may use of its worker.
+#[derive(Clone)]
+pub struct Site {
+    /// Which of the workers, from 0.
+    pub worker: usize,
+    /// How many there are.
+    pub workers: usize,
+    /// Threads for work that blocks.
+    pub pool: Pool,
+    /// One for each port of the kind: an input that a node of the core writes to.
+    pub inputs: Vec<Option<MessageInput>>,
+    /// One for each port of the kind: the links of an output to nodes of the core.
+    pub outputs: Vec<Vec<MessageOutput>>,
+    /// Who watches this domain and the core; `None` outside a run.
+    pub supervisor: Option<Supervisor>,
+    /// The graph.
+    pub plan: Arc<Plan>,
+}
+
+/// The reading end of a link from the core, which all workers share.
+#[derive(Clone)]
+pub struct MessageInput {
+    /// What crosses it.
+    pub message: &'static MessageType,
+    /// The end.
+    pub end: Arc<Mutex<Box<dyn Receiver>>>,
+}
+
+/// The writing end of a link into the core, which all workers share.
+#[derive(Clone)]
+pub struct MessageOutput {
+    /// What crosses it.
+    pub message: &'static MessageType,
+    /// The end.
+    pub end: Arc<Mutex<Box<dyn Sender>>>,
+}
+
+/// A node that begins flows. It is made once for its domain.
+pub trait Source: Send {
+    /// Opens what it needs, before the domain is ready: one part for each worker, from the first;
+    /// workers past the last part have none.
+    ///
+    /// # Errors
+    /// What it needs cannot be had: a port that is in use.
+    fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault>;
+}
+
+/// A source's part in one worker.
+pub trait Opened: Send {
+    /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
+    /// when those that it began have ended.
+    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>>;
+}

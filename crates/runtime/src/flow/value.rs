@@ -1,0 +1,230 @@
+//! Values: what a packet is made of.
+//!
+//! Cheap to clone: what is long is shared. A [`Document`] stands for a mapping whose fields are
+//! made when somebody asks for them, such as an HTTP request.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use futures_core::Stream as Parts;
+use indexmap::IndexMap;
+use serde_json::Value as Json;
+
+use super::Error;
+
+/// A packet, a reply, or a part of one.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// Nothing.
+    #[default]
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Text.
+    Text(ByteString),
+    /// Bytes that need not be text.
+    Bytes(Bytes),
+    /// Values in a row.
+    List(Arc<Vec<Value>>),
+    /// Values by name, in order.
+    Map(Arc<Map>),
+    /// A mapping whose fields are made on demand.
+    Document(Arc<dyn Document>),
+    /// Bytes that are still to come.
+    Stream(Stream),
+}
+
+/// Values by name, in order.
+pub type Map = IndexMap<ByteString, Value>;
+
+/// A mapping whose fields are made on demand.
+pub trait Document: fmt::Debug + Send + Sync + 'static {
+    /// The field `name`; [`Value::Null`] if there is none.
+    ///
+    /// # Errors
+    /// What it would be made of is malformed.
+    fn field(&self, name: &str) -> Result<Value, Error>;
+    /// The names of all fields.
+    fn names(&self) -> &'static [&'static str];
+    /// For who knows the type.
+    fn as_any(&self) -> &dyn Any;
+    /// For who knows the type, while nobody else holds it.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// Bytes that are still to come, part by part. Clones share them, and only one can take them.
+#[derive(Clone)]
+pub struct Stream(Arc<Mutex<Option<BytesToCome>>>);
+
+/// What a [`Stream`] holds.
+pub type BytesToCome = Pin<Box<dyn Parts<Item = Result<Bytes, Error>> + Send>>;
+
+impl Stream {
+    /// Bytes to come.
+    pub fn new(parts: impl Parts<Item = Result<Bytes, Error>> + Send + 'static) -> Stream {
+        Stream(Arc::new(Mutex::new(Some(Box::pin(parts)))))
+    }
+
+    /// The bytes; `None` if somebody took them before.
+    pub fn take(&self) -> Option<BytesToCome> {
+        // No one can have panicked while holding it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+impl Value {
+    /// A text.
+    pub fn text(text: impl Into<ByteString>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// A list.
+    pub fn list(values: impl IntoIterator<Item = Value>) -> Value {
+        Value::List(Arc::new(values.into_iter().collect()))
+    }
+
+    /// A mapping.
+    pub fn map<K: Into<ByteString>>(entries: impl IntoIterator<Item = (K, Value)>) -> Value {
+        Value::Map(Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+    }
+
+    /// What a user would call it.
+    pub fn sort(&self) -> &'static str {
+        match self {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a truth",
+            Value::Integer(_) => "a whole number",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::Bytes(_) => "bytes",
+            Value::List(_) => "a list",
+            Value::Map(_) | Value::Document(_) => "a mapping",
+            Value::Stream(_) => "bytes to come",
+        }
+    }
+
+    /// The field `name` of a mapping; [`Value::Null`] if there is none, or this is no mapping.
+    ///
+    /// # Errors
+    /// The field is made of something malformed.
+    pub fn field(&self, name: &str) -> Result<Value, Error> {
+        match self {
+            Value::Map(map) => Ok(map.get(name).cloned().unwrap_or_default()),
+            Value::Document(document) => document.field(name),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    /// The text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        if let Value::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The same with documents made into mappings, all the way down.
+    ///
+    /// # Errors
+    /// As for [`Value::field`].
+    pub fn resolve(&self) -> Result<Value, Error> {
+        match self {
+            Value::Document(document) => {
+                let field = |name: &&'static str| {
+                    Ok((ByteString::from_static(name), document.field(name)?.resolve()?))
+                };
+                Ok(Value::Map(Arc::new(
+                    document.names().iter().map(field).collect::<Result<_, _>>()?,
+                )))
+            }
+            Value::List(items) => {
+                let items: Result<Vec<_>, _> = items.iter().map(Value::resolve).collect();
+                Ok(Value::List(Arc::new(items?)))
+            }
+            Value::Map(map) => {
+                let entry =
+                    |(key, value): (&ByteString, &Value)| Ok((key.clone(), value.resolve()?));
+                Ok(Value::Map(Arc::new(map.iter().map(entry).collect::<Result<_, _>>()?)))
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// The same as JSON. Bytes become text, with what is no UTF-8 replaced; a number that is not
+    /// finite becomes nothing, and so do bytes to come.
+    ///
+    /// # Errors
+    /// As for [`Value::field`].
+    pub fn to_json(&self) -> Result<Json, Error> {
+        Ok(match self {
+            Value::Null | Value::Stream(_) => Json::Null,
+            Value::Bool(value) => Json::Bool(*value),
+            Value::Integer(value) => Json::from(*value),
+            Value::Number(value) => Json::from(*value),
+            Value::Text(text) => Json::from(&**text),
+            Value::Bytes(bytes) => Json::from(String::from_utf8_lossy(bytes)),
+            Value::List(items) => {
+                Json::Array(items.iter().map(Value::to_json).collect::<Result<_, _>>()?)
+            }
+            Value::Map(map) => {
+                let entry =
+                    |(key, value): (&ByteString, &Value)| Ok((key.to_string(), value.to_json()?));
+                Json::Object(map.iter().map(entry).collect::<Result<_, Error>>()?)
+            }
+            Value::Document(_) => self.resolve()?.to_json()?,
+        })
+    }
+}
+
+impl From<Json> for Value {
+    fn from(json: Json) -> Value {
+        match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(value),
+            Json::Number(number) => match number.as_i64() {
+                Some(value) => Value::Integer(value),
+                // Every other JSON number is a finite one.
+                None => Value::Number(number.as_f64().unwrap_or_default()),
+            },
+            Json::String(text) => Value::text(text),
+            Json::Array(items) => Value::list(items.into_iter().map(Value::from)),
+            Json::Object(entries) => {
+                Value::map(entries.into_iter().map(|(key, value)| (key, Value::from(value))))
+            }
+        }
+    }
+}
+
+/// By what they hold: a document equals the mapping of its fields, a whole number the same number.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Integer(a), Value::Integer(b)) => a == b,
+            (Value::Number(a), Value::Number(b)) => a == b,
+            (Value::Integer(a), Value::Number(b)) | (Value::Number(b), Value::Integer(a)) => {
+                *a as f64 == *b
+            }
+            (Value::Text(a), Value::Text(b)) => a == b,
+            (Value::Bytes(a), Value::Bytes(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a == b,
+            (Value::Map(a), Value::Map(b)) => a == b,
+            (Value::Document(_), _) => self.resolve().is_ok_and(|this| this == *other),
+            (_, Value::Document(_)) => other == self,
+            (Value::Stream(a), Value::Stream(b)) => Arc::ptr_eq(&a.0, &b.0),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Links that carry packets: calls within one domain, in an order that ends.
+
+use crate::diagnostic::Report;
+use crate::draft::Draft;
+use crate::join::Joined;
+use crate::order::sort;
+use crate::place::Home;
+use crate::plan::FlowLink;
+
+/// Parts links that carry packets from those that carry messages.
+pub(crate) fn split<'a, 'd>(
+    draft: &Draft<'_>,
+    joined: Vec<Joined<'a, 'd>>,
+) -> (Vec<Joined<'a, 'd>>, Vec<Joined<'a, 'd>>) {
+    let is_flow = |joined: &Joined<'_, '_>| {
+        let kind = draft.nodes[joined.from.node].kind;
+        kind.is_some_and(|kind| kind.port(joined.from.port).is_flow())
+    };
+    joined.into_iter().partition(is_flow)
+}
+
+/// Reports flow links that leave their domain or close a loop; the good ones in the order of the
+/// plan. `homes` may have gaps.
+pub(crate) fn check(
+    draft: &Draft<'_>,
+    joined: &[Joined<'_, '_>],
+    homes: &[Option<Home>],
+    report: &mut Report,
+) -> Vec<FlowLink> {
+    let name = |node: usize| draft.nodes[node].name.text;
+    for Joined { from, to, link } in joined {
+        let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
+        if a.domain != b.domain {
+            let (here, there) =
+                (draft.domains[a.domain].name.text, draft.domains[b.domain].name.text);
+            let message = format!(
+                "a flow stays in its domain, and '{}' is in '{here}', '{}' in '{there}'",
+                name(from.node),
+                name(to.node)
+            );
+            report.error(link.node.span, message, format!("put both of them into '{here}'"));
+        }
+    }
+    let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
+    for members in sort(draft.nodes.len(), &pairs).1 {
+        let (first, last) = (members[0], members[members.len() - 1]);
+        let closes = |joined: &&Joined<'_, '_>| (joined.from.node, joined.to.node) == (last, first);
+        let Some(closing) = joined.iter().find(closes) else { continue };
+        let names: Vec<_> = members.iter().chain([&first]).map(|&at| name(at)).collect();
+        let message = format!("a flow would never end: {}", names.join(" -> "));
+        let help = "remove the link that closes the loop; 'for' and 'retry' repeat with an end";
+        report.error(closing.link.node.span, message, help);
+    }
+    let mut links: Vec<_> =
+        joined.iter().map(|joined| FlowLink { from: joined.from, to: joined.to }).collect();
+    // Stable: at one port the order is that of the spec.
+    links.sort_by_key(|link| link.from);
+    links
+}
