@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, RunsIn};
 use sinew_runtime::flow::{Fixture, Opened, Reply, Source as FlowSource, Value, output};
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Refusal};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 use tokio::runtime::Builder;
@@ -28,7 +28,7 @@ static BEGIN: Kind = Kind {
 
 struct Begin;
 
-fn make(_parameters: &Parameters<'_>) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowSource> {
     Ok(Box::new(Begin))
 }
 

@@ -44,7 +44,7 @@ pub use assemble::check_node;
 pub use fault::{Cause, Fault};
 pub use message::Message;
 pub use node::{Cycle, Fixture, Fresh, Io, Make, Node, NodeEntry, Parameters};
-pub use refusal::Refusal;
+pub use refusal::{Made, Refusal};
 pub use service::{Service, ServiceIo};
 pub use sinew_spec::catalogue;
 pub use watch::Watch;

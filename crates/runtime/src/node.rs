@@ -10,7 +10,7 @@ use sinew_spec::{Item, Span};
 use crate::fault::{Cause, Fault};
 use crate::flow::{FlowNode, Source};
 use crate::message::Message;
-use crate::refusal::Refusal;
+use crate::refusal::{Made, Refusal};
 use crate::service::Service;
 use crate::slots::{Slot, Slots};
 
@@ -58,9 +58,9 @@ pub enum Make {
     Service(fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>),
     /// A node that takes packets; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn). Each
     /// worker makes one.
-    Flow(fn(&Parameters<'_>) -> Result<Box<dyn FlowNode>, Vec<Refusal>>),
+    Flow(fn(&Parameters<'_>) -> Made<dyn FlowNode>),
     /// A node that begins flows; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn).
-    Source(fn(&Parameters<'_>) -> Result<Box<dyn Source>, Vec<Refusal>>),
+    Source(fn(&Parameters<'_>) -> Made<dyn Source>),
 }
 
 impl Make {

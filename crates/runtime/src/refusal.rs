@@ -17,6 +17,9 @@ pub struct Refusal {
     pub help: String,
 }
 
+/// A node, or all that is wrong with its parameters.
+pub type Made<T> = Result<Box<T>, Vec<Refusal>>;
+
 impl Refusal {
     /// Something is wrong at this place.
     pub fn new(span: Span, message: impl Into<String>, help: impl Into<String>) -> Refusal {

@@ -2,7 +2,7 @@
 
 use sinew_runtime::catalogue::{Kind, RunsIn};
 use sinew_runtime::flow::{At, FlowNode, Step, Value, input, output};
-use sinew_runtime::{Make, NodeEntry, Parameters, Refusal};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
 /// The row of the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
@@ -20,7 +20,7 @@ const OUT: usize = 1;
 
 struct Nop;
 
-fn make(_parameters: &Parameters<'_>) -> Result<Box<dyn FlowNode>, Vec<Refusal>> {
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     Ok(Box::new(Nop))
 }
 

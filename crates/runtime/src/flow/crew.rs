@@ -69,11 +69,14 @@ enum Order {
     Stop,
 }
 
+/// What sources have opened for one worker, each with its index of the plan.
+type Parts = Vec<(usize, Box<dyn Opened>)>;
+
 /// What a worker is made of.
 struct Post {
     number: usize,
     setup: Arc<Shared>,
-    parts: Vec<(usize, Box<dyn Opened>)>,
+    parts: Parts,
     figures: Arc<Figures>,
     beats: Arc<AtomicU64>,
 }
@@ -112,15 +115,15 @@ impl Crew {
             supervisor: setup.supervisor,
             halt: setup.halt,
         });
-        let mut parts = open_sources(&shared)?;
+        let parts = open_sources(&shared)?;
         let (sender, made) = channel();
         let mut workers = Vec::new();
-        for number in 0..shared.workers {
+        for (number, parts) in parts.into_iter().enumerate() {
             let beats = Arc::new(AtomicU64::new(0));
             let post = Post {
                 number,
                 setup: Arc::clone(&shared),
-                parts: std::mem::take(&mut parts[number]),
+                parts,
                 figures: Arc::new(Figures::new(shared.nodes.len())),
                 beats: Arc::clone(&beats),
             };
@@ -185,7 +188,7 @@ impl Crew {
 }
 
 /// Opens all sources; the parts of each worker.
-fn open_sources(shared: &Shared) -> Result<Vec<Vec<(usize, Box<dyn Opened>)>>, FaultAt> {
+fn open_sources(shared: &Shared) -> Result<Vec<Parts>, FaultAt> {
     let mut parts: Vec<Vec<_>> = (0..shared.workers).map(|_| Vec::new()).collect();
     for &index in &shared.nodes {
         let node = &shared.plan.nodes[index];

@@ -39,6 +39,9 @@ pub(super) struct Entry {
     figures: Arc<NodeFigures>,
 }
 
+/// A node by its index of the plan, `None` for a source; and what it may use.
+pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, Site);
+
 /// What a program is made with, beside its nodes.
 #[derive(Clone)]
 pub(crate) struct Base {
@@ -51,12 +54,7 @@ pub(crate) struct Base {
 impl Program {
     /// Puts the nodes together; `nodes` are those of one domain, by index of the plan, each with
     /// what it may use.
-    pub(crate) fn new(
-        plan: &Plan,
-        nodes: Vec<(usize, Option<Box<dyn FlowNode>>, Site)>,
-        base: &Base,
-        pool: Pool,
-    ) -> Program {
+    pub(crate) fn new(plan: &Plan, nodes: Vec<Part>, base: &Base, pool: Pool) -> Program {
         let places: Vec<usize> = nodes.iter().map(|(index, ..)| *index).collect();
         let place = |node| places.iter().position(|&index| index == node);
         let mut entries: Vec<Entry> = Vec::with_capacity(nodes.len());
