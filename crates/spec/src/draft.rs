@@ -247,10 +247,10 @@ fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Repo
 
 /// A default of the catalogue, read as the spec would write it.
 fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
-    let item = parse(text, 0, &mut Report::default()).unwrap_or(Item {
+    let item = parse(text, 0, &mut Report::default()).unwrap_or_else(|| {
         // An empty default is an empty text.
-        span: Span::default(),
-        data: Data::Scalar { text: text.to_owned(), plain: false },
+        let data = Data::Scalar { text: text.to_owned(), plain: false };
+        Item::new(Span::default(), data)
     });
     parameter(row, &item, &mut Report::default()).unwrap_or_else(|| {
         panic!("kind {} has a bad default '{text}' for '{}'", kind.name, row.name)

@@ -1,6 +1,8 @@
 //! YAML text to a tree in which everything knows its place. Hostile text is bounded here: its size,
 //! its depth, the number of its items and what its aliases may expand to.
 
+mod origin;
+
 use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, ScalarStyle};
@@ -27,6 +29,8 @@ pub struct Item {
     pub span: Span,
     /// What it is.
     pub data: Data,
+    /// Where the lines of a block scalar stand.
+    lines: Option<origin::Lines>,
 }
 
 /// What a piece is.
@@ -57,6 +61,26 @@ pub struct Entry {
 }
 
 impl Item {
+    /// A piece that stands at this place.
+    pub fn new(span: Span, data: Data) -> Item {
+        Item { span, data, lines: None }
+    }
+
+    /// Where byte `offset` of a single value's text stands in the spec, to point into a script or a
+    /// template. The place of the whole value where its text is not written byte by byte: with
+    /// escapes, or folded over several lines.
+    pub fn span_at(&self, offset: usize) -> Span {
+        let Data::Scalar { text, plain } = &self.data else { return self.span };
+        let quote = u32::from(!plain);
+        let offset = offset.min(text.len()) as u32;
+        let start = match &self.lines {
+            Some(lines) => origin::place(lines, offset),
+            None if text.len() as u32 + 2 * quote != self.span.len => None,
+            None => Some(self.span.start + quote + offset),
+        };
+        start.map_or(self.span, |start| Span { start, len: 1, ..self.span })
+    }
+
     /// What a user would call this piece.
     pub fn sort(&self) -> &'static str {
         match &self.data {
@@ -118,7 +142,8 @@ pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item
         let len =
             if matches!(event, Event::Scalar(..) | Event::Alias(_)) { range.len() } else { 1 };
         let at = Span { source, start: range.start as u32, len: len as u32 };
-        if let Err((message, help)) = builder.take(event, at, report) {
+        let raw = text.get(range).unwrap_or_default();
+        if let Err((message, help)) = builder.take(event, at, raw, report) {
             report.error(at, message, help);
             return None;
         }
@@ -178,9 +203,16 @@ struct Builder {
 type Refusal = (String, &'static str);
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, at: Span, report: &mut Report) -> Result<(), Refusal> {
+    /// Takes the next event, which stands at `at` and is written `raw`.
+    fn take(
+        &mut self,
+        event: Event<'_>,
+        at: Span,
+        raw: &str,
+        report: &mut Report,
+    ) -> Result<(), Refusal> {
         let open = |data, anchor| {
-            let item = Item { span: at, data };
+            let item = Item::new(at, data);
             Frame { item, anchor, key: None, seen: HashSet::new() }
         };
         match event {
@@ -196,7 +228,9 @@ impl Builder {
                 // A value that was left out is an empty plain scalar; '~' and 'null' mean the same.
                 let empty = plain && matches!(&*text, "~" | "null");
                 let text = if empty { String::new() } else { text.into_owned() };
-                self.put(Item { span: at, data: Data::Scalar { text, plain } }, anchor, report)?;
+                let lines = origin::lines(style, &text, raw, at.start as usize);
+                let data = Data::Scalar { text, plain };
+                self.put(Item { span: at, data, lines }, anchor, report)?;
             }
             Event::SequenceStart(_, anchor, tag) => {
                 untagged(tag.is_some())?;
@@ -286,4 +320,48 @@ fn refuse(message: &str, help: &'static str) -> Result<(), Refusal> {
 
 fn untagged(tagged: bool) -> Result<(), Refusal> {
     if tagged { refuse("YAML tags mean nothing here", "remove the word with '!'") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of `a:`.
+    fn value(spec: &str) -> Item {
+        let root = parse(spec, 0, &mut Report::default()).expect("good YAML");
+        let Data::Map(mut entries) = root.data else { panic!("a mapping") };
+        entries.remove(0).value
+    }
+
+    #[test]
+    fn a_place_in_a_text_is_a_place_in_the_spec() {
+        for spec in [
+            "a: one + two",
+            "a: 'one + two'",
+            "a: \"one + two\"\nb: c",
+            "a: |\n  one\n\n    two\n  three\nb: c",
+            "a: |-\n  one\n  two\n",
+            "a: |+  # why\n  one\n\n\nb: c",
+            "a: |2\n    one\n  two\n",
+            "a: |\n\n\n  late\n   two",
+            "a: |\r\n  one\r\n  two\r\n",
+            "a: |\n  tab\there\n  µs",
+        ] {
+            let value = value(spec);
+            let Data::Scalar { text, .. } = &value.data else { panic!("a single value") };
+            for (offset, byte) in text.bytes().enumerate().filter(|&(_, byte)| byte != b'\n') {
+                let span = value.span_at(offset);
+                let found = (spec.as_bytes()[span.start as usize], span.len);
+                assert_eq!(found, (byte, 1), "{spec} at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_written_otherwise_is_pointed_to_as_a_whole() {
+        for spec in ["a: 'it''s'", "a: \"a\\tb\"", "a: >\n  one\n  two\n", "a: one\n  two"] {
+            let value = value(spec);
+            assert_eq!(value.span_at(2), value.span, "{spec}");
+        }
+    }
 }

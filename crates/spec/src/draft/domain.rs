@@ -160,7 +160,7 @@ pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &mut Repo
 }
 
 fn overrun(realtime: &Fields<'_>, report: &mut Report) -> Overrun {
-    let empty = Item { span: realtime.span, data: Data::Map(Vec::new()) };
+    let empty = Item::new(realtime.span, Data::Map(Vec::new()));
     let item = realtime.get("overrun").unwrap_or(&empty);
     let fields = Fields::new(item, &keys::OVERRUN, &[], item.span, report);
     let policy = fields.word("policy", Policy::ALL, report).unwrap_or(Policy::Stop);

@@ -17,7 +17,7 @@ pub(crate) struct Service {
 
 /// A service of which nothing is written.
 pub(super) fn with_defaults(span: Span) -> Service {
-    let empty = Item { span, data: Data::Map(Vec::new()) };
+    let empty = Item::new(span, Data::Map(Vec::new()));
     read(&Fields::peek(&empty, &keys::DOMAIN), &mut Report::default())
 }
 
@@ -28,7 +28,7 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
     let (start_deadline_ns, heartbeat_ns, stop_deadline_ns) =
         (time_ns("start_deadline"), time_ns("heartbeat"), time_ns("stop_deadline"));
     let restart = restart(domain, report);
-    let empty = Item { span: domain.span, data: Data::Map(Vec::new()) };
+    let empty = Item::new(domain.span, Data::Map(Vec::new()));
     let item = domain.get("limits").unwrap_or(&empty);
     let fields = Fields::new(item, &keys::LIMITS, &[], item.span, report);
     let limits = Limits {
@@ -53,7 +53,7 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
 }
 
 fn flows(domain: &Fields<'_>, report: &mut Report) -> Flows {
-    let empty = Item { span: domain.span, data: Data::Map(Vec::new()) };
+    let empty = Item::new(domain.span, Data::Map(Vec::new()));
     let item = domain.get("flows").unwrap_or(&empty);
     let fields = Fields::new(item, &keys::FLOWS, &[], item.span, report);
     Flows {
@@ -63,7 +63,7 @@ fn flows(domain: &Fields<'_>, report: &mut Report) -> Flows {
 }
 
 fn restart(domain: &Fields<'_>, report: &mut Report) -> Restart {
-    let empty = Item { span: domain.span, data: Data::Map(Vec::new()) };
+    let empty = Item::new(domain.span, Data::Map(Vec::new()));
     let item = domain.get("restart").unwrap_or(&empty);
     let fields = Fields::new(item, &keys::RESTART, &[], item.span, report);
     let policy = fields.word("policy", RestartPolicy::ALL, report);

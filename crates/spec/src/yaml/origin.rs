@@ -1,0 +1,40 @@
+//! Where the bytes of a value's text stand in the spec: quotes and indentation are not in the text.
+
+use granit_parser::ScalarStyle;
+
+/// For the lines of a block scalar: where in its text each begins, and where in the spec.
+pub(super) type Lines = Box<[(u32, u32)]>;
+
+/// The lines of a scalar that `raw` writes, which begins at byte `start` of the spec. `None` if it
+/// is no block scalar; without lines if it is folded, so that they are not those of the spec.
+pub(super) fn lines(style: ScalarStyle, text: &str, raw: &str, start: usize) -> Option<Lines> {
+    match style {
+        ScalarStyle::Literal => Some(literal(text, raw, start).unwrap_or_default()),
+        ScalarStyle::Folded => Some(Lines::default()),
+        _ => None,
+    }
+}
+
+/// `raw` begins with the first line that is not empty; every line is one of the text, further in.
+fn literal(text: &str, raw: &str, start: usize) -> Option<Lines> {
+    let mut text_start = text.find(|c| c != '\n')?;
+    let mut raw_start = 0;
+    let mut lines = Vec::new();
+    for line in text[text_start..].split('\n') {
+        let Some(written) = raw.get(raw_start..).and_then(|rest| rest.split('\n').next()) else {
+            break;
+        };
+        let indent = written.trim_end_matches('\r').strip_suffix(line)?.len();
+        lines.push((text_start as u32, (start + raw_start + indent) as u32));
+        text_start += line.len() + 1;
+        raw_start += written.len() + 1;
+    }
+    Some(lines.into())
+}
+
+/// Where byte `offset` of the text stands, by the lines it has.
+pub(super) fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
+    let line = lines.partition_point(|&(text_start, _)| text_start <= offset).checked_sub(1)?;
+    let (text_start, start) = lines[line];
+    Some(start + (offset - text_start))
+}
