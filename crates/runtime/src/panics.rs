@@ -1,6 +1,7 @@
 //! Panics as faults: the hook writes nothing, for a cycle that panics must first bring its outputs
 //! to safety; it keeps the text for the report that comes after.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
@@ -46,6 +47,15 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     let result = catch_unwind(AssertUnwindSafe(work));
     CATCHES.set(false);
     result.map_err(|_| take())
+}
+
+/// The last panic of this thread; in a process whose hook keeps none, what was caught of it.
+pub(crate) fn take_or(caught: &(dyn Any + Send)) -> Fault {
+    let text = caught.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| caught.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("a panic without a text");
+    LAST.with(|last| last.take())
+        .unwrap_or_else(|| Fault::new(Cause::Panic, format_args!("panicked: {text}")))
 }
 
 /// The last panic of this thread.

@@ -8,6 +8,7 @@ use std::process::exit;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender as StdSender, channel};
 use std::thread;
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_link::counter;
@@ -18,7 +19,7 @@ use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
 use crate::board::{FaultAt, State};
 use crate::confine::kill_strays;
 use crate::fault::{Cause, Fault};
-use crate::flow::{Crew, MessageInput, MessageOutput, Setup, shared};
+use crate::flow::{Crew, MessageInput, MessageOutput, Setup};
 use crate::halt::Halt;
 use crate::inject;
 use crate::panics;
@@ -157,16 +158,14 @@ fn setup(
         {
             let link = plan.links.iter().find(|link| link.to == End { node: index, port });
             if let (Some(end), Some(link)) = (end, link) {
-                let input = MessageInput { message: link.message, end: shared(end) };
-                inputs.insert((index, port), input);
+                inputs.insert((index, port), MessageInput::new(link.message, end));
             }
         }
         for (port, all) in
             self::outputs(process, index, ends).map_err(in_node)?.into_iter().enumerate()
         {
             let links = plan.links.iter().filter(|link| link.from == End { node: index, port });
-            let output =
-                |(end, link): (_, &Link)| MessageOutput { message: link.message, end: shared(end) };
+            let output = |(end, link): (_, &Link)| MessageOutput::new(link.message, end);
             outputs.insert((index, port), all.into_iter().zip(links).map(output).collect());
         }
     }
@@ -182,6 +181,7 @@ fn setup(
         counters: counted,
         supervisor,
         halt: Arc::clone(process.halt),
+        stop_deadline: Duration::from_nanos(domain.stop_deadline_ns),
     })
 }
 

@@ -1,36 +1,34 @@
 //! The crew of a domain: its workers, and the thread that watches them.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew_link::counter;
 use sinew_spec::plan::Plan;
-use tokio::runtime::Builder;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinSet, LocalSet};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::program::Base;
-use super::{Figures, MessageInput, MessageOutput, Opened, Outlet, Pool, Site, Stop, make};
+use super::tell::Told;
+use super::worker::{BEAT, Order, Parts, Post, Shared, at, refused};
+use super::{Figures, MessageInput, MessageOutput, Pool};
 use crate::assemble::{entry, parameters};
 use crate::board::{Board, FaultAt, Order as Orders};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
 use crate::node::{Make, NodeEntry};
-use crate::refusal::Refusal;
 use crate::service::BEATS;
 use crate::sys::Region;
 use crate::watch::Supervisor;
 
-/// How often a worker says that it lives, and the crew looks whether it does.
-const BEAT: Duration = Duration::from_millis(100);
+/// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
+/// threads to end in order, before the supervisor kills them.
+const PATIENCE: f64 = 0.75;
 
 /// What a crew is made of.
 pub(crate) struct Setup {
@@ -50,101 +48,69 @@ pub(crate) struct Setup {
     /// Who starts and watches this domain.
     pub(crate) supervisor: Option<Supervisor>,
     pub(crate) halt: Arc<Halt>,
+    /// How long the domain may take to stop.
+    pub(crate) stop_deadline: Duration,
 }
 
 /// The workers of a domain's flows.
 pub(crate) struct Crew {
     workers: Vec<Worker>,
     counters: Vec<counter::Writer<Region>>,
+    told: Told,
 }
 
+/// A worker, from outside.
 struct Worker {
     thread: JoinHandle<()>,
     orders: UnboundedSender<Order>,
     beats: Arc<AtomicU64>,
 }
 
-enum Order {
-    Serve,
-    Stop,
-}
-
-/// What sources have opened for one worker, each with its index of the plan.
-type Parts = Vec<(usize, Box<dyn Opened>)>;
-
-/// What a worker is made of.
-struct Post {
-    number: usize,
-    setup: Arc<Shared>,
-    parts: Parts,
-    figures: Arc<Figures>,
-    beats: Arc<AtomicU64>,
-}
-
-/// What all workers are made of.
-struct Shared {
-    plan: Arc<Plan>,
-    nodes: Vec<usize>,
-    table: Vec<NodeEntry>,
-    folder: PathBuf,
-    workers: usize,
-    pool: Pool,
-    clock: Clock,
-    inputs: BTreeMap<(usize, usize), MessageInput>,
-    outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
-    supervisor: Option<Supervisor>,
-    halt: Arc<Halt>,
-}
-
 impl Crew {
     /// Opens all sources and makes all nodes; flows begin with [`Crew::serve`].
     pub(crate) fn open(setup: Setup) -> Result<Crew, FaultAt> {
-        let pool = Pool::start(setup.blocking).map_err(|error| {
-            at(None, Fault::new(Cause::System, format_args!("cannot start a thread: {error}")))
-        })?;
         let shared = Arc::new(Shared {
             plan: setup.plan,
             nodes: setup.nodes,
             table: setup.table,
             folder: setup.folder,
             workers: setup.workers,
-            pool,
+            pool: Pool::start(setup.blocking).map_err(no_thread)?,
             clock: Clock::calibrate(),
             inputs: setup.inputs,
             outputs: setup.outputs,
             supervisor: setup.supervisor,
             halt: setup.halt,
+            patience: setup.stop_deadline.mul_f64(PATIENCE),
         });
         let parts = open_sources(&shared)?;
+        let mut told = Told::new();
         let (sender, made) = channel();
         let mut workers = Vec::new();
         for (number, parts) in parts.into_iter().enumerate() {
             let beats = Arc::new(AtomicU64::new(0));
             let post = Post {
                 number,
-                setup: Arc::clone(&shared),
+                shared: Arc::clone(&shared),
                 parts,
-                figures: Arc::new(Figures::new(shared.nodes.len())),
+                figures: Arc::<Figures>::default(),
+                voice: told.voice(),
                 beats: Arc::clone(&beats),
             };
             let (orders, receiver) = unbounded_channel();
             let sender = sender.clone();
-            let spawned = thread::Builder::new().name(format!("flows/{number}")).spawn(move || {
-                post.work(&sender, receiver);
-            });
-            let thread = spawned.map_err(|error| {
-                at(None, Fault::new(Cause::System, format_args!("cannot start a thread: {error}")))
-            })?;
+            let thread = thread::Builder::new().name(format!("flows/{number}"));
+            let thread = thread.spawn(move || post.run(&sender, receiver)).map_err(no_thread)?;
             workers.push(Worker { thread, orders, beats });
         }
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
-        Ok(Crew { workers, counters: setup.counters })
+        Ok(Crew { workers, counters: setup.counters, told })
     }
 
     /// Lets flows begin, until the domain is to stop; returns when those that have begun have
-    /// ended.
+    /// ended, or time for that is over.
     pub(crate) fn serve(mut self, board: &Board, halt: &Halt) {
         self.order(|| Order::Serve);
         let mut seen = vec![0; self.workers.len()];
@@ -152,6 +118,7 @@ impl Crew {
             if self.all_live(&mut seen) {
                 self.beat();
             }
+            self.told.write();
             board.sleep_while(Orders::Run, BEAT.as_nanos() as u64);
         }
         self.order(|| Order::Stop);
@@ -159,6 +126,7 @@ impl Crew {
             // A worker that panicked has said so.
             let _ = worker.thread.join();
         }
+        self.told.write();
     }
 
     fn order(&self, order: impl Fn() -> Order) {
@@ -203,98 +171,6 @@ fn open_sources(shared: &Shared) -> Result<Vec<Parts>, FaultAt> {
     Ok(parts)
 }
 
-fn at(node: Option<usize>, fault: Fault) -> FaultAt {
-    FaultAt { fault, node, cycle: None }
-}
-
-fn refused(node: usize, refusals: &[Refusal]) -> FaultAt {
-    let first = refusals.first().map(ToString::to_string).unwrap_or_default();
-    at(Some(node), Fault::new(Cause::Error, format_args!("{first}")))
-}
-
-impl Post {
-    /// A worker's whole life.
-    fn work(self, made: &mpsc::Sender<Result<(), FaultAt>>, mut orders: UnboundedReceiver<Order>) {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
-            at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
-        });
-        let (runtime, program) = match runtime.and_then(|runtime| Ok((runtime, self.program()?))) {
-            Ok(pair) => pair,
-            Err(fault) => {
-                // The receiver is there until every worker has spoken.
-                let _ = made.send(Err(fault));
-                return;
-            }
-        };
-        let _ = made.send(Ok(()));
-        LocalSet::new().block_on(&runtime, self.serve(Rc::new(program), &mut orders));
-    }
-
-    fn program(&self) -> Result<super::Program, FaultAt> {
-        let shared = &*self.setup;
-        let ids = Rc::new(Cell::new(((self.number as u64) << 48) + 1));
-        let base = Base { ids, clock: shared.clock, figures: Arc::clone(&self.figures) };
-        let made = make::program(
-            &shared.plan,
-            &shared.nodes,
-            &shared.table,
-            &shared.folder,
-            &base,
-            |node| self.site(node),
-        );
-        made.map_err(|(node, refusals)| refused(node, &refusals))
-    }
-
-    fn site(&self, node: usize) -> Site {
-        let shared = &*self.setup;
-        let ports = 0..shared.plan.nodes[node].kind.ports.len();
-        Site {
-            worker: self.number,
-            workers: shared.workers,
-            pool: shared.pool.clone(),
-            inputs: ports.clone().map(|port| shared.inputs.get(&(node, port)).cloned()).collect(),
-            outputs: ports
-                .map(|port| shared.outputs.get(&(node, port)).cloned().unwrap_or_default())
-                .collect(),
-            supervisor: shared.supervisor.clone(),
-            plan: Arc::clone(&shared.plan),
-        }
-    }
-
-    async fn serve(self, program: Rc<super::Program>, orders: &mut UnboundedReceiver<Order>) {
-        let Some(Order::Serve) = orders.recv().await else { return };
-        let (stopper, stop) = Stop::new();
-        let mut serving = JoinSet::new();
-        for (index, part) in self.parts {
-            let name = &self.setup.plan.nodes[index].name;
-            let place = program.find(name).expect("a source of this program");
-            let outlet = Outlet::new(Rc::clone(&program), place);
-            let serves = part.serve(outlet, stop.clone());
-            let halt = Arc::clone(&self.setup.halt);
-            serving.spawn_local(async move {
-                if let Err(fault) = serves.await {
-                    halt.fault(at(Some(index), fault));
-                }
-            });
-        }
-        let beats = self.beats;
-        let lives = tokio::task::spawn_local(async move {
-            loop {
-                // Relaxed: a sign of life orders nothing.
-                beats.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(BEAT).await;
-            }
-        });
-        // The only other order is to stop; a crew that is gone means the same.
-        let _ = orders.recv().await;
-        // Sources that have ended need not hear it.
-        let _ = stopper.send(true);
-        while serving.join_next().await.is_some() {}
-        lives.abort();
-    }
-}
-
-/// An end that all workers share.
-pub(crate) fn shared<T: ?Sized>(end: Box<T>) -> Arc<Mutex<Box<T>>> {
-    Arc::new(Mutex::new(end))
+fn no_thread(error: io::Error) -> FaultAt {
+    at(None, Fault::new(Cause::System, format_args!("cannot start a thread: {error}")))
 }

@@ -19,6 +19,8 @@ struct Inside {
     headers: Vec<(ByteString, ByteString)>,
     node: Option<ByteString>,
     parts: Vec<Error>,
+    /// Whether the operator knows of it already.
+    told: bool,
 }
 
 /// What went wrong inside, in HTTP's terms.
@@ -34,6 +36,7 @@ impl Error {
             headers: Vec::new(),
             node: None,
             parts: Vec::new(),
+            told: false,
         }))
     }
 
@@ -63,6 +66,17 @@ impl Error {
     pub(super) fn of(mut self, node: &ByteString) -> Error {
         self.0.node.get_or_insert_with(|| node.clone());
         self
+    }
+
+    /// The same, once the operator knows of it.
+    pub(super) fn told(mut self) -> Error {
+        self.0.told = true;
+        self
+    }
+
+    /// Whether the operator knows of it, and of all of which it was joined.
+    pub(super) fn is_told(&self) -> bool {
+        self.0.told || (!self.0.parts.is_empty() && self.0.parts.iter().all(Error::is_told))
     }
 
     /// One error of several; one alone is itself. The status is that which all share, else 500.

@@ -1,25 +1,34 @@
 //! Figures of flow nodes: counted by their worker with plain stores, read by anyone.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Each power of two is divided into so many buckets: a value is known to an eighth.
 const PARTS: usize = 8;
 const BUCKETS: usize = 62 * PARTS;
 
-/// The figures of all nodes of a domain in one worker.
-#[derive(Debug)]
-pub struct Figures(Vec<Arc<NodeFigures>>);
+/// The figures of a domain's nodes in one worker, by name: a node keeps them when its graph is
+/// exchanged for an edited one. Locked when a program is made or somebody looks, by no flow.
+#[derive(Debug, Default)]
+pub struct Figures(Mutex<BTreeMap<String, Arc<NodeFigures>>>);
 
 impl Figures {
-    /// For so many nodes.
-    pub fn new(nodes: usize) -> Figures {
-        Figures((0..nodes).map(|_| Arc::default()).collect())
+    /// Those of a node; new ones if it has none.
+    pub fn node(&self, name: &str) -> Arc<NodeFigures> {
+        Arc::clone(self.all().entry(name.to_owned()).or_default())
     }
 
-    /// Those of a node.
-    pub fn node(&self, node: usize) -> Arc<NodeFigures> {
-        Arc::clone(&self.0[node])
+    /// Forgets nodes that no program has any more, and shows the others to `each`.
+    pub(super) fn look(&self, mut each: impl FnMut(&str, &NodeFigures)) {
+        let mut all = self.all();
+        all.retain(|_, figures| Arc::strong_count(figures) > 1);
+        all.iter().for_each(|(name, figures)| each(name, figures));
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<NodeFigures>>> {
+        // Nobody can have left it half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

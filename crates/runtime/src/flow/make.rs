@@ -1,6 +1,5 @@
 //! Makes the flow nodes of a graph: in a worker, or alone for tests.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +8,8 @@ use std::time::Duration;
 use sinew_spec::plan::Plan;
 
 use super::program::Base;
-use super::{Figures, Flow, FlowNode, Pool, Program, Reply, Site, Value};
+use super::tell::Teller;
+use super::{Figures, Flow, FlowNode, NodeFigures, Pool, Program, Reply, Site, Value};
 use crate::assemble::{entry, parameters};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
@@ -60,8 +60,7 @@ fn node(
 /// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
 pub struct Fixture {
     program: Rc<Program>,
-    /// What its nodes count, by name.
-    figures: Vec<(String, Arc<super::NodeFigures>)>,
+    figures: Arc<Figures>,
 }
 
 impl Fixture {
@@ -78,14 +77,31 @@ impl Fixture {
         table: &[NodeEntry],
         folder: &Path,
     ) -> Result<Fixture, Vec<Refusal>> {
+        Fixture::with_sites(plan, table, folder, |_, _| {})
+    }
+
+    /// The same, with what `furnish` gives a node (by its index of the plan) to use.
+    ///
+    /// # Errors
+    /// As for [`Fixture::new`].
+    ///
+    /// # Panics
+    /// As for [`Fixture::new`].
+    pub fn with_sites(
+        plan: &Arc<Plan>,
+        table: &[NodeEntry],
+        folder: &Path,
+        furnish: impl Fn(usize, &mut Site),
+    ) -> Result<Fixture, Vec<Refusal>> {
         let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
-        let figures = Arc::new(Figures::new(nodes.len()));
-        let clock = Clock::calibrate();
-        let base = Base { ids: Rc::new(Cell::new(1)), clock, figures: Arc::clone(&figures) };
+        let figures = Arc::<Figures>::default();
+        let (clock, teller) = (Clock::calibrate(), Teller::direct());
+        let base = Base::new((0, 1), clock, Arc::clone(&figures), teller);
         let pool = Pool::start(1).expect("a thread");
         let site = |node: usize| {
             let ports = plan.nodes[node].kind.ports.len();
-            Site {
+            let mut site = Site {
+                node,
                 worker: 0,
                 workers: 1,
                 pool: pool.clone(),
@@ -93,13 +109,12 @@ impl Fixture {
                 outputs: vec![Vec::new(); ports],
                 supervisor: None,
                 plan: Arc::clone(plan),
-            }
+            };
+            furnish(node, &mut site);
+            site
         };
         let program = program(plan, &nodes, table, folder, &base, site);
         let program = program.map_err(|(_, refusals)| refusals)?;
-        let name =
-            |(place, node): (usize, &usize)| (plan.nodes[*node].name.clone(), figures.node(place));
-        let figures = nodes.iter().enumerate().map(name).collect();
         Ok(Fixture { program: Rc::new(program), figures })
     }
 
@@ -109,16 +124,42 @@ impl Fixture {
     /// # Panics
     /// If there is no such node.
     pub async fn open(&self, node: &str, port: usize, packet: Value, limit: Duration) -> Reply {
+        self.send(&self.flow(), node, port, packet, limit).await
+    }
+
+    /// A flow that has not begun.
+    pub fn flow(&self) -> Flow {
+        Flow::new(Rc::clone(&self.program))
+    }
+
+    /// Begins `flow` as [`Fixture::open`] does, so that its values can be looked at before and
+    /// after.
+    ///
+    /// # Panics
+    /// As for [`Fixture::open`].
+    pub async fn send(
+        &self,
+        flow: &Flow,
+        node: &str,
+        port: usize,
+        packet: Value,
+        limit: Duration,
+    ) -> Reply {
         let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
-        Flow::new(Rc::clone(&self.program)).run(node, port, packet, limit).await
+        flow.open(node, port, packet, limit).await
     }
 
     /// What a node has counted.
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn figures(&self, node: &str) -> &super::NodeFigures {
-        let found = self.figures.iter().find(|(name, _)| name == node);
-        &found.unwrap_or_else(|| panic!("no node '{node}'")).1
+    pub fn figures(&self, node: &str) -> Arc<NodeFigures> {
+        assert!(self.program.find(node).is_some(), "no node '{node}'");
+        self.figures.node(node)
+    }
+
+    /// How many flows are under way, children among them.
+    pub fn flows(&self) -> u64 {
+        self.program.flows()
     }
 }

@@ -7,7 +7,9 @@
 //! Flows are divided among workers, each a thread with nodes, sources and figures of its own: no
 //! path of a flow takes a lock that another worker could hold.
 
+mod children;
 mod crew;
+mod ends;
 mod error;
 mod figures;
 mod make;
@@ -17,16 +19,17 @@ mod outlet;
 mod pool;
 mod program;
 mod run;
+mod tell;
 mod value;
+mod worker;
 
-pub(crate) use crew::{Crew, Setup, shared};
+pub(crate) use crew::{Crew, Setup};
+pub use ends::{MessageInput, MessageOutput, Seen};
 pub use error::Error;
 pub use figures::{Figures, NodeFigures};
 pub use make::Fixture;
 pub use message::{from_message, to_message};
-pub use node::{
-    At, FlowNode, Local, MessageInput, MessageOutput, Opened, Reply, Site, Source, Step,
-};
+pub use node::{At, FlowNode, Local, Opened, Reply, Site, Source, Step};
 pub use outlet::{Outlet, Stop};
 pub use pool::Pool;
 pub use program::Program;

@@ -2,15 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_spec::catalogue::MessageType;
 use sinew_spec::plan::Plan;
 
-use super::{Error, Flow, Outlet, Pool, Stop, Value};
+use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value};
 use crate::fault::Fault;
-use crate::transport::{Receiver, Sender};
 use crate::watch::Supervisor;
 
 /// The answer to a packet: a value, nothing, or an error.
@@ -20,7 +18,8 @@ pub type Reply = Result<Option<Value>, Error>;
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A node that takes packets and answers each. Each worker has one of its own, and calls it for one
-/// packet at a time; flows that wait in it overlap.
+/// packet at a time; flows that wait in it overlap. A panic in it is its failure in one flow; for
+/// others it goes on.
 pub trait FlowNode {
     /// Once, in the worker, before the first packet: what the node may use of its worker.
     fn attach(&mut self, _site: &Site) {}
@@ -80,11 +79,22 @@ impl<'a> At<'a> {
 
     /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
     /// the values of its parent, not the other way round, and has a deadline of its own. Its
-    /// errors are counted and told, its replies are dropped.
-    pub fn fork(self, port: usize, packet: Value, limit: Duration) {
-        let child = self.flow.child();
-        let node = self.node;
-        tokio::task::spawn_local(async move { child.run(node, port, packet, limit).await });
+    /// errors are counted as this node's and told to the operator, its replies are dropped.
+    ///
+    /// # Errors
+    /// Too many children of this worker are under way (503).
+    pub fn fork(self, port: usize, packet: Value, limit: Duration) -> Result<(), Error> {
+        let begun = self.flow.program.base.children.begin()?;
+        let (child, node) = (self.flow.child(), self.node);
+        tokio::task::spawn_local(async move {
+            let figures = child.program.entry(node).figures();
+            let _open = (figures.waits(), begun);
+            if let Err(error) = child.run(node, port, packet, limit).await {
+                figures.failed();
+                child.tell(node, &error);
+            }
+        });
+        Ok(())
     }
 
     /// Does what blocks on a thread for that, and waits for its end.
@@ -102,6 +112,8 @@ impl<'a> At<'a> {
 /// What a node may use of its worker.
 #[derive(Clone)]
 pub struct Site {
+    /// The node itself, by index of the plan.
+    pub node: usize,
     /// Which of the workers, from 0.
     pub worker: usize,
     /// How many there are.
@@ -116,24 +128,6 @@ pub struct Site {
     pub supervisor: Option<Supervisor>,
     /// The graph.
     pub plan: Arc<Plan>,
-}
-
-/// The reading end of a link from the core, which all workers share.
-#[derive(Clone)]
-pub struct MessageInput {
-    /// What crosses it.
-    pub message: &'static MessageType,
-    /// The end.
-    pub end: Arc<Mutex<Box<dyn Receiver>>>,
-}
-
-/// The writing end of a link into the core, which all workers share.
-#[derive(Clone)]
-pub struct MessageOutput {
-    /// What crosses it.
-    pub message: &'static MessageType,
-    /// The end.
-    pub end: Arc<Mutex<Box<dyn Sender>>>,
 }
 
 /// A node that begins flows. It is made once for its domain.

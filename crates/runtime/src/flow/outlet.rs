@@ -31,14 +31,10 @@ impl Outlet {
             let current = self.0.borrow();
             (Rc::clone(&current.program), current.node)
         };
-        let begun = program.ticks();
         let flow = Flow::new(program);
-        let figures = flow.program.entry(node).figures();
-        let _open = figures.waits();
-        let reply = flow.run(node, port, packet, limit).await;
-        figures.record(flow.program.ticks().wrapping_sub(begun));
-        if reply.is_err() {
-            figures.failed();
+        let reply = flow.open(node, port, packet, limit).await;
+        if let Err(error) = &reply {
+            flow.tell(node, error);
         }
         reply
     }

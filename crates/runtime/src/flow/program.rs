@@ -1,16 +1,23 @@
 //! A program: the flow nodes of a domain in one worker, and where their outputs lead. Made once;
 //! flows only follow it.
 
+use std::any::Any;
 use std::cell::Cell;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use futures_util::FutureExt;
 use sinew_spec::plan::Plan;
 
+use super::children::Children;
 use super::figures::{Figures, NodeFigures};
-use super::{Error, FlowNode, Pool, Site, Value};
+use super::tell::Teller;
+use super::{At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value};
 use crate::clock::Clock;
+use crate::panics;
 
 /// Where a link leads.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +29,7 @@ pub(super) struct Target {
 /// The flow nodes of a domain, in one worker.
 pub struct Program {
     entries: Vec<Entry>,
-    ids: Rc<Cell<u64>>,
-    clock: Clock,
+    pub(super) base: Base,
     pub(super) pool: Pool,
 }
 
@@ -42,13 +48,29 @@ pub(super) struct Entry {
 /// A node by its index of the plan, `None` for a source; and what it may use.
 pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, Site);
 
-/// What a program is made with, beside its nodes.
+/// What a program is made with, beside its nodes; the programs of a worker share it.
 #[derive(Clone)]
 pub(crate) struct Base {
-    /// The next flow's number.
-    pub(crate) ids: Rc<Cell<u64>>,
-    pub(crate) clock: Clock,
-    pub(crate) figures: Arc<Figures>,
+    /// The next flow's number, and how far it is to the one after it.
+    ids: Rc<Cell<u64>>,
+    ids_step: u64,
+    pub(super) clock: Clock,
+    figures: Arc<Figures>,
+    pub(super) children: Rc<Children>,
+    pub(super) teller: Teller,
+}
+
+impl Base {
+    /// That of worker `number` of `workers`.
+    pub(crate) fn new(
+        (number, workers): (usize, usize),
+        clock: Clock,
+        figures: Arc<Figures>,
+        teller: Teller,
+    ) -> Base {
+        let ids = Rc::new(Cell::new(number as u64 + 1));
+        Base { ids, ids_step: workers as u64, clock, figures, children: Rc::default(), teller }
+    }
 }
 
 impl Program {
@@ -58,17 +80,17 @@ impl Program {
         let places: Vec<usize> = nodes.iter().map(|(index, ..)| *index).collect();
         let place = |node| places.iter().position(|&index| index == node);
         let mut entries: Vec<Entry> = Vec::with_capacity(nodes.len());
-        for (at, (index, mut node, site)) in nodes.into_iter().enumerate() {
+        for (index, mut node, site) in nodes {
             if let Some(node) = &mut node {
                 node.attach(&site);
             }
-            let error = plan.nodes[index].kind.port_index("error");
+            let planned = &plan.nodes[index];
             entries.push(Entry {
-                name: plan.nodes[index].name.as_str().into(),
+                name: planned.name.as_str().into(),
                 node,
                 links: Vec::new(),
-                error,
-                figures: base.figures.node(at),
+                error: planned.kind.port_index("error"),
+                figures: base.figures.node(&planned.name),
             });
         }
         for link in &plan.flow_links {
@@ -85,11 +107,19 @@ impl Program {
             let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
             entry.error = entry.error.filter(leads);
         }
-        Program { entries, ids: Rc::clone(&base.ids), clock: base.clock, pool }
+        Program { entries, base: base.clone(), pool }
     }
 
     pub(super) fn next_id(&self) -> u64 {
-        self.ids.replace(self.ids.get() + 1)
+        let Base { ids, ids_step, .. } = &self.base;
+        ids.replace(ids.get() + ids_step)
+    }
+
+    /// How many flows are under way in all that this worker's sources have begun, and children.
+    pub(crate) fn flows(&self) -> u64 {
+        let sources = self.entries.iter().filter(|entry| entry.node.is_none());
+        let begun: u64 = sources.map(|source| source.figures.waiting()).sum();
+        begun + self.base.children.open() as u64
     }
 
     /// The place of the node with this name.
@@ -110,18 +140,13 @@ impl Program {
 
     #[inline]
     pub(super) fn ticks(&self) -> u64 {
-        self.clock.ticks()
+        self.base.clock.ticks()
     }
 }
 
 impl Entry {
-    /// The node.
-    ///
-    /// # Panics
-    /// For a source: the compiler lets no link lead to one.
-    #[inline]
-    pub(super) fn node(&self) -> &dyn FlowNode {
-        self.node.as_deref().expect("no link leads to a source")
+    pub(super) fn name(&self) -> &ByteString {
+        &self.name
     }
 
     #[inline]
@@ -129,12 +154,39 @@ impl Entry {
         &self.figures
     }
 
+    /// What the node does about a packet. A panic is a failure of this node, in this flow alone.
+    #[inline]
+    pub(super) fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a> {
+        let node = self.node.as_deref().expect("no link leads to a source");
+        catch_unwind(AssertUnwindSafe(|| node.handle(at, input, packet)))
+            .unwrap_or_else(|panic| self.panicked(at, &*panic))
+    }
+
+    /// The same, of a node that needs time.
+    pub(super) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
+        let _waits = self.figures.waits();
+        AssertUnwindSafe(waiting)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| self.panicked(at, &*panic))
+    }
+
+    /// It is told here and once: who takes the error from the `error` port may tell nobody.
+    #[cold]
+    fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
+        let error = Error::new(panics::take_or(panic)).of(&self.name);
+        at.flow.tell(at.node, &error);
+        Step::Fail(error.told())
+    }
+
     /// What becomes of an error of this node: a packet for its `error` port, else the answer.
     #[cold]
-    pub(super) fn failed(&self, error: Error) -> Result<(usize, Value), Error> {
-        let error = error.of(&self.name);
+    pub(super) fn failed(&self, error: Error) -> ControlFlow<Reply, (usize, Value)> {
         self.figures.failed();
-        let Some(port) = self.error else { return Err(error) };
-        Ok((port, error.to_value()))
+        let error = error.of(&self.name);
+        match self.error {
+            Some(port) => Continue((port, error.to_value())),
+            None => Break(Err(error)),
+        }
     }
 }

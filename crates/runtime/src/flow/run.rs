@@ -1,8 +1,11 @@
 //! A flow, and the loop that takes it along its path.
+//!
+//! What a flow owns lives in one future, in one worker: to drop it is to cancel the flow, wherever
+//! it waits, and with it all branches of it. Only children that it forked go on.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
+use std::ops::ControlFlow::{Break, Continue};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -11,16 +14,18 @@ use std::time::{Duration, Instant};
 use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tokio::time::sleep_until;
 
 use super::program::{Program, Target};
 use super::{At, Error, Reply, Step, Value};
-use crate::panics;
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
     id: u64,
     pub(super) program: Rc<Program>,
-    /// When it must have ended; known once it waits for the first time.
+    /// How long it may take from when it waits for the first time, or asks.
+    limit: Cell<Duration>,
+    /// Known from then on.
     deadline: Cell<Option<Instant>>,
     /// `None` until somebody sets a value.
     values: RefCell<Option<Rc<Values>>>,
@@ -41,10 +46,11 @@ impl Values {
 }
 
 impl Flow {
-    /// A flow through a program.
-    pub fn new(program: Rc<Program>) -> Flow {
+    /// A flow through a program; it has not begun.
+    pub(super) fn new(program: Rc<Program>) -> Flow {
         let id = program.next_id();
-        Flow { id, program, deadline: Cell::new(None), values: RefCell::new(None) }
+        let (limit, deadline) = (Cell::new(Duration::MAX), Cell::new(None));
+        Flow { id, program, limit, deadline, values: RefCell::new(None) }
     }
 
     /// Its number, unique in its domain's life.
@@ -52,8 +58,12 @@ impl Flow {
         self.id
     }
 
-    /// When it must have ended; `None` while it has not waited yet.
+    /// When it must have ended; `None` if that is further away than a clock can say. A flow that
+    /// never waits needs no clock: its time counts from the first wait, or from this question.
     pub fn deadline(&self) -> Option<Instant> {
+        if self.deadline.get().is_none() {
+            self.deadline.set(Instant::now().checked_add(self.limit.get()));
+        }
         self.deadline.get()
     }
 
@@ -85,24 +95,48 @@ impl Flow {
         child
     }
 
-    /// Runs from the output of a node until the reply is there, `limit` at most. A panic of a node
-    /// is an error of this flow alone.
-    pub async fn run(&self, node: usize, port: usize, packet: Value, limit: Duration) -> Reply {
-        let mut running = pin!(AssertUnwindSafe(self.pass(node, port, packet)).catch_unwind());
+    /// Runs from the output of a source until the reply is there, and counts it as the source's.
+    pub(super) async fn open(
+        &self,
+        source: usize,
+        port: usize,
+        packet: Value,
+        limit: Duration,
+    ) -> Reply {
+        let (program, figures) = (&*self.program, self.program.entry(source).figures());
+        let begun = program.ticks();
+        let _open = figures.waits();
+        let reply = self.run(source, port, packet, limit).await;
+        figures.record(program.ticks().wrapping_sub(begun));
+        if reply.is_err() {
+            figures.failed();
+        }
+        reply
+    }
+
+    /// Runs from the output of a node until the reply is there, `limit` at most.
+    pub(super) async fn run(
+        &self,
+        node: usize,
+        port: usize,
+        packet: Value,
+        limit: Duration,
+    ) -> Reply {
+        self.limit.set(limit);
+        let mut running = pin!(self.pass(node, port, packet));
         // A flow that never waits needs neither clock nor timer.
-        let first = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await;
-        let ended = match first {
-            Poll::Ready(ended) => ended,
-            Poll::Pending => {
-                let deadline = Instant::now() + limit;
-                self.deadline.set(Some(deadline));
-                match tokio::time::timeout_at(deadline.into(), running).await {
-                    Ok(ended) => ended,
-                    Err(_) => return Err(too_late(limit)),
-                }
+        let mut timer = pin!(None);
+        poll_fn(|context| {
+            if let Poll::Ready(reply) = running.as_mut().poll(context) {
+                return Poll::Ready(reply);
             }
-        };
-        ended.unwrap_or_else(|_| Err(Error::new(format_args!("panic: {}", panics::take()))))
+            if timer.is_none() {
+                timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
+            }
+            let over = timer.as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(context));
+            over.map(|()| Err(too_late(limit)))
+        })
+        .await
     }
 
     /// Sends a packet through an output, and waits for the reply.
@@ -122,24 +156,23 @@ impl Flow {
         loop {
             let Target { node, input } = target;
             let entry = program.entry(node);
-            let mut step = entry.node().handle(At { flow: self, node }, input, packet);
-            let (port, next) = loop {
+            let at = At { flow: self, node };
+            let mut step = entry.handle(at, input, packet);
+            let turn = loop {
                 match step {
-                    Step::Wait(waiting) => {
-                        let _waits = entry.figures().waits();
-                        step = waiting.await;
-                    }
-                    Step::Reply(reply) => {
-                        entry.figures().record(program.ticks().wrapping_sub(begun));
-                        return Ok(reply);
-                    }
-                    Step::Pass(port, next) => break (port, next),
-                    Step::Fail(error) => break entry.failed(error)?,
+                    Step::Wait(waiting) => step = entry.wait(at, waiting).await,
+                    Step::Reply(reply) => break Break(Ok(reply)),
+                    Step::Pass(port, packet) => break Continue((port, packet)),
+                    Step::Fail(error) => break entry.failed(error),
                 }
             };
             let ended = program.ticks();
             entry.figures().record(ended.wrapping_sub(begun));
             begun = ended;
+            let (port, next) = match turn {
+                Continue(next) => next,
+                Break(reply) => return reply,
+            };
             packet = next;
             target = match program.targets(node, port) {
                 [] => return Ok(Some(packet)),
@@ -153,6 +186,15 @@ impl Flow {
     async fn join(&self, targets: &[Target], packet: Value) -> Reply {
         let branch = |target: &Target| self.take(*target, packet.clone()).boxed_local();
         join_replies(join_all(targets.iter().map(branch)).await)
+    }
+
+    /// Tells the operator of an error that ends this flow, begun by the node `by`. What whoever
+    /// asked did wrong is his own business.
+    pub(super) fn tell(&self, by: usize, error: &Error) {
+        if error.status() >= 500 && !error.is_told() {
+            let (id, name) = (self.id, self.program.entry(by).name());
+            self.program.base.teller.say(format_args!("{error} (flow {id} of '{name}')"));
+        }
     }
 }
 

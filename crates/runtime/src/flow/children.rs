@@ -1,0 +1,81 @@
+//! Flows that go on by themselves: the children that [`At::fork`](super::At::fork) makes.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+use super::Error;
+
+/// So many children of a worker are under way at once: some ten megabytes of flows. A fork past
+/// that is an error, for a graph that forks faster than its children end would never stop growing.
+const CHILDREN_MAX: usize = 10_000;
+
+/// The children of a worker that are under way.
+#[derive(Default)]
+pub(super) struct Children {
+    open: Cell<usize>,
+    ended: Notify,
+}
+
+impl Children {
+    /// A child begins; it is under way until what this returns is dropped.
+    ///
+    /// # Errors
+    /// Too many are (503).
+    pub(super) fn begin(self: &Rc<Children>) -> Result<Child, Error> {
+        if self.open.get() == CHILDREN_MAX {
+            return Err(too_many());
+        }
+        self.open.set(self.open.get() + 1);
+        Ok(Child(Rc::clone(self)))
+    }
+
+    /// How many are under way.
+    pub(super) fn open(&self) -> usize {
+        self.open.get()
+    }
+
+    /// Waits until none is.
+    pub(super) async fn all_ended(&self) {
+        while self.open.get() > 0 {
+            self.ended.notified().await;
+        }
+    }
+}
+
+#[cold]
+fn too_many() -> Error {
+    Error::new(format_args!(
+        "{CHILDREN_MAX} forked flows of this worker are under way; fork less, or give them a \
+         shorter deadline"
+    ))
+    .with_status(503)
+}
+
+/// A child that is under way.
+pub(super) struct Child(Rc<Children>);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_too_many_is_refused_until_another_has_ended() {
+        let children = Rc::new(Children::default());
+        let mut open: Vec<_> = (0..CHILDREN_MAX).map(|_| children.begin().expect("room")).collect();
+        let error = children.begin().err().expect("no room");
+        assert_eq!(error.status(), 503);
+        open.pop();
+        assert!(children.begin().is_ok());
+        drop(open);
+        assert_eq!(children.open(), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! Lines for the operator: what went wrong inside, which nobody who asked gets to see.
+//!
+//! A flow never waits for them. A worker puts a line into a bounded queue; past that it counts. The
+//! crew writes them to standard error, so many a second, and says how many it left out.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{Write, stderr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Lines of a domain in a second. The supervisor keeps 50 of a service, and others have something
+/// to say too.
+const LINES_PER_S_MAX: u32 = 20;
+
+/// Where the nodes of a worker say what went wrong.
+#[derive(Clone)]
+pub(crate) struct Teller(Option<Rc<Queue>>);
+
+struct Queue {
+    lines: SyncSender<String>,
+    /// Lines that found no room.
+    lost: Arc<AtomicU64>,
+}
+
+/// What tellers of a domain have said.
+pub(crate) struct Told {
+    lines: Receiver<String>,
+    sender: SyncSender<String>,
+    lost: Vec<Arc<AtomicU64>>,
+    /// As many of those were told.
+    lost_told: u64,
+    /// Of the second that began then.
+    written: u32,
+    second: Cell<Instant>,
+}
+
+impl Teller {
+    /// One that writes at once, where there is no crew: in tests and `sinew test`.
+    pub(crate) fn direct() -> Teller {
+        Teller(None)
+    }
+
+    /// Says a line.
+    pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
+        match &self.0 {
+            None => write(&line.to_string()),
+            Some(queue) => {
+                if queue.lines.try_send(line.to_string()).is_err() {
+                    // Relaxed: a number, and nothing that goes with it; this worker alone adds.
+                    queue.lost.store(queue.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Nothing yet.
+    pub(crate) fn new() -> Told {
+        let (sender, lines) = sync_channel(LINES_PER_S_MAX as usize);
+        let second = Cell::new(Instant::now());
+        Told { lines, sender, lost: Vec::new(), lost_told: 0, written: 0, second }
+    }
+
+    /// The counter of a new worker's lost lines, and where its lines go.
+    pub(crate) fn voice(&mut self) -> Voice {
+        let lost = Arc::new(AtomicU64::new(0));
+        self.lost.push(Arc::clone(&lost));
+        Voice { lines: self.sender.clone(), lost }
+    }
+
+    /// Writes what was said, if this second bears it; to be called again and again.
+    pub(crate) fn write(&mut self) {
+        self.hand_over(Instant::now(), &mut write);
+    }
+
+    fn hand_over(&mut self, now: Instant, each: &mut dyn FnMut(&str)) {
+        if now.duration_since(self.second.get()) >= Duration::from_secs(1) {
+            self.second.set(now);
+            self.written = 0;
+            // Relaxed: as above.
+            let lost: u64 = self.lost.iter().map(|lost| lost.load(Ordering::Relaxed)).sum();
+            let more = lost - self.lost_told;
+            self.lost_told = lost;
+            if more > 0 {
+                each(&format!("{more} more errors of flows, which are not told"));
+            }
+        }
+        while self.written < LINES_PER_S_MAX
+            && let Ok(line) = self.lines.try_recv()
+        {
+            self.written += 1;
+            each(&line);
+        }
+    }
+}
+
+/// A [`Teller`] on its way to its worker.
+pub(crate) struct Voice {
+    lines: SyncSender<String>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Voice {
+    /// The worker's own.
+    pub(crate) fn teller(&self) -> Teller {
+        let (lines, lost) = (self.lines.clone(), Arc::clone(&self.lost));
+        Teller(Some(Rc::new(Queue { lines, lost })))
+    }
+}
+
+fn write(line: &str) {
+    // Nobody listens: then the counters tell.
+    let _ = writeln!(stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_lines_are_counted_and_the_count_is_told() {
+        let mut told = Told::new();
+        let teller = told.voice().teller();
+        (0..50).for_each(|at| teller.say(format_args!("line {at}")));
+        let (begun, mut seen) = (told.second.get(), Vec::new());
+        told.hand_over(begun, &mut |line| seen.push(line.to_owned()));
+        assert_eq!(seen.len(), LINES_PER_S_MAX as usize);
+        assert_eq!(seen.last().map(String::as_str), Some("line 19"));
+        teller.say(format_args!("later"));
+        told.hand_over(begun, &mut |line| seen.push(line.to_owned()));
+        assert_eq!(seen.len(), LINES_PER_S_MAX as usize, "this second is full");
+        let next = begun + Duration::from_secs(1);
+        told.hand_over(next, &mut |line| seen.push(line.to_owned()));
+        let news = &seen[LINES_PER_S_MAX as usize..];
+        assert_eq!(news, ["30 more errors of flows, which are not told", "later"]);
+    }
+}
