@@ -1,0 +1,284 @@
+//! Expressions in CEL: compiled once, with a bound on what one may cost.
+//!
+//! Before it runs, an expression is rewritten: each way into a variable (`packet.user.name`) becomes
+//! one look-up, so that a request makes only the fields that are asked for. One that is nothing but
+//! such a way never meets the interpreter, and one without variables is worked out right here.
+
+mod convert;
+mod functions;
+mod paths;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cel::common::value::CowVal;
+use cel::context::VariableResolver;
+use cel::{Context, ExecutionError, IdedExpr};
+use sinew_runtime::Refusal;
+use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_spec::{Data, Item, Span};
+
+use convert::from_cel;
+use functions::{LANGUAGE, Work};
+use paths::{Lookup, Path};
+use rewrite::rewrite;
+
+/// Longest expression, in bytes: one fits on a screen. A longer one is refused.
+pub(crate) const LEN_MAX: usize = 4096;
+/// Deepest nesting of an expression, as written and as a tree. Reading and evaluating it call
+/// themselves; this many levels fit the stack of a worker many times. Past it, it is refused.
+pub(crate) const DEPTH_MAX: usize = 32;
+/// Most characters of an expression that an error repeats.
+const SHOWN_MAX: usize = 60;
+/// Most characters of the interpreter's own words in an error.
+const REASON_MAX: usize = 200;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    text: Box<str>,
+    code: Code,
+}
+
+#[derive(Debug)]
+enum Code {
+    /// The same for every packet.
+    Constant(Value),
+    /// Nothing but a variable, or a part of one.
+    Path(Path),
+    /// In it, identifier `@n` stands for the path with this index.
+    Tree(IdedExpr, Vec<Path>),
+}
+
+/// What an expression sees.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// Whose values `values` has; without a flow it has none.
+    pub(crate) flow: Option<&'a Flow>,
+    /// The variable `packet`.
+    pub(crate) packet: &'a Value,
+    /// Variables beside the usual ones, in the order in which they were named to the compiler.
+    pub(crate) also: &'a [&'a Value],
+}
+
+impl Expression {
+    /// Compiles a text all of whose errors stand at `span`.
+    pub(crate) fn compile(text: &str, span: Span) -> Result<Expression, Refusal> {
+        Expression::compile_at(text, &|_| span, &[])
+    }
+
+    /// Compiles a single value of the spec; errors stand where they are in it.
+    pub(crate) fn of(item: &Item, also: &[&str]) -> Result<Expression, Refusal> {
+        let Data::Scalar { text, .. } = &item.data else {
+            let message = format!("an expression is a text, found {}", item.sort());
+            return Err(Refusal::new(item.span, message, "write it in quotes, such as '1 + 1'"));
+        };
+        Expression::compile_at(text, &|offset| item.span_at(offset), also)
+    }
+
+    /// Compiles a text; `place` says where each of its bytes stands, `also` names variables beside
+    /// the usual ones.
+    pub(crate) fn compile_at(
+        text: &str,
+        place: &dyn Fn(usize) -> Span,
+        also: &[&str],
+    ) -> Result<Expression, Refusal> {
+        check_shape(text)
+            .map_err(|(offset, message, help)| Refusal::new(place(offset), message, help))?;
+        let tree = parse(text, place)?;
+        let (tree, paths) = rewrite(tree, text, place, also)?;
+        let code = match (tree.expr, paths) {
+            (cel::common::ast::Expr::Ident(_), mut paths)
+                if paths.len() == 1 && paths[0].plain() =>
+            {
+                Code::Path(paths.swap_remove(0))
+            }
+            (expr, paths) => Code::Tree(IdedExpr { id: tree.id, expr }, paths),
+        };
+        let mut expression = Expression { text: text.into(), code };
+        if matches!(&expression.code, Code::Tree(_, paths) if paths.is_empty()) {
+            let nothing = Scope { flow: None, packet: &Value::Null, also: &[] };
+            let value = expression.evaluate_in(&nothing).map_err(|error| {
+                Refusal::new(place(0), error.text(), "it fails for every packet; change it")
+            })?;
+            expression.code = Code::Constant(value);
+        }
+        Ok(expression)
+    }
+
+    /// The value, if it is the same for every packet.
+    pub(crate) fn constant(&self) -> Option<&Value> {
+        if let Code::Constant(value) = &self.code { Some(value) } else { None }
+    }
+
+    /// The text it was compiled from.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The value for a packet.
+    ///
+    /// # Errors
+    /// It looks for what is not there, or does what cannot be done; or it costs too much.
+    pub(crate) fn evaluate(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
+        self.evaluate_in(&Scope { flow: Some(flow), packet, also: &[] })
+    }
+
+    /// Whether it is true for a packet.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`]; or it is neither true nor false.
+    pub(crate) fn holds(&self, flow: &Flow, packet: &Value) -> Result<bool, Error> {
+        self.holds_in(&Scope { flow: Some(flow), packet, also: &[] })
+    }
+
+    /// As [`Expression::holds`], with other variables.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn holds_in(&self, scope: &Scope<'_>) -> Result<bool, Error> {
+        match self.evaluate_in(scope)? {
+            Value::Bool(value) => Ok(value),
+            other => Err(self.failed(format_args!("it gives {}, not true or false", other.sort()))),
+        }
+    }
+
+    /// As [`Expression::evaluate`], with other variables.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn evaluate_in(&self, scope: &Scope<'_>) -> Result<Value, Error> {
+        match &self.code {
+            Code::Constant(value) => Ok(value.clone()),
+            Code::Path(path) => {
+                let found = path.find(path.start(scope)).map(Cow::into_owned);
+                found.map_err(|gap| gap.into_error(|text| self.failed(text)))
+            }
+            Code::Tree(tree, paths) => self.interpret(tree, paths, scope),
+        }
+    }
+
+    fn interpret(
+        &self,
+        tree: &IdedExpr,
+        paths: &[Path],
+        scope: &Scope<'_>,
+    ) -> Result<Value, Error> {
+        let variables = Variables(paths.iter().map(|path| Lookup::new(path, scope)).collect());
+        let work = Work::begin();
+        let mut context = Context::with_env(LANGUAGE.with(std::sync::Arc::clone));
+        context.set_variable_resolver(&variables);
+        let result = cel::Value::resolve_val(tree, &context);
+        // Whatever the expression made of it: what was cut short is no answer.
+        if let Some(reason) = work.exhausted() {
+            return Err(self.failed(reason));
+        }
+        let failed = |text: &dyn fmt::Display| self.failed(text);
+        match result {
+            Ok(value) => from_cel(value.as_ref()).map_err(|text| self.failed(text)),
+            Err(ExecutionError::UndeclaredReference(name)) => {
+                let gap = variables.get(&name).and_then(Lookup::gap);
+                Err(match gap {
+                    Some(gap) => gap.into_error(|text| failed(&text)),
+                    None => failed(&format_args!("there is no '{name}'")),
+                })
+            }
+            Err(error) => Err(failed(&shortened(&error.to_string(), REASON_MAX))),
+        }
+    }
+
+    /// An error of this expression.
+    fn failed(&self, reason: impl fmt::Display) -> Error {
+        Error::new(format_args!("expression '{}': {reason}", shortened(&self.text, SHOWN_MAX)))
+    }
+}
+
+/// What the identifiers `@0`, `@1`.. stand for while an expression is evaluated.
+struct Variables<'a>(Vec<Lookup<'a>>);
+
+impl<'a> Variables<'a> {
+    fn get(&self, name: &str) -> Option<&Lookup<'a>> {
+        self.0.get(name.strip_prefix('@')?.parse::<usize>().ok()?)
+    }
+}
+
+impl VariableResolver for Variables<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        self.get(variable)?.value()
+    }
+}
+
+/// What can be refused before the parser sees it: it calls itself for what is nested, and builds a
+/// deep tree of what stands in a row.
+fn check_shape(text: &str) -> Result<(), (usize, String, &'static str)> {
+    if text.len() > LEN_MAX {
+        let message = format!("an expression of {} bytes; at most {LEN_MAX}", text.len());
+        return Err((
+            0,
+            message,
+            "set values in a node 'set' before it, or write a snippet in lua",
+        ));
+    }
+    let (mut open, mut row) = (0_usize, 0_usize);
+    for (offset, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        row = if matches!(byte, b'!' | b'-' | b'?') {
+            row + 1
+        } else if byte.is_ascii_whitespace() {
+            row
+        } else {
+            0
+        };
+        if open.max(row) > DEPTH_MAX {
+            return Err((
+                offset,
+                format!("nested deeper than {DEPTH_MAX} levels"),
+                "take it apart",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn parse(text: &str, place: &dyn Fn(usize) -> Span) -> Result<IdedExpr, Refusal> {
+    let help = "write CEL, such as packet.user.age >= 18 && packet.user.name != ''";
+    let parser = LANGUAGE.with(|language| language.parser());
+    // The grammar's machinery is foreign code that meets whatever a user typed.
+    let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse(text)));
+    match parsed {
+        Ok(Ok(tree)) => Ok(tree),
+        Ok(Err(errors)) => {
+            let first = errors.errors.first();
+            let at = first.map_or(0, |error| offset_of(text, error.pos));
+            let reason = first.map_or("", |error| &error.msg);
+            let message = format!("not an expression: {}", shortened(reason, REASON_MAX));
+            Err(Refusal::new(place(at), message, help))
+        }
+        Err(_) => Err(Refusal::new(place(0), "not an expression", help)),
+    }
+}
+
+/// The byte at a line and a column, both from 1.
+fn offset_of(text: &str, (line, column): (isize, isize)) -> usize {
+    let before = usize::try_from(line - 1).unwrap_or(0);
+    let start: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    let columns = usize::try_from(column - 1).unwrap_or(0);
+    let rest = &text[start..];
+    start + rest.char_indices().nth(columns).map_or(rest.len(), |(offset, _)| offset)
+}
+
+/// The beginning of a text.
+pub(crate) fn shortened(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}

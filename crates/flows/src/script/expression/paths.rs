@@ -1,0 +1,226 @@
+//! Ways into variables: `packet.user.name`, `values.count`, `flow.id`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::OnceLock;
+
+use bytestring::ByteString;
+use cel::common::types::{CelBool, CelOptional};
+use cel::common::value::{CowVal, Val};
+use sinew_runtime::flow::{Error, Value};
+
+use super::Scope;
+use super::convert::{look, to_cel, weight};
+use super::functions::charge;
+
+/// A way into a variable.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) root: Root,
+    pub(super) steps: Vec<StepIn>,
+    pub(super) want: Want,
+}
+
+/// Where a path begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Root {
+    /// `packet`.
+    Packet,
+    /// `values.name`.
+    Value(ByteString),
+    /// `flow.id`.
+    FlowId,
+    /// One of the variables beside the usual ones.
+    Also(usize, Box<str>),
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum StepIn {
+    Field(Box<str>),
+    Element(usize),
+}
+
+/// What is asked of the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Want {
+    /// The value; without one, an error.
+    Value,
+    /// Whether there is one: `has(packet.a)`.
+    Presence,
+    /// The value if there is one: `packet.?a`.
+    Optional,
+}
+
+/// Why a path leads to no value.
+#[derive(Clone, Debug)]
+pub(super) enum Gap {
+    /// Nothing is there; the text says where.
+    Absent(String),
+    /// What is there cannot be had: a body that is no JSON.
+    Broken(Error),
+    /// The expression has done too much already.
+    Stopped,
+}
+
+impl Gap {
+    /// As the error of an expression, made by `failed` of a text.
+    pub(super) fn into_error(self, failed: impl Fn(String) -> Error) -> Error {
+        match self {
+            Gap::Absent(text) => failed(text),
+            Gap::Broken(error) => error,
+            Gap::Stopped => failed("it takes too much work".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.root {
+            Root::Packet => f.write_str("packet")?,
+            Root::Value(name) => write!(f, "values.{name}")?,
+            Root::FlowId => f.write_str("flow.id")?,
+            Root::Also(_, name) => f.write_str(name)?,
+        }
+        self.steps.iter().try_for_each(|step| match step {
+            StepIn::Field(name) => write!(f, ".{name}"),
+            StepIn::Element(at) => write!(f, "[{at}]"),
+        })
+    }
+}
+
+impl Path {
+    /// Whether the value itself is wanted.
+    pub(super) fn plain(&self) -> bool {
+        self.want == Want::Value
+    }
+
+    /// The value at its root; `None` if there is none.
+    pub(super) fn start<'a>(&self, scope: &Scope<'a>) -> Option<Cow<'a, Value>> {
+        match &self.root {
+            Root::Packet => Some(Cow::Borrowed(scope.packet)),
+            Root::Value(name) => scope.flow?.get(name).map(Cow::Owned),
+            Root::FlowId => Some(Cow::Owned(Value::Integer(scope.flow?.id() as i64))),
+            Root::Also(at, _) => scope.also.get(*at).map(|value| Cow::Borrowed(*value)),
+        }
+    }
+
+    /// The value at its end.
+    pub(super) fn find<'a>(&self, start: Option<Cow<'a, Value>>) -> Result<Cow<'a, Value>, Gap> {
+        let Some(mut at) = start else { return Err(self.absent(0, "the flow has no such value")) };
+        for (place, step) in self.steps.iter().enumerate() {
+            let part = match at {
+                Cow::Borrowed(value) => part(value, step),
+                Cow::Owned(value) => part(&value, step).map(|part| part.map(owned)),
+            };
+            at = match part {
+                Ok(Some(part)) => part,
+                Ok(None) => return Err(self.absent(place + 1, "there is no such part")),
+                Err(error) => return Err(Gap::Broken(error)),
+            };
+        }
+        Ok(at)
+    }
+
+    /// The path ends after `steps` of its steps.
+    #[cold]
+    fn absent(&self, steps: usize, why: &str) -> Gap {
+        let steps = self.steps[..steps].to_vec();
+        let way = Path { root: self.root.clone(), steps, want: self.want };
+        Gap::Absent(format!("{way}: {why}; has({way}) says whether there is"))
+    }
+}
+
+fn owned(value: Cow<'_, Value>) -> Cow<'static, Value> {
+    Cow::Owned(value.into_owned())
+}
+
+/// A part of a value; `None` if it has none of this name.
+fn part<'a>(value: &'a Value, step: &StepIn) -> Result<Option<Cow<'a, Value>>, Error> {
+    Ok(match (value, step) {
+        (Value::Map(map), StepIn::Field(name)) => map.get(&**name).map(Cow::Borrowed),
+        (Value::Document(document), StepIn::Field(name)) => {
+            if document.names().contains(&&**name) {
+                Some(Cow::Owned(document.field(name)?))
+            } else {
+                None
+            }
+        }
+        (Value::List(items), StepIn::Element(at)) => items.get(*at).map(Cow::Borrowed),
+        _ => None,
+    })
+}
+
+/// A path while an expression is evaluated. It is followed when it is asked for, and once.
+pub(super) struct Lookup<'a> {
+    path: &'a Path,
+    start: Option<Cow<'a, Value>>,
+    found: OnceLock<Result<Found<'a>, Gap>>,
+}
+
+struct Found<'a> {
+    value: Cow<'a, Value>,
+    /// What the interpreter sees, unless it is cheap to make.
+    seen: Option<Box<dyn Val>>,
+    weight: u64,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn new(path: &'a Path, scope: &Scope<'a>) -> Lookup<'a> {
+        Lookup { path, start: path.start(scope), found: OnceLock::new() }
+    }
+
+    /// Why there is no value, once somebody asked for it.
+    pub(super) fn gap(&self) -> Option<Gap> {
+        self.found.get()?.as_ref().err().cloned()
+    }
+
+    /// What the interpreter gets; `None` where there is nothing.
+    pub(super) fn value<'b>(&'b self) -> Option<CowVal<'b, 'b>> {
+        let found = self.found.get_or_init(|| self.find());
+        let absent = matches!(found, Err(Gap::Absent(_)));
+        match (self.path.want, found) {
+            (Want::Presence, Ok(_)) => Some(CowVal::owned(CelBool::from(true))),
+            (Want::Presence, Err(_)) if absent => Some(CowVal::owned(CelBool::from(false))),
+            (Want::Optional, Err(_)) if absent => Some(CowVal::owned(CelOptional::none())),
+            (Want::Optional, Ok(found)) => {
+                let value = found.show()?.into_owned();
+                Some(CowVal::owned(CelOptional::of(value)))
+            }
+            (Want::Value, Ok(found)) => found.show(),
+            (_, Err(_)) => None,
+        }
+    }
+
+    fn find(&self) -> Result<Found<'a>, Gap> {
+        let value = self.path.find(self.start.clone())?;
+        if self.path.want == Want::Presence {
+            return Ok(Found { value, seen: None, weight: 0 });
+        }
+        let value = match &*value {
+            Value::Document(_) => Cow::Owned(value.resolve().map_err(Gap::Broken)?),
+            _ => value,
+        };
+        let weight = weight(&value);
+        let heavy = matches!(*value, Value::List(_) | Value::Map(_));
+        // What is made of it must have been paid for.
+        if heavy && !charge(weight) {
+            return Err(Gap::Stopped);
+        }
+        let seen = heavy.then(|| to_cel(&value));
+        Ok(Found { value, seen, weight })
+    }
+}
+
+impl Found<'_> {
+    /// What the interpreter sees; each look has its price.
+    fn show<'b>(&'b self) -> Option<CowVal<'b, 'b>> {
+        if !charge(self.weight) {
+            return None;
+        }
+        Some(match &self.seen {
+            Some(seen) => CowVal::Borrowed(seen.as_ref()),
+            None => CowVal::Owned(look(&self.value)),
+        })
+    }
+}

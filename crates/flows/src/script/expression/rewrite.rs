@@ -1,0 +1,297 @@
+//! What becomes of an expression's tree before it runs: ways into variables become look-ups, the
+//! environment becomes texts, what could cost much gets a price, and what nobody offers is refused.
+
+use std::env::{self, VarError};
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::types::CelBool;
+use sinew_runtime::Refusal;
+use sinew_spec::Span;
+
+use super::functions::{EACH, FUNCTIONS, WEIGH, own_name, regex};
+use super::paths::{Path, Root, StepIn, Want};
+use super::{DEPTH_MAX, shortened};
+
+/// Names that stand for types.
+const TYPES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "dyn",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "type",
+    "uint",
+    "optional_type",
+];
+/// Names that functions stand behind: `math.abs(x)`.
+const NAMESPACES: &[&str] = &["optional", "math", "base64"];
+
+/// Rewrites a tree; the paths are those of its identifiers `@0`, `@1`...
+pub(super) fn rewrite(
+    mut tree: IdedExpr,
+    text: &str,
+    place: &dyn Fn(usize) -> Span,
+    also: &[&str],
+) -> Result<(IdedExpr, Vec<Path>), Refusal> {
+    let mut rewriter = Rewriter { text, place, also, paths: Vec::new(), bound: Vec::new() };
+    rewriter.expression(&mut tree, 0)?;
+    Ok((tree, rewriter.paths))
+}
+
+struct Rewriter<'a> {
+    text: &'a str,
+    place: &'a dyn Fn(usize) -> Span,
+    also: &'a [&'a str],
+    paths: Vec<Path>,
+    /// The variables of the loops around.
+    bound: Vec<String>,
+}
+
+/// The beginning of a way: a variable of ours, and what is asked of its end.
+struct Way<'t> {
+    name: &'t str,
+    steps: Vec<StepIn>,
+    want: Want,
+}
+
+type Done = Result<(), Refusal>;
+
+impl Rewriter<'_> {
+    fn expression(&mut self, expression: &mut IdedExpr, depth: usize) -> Done {
+        if depth > DEPTH_MAX {
+            let message = format!("nested deeper than {DEPTH_MAX} levels");
+            return self.refuse("", message, "set values in a node 'set' before it");
+        }
+        if let Some(way) = way(expression).filter(|way| !self.is_bound(way.name)) {
+            if let Some(instead) = self.variable(&way)? {
+                expression.expr = instead;
+                return Ok(());
+            }
+        } else if self.is_of_loop(expression) {
+            wrap(expression, WEIGH);
+            return Ok(());
+        }
+        match &mut expression.expr {
+            Expr::Call(call) => self.call(call, depth),
+            Expr::Select(select) => self.expression(&mut select.operand, depth + 1),
+            Expr::List(list) => {
+                list.elements.iter_mut().try_for_each(|item| self.expression(item, depth + 1))
+            }
+            Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    self.expression(&mut entry.key, depth + 1)?;
+                    self.expression(&mut entry.value, depth + 1)
+                }
+                EntryExpr::StructField(field) => self.expression(&mut field.value, depth + 1),
+            }),
+            Expr::Comprehension(each) => {
+                self.expression(&mut each.iter_range, depth + 1)?;
+                wrap(&mut each.iter_range, EACH);
+                self.expression(&mut each.accu_init, depth + 1)?;
+                let outside = self.bound.len();
+                self.bound.extend([each.iter_var.clone(), each.accu_var.clone()]);
+                self.bound.extend(each.iter_var2.clone());
+                self.expression(&mut each.loop_cond, depth + 1)?;
+                self.expression(&mut each.loop_step, depth + 1)?;
+                self.expression(&mut each.result, depth + 1)?;
+                self.bound.truncate(outside);
+                Ok(())
+            }
+            Expr::Struct(made) => {
+                let message = format!("there is no message type '{}'", made.type_name);
+                self.refuse(&made.type_name.clone(), message, "write a mapping: {'a': 1}")
+            }
+            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        }
+    }
+
+    fn call(&mut self, call: &mut CallExpr, depth: usize) -> Done {
+        let operator = call.func_name.starts_with(|c: char| !c.is_ascii_alphabetic());
+        if !operator && !FUNCTIONS.contains(&call.func_name.as_str()) {
+            let message = format!("there is no function '{}'", call.func_name);
+            let help = format!("there are {}", FUNCTIONS.join(", "));
+            return self.refuse(&call.func_name.clone(), message, help);
+        }
+        if call.func_name == "matches" {
+            self.pattern(call)?;
+        }
+        if let Some(own) = call.target.as_ref().and_then(|_| own_name(&call.func_name)) {
+            call.func_name = own.to_owned();
+        }
+        if let Some(target) = &mut call.target {
+            let namespace = matches!(&target.expr, Expr::Ident(name)
+                if NAMESPACES.contains(&name.as_str()) && !self.is_bound(name));
+            if !namespace {
+                self.expression(target, depth + 1)?;
+            }
+        }
+        call.args.iter_mut().try_for_each(|argument| self.expression(argument, depth + 1))
+    }
+
+    /// A pattern that stands in the spec must be one.
+    fn pattern(&self, call: &CallExpr) -> Done {
+        let Some(Expr::Literal(LiteralValue::String(pattern))) = call.args.last().map(|a| &a.expr)
+        else {
+            return Ok(());
+        };
+        regex(pattern.inner()).map(drop).or_else(|reason| {
+            let message = format!("'{}' is no regular expression: {reason}", pattern.inner());
+            self.refuse("matches", message, "see docs.rs/regex for what it may hold")
+        })
+    }
+
+    /// What stands instead of a variable; `None` if it is a name of the language.
+    fn variable(&mut self, way: &Way<'_>) -> Result<Option<Expr>, Refusal> {
+        let mut steps = way.steps.clone();
+        let root = match way.name {
+            "packet" => Root::Packet,
+            "values" | "env" => {
+                let name = way.name;
+                if !matches!(steps.first(), Some(StepIn::Field(_))) {
+                    let message = format!("'{name}' alone is no value");
+                    return self.refuse(name, message, format!("write {name}.NAME")).map(|()| None);
+                }
+                let StepIn::Field(field) = steps.remove(0) else { unreachable!("it was one") };
+                if name == "env" {
+                    return self.environment(&field, way, steps.is_empty()).map(Some);
+                }
+                Root::Value(field.into_string().into())
+            }
+            "flow" => {
+                if steps != [StepIn::Field("id".into())] {
+                    let message = "a flow has nothing but its 'id' here";
+                    return self.refuse("flow", message, "write flow.id").map(|()| None);
+                }
+                steps.clear();
+                Root::FlowId
+            }
+            name => match self.also.iter().position(|also| *also == name) {
+                Some(at) => Root::Also(at, name.into()),
+                None if TYPES.contains(&name) => return Ok(None),
+                None => return self.unknown(name).map(|()| None),
+            },
+        };
+        let path = Path { root, steps, want: way.want };
+        self.paths.push(path);
+        Ok(Some(Expr::Ident(format!("@{}", self.paths.len() - 1))))
+    }
+
+    fn unknown(&self, name: &str) -> Done {
+        let also: String = self.also.iter().map(|name| format!(", {name}")).collect();
+        let help = format!("there are packet, values.NAME, env.NAME, flow.id{also}");
+        self.refuse(name, format!("there is no variable '{name}'"), help)
+    }
+
+    /// A variable of the process's environment, as a text that stands in the expression.
+    fn environment(&self, name: &str, way: &Way<'_>, whole: bool) -> Result<Expr, Refusal> {
+        let value = match env::var(name) {
+            Ok(value) => Some(value),
+            Err(VarError::NotPresent) => None,
+            Err(VarError::NotUnicode(_)) => {
+                let message =
+                    format!("the environment variable {name} holds bytes that are no text");
+                self.refuse(name, message, "set it to UTF-8")?;
+                None
+            }
+        };
+        if !whole {
+            self.refuse(name, format!("env.{name} is a text and has no parts"), "write env.NAME")?;
+        }
+        let literal = |text: String| Expr::Literal(LiteralValue::String(text.into()));
+        let optional = |function: &str, args: Vec<IdedExpr>| {
+            let target = IdedExpr { id: 0, expr: Expr::Ident("optional".to_owned()) };
+            let target = Some(Box::new(target));
+            Expr::Call(CallExpr { func_name: function.to_owned(), target, args })
+        };
+        match (way.want, value) {
+            (Want::Presence, value) => {
+                Ok(Expr::Literal(LiteralValue::Boolean(CelBool::from(value.is_some()))))
+            }
+            (Want::Value, Some(text)) => Ok(literal(text)),
+            (Want::Optional, Some(text)) => {
+                Ok(optional("of", vec![IdedExpr { id: 0, expr: literal(text) }]))
+            }
+            (Want::Optional, None) => Ok(optional("none", vec![])),
+            (Want::Value, None) => {
+                let message = format!("the environment has no variable {name}");
+                let help = format!("set it, or give a default: env.?{name}.orValue('...')");
+                self.refuse(name, message, help).map(|()| Expr::Unspecified)
+            }
+        }
+    }
+
+    fn is_bound(&self, name: &str) -> bool {
+        name.starts_with('@') || self.bound.iter().any(|bound| bound == name)
+    }
+
+    /// Whether this is a variable of a loop, or a part of one by its fields. What a loop gathers is
+    /// none: it cannot be named.
+    fn is_of_loop(&self, expression: &IdedExpr) -> bool {
+        match &expression.expr {
+            Expr::Ident(name) => !name.starts_with('@') && self.is_bound(name),
+            Expr::Select(select) => !select.test && self.is_of_loop(&select.operand),
+            _ => false,
+        }
+    }
+
+    /// A refusal at the first place where a word stands in the text.
+    fn refuse(&self, word: &str, message: impl Into<String>, help: impl Into<String>) -> Done {
+        let is_name =
+            |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let bytes = self.text.as_bytes();
+        let whole = |&(at, _): &(usize, &str)| {
+            !is_name(at.checked_sub(1).and_then(|at| bytes.get(at)))
+                && !is_name(bytes.get(at + word.len()))
+        };
+        let offset = self.text.match_indices(word).find(whole).map_or(0, |(at, _)| at);
+        let message = shortened(&message.into(), 300).into_owned();
+        Err(Refusal::new((self.place)(offset), message, help))
+    }
+}
+
+/// The way that an expression is, if it is one: an identifier, or parts of one by constant names.
+fn way(expression: &IdedExpr) -> Option<Way<'_>> {
+    match &expression.expr {
+        Expr::Ident(name) => Some(Way { name, steps: Vec::new(), want: Want::Value }),
+        Expr::Select(select) => {
+            let mut way = way(&select.operand)?;
+            if way.want == Want::Presence {
+                return None;
+            }
+            way.steps.push(StepIn::Field(select.field.as_str().into()));
+            if select.test {
+                way.want = Want::Presence;
+            }
+            Some(way)
+        }
+        Expr::Call(call) if call.target.is_none() && call.args.len() == 2 => {
+            let mut way = way(&call.args[0])?;
+            let Expr::Literal(literal) = &call.args[1].expr else { return None };
+            let step = match literal {
+                LiteralValue::String(name) => StepIn::Field(name.inner().into()),
+                LiteralValue::Int(at) => StepIn::Element(usize::try_from(*at.inner()).ok()?),
+                _ => return None,
+            };
+            match call.func_name.as_str() {
+                operators::INDEX => {}
+                operators::OPT_INDEX | operators::OPT_SELECT => way.want = Want::Optional,
+                _ => return None,
+            }
+            way.steps.push(step);
+            (way.want != Want::Presence).then_some(way)
+        }
+        _ => None,
+    }
+}
+
+/// Puts a call of a function of one argument around an expression.
+fn wrap(expression: &mut IdedExpr, function: &str) {
+    let id = expression.id;
+    let inner = std::mem::take(expression);
+    let call = CallExpr { func_name: function.to_owned(), target: None, args: vec![inner] };
+    *expression = IdedExpr { id, expr: Expr::Call(call) };
+}
