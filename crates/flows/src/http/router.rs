@@ -1,0 +1,168 @@
+//! `router`: who gets a request, by its method and path.
+
+mod escapes;
+mod pattern;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Document, Error, FlowNode, Map, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::request::Request;
+pub use routes::{Found, Routes};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "router",
+    runs_in: RunsIn::Flow,
+    doc: "Passes a request on by its method and path, with the parameters of the path in 'params'. \
+          Without a route for its path it answers 404, without one for its method 405 with Allow; \
+          both are errors of this node. OPTIONS is answered, and HEAD goes where GET does, unless \
+          they have routes of their own.",
+    ports: &[
+        input("in", "An HTTP request, or any mapping with 'method' and 'path'."),
+        error(),
+        output("out[]", "What the routes lead here."),
+    ],
+    parameters: &[Parameter {
+        name: "routes",
+        doc: "A list of {method, path, port}. method: one, a list of them, or ANY. path: literal \
+              text, with :name or {name} for a segment and *name for all that follows; a slash at \
+              the end counts. port: out[0], out[1] and so on.",
+        unit: "",
+        ty: ParameterType::Yaml,
+        default: None,
+    }],
+    signals: &[],
+};
+
+struct Router {
+    routes: Routes,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Router { routes: Routes::read(parameters.yaml("routes"), &INFO)? }))
+}
+
+impl FlowNode for Router {
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let way = match request(&packet) {
+            Some(request) => {
+                let parts = request.parts();
+                self.way(parts.method.as_str(), parts.uri.path())
+            }
+            None => line(&packet).and_then(|(method, path)| self.way(&method, &path)),
+        };
+        match way {
+            Ok(Way::Port(port, None)) => Step::Pass(port, packet),
+            Ok(Way::Port(port, Some(params))) => match with_params(packet, params) {
+                Ok(packet) => Step::Pass(port, packet),
+                Err(error) => Step::Fail(error),
+            },
+            Ok(Way::Answer(answer)) => Step::Reply(Some(answer)),
+            Err(error) => Step::Fail(error),
+        }
+    }
+}
+
+/// What becomes of a request.
+enum Way {
+    /// It is passed on, with these parameters.
+    Port(usize, Option<Map>),
+    /// It is answered.
+    Answer(Value),
+}
+
+impl Router {
+    fn way(&self, method: &str, path: &str) -> Result<Way, Error> {
+        match self.routes.find(method, path) {
+            Found::Route(port, params) => Ok(Way::Port(port, params)),
+            Found::Options(allow) => Ok(Way::Answer(options(allow))),
+            Found::NotAllowed(allow) => Err(not_allowed(method, path, allow)),
+            Found::NotFound => Err(not_found(method, path)),
+            Found::Malformed => Err(malformed(path)),
+        }
+    }
+}
+
+/// The answer to OPTIONS.
+fn options(allow: &ByteString) -> Value {
+    let header = Value::map([("allow", Value::Text(allow.clone()))]);
+    Value::map([("status", Value::Integer(204)), ("header", header)])
+}
+
+#[cold]
+fn not_allowed(method: &str, path: &str, allow: &ByteString) -> Error {
+    Error::new(format_args!("no route for {method:?} {path:?}, only for {allow}"))
+        .with_status(405)
+        .with_header("allow", allow.clone())
+}
+
+#[cold]
+fn not_found(method: &str, path: &str) -> Error {
+    Error::new(format_args!("no route for {method:?} {path:?}")).with_status(404)
+}
+
+#[cold]
+fn malformed(path: &str) -> Error {
+    Error::new(format_args!("the escapes in the path {path:?} are no UTF-8")).with_status(400)
+}
+
+/// The packet as the request of a listener, if it is one.
+fn request(packet: &Value) -> Option<&Request> {
+    let Value::Document(document) = packet else { return None };
+    document.as_any().downcast_ref()
+}
+
+/// Method and path of any other mapping.
+fn line(packet: &Value) -> Result<(ByteString, ByteString), Error> {
+    match (packet.field("method")?, packet.field("path")?) {
+        (Value::Text(method), Value::Text(path)) => Ok((method, path)),
+        (method, path) => Err(Error::new(format_args!(
+            "a router takes a request, or a mapping with texts 'method' and 'path'; this is {} \
+             whose 'method' is {} and whose 'path' is {}",
+            packet.sort(),
+            method.sort(),
+            path.sort(),
+        ))),
+    }
+}
+
+/// The packet with the parameters of its path: the same one if nobody else holds it, else a copy.
+fn with_params(packet: Value, params: Map) -> Result<Value, Error> {
+    match packet {
+        Value::Document(mut document) => {
+            if document.as_any().is::<Request>() {
+                set_params(&mut document, params);
+                return Ok(Value::Document(document));
+            }
+            with_params(Value::Document(document).resolve()?, params)
+        }
+        Value::Map(mut map) => {
+            Arc::make_mut(&mut map).insert(PARAMS, Value::Map(params.into()));
+            Ok(Value::Map(map))
+        }
+        other => Err(Error::new(format_args!("{} has no parameters", other.sort()))),
+    }
+}
+
+const PARAMS: ByteString = ByteString::from_static("params");
+
+/// Sets the parameters of a request, or of a copy of it.
+fn set_params(document: &mut Arc<dyn Document>, params: Map) {
+    if let Some(request) = Arc::get_mut(document).and_then(|it| it.as_any_mut().downcast_mut()) {
+        let request: &mut Request = request;
+        request.set_params(params);
+    } else if let Some(request) = document.as_any().downcast_ref::<Request>() {
+        let mut copy = request.clone();
+        copy.set_params(params);
+        *document = Arc::new(copy);
+    }
+}

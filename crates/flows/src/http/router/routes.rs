@@ -1,0 +1,277 @@
+//! Which output a method and a path lead to.
+
+use std::collections::HashMap;
+
+use bytestring::ByteString;
+use sinew_runtime::Refusal;
+use sinew_runtime::catalogue::Kind;
+use sinew_runtime::flow::{Map, Value};
+use sinew_spec::{Data, Item, Span};
+
+use super::escapes;
+use super::pattern::Pattern;
+
+/// The methods that a route may name.
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
+/// Stands for all methods.
+const ANY: &str = "ANY";
+const KEYS: &str = "a route has 'method', 'path' and 'port'";
+
+/// A table of routes: a radix tree of their paths, with the methods in its leaves.
+pub struct Routes {
+    tree: matchit::Router<Leaf>,
+    /// All methods of the table, for `OPTIONS *`.
+    allow: ByteString,
+}
+
+/// What a method and a path lead to.
+#[derive(Debug, PartialEq)]
+pub enum Found<'a> {
+    /// An output (index into the kind's ports), with what the parameters are, if the path has any.
+    Route(usize, Option<Map>),
+    /// Nothing, but the question which methods there are.
+    Options(&'a ByteString),
+    /// Nothing: the path has only these methods.
+    NotAllowed(&'a ByteString),
+    /// Nothing has this path.
+    NotFound,
+    /// The path is none: a broken escape, or one of no text.
+    Malformed,
+}
+
+/// The routes of one path.
+struct Leaf {
+    routes: Vec<Route>,
+    /// The methods that it answers.
+    allow: ByteString,
+}
+
+/// A method of a path.
+struct Route {
+    method: &'static str,
+    port: usize,
+    names: Vec<ByteString>,
+    /// Which of the list it is, from 1, and where its path stands.
+    number: usize,
+    span: Span,
+}
+
+impl Routes {
+    /// Reads the list `routes` of a node of `kind`, whose last port is `out[]`.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read(list: &Item, kind: &Kind) -> Result<Routes, Vec<Refusal>> {
+        let items = match &list.data {
+            Data::List(items) if !items.is_empty() => items,
+            Data::List(_) => {
+                return Err(vec![Refusal::new(list.span, "a router without routes", EXAMPLE)]);
+            }
+            _ => {
+                let message = format!("routes takes a list, found {}", list.sort());
+                return Err(vec![Refusal::new(list.span, message, EXAMPLE)]);
+            }
+        };
+        let mut table = Table::default();
+        for (at, item) in items.iter().enumerate() {
+            table.add(at + 1, item, kind);
+        }
+        table.finish()
+    }
+
+    /// What a method and a path lead to. Of all paths that match, the one that is most exact from
+    /// the left decides; then the method. It allocates only for parameters and escapes.
+    pub fn find(&self, method: &str, path: &str) -> Found<'_> {
+        if path == "*" && method == "OPTIONS" {
+            return Found::Options(&self.allow);
+        }
+        let Some(path) = escapes::normal(path) else { return Found::Malformed };
+        let Ok(matched) = self.tree.at(&path) else { return Found::NotFound };
+        let leaf = matched.value;
+        let Some(route) = leaf.route(method) else {
+            return match method {
+                "OPTIONS" => Found::Options(&leaf.allow),
+                _ => Found::NotAllowed(&leaf.allow),
+            };
+        };
+        if route.names.is_empty() {
+            return Found::Route(route.port, None);
+        }
+        let values = matched.params.iter().map(|(_, value)| escapes::decode(value));
+        let named = route.names.iter().zip(values);
+        let params = named.map(|(name, value)| Some((name.clone(), Value::Text(value?))));
+        match params.collect::<Option<Map>>() {
+            Some(params) => Found::Route(route.port, Some(params)),
+            None => Found::Malformed,
+        }
+    }
+}
+
+impl Leaf {
+    /// The route of a method: GET's serves HEAD too, and ANY's whatever no other one does.
+    fn route(&self, method: &str) -> Option<&Route> {
+        let of = |method: &str| self.routes.iter().find(|route| route.method == method);
+        let get = || (method == "HEAD").then(|| of("GET")).flatten();
+        of(method).or_else(get).or_else(|| of(ANY))
+    }
+}
+
+/// A table that is being read.
+#[derive(Default)]
+struct Table {
+    /// The paths in their order: shape and routes.
+    paths: Vec<(String, Vec<Route>)>,
+    places: HashMap<String, usize>,
+    refusals: Vec<Refusal>,
+}
+
+const EXAMPLE: &str = "write {method: GET, path: /users/:id, port: 'out[0]'}";
+
+impl Table {
+    fn add(&mut self, number: usize, item: &Item, kind: &Kind) {
+        let Data::Map(entries) = &item.data else {
+            let message = format!("a route is a mapping, found {}", item.sort());
+            self.refusals.push(Refusal::new(item.span, message, EXAMPLE));
+            return;
+        };
+        for entry in entries {
+            if !["method", "path", "port"].contains(&entry.key.as_str()) {
+                let message = format!("a route has no key '{}'", entry.key);
+                self.refusals.push(Refusal::new(entry.span, message, KEYS));
+            }
+        }
+        let mut value = |key: &str| {
+            let found = entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+            if found.is_none() {
+                let message = format!("a route without '{key}'");
+                self.refusals.push(Refusal::new(item.span, message, EXAMPLE));
+            }
+            found
+        };
+        let (method, path, port) = (value("method"), value("path"), value("port"));
+        let methods = method.and_then(|item| self.methods(item));
+        let pattern = path.and_then(|item| self.pattern(item));
+        let port = port.and_then(|item| self.port(item, kind));
+        let (Some(methods), Some(path), Some(pattern), Some(port)) = (methods, path, pattern, port)
+        else {
+            return;
+        };
+        for method in methods {
+            let names = pattern.names.clone();
+            let route = Route { method, port, names, number, span: path.span };
+            self.insert(&pattern.shape, route);
+        }
+    }
+
+    fn text<'a>(&mut self, item: &'a Item, what: &str) -> Option<&'a str> {
+        if let Data::Scalar { text, .. } = &item.data {
+            return Some(text);
+        }
+        let message = format!("{what} takes a text, found {}", item.sort());
+        self.refusals.push(Refusal::new(item.span, message, EXAMPLE));
+        None
+    }
+
+    /// One method, or a list of them; none of them twice.
+    fn methods(&mut self, item: &Item) -> Option<Vec<&'static str>> {
+        let one = std::slice::from_ref(item);
+        let items = if let Data::List(items) = &item.data { items } else { one };
+        let mut methods = Vec::new();
+        for item in items {
+            let text = self.text(item, "method")?;
+            let known = METHODS.iter().chain([&ANY]).find(|known| **known == text);
+            let Some(&method) = known else {
+                let message = format!("no method is called '{text}'");
+                let help = format!("write one of {}, or {ANY} for all", METHODS.join(", "));
+                self.refusals.push(Refusal::new(item.span, message, help));
+                return None;
+            };
+            methods.push(method);
+        }
+        if methods.is_empty() {
+            let help = format!("write a method, or {ANY} for all");
+            self.refusals.push(Refusal::new(item.span, "a route without a method", help));
+        }
+        (!methods.is_empty()).then_some(methods)
+    }
+
+    fn pattern(&mut self, item: &Item) -> Option<Pattern> {
+        let text = self.text(item, "path")?;
+        let parsed = Pattern::parse(text);
+        parsed
+            .map_err(|(message, help)| self.refusals.push(Refusal::new(item.span, message, help)))
+            .ok()
+    }
+
+    fn port(&mut self, item: &Item, kind: &Kind) -> Option<usize> {
+        let text = self.text(item, "port")?;
+        let port = kind.port_index(text).filter(|port| *port >= kind.ports.len() - 1);
+        if port.is_none() {
+            let message = format!("'{text}' is no output for a route");
+            self.refusals.push(Refusal::new(item.span, message, "write out[0], out[1] and so on"));
+        }
+        port
+    }
+
+    fn insert(&mut self, shape: &str, route: Route) {
+        let place = *self.places.entry(shape.to_owned()).or_insert_with(|| {
+            self.paths.push((shape.to_owned(), Vec::new()));
+            self.paths.len() - 1
+        });
+        let routes = &mut self.paths[place].1;
+        if let Some(first) = routes.iter().find(|known| known.method == route.method) {
+            let (method, other) = (route.method, first.number);
+            let message = format!("route {} takes {method} from route {other}", route.number);
+            let help = "the two paths match the same; remove one, or give it another method";
+            self.refusals.extend(both(first.span, route.span, message, help));
+            return;
+        }
+        routes.push(route);
+    }
+
+    fn finish(mut self) -> Result<Routes, Vec<Refusal>> {
+        let mut tree = matchit::Router::new();
+        let all = allow(self.paths.iter().flat_map(|(_, routes)| routes));
+        // The leaves move into the tree; a later conflict still has to name the route it met.
+        let firsts: Vec<(usize, Span)> =
+            self.paths.iter().map(|(_, routes)| (routes[0].number, routes[0].span)).collect();
+        for (at, (shape, routes)) in self.paths.into_iter().enumerate() {
+            let allow = allow(routes.iter());
+            let Err(error) = tree.insert(&shape, Leaf { routes, allow }) else { continue };
+            let (number, span) = firsts[at];
+            let other = match &error {
+                matchit::InsertError::Conflict { with } => self.places.get(with),
+                _ => None,
+            };
+            let help = "at one place stands :name, *name or a pattern of both sides, not two";
+            match other.map(|&other| firsts[other]) {
+                Some((other, first)) => {
+                    let message = format!("route {number} and route {other} are ambiguous");
+                    self.refusals.extend(both(first, span, message, help));
+                }
+                None => {
+                    let message = format!("route {number} cannot be: {error}");
+                    self.refusals.push(Refusal::new(span, message, help));
+                }
+            }
+        }
+        if self.refusals.is_empty() { Ok(Routes { tree, allow: all }) } else { Err(self.refusals) }
+    }
+}
+
+/// A conflict of two routes, shown at both.
+fn both(first: Span, second: Span, message: String, help: &str) -> [Refusal; 2] {
+    let here = format!("{message}; this is the first of the two");
+    [Refusal::new(second, message, help), Refusal::new(first, here, "")]
+}
+
+/// The methods that these routes answer, as in the header `Allow`.
+fn allow<'a>(routes: impl Iterator<Item = &'a Route> + Clone) -> ByteString {
+    let has = |method: &str| routes.clone().any(|route| [method, ANY].contains(&route.method));
+    let answers = |method: &&&str| match **method {
+        "HEAD" => has("HEAD") || has("GET"),
+        "OPTIONS" => true,
+        method => has(method),
+    };
+    METHODS.iter().filter(answers).copied().collect::<Vec<_>>().join(", ").into()
+}
