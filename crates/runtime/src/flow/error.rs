@@ -21,6 +21,8 @@ struct Inside {
     parts: Vec<Error>,
     /// Whether the operator knows of it already.
     told: bool,
+    /// Whether some other error of the flow may have caused it.
+    follows: bool,
 }
 
 /// What went wrong inside, in HTTP's terms.
@@ -37,6 +39,7 @@ impl Error {
             node: None,
             parts: Vec::new(),
             told: false,
+            follows: false,
         }))
     }
 
@@ -68,6 +71,13 @@ impl Error {
         self
     }
 
+    /// The same, if another error of the flow may have caused it: joined with that one it says
+    /// nothing.
+    pub fn following(mut self) -> Error {
+        self.0.follows = true;
+        self
+    }
+
     /// The same, once the operator knows of it.
     pub(super) fn told(mut self) -> Error {
         self.0.told = true;
@@ -79,11 +89,15 @@ impl Error {
         self.0.told || (!self.0.parts.is_empty() && self.0.parts.iter().all(Error::is_told))
     }
 
-    /// One error of several; one alone is itself. The status is that which all share, else 500.
+    /// One error of several; one alone is itself, and those that only follow from another are left
+    /// out. The status is that which all share, else 500.
     ///
     /// # Panics
     /// Without any.
     pub fn joined(mut errors: Vec<Error>) -> Error {
+        if errors.iter().any(|error| !error.0.follows) {
+            errors.retain(|error| !error.0.follows);
+        }
         if errors.len() == 1 {
             return errors.swap_remove(0);
         }
@@ -92,6 +106,7 @@ impl Error {
         let texts: Vec<String> = errors.iter().map(Error::to_string).collect();
         let mut error = Error::new(texts.join("; "));
         error.0.status = if same { first } else { INTERNAL };
+        error.0.follows = errors[0].0.follows;
         error.0.parts = errors;
         error
     }

@@ -7,6 +7,7 @@
 //! Flows are divided among workers, each a thread with nodes, sources and figures of its own: no
 //! path of a flow takes a lock that another worker could hold.
 
+mod branches;
 mod children;
 mod crew;
 mod ends;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sinew_spec::plan::Plan;
 
+use super::branches::Calls;
 use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value};
 use crate::fault::Fault;
 use crate::watch::Supervisor;
@@ -59,6 +60,7 @@ impl<'a> Step<'a> {
 pub struct At<'a> {
     pub(super) flow: &'a Flow,
     pub(super) node: usize,
+    pub(super) calls: &'a Calls,
 }
 
 impl<'a> At<'a> {
@@ -73,8 +75,23 @@ impl<'a> At<'a> {
     }
 
     /// Sends a packet through an output, and waits for the reply.
-    pub async fn call(self, port: usize, packet: Value) -> Reply {
-        self.flow.pass(self.node, port, packet).await
+    pub fn call(self, port: usize, packet: Value) -> impl Future<Output = Reply> + 'a {
+        let call = self.calls.begin(&self.flow.branches);
+        async move {
+            let _call = call;
+            self.flow.pass(self.node, port, packet).await
+        }
+    }
+
+    /// Waits until `is_there`, for what another branch of this flow brings and says with
+    /// [`At::wake_branches`]; false as soon as no branch is left that could.
+    pub async fn wait_for_branches(self, is_there: impl Fn() -> bool) -> bool {
+        self.flow.branches.wait(is_there).await
+    }
+
+    /// Lets the branches of this flow look that wait for another one.
+    pub fn wake_branches(self) {
+        self.flow.branches.wake();
     }
 
     /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees

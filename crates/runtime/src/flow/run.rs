@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::ControlFlow::{Break, Continue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -16,8 +17,9 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::sleep_until;
 
+use super::branches::{Branches, Calls};
 use super::program::{Program, Target};
-use super::{At, Error, Reply, Step, Value};
+use super::{At, Error, Local, Reply, Step, Value};
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
@@ -29,12 +31,39 @@ pub struct Flow {
     deadline: Cell<Option<Instant>>,
     /// `None` until somebody sets a value.
     values: RefCell<Option<Rc<Values>>>,
+    pub(super) branches: Branches,
 }
 
 /// Values of a flow, and behind them those of its parent.
 struct Values {
     own: RefCell<Vec<(ByteString, Value)>>,
     parent: Option<Rc<Values>>,
+}
+
+/// Where a packet is on its way.
+struct Place<'a> {
+    node: usize,
+    calls: &'a Calls,
+    /// Since when the node has it, in ticks.
+    begun: u64,
+}
+
+/// What a node gets to go on with.
+enum Turn<'a> {
+    /// A packet at this input.
+    Packet(usize, Value),
+    /// What it says after it has waited, or failed.
+    Step(Step<'a>),
+}
+
+/// Why a packet goes no further by itself.
+enum End<'a> {
+    /// It is answered.
+    Reply(Reply),
+    /// Its node needs time.
+    Wait(Local<'a, Step<'a>>),
+    /// It goes to several nodes at once.
+    Several(&'a [Target], Value),
 }
 
 impl Values {
@@ -50,7 +79,8 @@ impl Flow {
     pub(super) fn new(program: Rc<Program>) -> Flow {
         let id = program.next_id();
         let (limit, deadline) = (Cell::new(Duration::MAX), Cell::new(None));
-        Flow { id, program, limit, deadline, values: RefCell::new(None) }
+        let (values, branches) = (RefCell::new(None), Branches::default());
+        Flow { id, program, limit, deadline, values, branches }
     }
 
     /// Its number, unique in its domain's life.
@@ -148,43 +178,72 @@ impl Flow {
         }
     }
 
-    /// The loop that takes a packet from node to node.
+    /// Takes a packet to a node and on from there, until the reply is there.
     async fn take(&self, target: Target, packet: Value) -> Reply {
-        let program = &*self.program;
-        let (mut target, mut packet) = (target, packet);
-        let mut begun = program.ticks();
+        let calls = Calls::default();
+        let mut place = Place { node: target.node, calls: &calls, begun: self.program.ticks() };
+        let mut turn = Turn::Packet(target.input, packet);
         loop {
-            let Target { node, input } = target;
-            let entry = program.entry(node);
-            let at = At { flow: self, node };
-            let mut step = entry.handle(at, input, packet);
-            let turn = loop {
-                match step {
-                    Step::Wait(waiting) => step = entry.wait(at, waiting).await,
-                    Step::Reply(reply) => break Break(Ok(reply)),
-                    Step::Pass(port, packet) => break Continue((port, packet)),
-                    Step::Fail(error) => break entry.failed(error),
-                }
+            // A panic is a failure of the node that had the packet, in this flow alone.
+            let walked = catch_unwind(AssertUnwindSafe(|| self.walk(&mut place, turn)));
+            let (entry, at) = (self.program.entry(place.node), self.at(&place));
+            turn = Turn::Step(match walked {
+                Ok(End::Reply(reply)) => return reply,
+                Ok(End::Several(targets, packet)) => return self.join(targets, packet).await,
+                Ok(End::Wait(waiting)) => entry.wait(at, waiting).await,
+                Err(panic) => entry.panicked(at, &*panic),
+            });
+        }
+    }
+
+    /// The loop that takes a packet from node to node, as far as none of them needs time.
+    fn walk<'a>(&'a self, place: &mut Place<'a>, turn: Turn<'a>) -> End<'a> {
+        let program = &*self.program;
+        let mut entry = program.entry(place.node);
+        let mut step = match turn {
+            Turn::Packet(input, packet) => entry.node().handle(self.at(place), input, packet),
+            Turn::Step(step) => step,
+        };
+        loop {
+            let turn = match step {
+                Step::Pass(port, packet) => Continue((port, packet)),
+                Step::Reply(reply) => Break(Ok(reply)),
+                Step::Fail(error) => entry.failed(error),
+                Step::Wait(waiting) => return End::Wait(waiting),
             };
             let ended = program.ticks();
-            entry.figures().record(ended.wrapping_sub(begun));
-            begun = ended;
-            let (port, next) = match turn {
+            entry.figures().record(ended.wrapping_sub(place.begun));
+            place.begun = ended;
+            let (port, packet) = match turn {
                 Continue(next) => next,
-                Break(reply) => return reply,
+                Break(reply) => return End::Reply(reply),
             };
-            packet = next;
-            target = match program.targets(node, port) {
-                [] => return Ok(Some(packet)),
+            let Target { node, input } = match entry.targets(port) {
                 [one] => *one,
-                several => return self.join(several, packet).await,
+                [] => return End::Reply(Ok(Some(packet))),
+                several => return End::Several(several, packet),
             };
+            place.node = node;
+            entry = program.entry(node);
+            step = entry.node().handle(self.at(place), input, packet);
         }
+    }
+
+    fn at<'a>(&'a self, place: &Place<'a>) -> At<'a> {
+        At { flow: self, node: place.node, calls: place.calls }
     }
 
     /// Sends a packet to several nodes at once, and joins their replies.
     async fn join(&self, targets: &[Target], packet: Value) -> Reply {
-        let branch = |target: &Target| self.take(*target, packet.clone()).boxed_local();
+        let calls = Calls::default();
+        let branch = |target: &Target| {
+            let (call, taking) = (calls.begin(&self.branches), self.take(*target, packet.clone()));
+            async move {
+                let _call = call;
+                taking.await
+            }
+            .boxed_local()
+        };
         join_replies(join_all(targets.iter().map(branch)).await)
     }
 

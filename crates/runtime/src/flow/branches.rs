@@ -1,0 +1,170 @@
+//! The branches of a flow, and how one learns that none of the others can help it any more.
+//!
+//! A flow begins as one branch. Who sends several packets at once makes more of it, until their
+//! replies are back. A branch that waits for what only another one can bring is idle; when all are,
+//! nothing will ever come.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+/// The branches of a flow.
+#[derive(Default)]
+pub(super) struct Branches {
+    /// Beside the one that every flow has.
+    more: Cell<usize>,
+    idle: Cell<usize>,
+    changed: Notify,
+}
+
+/// How many replies one node, or one fan-out, waits for.
+#[derive(Default)]
+pub(super) struct Calls(Cell<usize>);
+
+/// A packet whose reply is not back yet.
+pub(super) struct Call<'a> {
+    calls: &'a Calls,
+    branches: &'a Branches,
+}
+
+impl Calls {
+    /// A packet is sent; its reply is back when what this returns is dropped. The first goes on as
+    /// the branch that sent it, each other one is a branch more.
+    pub(super) fn begin<'a>(&'a self, branches: &'a Branches) -> Call<'a> {
+        let open = self.0.replace(self.0.get() + 1);
+        if open > 0 {
+            branches.more.set(branches.more.get() + 1);
+        }
+        Call { calls: self, branches }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let open = self.calls.0.get() - 1;
+        self.calls.0.set(open);
+        if open > 0 {
+            self.branches.more.set(self.branches.more.get() - 1);
+            self.branches.wake();
+        }
+    }
+}
+
+impl Branches {
+    /// Lets idle branches look again.
+    pub(super) fn wake(&self) {
+        if self.idle.get() > 0 {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until `is_there`, for what another branch brings and says with [`Branches::wake`];
+    /// false as soon as none can.
+    pub(super) async fn wait(&self, is_there: impl Fn() -> bool) -> bool {
+        let _idle = Idle::new(self);
+        let mut others_had_a_turn = false;
+        loop {
+            let changed = self.changed.notified();
+            if is_there() {
+                return true;
+            }
+            if self.idle.get() <= self.more.get() {
+                others_had_a_turn = false;
+                changed.await;
+            } else if others_had_a_turn {
+                return false;
+            } else {
+                // Some branch may just begin another, or have been woken.
+                others_had_a_turn = true;
+                let_others().await;
+            }
+        }
+    }
+}
+
+/// A branch that is idle, until this is dropped.
+struct Idle<'a>(&'a Branches);
+
+impl<'a> Idle<'a> {
+    fn new(branches: &'a Branches) -> Idle<'a> {
+        branches.idle.set(branches.idle.get() + 1);
+        branches.wake();
+        Idle(branches)
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.idle.set(self.0.idle.get() - 1);
+    }
+}
+
+/// Gives every other branch of the flow a turn: they are all polled with this one.
+async fn let_others() {
+    let mut had_turn = false;
+    poll_fn(|context| {
+        if had_turn {
+            return Poll::Ready(());
+        }
+        had_turn = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{join, join3, ready};
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn a_branch_waits_for_another_and_learns_that_none_is_left() {
+        let (branches, calls, found) = (Branches::default(), Calls::default(), Cell::new(false));
+        let waits = |call| async {
+            let _call: Call<'_> = call;
+            branches.wait(|| found.get()).await
+        };
+        let brings = |call| async {
+            let _call: Call<'_> = call;
+            let_others().await;
+            found.set(true);
+            branches.wake();
+        };
+        let begin = || calls.begin(&branches);
+        let (a, b, ()) = run(join3(waits(begin()), waits(begin()), brings(begin())));
+        assert!(a && b);
+        found.set(false);
+        let (a, ()) = run(join(waits(begin()), async { drop(begin()) }));
+        assert!(!a, "the other has ended and brought nothing");
+        let (a, ()) = run(join(waits(begin()), ready(())));
+        assert!(!a, "there is no other");
+        assert_eq!((calls.0.get(), branches.more.get(), branches.idle.get()), (0, 0, 0));
+    }
+
+    #[test]
+    fn of_branches_that_wait_for_each_other_one_gives_up_at_a_time() {
+        let (branches, calls, given_up) = (Branches::default(), Calls::default(), Cell::new(0));
+        let waits = |call| async {
+            let _call: Call<'_> = call;
+            // Whoever gives up brings what the other one waits for.
+            let is_there = branches.wait(|| given_up.get() > 0).await;
+            if !is_there {
+                given_up.set(given_up.get() + 1);
+                branches.wake();
+            }
+            is_there
+        };
+        let begin = || calls.begin(&branches);
+        let (a, b) = run(join(waits(begin()), waits(begin())));
+        assert!(a != b && given_up.get() == 1);
+    }
+}
