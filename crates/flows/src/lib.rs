@@ -10,8 +10,11 @@ mod testing;
 
 use sinew_runtime::NodeEntry;
 
+pub use http::decode;
+
 /// All of them.
 pub const FLOWS: &[NodeEntry] = &[
+    http::listener::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
     path::nop::NODE,
 ];

@@ -1,1 +1,6 @@
 //! HTTP: what listens, what finds the way, what asks others.
+mod body;
+pub mod decode;
+pub(crate) mod listener;
+pub(crate) mod request;
+mod response;

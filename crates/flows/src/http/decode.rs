@@ -1,0 +1,198 @@
+//! What comes over HTTP, as values: the query, forms, headers, and bodies by their content type.
+//! All of it is hostile; what is malformed is an error that the one who sent it may see.
+
+use std::borrow::Cow;
+use std::mem::take;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use hyper::HeaderMap;
+use hyper::header::{COOKIE, HeaderName, HeaderValue};
+use indexmap::map::Entry;
+use percent_encoding::percent_decode_str;
+use serde_json::Value as Json;
+use sinew_runtime::flow::{Error, Map, Value};
+
+/// Names and values of a query or a form, without percent encoding. A name that comes several times
+/// has the list of its values.
+///
+/// # Errors
+/// What is encoded is not UTF-8 (400).
+pub fn form(text: &str) -> Result<Value, Error> {
+    let mut fields = Map::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = Value::Text(plain(value)?);
+        match fields.entry(plain(name)?) {
+            Entry::Vacant(new) => drop(new.insert(value)),
+            Entry::Occupied(known) => append(known.into_mut(), value),
+        }
+    }
+    Ok(Value::Map(fields.into()))
+}
+
+/// Adds to the values of one name. Only [`form`] holds the list, so nothing is copied.
+fn append(known: &mut Value, value: Value) {
+    match known {
+        Value::List(values) => Arc::make_mut(values).push(value),
+        first => *first = Value::list([take(first), value]),
+    }
+}
+
+/// A piece of a query or a form without its encoding.
+fn plain(text: &str) -> Result<ByteString, Error> {
+    if !text.contains(['%', '+']) {
+        return Ok(text.into());
+    }
+    let spaced = text.replace('+', " ");
+    match percent_decode_str(&spaced).decode_utf8() {
+        Ok(plain) => Ok(plain.into_owned().into()),
+        Err(_) => Err(malformed(400, format!("'{text}' is not UTF-8 with percent encoding"))),
+    }
+}
+
+/// Headers by their names in lower case. Several of one name are joined with commas, as RFC 9110
+/// (5.3) says, cookies with semicolons; what is not UTF-8 in them is replaced.
+pub fn headers(headers: &HeaderMap) -> Value {
+    let value = |name: &HeaderName| match several(headers, name) {
+        Some(joined) => Value::text(joined),
+        None => headers.get(name).map_or(Value::Null, |one| Value::text(&*lossy(one))),
+    };
+    Value::map(headers.keys().map(|name| (name.as_str(), value(name))))
+}
+
+/// The values of a name joined; `None` if there is but one.
+fn several(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let mut values = headers.get_all(name).iter().map(lossy);
+    let (first, second) = (values.next()?, values.next()?);
+    let between = if name == COOKIE { "; " } else { ", " };
+    let all: Vec<_> = [first, second].into_iter().chain(values).collect();
+    Some(all.join(between))
+}
+
+fn lossy(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
+}
+
+/// A body as its content type says: JSON is a value, a form is a mapping, text is a text; anything
+/// else is bytes, and an empty body is nothing.
+///
+/// # Errors
+/// It is not what its type says (400), or text in another encoding than UTF-8 (415).
+pub fn body(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<Value, Error> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let (essence, attributes) = content_type.split_once(';').unwrap_or((content_type, ""));
+    let essence = essence.trim().to_ascii_lowercase();
+    match &*essence {
+        "application/x-www-form-urlencoded" => form(&text(bytes, attributes)?),
+        "application/json" => json(bytes),
+        _ if essence.ends_with("+json") => json(bytes),
+        _ if essence.starts_with("text/") => text(bytes, attributes).map(Value::Text),
+        _ => Ok(Value::Bytes(bytes.clone())),
+    }
+}
+
+fn json(bytes: &Bytes) -> Result<Value, Error> {
+    let json = serde_json::from_slice::<Json>(bytes);
+    json.map(Value::from).map_err(|error| malformed(400, format!("the body is no JSON: {error}")))
+}
+
+/// The bytes as text, shared.
+fn text(bytes: &Bytes, attributes: &str) -> Result<ByteString, Error> {
+    let charset = attributes.split(';').find_map(|attribute| {
+        let (name, value) = attribute.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"'))
+    });
+    let known = |charset: &str| {
+        ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known))
+    };
+    if let Some(other) = charset.filter(|charset| !known(charset)) {
+        return Err(malformed(415, format!("text in '{other}' is not read; send UTF-8")));
+    }
+    ByteString::try_from(bytes.clone())
+        .map_err(|_| malformed(400, "the body is not UTF-8, as its content type says".to_owned()))
+}
+
+/// An error of whoever sent it, who may know.
+fn malformed(status: u16, text: String) -> Error {
+    let shown = Value::text(text.clone());
+    Error::new(text).with_status(status).with_shown(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(content_type: &'static str, bytes: &'static [u8]) -> Result<Value, Error> {
+        body(Some(&HeaderValue::from_static(content_type)), &Bytes::from_static(bytes))
+    }
+
+    #[test]
+    fn a_query_gives_texts_and_lists_of_them() {
+        let query = form("a=1&b=x+y%20z&a=2&&c&a=3&%C3%A4=%26").expect("a query");
+        let texts = |all: &[&'static str]| Value::list(all.iter().map(|text| Value::text(*text)));
+        let expected = Value::map([
+            ("a", texts(&["1", "2", "3"])),
+            ("b", Value::text("x y z")),
+            ("c", Value::text("")),
+            ("ä", Value::text("&")),
+        ]);
+        assert_eq!(query, expected);
+    }
+
+    #[test]
+    fn a_query_that_is_not_utf8_is_the_senders_error() {
+        let error = form("a=%ff").expect_err("not UTF-8");
+        assert_eq!(error.status(), 400);
+        assert!(error.shown().is_some());
+    }
+
+    #[test]
+    fn a_percent_sign_that_encodes_nothing_stays() {
+        assert_eq!(form("a=100%&b=%zz"), form("a=100%25&b=%25zz"));
+    }
+
+    #[test]
+    fn a_body_is_what_its_content_type_says() {
+        let one = Value::map([("a", Value::Integer(1))]);
+        assert_eq!(typed("application/json", br#"{"a":1}"#), Ok(one.clone()));
+        assert_eq!(typed("application/problem+JSON; x=y", br#"{"a":1}"#), Ok(one));
+        let form = Value::map([("a", Value::text("b c"))]);
+        assert_eq!(typed("application/x-www-form-urlencoded", b"a=b+c"), Ok(form));
+        assert_eq!(typed("text/plain;charset=UTF-8", b"hi"), Ok(Value::text("hi")));
+        let bytes = Value::Bytes(Bytes::from_static(b"\xff"));
+        assert_eq!(typed("image/png", b"\xff"), Ok(bytes.clone()));
+        assert_eq!(body(None, &Bytes::from_static(b"\xff")), Ok(bytes));
+        assert_eq!(typed("application/json", b""), Ok(Value::Null));
+    }
+
+    #[test]
+    fn a_body_that_is_not_what_its_type_says_is_the_senders_error() {
+        let status = |content_type, bytes| typed(content_type, bytes).expect_err("bad").status();
+        assert_eq!(status("application/json", b"{"), 400);
+        assert_eq!(status("text/plain", b"\xff"), 400);
+        assert_eq!(status("application/x-www-form-urlencoded", b"a=%ff"), 400);
+        assert_eq!(status("text/plain; charset=latin1", b"x"), 415);
+        let deep: &'static [u8] = "[".repeat(100_000).leak().as_bytes();
+        assert_eq!(status("application/json", deep), 400);
+    }
+
+    #[test]
+    fn headers_of_one_name_are_joined() {
+        let mut all = HeaderMap::new();
+        for (name, value) in [("accept", "a"), ("cookie", "x=1"), ("accept", "b"), ("via", "c")] {
+            all.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        all.append(COOKIE, HeaderValue::from_static("y=2"));
+        let expected = Value::map([
+            ("accept", Value::text("a, b")),
+            ("cookie", Value::text("x=1; y=2")),
+            ("via", Value::text("c")),
+        ]);
+        assert_eq!(headers(&all), expected);
+    }
+}

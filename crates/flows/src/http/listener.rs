@@ -1,0 +1,143 @@
+//! `listener`: begins a flow for each HTTP request, and answers with its reply.
+//!
+//! Each worker has a socket of its own, with connections of its own: the kernel divides what comes.
+
+mod bind;
+mod connection;
+mod exchange;
+mod life;
+mod options;
+mod worker;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{Local, Opened, Outlet, Source, Stop, output};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+
+use options::Options;
+use worker::Worker;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "listener",
+    runs_in: RunsIn::Flow,
+    doc: "Begins a flow for each HTTP request (HTTP/1.1 and HTTP/2 on the same port) and answers \
+          with its reply. Nothing is 204; a text, bytes and streams are the body; a mapping of \
+          'status', 'header' and 'body' is the whole answer; anything else is JSON. An error has \
+          its status, 500 if nobody gave it one.",
+    ports: &[output(
+        "out",
+        "{method, scheme, host, path, query, protocol, header, body, params, remote}.",
+    )],
+    parameters: PARAMETERS,
+    signals: &[],
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+static PARAMETERS: &[Parameter] = &[
+    parameter("protocol", ParameterType::Choice(&["http"]), "http", "What is spoken."),
+    parameter(
+        "host",
+        ParameterType::Text,
+        "127.0.0.1",
+        "Address of this machine to listen at; 0.0.0.0 or '::' for all. The default is reached \
+         from this machine alone.",
+    ),
+    Parameter {
+        name: "port",
+        doc: "Port to listen at; 0: any free one, which is said at the start.",
+        unit: "",
+        ty: ParameterType::Integer { min: 0, max: 65535 },
+        default: None,
+    },
+    time("deadline", 3600, "30s", "Longest that a flow may take; past it the answer is 504."),
+    time("head_deadline", 3600, "10s", "Longest that a request's head may take to come."),
+    time("body_deadline", 3600, "30s", "Longest that a request's body may take to come (408)."),
+    time("idle_max", 86400, "60s", "Longest that a connection may stay open without a request."),
+    time("stall_max", 3600, "30s", "Longest that a client may take nothing of its answer."),
+    size("head_size_max", 8 << 10, 1 << 20, "16KiB", "Largest head of a request (431)."),
+    count("headers_max", 1000, "100", "Most headers of a request (431)."),
+    size("body_size_max", 0, 1 << 30, "1MiB", "Largest body of a request (413)."),
+    count(
+        "connections_max",
+        1_000_000,
+        "16384",
+        "Most connections of each worker; a further one is answered with 503.",
+    ),
+    count("streams_max", 10_000, "100", "Most requests at a time on a connection of HTTP/2."),
+];
+
+const fn parameter(
+    name: &'static str,
+    ty: ParameterType,
+    default: &'static str,
+    doc: &'static str,
+) -> Parameter {
+    Parameter { name, doc, unit: "", ty, default: Some(default) }
+}
+
+const fn time(
+    name: &'static str,
+    max_s: u64,
+    default: &'static str,
+    doc: &'static str,
+) -> Parameter {
+    let ty = ParameterType::Duration { min_ns: SECOND / 1000, max_ns: max_s * SECOND };
+    parameter(name, ty, default, doc)
+}
+
+const fn size(
+    name: &'static str,
+    min_bytes: u64,
+    max_bytes: u64,
+    default: &'static str,
+    doc: &'static str,
+) -> Parameter {
+    parameter(name, ParameterType::Size { min_bytes, max_bytes }, default, doc)
+}
+
+const fn count(
+    name: &'static str,
+    max: i64,
+    default: &'static str,
+    doc: &'static str,
+) -> Parameter {
+    parameter(name, ParameterType::Integer { min: 1, max }, default, doc)
+}
+
+struct Listener {
+    options: Options,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
+    Ok(Box::new(Listener { options: Options::of(parameters)? }))
+}
+
+impl Source for Listener {
+    fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        let options = Arc::new(self.options);
+        let (sockets, _) = bind::sockets(options.address, workers)?;
+        let part = |socket| {
+            let options = Arc::clone(&options);
+            Box::new(Socket { socket, options }) as Box<dyn Opened>
+        };
+        Ok(sockets.into_iter().map(part).collect())
+    }
+}
+
+/// A listener's part in one worker.
+struct Socket {
+    socket: TcpListener,
+    options: Arc<Options>,
+}
+
+impl Opened for Socket {
+    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
+        Box::pin(Worker::new(self.options, outlet).serve(self.socket, stop))
+    }
+}

@@ -1,0 +1,72 @@
+//! One socket for each worker, all at the same port.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use sinew_runtime::{Cause, Fault};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that may wait to be accepted; the kernel takes less if `net.core.somaxconn` is less.
+const BACKLOG: i32 = 4096;
+
+/// A socket for each worker, and where they listen. The kernel divides connections among them.
+///
+/// # Errors
+/// The port is in use, also by another run of Sinew; or this user may not have it.
+pub(super) fn sockets(
+    address: SocketAddr,
+    workers: usize,
+) -> Result<(Vec<TcpListener>, SocketAddr), Fault> {
+    let failed = |error: io::Error| refused(address, &error);
+    let (first, bound) = first(address).map_err(failed)?;
+    let mut sockets = vec![first];
+    for _ in 1..workers {
+        sockets.push(further(bound).map_err(failed)?);
+    }
+    let listening: io::Result<_> = sockets.into_iter().map(listen).collect();
+    Ok((listening.map_err(failed)?, bound))
+}
+
+/// The first one shares the port only once it has it: sockets that all ask to share it would get
+/// it from another run that shares it too.
+fn first(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+    let socket = socket(address)?;
+    socket.bind(&address.into())?;
+    socket.set_reuse_port(true)?;
+    let bound = socket.local_addr()?.as_socket();
+    Ok((socket, bound.ok_or_else(|| io::Error::other("the socket has no address"))?))
+}
+
+fn further(bound: SocketAddr) -> io::Result<Socket> {
+    let socket = socket(bound)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&bound.into())?;
+    Ok(socket)
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of an earlier run that the kernel still remembers keep nobody from the port.
+    socket.set_reuse_address(true)?;
+    // Connections inherit it: an answer is written at once, so there is nothing to wait for.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn listen(socket: Socket) -> io::Result<TcpListener> {
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn refused(address: SocketAddr, error: &io::Error) -> Fault {
+    let help = match error.kind() {
+        io::ErrorKind::AddrInUse => "; stop who listens there, or choose another 'port'",
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a greater one"
+        }
+        io::ErrorKind::AddrNotAvailable => "; 'host' must be an address of this machine",
+        _ => "",
+    };
+    Fault::new(Cause::System, format_args!("cannot listen at {address}: {error}{help}"))
+}

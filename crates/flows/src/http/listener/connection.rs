@@ -1,0 +1,148 @@
+//! A connection: its socket, which notes what the client does, and what is spoken over it.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use hyper::rt::Executor;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+
+use super::exchange::{Peer, exchange};
+use super::life::{Life, Round, Verdict};
+use super::worker::Worker;
+
+/// Runs what a connection of HTTP/2 does beside itself, on its worker.
+#[derive(Clone)]
+pub(super) struct Here;
+
+impl<F> Executor<F> for Here
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}
+
+/// Most bytes that are read of a body that was refused, so that the client gets to read why.
+const LINGER_BYTES_MAX: usize = 16 << 20;
+
+/// A socket that notes what the client does.
+pub(super) struct Wire {
+    stream: TcpStream,
+    life: Rc<Life>,
+    now: Rc<Cell<Round>>,
+    /// Bytes that may still be read after the end.
+    linger_bytes: usize,
+}
+
+impl Wire {
+    /// A connection's socket.
+    pub(super) fn new(stream: TcpStream, life: Rc<Life>, now: Rc<Cell<Round>>) -> Wire {
+        Wire { stream, life, now, linger_bytes: LINGER_BYTES_MAX }
+    }
+
+    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match polled {
+            Poll::Ready(_) => self.life.wrote(),
+            Poll::Pending => self.life.stalls(self.now.get()),
+        }
+        polled
+    }
+
+    /// Reads on after the end: what the client still sends would else be answered with a reset,
+    /// which may overtake the answer.
+    fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = [0; 4096];
+        while self.linger_bytes > 0 {
+            self.life.stalls(self.now.get());
+            let mut buffer = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            let read = buffer.filled().len();
+            if read == 0 {
+                break;
+            }
+            self.linger_bytes = self.linger_bytes.saturating_sub(read);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            self.life.read(self.now.get());
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.note(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        if self.life.has_unread() { self.linger(context) } else { Poll::Ready(Ok(())) }
+    }
+}
+
+/// Serves a connection until its end.
+pub(super) async fn serve<W>(worker: Rc<Worker>, life: Rc<Life>, peer: Peer, wire: W)
+where
+    W: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let service = service_fn(|request| exchange(&worker, &life, peer, request));
+    let mut connection = pin!(worker.server.serve_connection(TokioIo::new(wire), service));
+    let mut draining = false;
+    poll_fn(|context| {
+        match life.verdict(context) {
+            Verdict::Live => {}
+            Verdict::Drain if draining => {}
+            Verdict::Drain => {
+                draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            Verdict::Close => return Poll::Ready(()),
+        }
+        // How a connection ends is its client's affair: malformed requests have had their answer.
+        connection.as_mut().poll(context).map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,48 @@
+//! What the spec says of a listener, checked.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use sinew_runtime::{Parameters, Refusal};
+
+/// What the spec says of a listener.
+pub(super) struct Options {
+    pub(super) address: SocketAddr,
+    pub(super) deadline: Duration,
+    pub(super) head_deadline: Duration,
+    pub(super) body_deadline: Duration,
+    pub(super) idle_max: Duration,
+    pub(super) stall_max: Duration,
+    pub(super) head_size_max: usize,
+    pub(super) headers_max: usize,
+    pub(super) body_size_max: usize,
+    pub(super) connections_max: usize,
+    pub(super) streams_max: u32,
+}
+
+impl Options {
+    /// Reads and checks them.
+    pub(super) fn of(parameters: &Parameters<'_>) -> Result<Options, Vec<Refusal>> {
+        let host = parameters.text("host");
+        let host: IpAddr = host.parse().map_err(|_| {
+            let text = format!("'{host}' is no address");
+            let help = "write an address of this machine, such as 127.0.0.1, 0.0.0.0 or '::1'";
+            vec![Refusal::new(parameters.span("host"), text, help)]
+        })?;
+        // The table of parameters holds all of them within these types.
+        let count = |name| parameters.integer(name) as usize;
+        Ok(Options {
+            address: SocketAddr::new(host, parameters.integer("port") as u16),
+            deadline: parameters.duration("deadline"),
+            head_deadline: parameters.duration("head_deadline"),
+            body_deadline: parameters.duration("body_deadline"),
+            idle_max: parameters.duration("idle_max"),
+            stall_max: parameters.duration("stall_max"),
+            head_size_max: parameters.size("head_size_max") as usize,
+            headers_max: count("headers_max"),
+            body_size_max: parameters.size("body_size_max") as usize,
+            connections_max: count("connections_max"),
+            streams_max: parameters.integer("streams_max") as u32,
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! A worker's share of a listener: it accepts connections, looks after them, and ends them.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::server::conn::auto::Builder;
+use sinew_runtime::flow::{Outlet, Stop};
+use sinew_runtime::{Cause, Fault};
+use slab::Slab;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use super::connection::{Here, Wire, serve};
+use super::exchange::Peer;
+use super::life::{Life, Patience, ROUND, Round, rounds};
+use super::options::Options;
+
+/// Pause when no connection can be taken, for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// For a connection too many.
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// A worker's share of a listener.
+pub(super) struct Worker {
+    pub(super) options: Arc<Options>,
+    pub(super) outlet: Outlet,
+    pub(super) server: Builder<Here>,
+    now: Rc<Cell<Round>>,
+    lives: RefCell<Slab<Rc<Life>>>,
+    /// Said when the last connection has ended.
+    empty: Notify,
+}
+
+impl Worker {
+    /// One that begins flows through `outlet`.
+    pub(super) fn new(options: Arc<Options>, outlet: Outlet) -> Worker {
+        Worker {
+            server: server(&options),
+            options,
+            outlet,
+            now: Rc::default(),
+            lives: RefCell::default(),
+            empty: Notify::new(),
+        }
+    }
+
+    /// The round that it is.
+    pub(super) fn now(&self) -> Round {
+        self.now.get()
+    }
+
+    /// Serves until it is told to stop, and what has begun is answered.
+    pub(super) async fn serve(self, socket: StdListener, mut stop: Stop) -> Result<(), Fault> {
+        let socket = TcpListener::from_std(socket).map_err(|error| {
+            Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
+        })?;
+        let worker = Rc::new(self);
+        let patrol = spawn_local(Rc::clone(&worker).patrol());
+        tokio::select! {
+            () = Rc::clone(&worker).accept(&socket) => {}
+            () = stop.wait() => {}
+        }
+        drop(socket);
+        worker.lives.borrow().iter().for_each(|(_, life)| life.stop(worker.now()));
+        while !worker.lives.borrow().is_empty() {
+            worker.empty.notified().await;
+        }
+        patrol.abort();
+        Ok(())
+    }
+
+    /// Takes connections, for ever.
+    async fn accept(self: Rc<Self>, socket: &TcpListener) {
+        loop {
+            match socket.accept().await {
+                Ok((stream, address)) => self.begin(stream, address),
+                // The client has gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    fn begin(self: &Rc<Self>, stream: TcpStream, address: SocketAddr) {
+        let mut lives = self.lives.borrow_mut();
+        if lives.len() >= self.options.connections_max {
+            refuse(stream);
+            return;
+        }
+        let life = Rc::new(Life::new(self.now()));
+        let place = Place { worker: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
+        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.now));
+        let peer = Peer { address, scheme: "http" };
+        spawn_local(async move {
+            serve(Rc::clone(&place.worker), life, peer, wire).await;
+            drop(place);
+        });
+    }
+
+    /// Looks after the connections, for ever.
+    async fn patrol(self: Rc<Self>) {
+        let patience = Patience {
+            head: rounds(self.options.head_deadline),
+            idle: rounds(self.options.idle_max),
+            stall: rounds(self.options.stall_max),
+        };
+        loop {
+            sleep(ROUND).await;
+            let now = self.now.get().saturating_add(1);
+            self.now.set(now);
+            self.lives.borrow().iter().for_each(|(_, life)| life.judge(now, &patience));
+        }
+    }
+}
+
+/// A connection's place among those of its worker.
+struct Place {
+    worker: Rc<Worker>,
+    key: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut lives = self.worker.lives.borrow_mut();
+        lives.remove(self.key);
+        if lives.is_empty() {
+            self.worker.empty.notify_one();
+        }
+    }
+}
+
+/// Says that there is no room, if that goes at once.
+fn refuse(stream: TcpStream) {
+    // Who gets no answer sees that the connection is closed.
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(REFUSAL));
+}
+
+fn server(options: &Options) -> Builder<Here> {
+    let mut server = Builder::new(Here);
+    server.http1().max_buf_size(options.head_size_max).max_headers(options.headers_max);
+    server
+        .http2()
+        .max_header_list_size(options.head_size_max as u32)
+        .max_concurrent_streams(options.streams_max);
+    server
+}

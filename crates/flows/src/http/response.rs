@@ -1,0 +1,230 @@
+//! What a listener makes of a reply.
+//!
+//! Nothing is 204. A text, bytes, a stream and the request itself (its body comes back) are a body
+//! of that type. A mapping with no other keys than `status`, `header` and `body` is such an answer.
+//! Any other value is JSON. An error has its status, and shows what it may show.
+
+use bytes::Bytes;
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::{Response, StatusCode};
+use sinew_runtime::flow::{Error, Reply, Value};
+
+use super::body::Content;
+use super::request::Request;
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The fields of a mapping that is an answer.
+const FIELDS: [&str; 3] = ["status", "header", "body"];
+
+/// Headers of the connection and of the body's framing: they are the listener's own, and what a
+/// reply says of them (the answer of another server has them) is not passed on.
+const FRAMING: [HeaderName; 8] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    CONTENT_LENGTH,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// The answer that a reply stands for; the error that it was instead, for whoever tells it.
+pub(crate) fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
+    match reply.and_then(|reply| of_value(reply.unwrap_or_default())) {
+        Ok(response) => (response, None),
+        Err(error) => (of_error(&error), Some(error)),
+    }
+}
+
+fn of_value(value: Value) -> Result<Response<Content>, Error> {
+    if let Some(request) = as_request(&value) {
+        return Ok(echo(request));
+    }
+    if is_answer(&value) {
+        return of_answer(&value);
+    }
+    Ok(match content(value)? {
+        Some((content_type, content)) => typed(content_type, content),
+        None => empty(StatusCode::NO_CONTENT),
+    })
+}
+
+fn as_request(value: &Value) -> Option<&Request> {
+    let Value::Document(document) = value else { return None };
+    document.as_any().downcast_ref()
+}
+
+/// The body that came, as it came.
+fn echo(request: &Request) -> Response<Content> {
+    let mut response = Response::new(Content::Full(request.body_bytes().clone()));
+    if let Some(content_type) = request.parts().headers.get(CONTENT_TYPE) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+    }
+    response
+}
+
+/// A body and its type; `None` for nothing.
+fn content(value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
+    Ok(Some(match value {
+        Value::Null => return Ok(None),
+        Value::Text(text) => (TEXT, Content::Full(text.into_bytes())),
+        Value::Bytes(bytes) => (BYTES, Content::Full(bytes)),
+        Value::Stream(stream) => match stream.take() {
+            Some(parts) => (BYTES, Content::Stream(parts)),
+            None => {
+                return Err(Error::new(
+                    "the reply's stream was read before; reply with it \
+                                           once, and read it nowhere else",
+                ));
+            }
+        },
+        other => {
+            let json = serde_json::to_vec(&other.to_json()?).map_err(Error::new)?;
+            (JSON, Content::Full(json.into()))
+        }
+    }))
+}
+
+fn typed(content_type: HeaderValue, content: Content) -> Response<Content> {
+    let mut response = Response::new(content);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Content> {
+    let mut response = Response::new(Content::Empty);
+    *response.status_mut() = status;
+    response
+}
+
+/// Whether a mapping has some of the fields of an answer, and no others.
+fn is_answer(value: &Value) -> bool {
+    match value {
+        Value::Map(map) => !map.is_empty() && map.keys().all(|key| FIELDS.contains(&&**key)),
+        Value::Document(document) => document.names().iter().all(|name| FIELDS.contains(name)),
+        _ => false,
+    }
+}
+
+fn of_answer(value: &Value) -> Result<Response<Content>, Error> {
+    let body = value.field("body")?;
+    let content = match as_request(&body) {
+        Some(request) => Some((BYTES, Content::Full(request.body_bytes().clone()))),
+        None => content(body)?,
+    };
+    let status = status(&value.field("status")?, content.is_some())?;
+    let (content_type, content) = content.unzip();
+    let mut response = Response::new(content.unwrap_or(Content::Empty));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    set_headers(headers, &value.field("header")?)?;
+    if let Some(content_type) = content_type {
+        headers.entry(CONTENT_TYPE).or_insert(content_type);
+    }
+    if [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status) {
+        *response.body_mut() = Content::Empty;
+    }
+    Ok(response)
+}
+
+fn status(value: &Value, has_body: bool) -> Result<StatusCode, Error> {
+    let code = match value {
+        Value::Null => return Ok(if has_body { StatusCode::OK } else { StatusCode::NO_CONTENT }),
+        Value::Integer(code) => *code,
+        // What a script makes of a whole number.
+        Value::Number(code) if code.fract() == 0.0 => *code as i64,
+        other => return Err(refused("status", &format!("is {}", other.sort()), A_STATUS)),
+    };
+    let status = u16::try_from(code).ok().filter(|code| (200..600).contains(code));
+    let status = status.and_then(|code| StatusCode::from_u16(code).ok());
+    status.ok_or_else(|| refused("status", &format!("is {code}"), A_STATUS))
+}
+
+const A_STATUS: &str = "a whole number from 200 to 599";
+
+fn set_headers(headers: &mut HeaderMap, value: &Value) -> Result<(), Error> {
+    let resolved = value.resolve()?;
+    let map = match &resolved {
+        Value::Null => return Ok(()),
+        Value::Map(map) => map,
+        other => return Err(refused("header", &format!("is {}", other.sort()), "a mapping")),
+    };
+    for (name, value) in &**map {
+        let parsed = HeaderName::from_bytes(name.as_bytes());
+        let parsed = parsed.map_err(|_| refused("header", &format!("has '{name}'"), "names"))?;
+        if FRAMING.contains(&parsed) {
+            continue;
+        }
+        match value {
+            Value::List(values) => {
+                for value in &**values {
+                    headers.append(&parsed, header_value(name, value)?);
+                }
+            }
+            Value::Null => {}
+            one => drop(headers.append(parsed, header_value(name, one)?)),
+        }
+    }
+    Ok(())
+}
+
+fn header_value(name: &str, value: &Value) -> Result<HeaderValue, Error> {
+    let text = match value {
+        Value::Text(text) => text.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Number(value) => value.to_string(),
+        other => {
+            let found = format!("has {} at '{name}'", other.sort());
+            return Err(refused("header", &found, "a text, or a list of texts"));
+        }
+    };
+    HeaderValue::try_from(text)
+        .map_err(|_| refused("header", &format!("has control characters at '{name}'"), "none"))
+}
+
+#[cold]
+fn refused(field: &str, found: &str, expected: &str) -> Error {
+    Error::new(format_args!("the reply's {field} {found}; expected {expected}"))
+}
+
+/// The answer that an error stands for: nothing internal is in it.
+#[cold]
+fn of_error(error: &Error) -> Response<Content> {
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    // What cannot be shown is told where errors are told; here it stays the plain answer.
+    let shown = error.shown().and_then(|shown| content(shown.clone()).ok().flatten());
+    let mut response = match shown {
+        Some((content_type, content)) => typed(content_type, content),
+        None => typed(TEXT, Content::Full(reason(status))),
+    };
+    *response.status_mut() = status;
+    for (name, value) in error.headers() {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// A status without a flow behind it.
+pub(super) fn plain(status: StatusCode) -> Response<Content> {
+    let mut response = typed(TEXT, Content::Full(reason(status)));
+    *response.status_mut() = status;
+    response
+}
+
+fn reason(status: StatusCode) -> Bytes {
+    Bytes::from_static(status.canonical_reason().unwrap_or("Error").as_bytes())
+}
+
+#[cfg(test)]
+mod tests;
