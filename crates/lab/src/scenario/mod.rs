@@ -1,6 +1,7 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
 mod beside;
+mod http;
 mod link;
 mod pipeline;
 mod robot;
@@ -54,7 +55,7 @@ pub struct Refusal(pub String);
 
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] =
-    &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO];
+    &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO, http::SCENARIO];
 
 /// Removes the files that scenarios keep while they measure; for a process that is about to end
 /// without returning from one.

@@ -1,0 +1,163 @@
+//! Runs a row: starts its server, puts the load on it, counts what both took.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sinew_runtime::catalogue::Kind;
+
+use super::load::{self, Answered, Enough};
+use super::row::{BEGIN, Graph, Load, PING, Server};
+use super::server::{How, Serving, cpu, resident_kib};
+use crate::distribution::Distribution;
+use crate::harness::{Gone, stay_on};
+use crate::report::Row;
+use crate::rounds::Contender;
+use crate::scenario::beside::figure;
+
+/// Connections of the steady loads.
+const CONNECTIONS: usize = 64;
+/// The source's load.
+const SOURCE_CONNECTIONS: usize = 1024;
+const SOURCE_REQUESTS: u64 = 102_400;
+/// What every answer holds.
+const ANSWER: &[u8] = b"pong";
+/// Requests before anything counts.
+const WARM_UP: u64 = 2000;
+/// What starting and stopping a server takes, about.
+const START: Duration = Duration::from_millis(400);
+
+/// A row that can be run.
+pub(super) struct Driver<'a> {
+    /// Set when the user wants no more. Not the session itself: the load has a thread of its own.
+    pub(super) stop: &'a AtomicBool,
+    pub(super) share: Duration,
+    pub(super) server: Server,
+    pub(super) graph: Graph,
+    pub(super) load: Load,
+    pub(super) cpus: &'a [u32],
+    pub(super) kinds: &'a [&'static Kind],
+}
+
+/// What a round found.
+struct Found {
+    answered: Answered,
+    cpu: Duration,
+    resident_max_kib: u64,
+    /// What one sleeping flow took.
+    flow_bytes: Option<f64>,
+}
+
+impl Driver<'_> {
+    /// Where the load runs.
+    fn load_cpu(&self) -> Option<u32> {
+        (self.load == Load::Ping).then(|| self.cpus.last().copied()).flatten()
+    }
+
+    fn is_stopped(&self) -> bool {
+        // Relaxed: it carries nothing but itself.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn workers(&self) -> usize {
+        match self.load {
+            Load::Ping | Load::OneWorker => 1,
+            Load::Source | Load::TwoWorkers => 2,
+        }
+    }
+
+    fn run(&self) -> Result<Found, String> {
+        let cpus = match self.load {
+            Load::Ping => &self.cpus[..1],
+            _ => self.cpus,
+        };
+        let Driver { server, graph, kinds, .. } = *self;
+        let workers = self.workers();
+        How { server, graph, workers, cpus, kinds }.serve(|serving| {
+            if let Some(cpu) = self.load_cpu() {
+                stay_on(cpu).map_err(|Gone(why)| why)?;
+            }
+            self.measure(serving)
+        })
+    }
+
+    /// Puts the load on a server that listens.
+    fn measure(&self, serving: &Serving) -> Result<Found, String> {
+        let failed = |error: io::Error| format!("cannot read what the server took: {error}");
+        self.drive(serving, PING, CONNECTIONS, Enough::Requests(WARM_UP))?;
+        let sleepers = self.graph.sleepers();
+        let mut flow_bytes = None;
+        if sleepers > 0 {
+            let before_kib = resident_kib(serving.process).map_err(failed)?.0;
+            let begun = self.drive(serving, BEGIN, CONNECTIONS, Enough::Requests(sleepers))?;
+            if begun.failed > 0 {
+                let why = begun.failure.unwrap_or_default();
+                return Err(format!("{} flows did not begin: {why}", begun.failed));
+            }
+            let after_kib = resident_kib(serving.process).map_err(failed)?.0;
+            let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
+            flow_bytes = Some(grown / sleepers as f64);
+        }
+        let (connections, enough) = match self.load {
+            Load::Source => (SOURCE_CONNECTIONS, Enough::Requests(SOURCE_REQUESTS)),
+            _ => (CONNECTIONS, Enough::After(self.share)),
+        };
+        let before = cpu(serving.process).map_err(failed)?;
+        let answered = self.drive(serving, PING, connections, enough)?;
+        let after = cpu(serving.process).map_err(failed)?;
+        let resident_max_kib = resident_kib(serving.process).map_err(failed)?.1;
+        Ok(Found { answered, cpu: after.saturating_sub(before), resident_max_kib, flow_bytes })
+    }
+
+    fn drive(
+        &self,
+        serving: &Serving,
+        path: &str,
+        connections: usize,
+        enough: Enough,
+    ) -> Result<Answered, String> {
+        let (address, path) = (serving.address, path.to_owned());
+        let load = load::Load { address, path, connections, expected: ANSWER, enough };
+        load::drive(&load, || self.is_stopped())
+    }
+}
+
+impl Contender for Driver<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let found = self.run()?;
+        if self.is_stopped() {
+            return Ok(());
+        }
+        let answered = &found.answered;
+        let answers = answered.answers.max(1) as f64;
+        let mut add = |name: &str, ns: f64| {
+            let mut values = Distribution::new();
+            values.add(ns as u64);
+            row.measure_mut(name).add_round(&values, ns, None);
+        };
+        add("cpu_per_request", found.cpu.as_nanos() as f64 / answers);
+        add("time_per_request", answered.time.as_nanos() as f64 / answers);
+        let median = answered.latency.quantile(0.5).unwrap_or_default();
+        row.measure_mut("latency").add_round(&answered.latency, median as f64, None);
+        let seconds = answered.time.as_secs_f64();
+        let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
+        let failed = row.figure("failed").unwrap_or_default() + answered.failed as f64;
+        let resident = most("resident_max", found.resident_max_kib as f64 / 1024.0);
+        let client = most("client_cpu", answered.cpu.as_secs_f64() / seconds * 100.0);
+        let flow = found.flow_bytes.map(|bytes| most("memory_per_flow", bytes));
+        row.figures = vec![
+            figure("failed", "", failed),
+            figure("resident_max", "MiB", resident),
+            figure("client_cpu", "%", client),
+        ];
+        row.figures.extend(flow.map(|bytes| figure("memory_per_flow", "B", bytes)));
+        if let Some(why) = &answered.failure {
+            row.notes.push(format!("a request failed: {why}"));
+        }
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        START + self.share
+    }
+}

@@ -1,0 +1,128 @@
+//! The rows of the scenario, and the graphs that are run for them.
+
+use std::fmt::Write;
+
+use crate::words::words;
+
+/// What is asked for.
+pub(super) const PING: &str = "/ping";
+/// What begins a flow that sleeps as long as anything is measured.
+pub(super) const BEGIN: &str = "/begin";
+
+words! {
+    /// Who serves.
+    pub(super) enum Server {
+        /// A graph.
+        Sinew = "sinew",
+        /// hyper with nothing around it; each worker has connections of its own.
+        Hyper = "hyper",
+        /// axum, each worker with connections of its own.
+        Axum = "axum",
+        /// hyper on tokio's workers, who share all connections.
+        HyperShared = "hyper_shared",
+        /// axum on tokio's workers, who share all connections.
+        AxumShared = "axum_shared",
+    }
+}
+
+words! {
+    /// What is measured.
+    pub(super) enum Load {
+        /// 64 connections; the server has one CPU and one worker, the load the other CPU.
+        Ping = "ping",
+        /// The source's load: 102 400 requests on 1024 connections, all CPUs for all.
+        Source = "source",
+        /// One worker, the load on all CPUs.
+        OneWorker = "one_worker",
+        /// Two workers, the load on all CPUs.
+        TwoWorkers = "two_workers",
+    }
+}
+
+words! {
+    /// Through what a request goes.
+    pub(super) enum Graph {
+        /// listener, router, snippet.
+        Ping = "ping",
+        /// One node more.
+        Nop1 = "nop_1",
+        /// Ten nodes more.
+        Nop10 = "nop_10",
+        /// A hundred nodes more.
+        Nop100 = "nop_100",
+        /// Beside ten flows that sleep.
+        Sleep10 = "sleep_10",
+        /// Beside a thousand.
+        Sleep1k = "sleep_1k",
+        /// Beside a hundred thousand.
+        Sleep100k = "sleep_100k",
+    }
+}
+
+impl Server {
+    /// What the bare servers' program is told.
+    pub(super) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Server::Sinew => &[],
+            Server::Hyper => &["hyper"],
+            Server::Axum => &["axum"],
+            Server::HyperShared => &["hyper", "--shared"],
+            Server::AxumShared => &["axum", "--shared"],
+        }
+    }
+}
+
+impl Graph {
+    /// Nodes that do nothing between router and answer.
+    pub(super) fn nops(self) -> usize {
+        match self {
+            Graph::Nop1 => 1,
+            Graph::Nop10 => 10,
+            Graph::Nop100 => 100,
+            Graph::Ping | Graph::Sleep10 | Graph::Sleep1k | Graph::Sleep100k => 0,
+        }
+    }
+
+    /// Flows that sleep meanwhile.
+    pub(super) fn sleepers(self) -> u64 {
+        match self {
+            Graph::Sleep10 => 10,
+            Graph::Sleep1k => 1000,
+            Graph::Sleep100k => 100_000,
+            Graph::Ping | Graph::Nop1 | Graph::Nop10 | Graph::Nop100 => 0,
+        }
+    }
+
+    /// The graph: graphs/http/ping.yaml with nodes more.
+    pub(super) fn text(self, port: u16, workers: usize) -> String {
+        let nops = self.nops();
+        let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
+        let mut text = format!(
+            "name: http\n\
+             domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+             nodes:\n\
+             - kind: listener\n  name: listener\n  port: {port}\n  \
+               ports: {{out: [{{name: router, port: in}}]}}\n\
+             - kind: router\n  name: router\n  \
+               routes: [{{method: GET, path: {PING}, port: 'out[0]'}}, \
+                        {{method: GET, path: {BEGIN}, port: 'out[1]'}}]\n  \
+               ports:\n    \
+                 'out[0]': [{{name: {}, port: in}}]\n    \
+                 'out[1]': [{{name: pong, port: in}}, {{name: begin, port: in}}]\n\
+             - {{kind: fork, name: begin, deadline: 10m, \
+                 ports: {{out: [{{name: sleep, port: in}}]}}}}\n\
+             - {{kind: sleep, name: sleep, duration: 5m}}\n\
+             - {{kind: snippet, name: pong, language: text, code: pong}}\n",
+            name(0)
+        );
+        for at in 0..nops {
+            let (this, next) = (name(at), name(at + 1));
+            // Writing into a text cannot fail.
+            let _ = writeln!(
+                text,
+                "- {{kind: nop, name: {this}, ports: {{out: [{{name: {next}, port: in}}]}}}}"
+            );
+        }
+        text
+    }
+}

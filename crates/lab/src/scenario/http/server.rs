@@ -1,0 +1,173 @@
+//! The servers: ours, started as `sinew run` starts a graph, and bare ones, which are programs of
+//! their own beside this one.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
+
+use sinew_runtime::catalogue::Kind;
+use sinew_runtime::run::{Outcome, Run};
+
+use super::row::{Graph, Server};
+use crate::harness::Gone;
+use crate::harness::on_thread;
+use crate::scenario::beside;
+
+/// The program of the bare servers.
+const PROGRAM: &str = "sinew-rivals-http";
+/// The name that a spec of the lab has in messages.
+const FILE: &str = "lab http";
+/// Longest sleep of the supervisor.
+const LOOK: Duration = Duration::from_millis(20);
+/// Who does not listen by then never will.
+const LISTENS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A server that answers.
+pub(super) struct Serving {
+    pub(super) address: SocketAddr,
+    /// Its process.
+    pub(super) process: u32,
+}
+
+/// How it is to be run.
+pub(super) struct How<'a> {
+    pub(super) server: Server,
+    pub(super) graph: Graph,
+    pub(super) workers: usize,
+    /// Those that it may use.
+    pub(super) cpus: &'a [u32],
+    pub(super) kinds: &'a [&'static Kind],
+}
+
+impl How<'_> {
+    /// Runs it as long as `work` takes.
+    ///
+    /// # Errors
+    /// It cannot be started, does not answer, or fails; or what `work` says.
+    pub(super) fn serve<T: Send>(
+        &self,
+        work: impl FnOnce(&Serving) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        match self.server {
+            Server::Sinew => self.serve_graph(address, work),
+            rival => self.serve_rival(rival, address, work),
+        }
+    }
+
+    fn serve_graph<T: Send>(
+        &self,
+        address: SocketAddr,
+        work: impl FnOnce(&Serving) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let text = self.graph.text(address.port(), self.workers);
+        let request = beside::request(FILE, &text, self.kinds, self.cpus)?;
+        let mut run = Run::start(request).map_err(|error| format!("cannot be started: {error}"))?;
+        let begun = Instant::now();
+        let poll = |run: &mut Run| run.poll(LOOK, &mut |_, _| ());
+        while TcpStream::connect(address).is_err() {
+            if !poll(&mut run) || begun.elapsed() > LISTENS_WITHIN {
+                return Err(format!("does not listen on {address}: {}", last_words(&run)));
+            }
+        }
+        let process = run.status().domains[0].pid.ok_or("it has no process")?;
+        let worked = thread::scope(|scope| {
+            let work = scope.spawn(|| work(&Serving { address, process }));
+            while !work.is_finished() && poll(&mut run) {}
+            work.join().unwrap_or_else(|_| Err("the load panicked".into()))
+        });
+        run.stop();
+        while poll(&mut run) {}
+        match run.outcome() {
+            Outcome::Faulted => Err(format!("the graph faulted: {}", last_words(&run))),
+            _ => worked,
+        }
+    }
+
+    fn serve_rival<T: Send>(
+        &self,
+        rival: Server,
+        address: SocketAddr,
+        work: impl FnOnce(&Serving) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let mut command = Command::new(program()?);
+        command.args(rival.arguments()).args(["--port", &address.port().to_string()]);
+        command.args(["--workers", &self.workers.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut start = || command.spawn().map_err(|error| Gone(format!("cannot start: {error}")));
+        // A process begins on the CPUs of the thread that starts it.
+        let child = match *self.cpus {
+            [cpu] => on_thread(cpu, start),
+            _ => start(),
+        };
+        let child = Killed(child.map_err(|Gone(why)| why)?);
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if begun.elapsed() > LISTENS_WITHIN {
+                return Err(format!("does not listen on {address}"));
+            }
+            thread::sleep(LOOK);
+        }
+        work(&Serving { address, process: child.0.id() })
+    }
+}
+
+/// A process that ends with this.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // One that is gone already is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Why a run has ended, or its last event.
+fn last_words(run: &Run) -> String {
+    let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
+    if !faults.is_empty() {
+        return faults.join("; ");
+    }
+    run.events().after(0).last().map_or("no reason known".into(), |event| event.text.clone())
+}
+
+/// Where the bare servers are: beside this program.
+pub(super) fn program() -> Result<PathBuf, String> {
+    let found = env::current_exe().map(|path| path.with_file_name(PROGRAM));
+    found.ok().filter(|path| path.exists()).ok_or_else(|| {
+        format!(
+            "'{PROGRAM}' is not beside this program; build it: cargo build --release \
+             --manifest-path rivals/http/Cargo.toml --target-dir target"
+        )
+    })
+}
+
+/// An address of this machine that nobody uses at this moment.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// CPU time of all threads of a process that live.
+pub(super) fn cpu(process: u32) -> io::Result<Duration> {
+    let mut ns = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end meanwhile: then it is not counted, here as there.
+        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        ns += text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(ns))
+}
+
+/// Resident memory of a process, KiB: now, and the most that it ever had.
+pub(super) fn resident_kib(process: u32) -> io::Result<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let pair = field("VmRSS:").zip(field("VmHWM:"));
+    pair.ok_or_else(|| io::Error::other("no VmRSS in /proc"))
+}

@@ -1,0 +1,171 @@
+//! What follows: the bars of flows, each with what was measured of it.
+
+use super::row::{Graph, Load, Server};
+use crate::interval::{Bar, Interval};
+use crate::report::{Holds, Row, Table, Verdict};
+use crate::scenario::beside::{Found, NOT_MEASURED, verdict};
+
+/// Our CPU time per request over bare hyper's.
+const CPU_MAX: f64 = 1.15;
+/// Our requests a second over bare hyper's.
+const RATE_MIN: f64 = 0.9;
+/// P99 over P50 at the source's load.
+const SPREAD_MAX: f64 = 3.0;
+/// Resident memory at the source's load, MiB.
+const RESIDENT_MIB_MAX: f64 = 30.0;
+/// A node that does nothing, ns.
+const NODE_NS_MAX: f64 = 40.0;
+/// A flow that sleeps, bytes.
+const FLOW_BYTES_MAX: f64 = 2048.0;
+/// Two workers over one.
+const SCALE_MIN: f64 = 1.8;
+/// A load that takes so much of a CPU is what limits: percent.
+const LIMIT_PERCENT: f64 = 90.0;
+
+fn row(rows: &[Row], server: Server, graph: Graph, load: Load) -> Option<&Row> {
+    let is = |row: &&Row| {
+        let is = |axis: &str, word: &str| row.axis(axis) == Some(word);
+        is("server", server.word()) && is("graph", graph.word()) && is("load", load.word())
+    };
+    rows.iter().find(is)
+}
+
+/// A measure of one row over that of another, round by round.
+fn over(rows: [Option<&Row>; 2], measure: &str) -> Option<Interval> {
+    let [this, other] = rows;
+    this?.measure(measure)?.over(other?.measure(measure)?)
+}
+
+/// Us over the others, with one worker and 64 connections.
+pub(super) fn ratios(rows: &[Row]) -> Table {
+    let ours = row(rows, Server::Sinew, Graph::Ping, Load::Ping);
+    let cell = |of: Option<Interval>| of.map_or("-".into(), |of| of.to_string());
+    let line = |server: &Server| {
+        let pair = [ours, row(rows, *server, Graph::Ping, Load::Ping)];
+        let cells = ["cpu_per_request", "time_per_request", "latency"];
+        let cells = cells.map(|measure| cell(over(pair, measure)));
+        [vec![server.word().to_owned()], cells.to_vec()].concat()
+    };
+    let columns = ["sinew over", "CPU per request", "time per request", "latency P50"];
+    Table {
+        title: "sinew over the others, round by round: median and where the true one lies".into(),
+        columns: columns.map(Into::into).to_vec(),
+        rows: Server::ALL[1..].iter().map(line).collect(),
+    }
+}
+
+/// One for each bar.
+pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    let ping = |server| row(rows, server, Graph::Ping, Load::Ping);
+    let ours = ping(Server::Sinew);
+    let to = |server, measure| over([ours, ping(server)], measure);
+    let source = row(rows, Server::Sinew, Graph::Ping, Load::Source);
+    let mut verdicts = vec![
+        verdict(
+            "ping costs little more CPU than bare hyper",
+            &format!("sinew / hyper <= {CPU_MAX}"),
+            judged(to(Server::Hyper, "cpu_per_request"), Bar::AtMost(CPU_MAX)),
+        ),
+        verdict(
+            "ping serves nearly as many requests a second as bare hyper",
+            &format!("sinew / hyper >= {RATE_MIN}; here hyper's time over ours"),
+            judged(over([ping(Server::Hyper), ours], "time_per_request"), Bar::AtLeast(RATE_MIN)),
+        ),
+        verdict(
+            "ping is not slower than axum",
+            "CPU per request, sinew / axum <= 1",
+            judged(to(Server::Axum, "cpu_per_request"), Bar::AtMost(1.0)),
+        ),
+        verdict("the source's load: no request fails", "0 of 102400 a round", none_failed(source)),
+        verdict(
+            "the source's load: P99 stays near P50",
+            &format!("P99 / P50 < {SPREAD_MAX}"),
+            spread(source),
+        ),
+        verdict(
+            "the source's load: little memory",
+            &format!("< {RESIDENT_MIB_MAX} MiB"),
+            at_most(source, "resident_max", RESIDENT_MIB_MAX, "MiB"),
+        ),
+    ];
+    verdicts.extend([Graph::Nop10, Graph::Nop100].map(|graph| {
+        let claim = format!("a node more costs little: {}", graph.word());
+        verdict(&claim, &format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
+    }));
+    for graph in [Graph::Sleep1k, Graph::Sleep100k] {
+        let asleep = row(rows, Server::Sinew, graph, Load::Ping);
+        verdicts.push(verdict(
+            &format!("a flow that sleeps takes little memory: {}", graph.word()),
+            &format!("< {FLOW_BYTES_MAX} B"),
+            at_most(asleep, "memory_per_flow", FLOW_BYTES_MAX, "B"),
+        ));
+        verdicts.push(verdict(
+            &format!("ping costs the same beside them: {}", graph.word()),
+            "not distinguishable",
+            same(over([asleep, ours], "cpu_per_request")),
+        ));
+    }
+    verdicts.push(verdict(
+        "two workers serve nearly twice what one does",
+        &format!(">= {SCALE_MIN}, or the load's limit shown"),
+        scale(rows),
+    ));
+    verdicts
+}
+
+fn judged(ratio: Option<Interval>, bar: Bar) -> Found {
+    ratio.map_or(NOT_MEASURED, |ratio| (ratio.to_string(), bar.holds(ratio)))
+}
+
+fn same(ratio: Option<Interval>) -> Found {
+    let Some(ratio) = ratio else { return NOT_MEASURED };
+    let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
+    (ratio.to_string(), Interval::judge(&[ratio], holds))
+}
+
+fn none_failed(source: Option<&Row>) -> Found {
+    let Some((row, failed)) = source.and_then(|row| Some((row, row.figure("failed")?))) else {
+        return NOT_MEASURED;
+    };
+    let answers = row.measure("latency").map_or(0, |measure| measure.distribution.n());
+    let holds = if failed == 0.0 { Holds::Yes } else { Holds::No };
+    (format!("{failed:.0} failed, {answers} answered"), holds)
+}
+
+fn spread(source: Option<&Row>) -> Found {
+    let latency = source.and_then(|row| row.measure("latency")).map(|all| &all.distribution);
+    let ns = |share| latency?.quantile(share);
+    let Some((p50, p99)) = ns(0.5).zip(ns(0.99)) else { return NOT_MEASURED };
+    let ratio = p99 as f64 / p50 as f64;
+    let ms = |ns: u64| ns as f64 * 1e-6;
+    let text = format!("{ratio:.2}: P50 {:.2} ms, P99 {:.2} ms", ms(p50), ms(p99));
+    (text, if ratio < SPREAD_MAX { Holds::Yes } else { Holds::No })
+}
+
+fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Found {
+    let Some(value) = row.and_then(|row| row.figure(name)) else { return NOT_MEASURED };
+    (format!("{value:.1} {unit}"), if value < max { Holds::Yes } else { Holds::No })
+}
+
+/// What a node more costs: the difference to ping, round by round, over their number.
+fn node(rows: &[Row], graph: Graph) -> Found {
+    let of = |graph| {
+        row(rows, Server::Sinew, graph, Load::Ping).and_then(|row| row.measure("cpu_per_request"))
+    };
+    let Some((more, ping)) = of(graph).zip(of(Graph::Ping)) else { return NOT_MEASURED };
+    let nodes = graph.nops() as f64;
+    let pairs = more.rounds.iter().zip(&ping.rounds);
+    let ns: Vec<f64> = pairs.map(|(more, ping)| (more - ping) / nodes).collect();
+    let Some(ns) = Interval::of(&ns) else { return NOT_MEASURED };
+    (format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns))
+}
+
+fn scale(rows: &[Row]) -> Found {
+    let of = |load| row(rows, Server::Sinew, Graph::Ping, load);
+    let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
+    let Some(ratio) = over([one, two], "time_per_request") else { return NOT_MEASURED };
+    let client = two.and_then(|row| row.figure("client_cpu")).unwrap_or_default();
+    let limit = if client >= LIMIT_PERCENT { ", its limit" } else { "" };
+    let text = format!("{ratio}; the load took {client:.0} % of a CPU{limit}");
+    (text, Bar::AtLeast(SCALE_MIN).holds(ratio))
+}
