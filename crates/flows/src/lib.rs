@@ -16,5 +16,16 @@ pub use http::decode;
 pub const FLOWS: &[NodeEntry] = &[
     http::listener::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
+    path::pipe::NODE,
+    path::for_each::NODE,
+    path::split::NODE,
+    path::merge::NODE,
+    path::fork::NODE,
+    path::attempt::NODE,
+    path::throw::NODE,
+    path::retry::NODE,
+    path::sleep::NODE,
+    path::print::NODE,
     path::nop::NODE,
+    path::timer::NODE,
 ];

@@ -1,3 +1,19 @@
 //! Nodes that decide who gets a packet, and what becomes of the reply.
 
+pub(crate) mod attempt;
+pub(crate) mod for_each;
+pub(crate) mod fork;
+pub(crate) mod merge;
 pub(crate) mod nop;
+pub(crate) mod pipe;
+mod ports;
+pub(crate) mod print;
+pub(crate) mod retry;
+pub(crate) mod sleep;
+pub(crate) mod split;
+pub(crate) mod throw;
+pub(crate) mod timer;
+
+/// Longest time that a spec may give a flow or a pause in it: a week. What takes longer wants to
+/// outlive a restart, and flows do not.
+const LIMIT_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;

@@ -1,0 +1,37 @@
+//! `try`: an error that comes back becomes a packet.
+
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, FlowNode, Step, Value, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "try",
+    runs_in: RunsIn::Flow,
+    doc: "Passes a packet on and answers with the reply; if that is an error, from whichever node \
+          behind it, {error, status, node} goes to 'error', and the reply of that is the answer.",
+    ports: &[
+        input("in", "The packet."),
+        output("out", "The same packet."),
+        output("error", "What went wrong, as {error, status, node}; its reply is the answer."),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct Try;
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Try))
+}
+
+impl FlowNode for Try {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        // An error that comes back is this node's own: so it goes to the 'error' port.
+        Step::wait(async move { Step::answer(at.call(OUT, packet).await) })
+    }
+}

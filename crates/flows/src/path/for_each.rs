@@ -1,0 +1,134 @@
+//! `for`: the elements of a list, each by itself.
+
+use std::cell::Cell;
+
+use futures_util::{StreamExt, stream};
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use crate::script::expression::Expression;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "for",
+    runs_in: RunsIn::Flow,
+    doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and null \
+          for nothing, are a list: it goes to 'done', and where that leads nowhere it is the \
+          reply. After an error no more elements are begun; those under way end, and their errors \
+          are joined.",
+    ports: &[
+        input("in", "The list, or what 'items' makes one of."),
+        error(),
+        output("out", "An element."),
+        output("done", "The list of replies."),
+    ],
+    parameters: &[
+        Parameter {
+            name: "items",
+            doc: "The list, as an expression (CEL) over 'packet'.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some(PACKET),
+        },
+        Parameter {
+            name: "concurrency",
+            doc: "So many elements are under way at once.",
+            unit: "",
+            ty: ParameterType::Integer { min: 1, max: 1024 },
+            default: Some("1"),
+        },
+        Parameter {
+            name: "items_max",
+            doc: "A longer list is an error.",
+            unit: "",
+            ty: ParameterType::Integer { min: 1, max: 10_000_000 },
+            default: Some("10000"),
+        },
+    ],
+    signals: &[],
+};
+
+/// The expression that needs no evaluation.
+const PACKET: &str = "packet";
+
+const OUT: usize = 2;
+const DONE: usize = 3;
+
+struct For {
+    /// `None`: the packet itself.
+    items: Option<Expression>,
+    concurrency: usize,
+    items_max: usize,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let items = match parameters.text("items") {
+        PACKET => None,
+        text => Some(
+            Expression::compile(text, parameters.span("items")).map_err(|refusal| vec![refusal])?,
+        ),
+    };
+    let number = |name| parameters.integer(name) as usize;
+    let (concurrency, items_max) = (number("concurrency"), number("items_max"));
+    Ok(Box::new(For { items, concurrency, items_max }))
+}
+
+impl FlowNode for For {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let items = match self.items(at, packet) {
+            Ok(items) => items,
+            Err(error) => return Step::Fail(error),
+        };
+        Step::wait(async move {
+            match self.replies(at, &items).await {
+                Ok(replies) => Step::Pass(DONE, Value::list(replies)),
+                Err(error) => Step::Fail(error),
+            }
+        })
+    }
+}
+
+impl For {
+    fn items(&self, at: At<'_>, packet: Value) -> Result<std::sync::Arc<Vec<Value>>, Error> {
+        let items = match &self.items {
+            Some(expression) => expression.evaluate(at.flow(), &packet)?,
+            None => packet,
+        };
+        let Value::List(items) = items else {
+            return Err(Error::new(format_args!("expected a list, got {}", items.sort())));
+        };
+        if items.len() > self.items_max {
+            return Err(Error::new(format_args!(
+                "a list of {} elements, at most {}; raise items_max",
+                items.len(),
+                self.items_max
+            )));
+        }
+        Ok(items)
+    }
+
+    /// The replies to all elements, in their order.
+    async fn replies(&self, at: At<'_>, items: &[Value]) -> Result<Vec<Value>, Error> {
+        let has_failed = Cell::new(false);
+        let call = async |(place, item): (usize, &Value)| {
+            let reply = at.call(OUT, item.clone()).await;
+            has_failed.set(has_failed.get() || reply.is_err());
+            (place, reply)
+        };
+        let begun = items.iter().enumerate().take_while(|_| !has_failed.get()).map(call);
+        let mut replies: Vec<(usize, Reply)> =
+            stream::iter(begun).buffer_unordered(self.concurrency).collect().await;
+        replies.sort_unstable_by_key(|(place, _)| *place);
+        let (mut values, mut errors) = (Vec::with_capacity(replies.len()), Vec::new());
+        for (_, reply) in replies {
+            match reply {
+                Ok(value) => values.push(value.unwrap_or_default()),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(values) } else { Err(Error::joined(errors)) }
+    }
+}

@@ -1,0 +1,48 @@
+//! `fork`: a flow of its own for what need not be waited for.
+
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::LIMIT_NS_MAX;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "fork",
+    runs_in: RunsIn::Flow,
+    doc: "Begins a child of the flow with a packet, and answers at once with nothing. The child sees \
+          the values of its parent, not the other way round; its replies go nowhere, its errors are \
+          told in the log. It goes on when its parent has ended or was cancelled.",
+    ports: &[input("in", "The packet."), error(), output("out", "The same packet, in the child.")],
+    parameters: &[Parameter {
+        name: "deadline",
+        doc: "Longest that a child may take.",
+        unit: "",
+        ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
+        default: Some("30s"),
+    }],
+    signals: &[],
+};
+
+const OUT: usize = 2;
+
+struct Fork {
+    limit: Duration,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Fork { limit: parameters.duration("deadline") }))
+}
+
+impl FlowNode for Fork {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        match at.fork(OUT, packet, self.limit) {
+            Ok(()) => Step::Reply(None),
+            Err(error) => Step::Fail(error),
+        }
+    }
+}

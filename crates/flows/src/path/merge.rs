@@ -1,0 +1,163 @@
+//! `merge`: packets of several branches of a flow, put together.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::ports::linked_inputs;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "merge",
+    runs_in: RunsIn::Flow,
+    doc: "Waits until one packet of the flow has come to each linked input, and sends the list of \
+          them, in the order of the inputs, to 'out'. Its reply is the reply to the packet at the \
+          first input; the others get nothing. If no branch of the flow is left that could bring \
+          what is missing, that is an error.",
+    ports: &[
+        output("out", "The list."),
+        error(),
+        input("in[]", "The element with this number, from 0."),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 0;
+const IN: usize = 2;
+
+#[derive(Default)]
+struct Merge {
+    /// The linked inputs.
+    inputs: Vec<usize>,
+    /// What flows have brought so far, by their numbers; gone with the packets that wait in it.
+    gatherings: RefCell<HashMap<u64, Rc<Gathering>>>,
+}
+
+/// The packets of one flow.
+struct Gathering {
+    /// One place for each linked input.
+    places: RefCell<Vec<Option<Value>>>,
+    state: Cell<State>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Gathers,
+    Complete,
+    /// Somebody has said that the rest will never come.
+    GivenUp,
+}
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Merge::default()))
+}
+
+impl FlowNode for Merge {
+    fn attach(&mut self, site: &Site) {
+        self.inputs = linked_inputs(site, IN);
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a> {
+        let place = self.inputs.binary_search(&input).expect("a packet comes over a link");
+        match self.put(at.flow().id(), place, packet) {
+            Some(brought) => Step::wait(brought.answer(at)),
+            None => Step::Fail(Error::new(format_args!(
+                "a second packet came to {} before the first was merged; where 'for' repeats what \
+                 leads here, set concurrency: 1",
+                name(input)
+            ))),
+        }
+    }
+}
+
+impl Merge {
+    /// Puts a packet into its place; `None` if that is taken.
+    fn put(&self, flow: u64, place: usize, packet: Value) -> Option<Brought<'_>> {
+        let mut gatherings = self.gatherings.borrow_mut();
+        let empty = || {
+            let places = RefCell::new(vec![None; self.inputs.len()]);
+            Rc::new(Gathering { places, state: Cell::new(State::Gathers) })
+        };
+        let gathering = Rc::clone(gatherings.entry(flow).or_insert_with(empty));
+        let mut places = gathering.places.borrow_mut();
+        if places[place].is_some() {
+            return None;
+        }
+        places[place] = Some(packet);
+        if places.iter().all(Option::is_some) {
+            gathering.state.set(State::Complete);
+            // What comes now begins the next list.
+            gatherings.remove(&flow);
+        }
+        drop(places);
+        Some(Brought { merge: self, flow, gathering, place })
+    }
+
+    /// Which inputs have got nothing.
+    fn missing(&self, gathering: &Gathering) -> Error {
+        let places = gathering.places.borrow();
+        let empty = places.iter().zip(&self.inputs).filter(|(place, _)| place.is_none());
+        let names: Vec<String> = empty.map(|(_, &input)| name(input)).collect();
+        Error::new(format_args!("nothing came to {}, and nothing can any more", names.join(", ")))
+            .following()
+    }
+}
+
+fn name(input: usize) -> String {
+    INFO.port_name(input)
+}
+
+/// A packet in its place. When it is dropped before the list is complete, its flow was cancelled.
+struct Brought<'a> {
+    merge: &'a Merge,
+    flow: u64,
+    gathering: Rc<Gathering>,
+    place: usize,
+}
+
+impl<'a> Brought<'a> {
+    async fn answer(self, at: At<'a>) -> Step<'a> {
+        let Brought { merge, gathering, .. } = &self;
+        at.wake_branches();
+        at.wait_for_branches(|| gathering.state.get() != State::Gathers).await;
+        match gathering.state.get() {
+            State::Gathers => {
+                self.forget(State::GivenUp);
+                at.wake_branches();
+                Step::Fail(merge.missing(gathering))
+            }
+            State::Complete if self.place == 0 => {
+                let packets = gathering.places.take().into_iter().flatten();
+                Step::Pass(OUT, Value::list(packets))
+            }
+            State::Complete | State::GivenUp => Step::Reply(None),
+        }
+    }
+
+    /// Nothing more is gathered here.
+    fn forget(&self, state: State) {
+        self.gathering.state.set(state);
+        self.merge.gatherings.borrow_mut().remove(&self.flow);
+    }
+}
+
+impl Drop for Brought<'_> {
+    fn drop(&mut self) {
+        if self.gathering.state.get() == State::Gathers {
+            self.gathering.places.borrow_mut()[self.place] = None;
+            if self.gathering.places.borrow().iter().all(Option::is_none) {
+                self.forget(State::GivenUp);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! `pipe`: one step after the other, each with the reply of the one before.
+
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::ports::linked_outputs;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "pipe",
+    runs_in: RunsIn::Flow,
+    doc: "Takes a packet through steps: what out[0] replies is the packet for out[1], and so on; the \
+          last reply is the answer. A step that replies nothing ends it with nothing, one that \
+          replies an error with that error.",
+    ports: &[
+        input("in", "The packet for the first step."),
+        error(),
+        output("out[]", "The steps, in the order of their numbers."),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 2;
+
+#[derive(Default)]
+struct Pipe {
+    /// The outputs that lead somewhere.
+    steps: Vec<usize>,
+}
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Pipe::default()))
+}
+
+impl FlowNode for Pipe {
+    fn attach(&mut self, site: &Site) {
+        self.steps = linked_outputs(site, OUT);
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::wait(async move {
+            let mut reply = Ok(Some(packet));
+            for &step in &self.steps {
+                let Ok(Some(packet)) = reply else { break };
+                reply = at.call(step, packet).await;
+            }
+            Step::answer(reply)
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! `print`: a line of the run's log for each packet.
+
+use std::io::{Write, stderr, stdout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use crate::script::template::Template;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "print",
+    runs_in: RunsIn::Flow,
+    doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: lines \
+          that cannot be written as fast as they come are left out, and the log says how many.",
+    ports: &[input("in", "The packet."), output("out", "The same packet.")],
+    parameters: &[Parameter {
+        name: "format",
+        doc: "The line, as a template; what is no text is written as JSON.",
+        unit: "",
+        ty: ParameterType::Yaml,
+        default: Some("'{{ packet }}'"),
+    }],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+/// So many lines may wait to be written; past it they are counted only.
+const WAITING_MAX: usize = 1024;
+/// Longest line, in characters; the log breaks lines of 1000 bytes. What is longer is cut.
+const LINE_CHARS_MAX: usize = 900;
+/// A graph that stops waits so long for its last lines.
+const FLUSH_MAX: Duration = Duration::from_millis(200);
+
+struct Print {
+    format: Template,
+    /// `None` before it is attached.
+    printer: Option<Arc<Printer>>,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let format = Template::compile(parameters.yaml("format"))?;
+    Ok(Box::new(Print { format, printer: None }))
+}
+
+impl FlowNode for Print {
+    fn attach(&mut self, site: &Site) {
+        self.printer = Some(Printer::of_this_process(site.supervisor.is_some()));
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let text = match self.format.render(at.flow(), &packet).and_then(|value| line(&value)) {
+            Ok(text) => text,
+            Err(error) => format!("cannot print: {}", error.text()),
+        };
+        if let Some(printer) = &self.printer {
+            printer.say(one_line(&text));
+        }
+        Step::Pass(OUT, packet)
+    }
+}
+
+impl Drop for Print {
+    fn drop(&mut self) {
+        if let Some(printer) = &self.printer {
+            printer.flush();
+        }
+    }
+}
+
+fn line(value: &Value) -> Result<String, Error> {
+    Ok(match value {
+        Value::Text(text) => text.to_string(),
+        other => other.to_json()?.to_string(),
+    })
+}
+
+/// A text in one line that is not too long: nobody who asks may write lines of his own.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(LINE_CHARS_MAX));
+    for (count, char) in text.chars().enumerate() {
+        if count == LINE_CHARS_MAX {
+            line += "...";
+            break;
+        }
+        match char.is_control() {
+            true => line.extend(char.escape_default()),
+            false => line.push(char),
+        }
+    }
+    line
+}
+
+/// Writes the lines of all flows of this process, on a thread that may wait for its reader.
+struct Printer {
+    orders: SyncSender<Order>,
+    lost: Arc<AtomicU64>,
+}
+
+enum Order {
+    Write(String),
+    /// Says when everything before it is written.
+    Flush(SyncSender<()>),
+}
+
+impl Printer {
+    /// The only one. Standard output of a domain is the run's log; elsewhere, where it may be the
+    /// program's answer, lines go to standard error.
+    fn of_this_process(is_run: bool) -> Arc<Printer> {
+        static PRINTER: OnceLock<Arc<Printer>> = OnceLock::new();
+        let open = || Printer::open(if is_run { Box::new(stdout()) } else { Box::new(stderr()) });
+        Arc::clone(PRINTER.get_or_init(open))
+    }
+
+    fn open(into: Box<dyn Write + Send>) -> Arc<Printer> {
+        let (orders, receiver) = sync_channel(WAITING_MAX);
+        let printer = Arc::new(Printer { orders, lost: Arc::default() });
+        let lost = Arc::clone(&printer.lost);
+        // Without its thread every line counts as lost.
+        let _ = thread::Builder::new()
+            .name("print".into())
+            .spawn(move || write(&receiver, &lost, into));
+        printer
+    }
+
+    fn say(&self, line: String) {
+        if self.orders.try_send(Order::Write(line)).is_err() {
+            // Relaxed: a number, and nothing that goes with it.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn flush(&self) {
+        let (sender, written) = sync_channel(1);
+        if self.orders.try_send(Order::Flush(sender)).is_ok() {
+            // Late or never, the graph stops.
+            let _ = written.recv_timeout(FLUSH_MAX);
+        }
+    }
+}
+
+fn write(orders: &Receiver<Order>, lost: &AtomicU64, mut into: Box<dyn Write + Send>) {
+    while let Ok(order) = orders.recv() {
+        // What nobody reads any more is lost, and nobody would read of that either.
+        match order {
+            Order::Write(line) => drop(writeln!(into, "{line}")),
+            Order::Flush(written) => {
+                let _ = into.flush();
+                let _ = written.send(());
+            }
+        }
+        // Relaxed: as above.
+        let more = lost.swap(0, Ordering::Relaxed);
+        if more > 0 {
+            let _ = writeln!(into, "{more} lines of 'print' came too fast and are left out");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::testing::{refusals, reply};
+
+    #[test]
+    fn a_packet_passes_whatever_the_line_says() {
+        for format in ["", ", format: 'got {{ packet }}'", ", format: '{{ packet.nothing.there }}'"]
+        {
+            let graph = format!(
+                "- {{kind: begin, name: begin, ports: {{out: [{{name: print, port: in}}]}}}}\n\
+                 - {{kind: print, name: print{format}}}"
+            );
+            assert_eq!(reply(&graph, Value::text("x")), Ok(Some(Value::text("x"))), "{format}");
+        }
+    }
+
+    #[test]
+    fn a_bad_format_is_refused() {
+        let refusals = refusals(
+            "- {kind: begin, name: begin, ports: {out: [{name: print, port: in}]}}\n\
+             - {kind: print, name: print, format: '{{ packet.'}",
+        );
+        assert_eq!(refusals.len(), 1, "{refusals:?}");
+    }
+
+    #[test]
+    fn a_text_becomes_one_line_of_bounded_length() {
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(one_line(&"x".repeat(5000)).len(), LINE_CHARS_MAX + 3);
+    }
+
+    /// Writes what the test lets it.
+    struct Gate {
+        open: Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.open.recv();
+            self.written.lock().expect("no panic").extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_nobody_takes_are_counted_and_the_count_is_written() {
+        let (opener, open) = channel();
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let printer = Printer::open(Box::new(Gate { open, written: Arc::clone(&written) }));
+        let sent = WAITING_MAX + 100;
+        (0..sent).for_each(|at| printer.say(format!("line {at}")));
+        drop(opener);
+        while printer.orders.try_send(Order::Write("last".into())).is_err() {
+            thread::yield_now();
+        }
+        let (sender, done) = sync_channel(1);
+        let flushes = printer.orders.send(Order::Flush(sender));
+        flushes.and_then(|()| Ok(done.recv().expect("an answer"))).expect("the thread lives");
+        let text = String::from_utf8(written.lock().expect("no panic").clone()).expect("text");
+        let lines = text.lines().filter(|line| line.starts_with("line ")).count();
+        let lost: usize = text
+            .lines()
+            .filter_map(|line| {
+                line.strip_suffix(" lines of 'print' came too fast and are left out")
+            })
+            .map(|count| count.parse::<usize>().expect("a number"))
+            .sum();
+        assert_eq!(lines + lost, sent, "{text}");
+        assert!(lost > 0 && text.starts_with("line 0\n"));
+    }
+}

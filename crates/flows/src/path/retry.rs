@@ -1,0 +1,127 @@
+//! `retry`: once more, after a pause, when an error comes back.
+
+use std::time::{Duration, Instant};
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::LIMIT_NS_MAX;
+use crate::script::expression::{Expression, Scope};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "retry",
+    runs_in: RunsIn::Flow,
+    doc: "Passes a packet on; if an error comes back, once more after a pause, up to 'threshold' \
+          times in all. The last error is the answer. A pause that would not end before the flow's \
+          deadline is not begun.",
+    ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
+    parameters: &[
+        Parameter {
+            name: "threshold",
+            doc: "Most attempts, the first included.",
+            unit: "",
+            ty: ParameterType::Integer { min: 1, max: 1000 },
+            default: Some("3"),
+        },
+        Parameter {
+            name: "backoff",
+            doc: "Pause after the first error; it doubles with each further one.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
+            default: Some("100ms"),
+        },
+        Parameter {
+            name: "backoff_max",
+            doc: "Longest pause.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
+            default: Some("10s"),
+        },
+        Parameter {
+            name: "jitter",
+            doc: "Part of each pause that is left to chance, so that those who failed together do \
+                  not come back together: 0.5 means from half of it to all of it.",
+            unit: "",
+            ty: ParameterType::Number { min: 0.0, max: 1.0 },
+            default: Some("0.5"),
+        },
+        Parameter {
+            name: "when",
+            doc: "Which errors are worth another attempt, as an expression (CEL) over 'error' \
+                  ({error, status, node}) and 'packet'.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("true"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 2;
+
+struct Retry {
+    threshold: u32,
+    backoff: Duration,
+    backoff_max: Duration,
+    jitter: f64,
+    when: Expression,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let when = Expression::of(parameters.yaml("when"), &["error"]).map_err(|it| vec![it])?;
+    Ok(Box::new(Retry {
+        threshold: parameters.integer("threshold") as u32,
+        backoff: parameters.duration("backoff"),
+        backoff_max: parameters.duration("backoff_max"),
+        jitter: parameters.number("jitter"),
+        when,
+    }))
+}
+
+impl FlowNode for Retry {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::wait(async move {
+            let mut attempt = 1;
+            loop {
+                let error = match at.call(OUT, packet.clone()).await {
+                    Ok(reply) => return Step::Reply(reply),
+                    Err(error) => error,
+                };
+                let pause = self.pause(attempt, fastrand::f64());
+                match self.is_worth_another(at, &packet, &error) {
+                    Ok(true) if attempt < self.threshold && fits(at, pause) => {}
+                    Ok(_) => return Step::Fail(error),
+                    Err(error) => return Step::Fail(error),
+                }
+                tokio::time::sleep(pause).await;
+                attempt += 1;
+            }
+        })
+    }
+}
+
+impl Retry {
+    fn is_worth_another(&self, at: At<'_>, packet: &Value, error: &Error) -> Result<bool, Error> {
+        let also = [&error.to_value()];
+        self.when.holds_in(&Scope { flow: Some(at.flow()), packet, also: &also })
+    }
+
+    /// The pause after an attempt, from 1; `chance` is from 0 to 1.
+    fn pause(&self, attempt: u32, chance: f64) -> Duration {
+        let doubled = 2u32.checked_pow(attempt - 1).and_then(|by| self.backoff.checked_mul(by));
+        let longest = doubled.map_or(self.backoff_max, |pause| pause.min(self.backoff_max));
+        longest.mul_f64(1.0 - self.jitter * chance)
+    }
+}
+
+/// Whether a pause ends before the flow must.
+fn fits(at: At<'_>, pause: Duration) -> bool {
+    at.flow().deadline().is_none_or(|deadline| Instant::now() + pause < deadline)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! `sleep`: lets some time go by.
+
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_spec::Data;
+
+use super::LIMIT_NS_MAX;
+use crate::script::expression::Expression;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "sleep",
+    runs_in: RunsIn::Flow,
+    doc: "Passes every packet on after some time; other flows go on meanwhile. The time is known to \
+          about a millisecond.",
+    ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
+    parameters: &[
+        Parameter {
+            name: "duration",
+            doc: "How long. Either this or 'duration_ms' is given.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
+            default: Some("0s"),
+        },
+        Parameter {
+            name: "duration_ms",
+            doc: "How long, as an expression (CEL) over 'packet'.",
+            unit: "ms",
+            ty: ParameterType::Yaml,
+            default: Some("null"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 2;
+
+enum Sleep {
+    Always(Duration),
+    /// Milliseconds.
+    Computed(Expression),
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let (duration, item) = (parameters.duration("duration"), parameters.yaml("duration_ms"));
+    let is_given = !matches!(&item.data, Data::Scalar { text, plain: true } if text == "null");
+    match (duration, is_given) {
+        (Duration::ZERO, false) => {
+            let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
+            Err(vec![Refusal { span: None, message: "how long?".into(), help: help.into() }])
+        }
+        (duration, false) => Ok(Box::new(Sleep::Always(duration))),
+        (Duration::ZERO, true) => {
+            let expression = Expression::of(item, &[]).map_err(|refusal| vec![refusal])?;
+            Ok(Box::new(Sleep::Computed(expression)))
+        }
+        (_, true) => {
+            let message = "both 'duration' and 'duration_ms' say how long";
+            Err(vec![Refusal::new(item.span, message, "remove one of them")])
+        }
+    }
+}
+
+impl FlowNode for Sleep {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        match self.duration(at, &packet) {
+            Ok(duration) => Step::wait(async move {
+                tokio::time::sleep(duration).await;
+                Step::Pass(OUT, packet)
+            }),
+            Err(error) => Step::Fail(error),
+        }
+    }
+}
+
+impl Sleep {
+    fn duration(&self, at: At<'_>, packet: &Value) -> Result<Duration, Error> {
+        let expression = match self {
+            Sleep::Always(duration) => return Ok(*duration),
+            Sleep::Computed(expression) => expression,
+        };
+        let value = expression.evaluate(at.flow(), packet)?;
+        let ms = match value {
+            Value::Integer(ms) => ms as f64,
+            Value::Number(ms) => ms,
+            _ => f64::NAN,
+        };
+        let max_ms = LIMIT_NS_MAX as f64 / 1e6;
+        if (0.0..=max_ms).contains(&ms) {
+            return Ok(Duration::from_secs_f64(ms / 1e3));
+        }
+        let found = value.to_json()?;
+        Err(Error::new(format_args!("expected a number of ms from 0 to {max_ms}, got {found}")))
+    }
+}

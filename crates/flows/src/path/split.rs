@@ -1,0 +1,66 @@
+//! `split`: the elements of a list, each on a way of its own.
+
+use futures_util::future::join_all;
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value};
+use sinew_runtime::flow::{error, input, join_replies, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::ports::linked_outputs;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "split",
+    runs_in: RunsIn::Flow,
+    doc: "Sends the first element of a list to out[0], the second to out[1] and so on, all at once, \
+          and joins the replies. A list with more elements than there are linked outputs is an \
+          error, and so is whatever is no list.",
+    ports: &[
+        input("in", "The list."),
+        error(),
+        output("out[]", "The element with this number, from 0."),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 2;
+
+#[derive(Default)]
+struct Split {
+    /// Past the last output that leads somewhere.
+    outputs: usize,
+}
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Split::default()))
+}
+
+impl FlowNode for Split {
+    fn attach(&mut self, site: &Site) {
+        self.outputs = linked_outputs(site, OUT).last().map_or(0, |last| last + 1 - OUT);
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let Value::List(items) = packet else {
+            return Step::Fail(Error::new(format_args!("expected a list, got {}", packet.sort())));
+        };
+        if items.len() > self.outputs {
+            return Step::Fail(too_long(items.len(), self.outputs));
+        }
+        Step::wait(async move {
+            let call = |(at_item, item): (usize, &Value)| at.call(OUT + at_item, item.clone());
+            Step::answer(join_replies(join_all(items.iter().enumerate().map(call)).await))
+        })
+    }
+}
+
+#[cold]
+fn too_long(items: usize, outputs: usize) -> Error {
+    Error::new(format_args!(
+        "a list of {items} elements, and {outputs} outputs; link out[{}], or use 'for'",
+        items - 1
+    ))
+}

@@ -1,0 +1,103 @@
+//! `throw`: an error on purpose.
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+
+use crate::script::template::Template;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "throw",
+    runs_in: RunsIn::Flow,
+    doc: "Answers every packet with an error. Its message is for the operator and for 'error' ports; \
+          over HTTP only status and body are seen.",
+    ports: &[input("in", "The packet."), error()],
+    parameters: &[
+        Parameter {
+            name: "message",
+            doc: "What went wrong, as a template.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("thrown"),
+        },
+        Parameter {
+            name: "status",
+            doc: "HTTP status, 400 to 599, as a number or a template.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("500"),
+        },
+        Parameter {
+            name: "body",
+            doc: "What whoever asked is shown, as a template. Default: nothing but the status.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("null"),
+        },
+    ],
+    signals: &[],
+};
+
+struct Throw {
+    message: Template,
+    status: Template,
+    body: Template,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let template = |name| Template::compile(parameters.yaml(name));
+    let (message, status, body) = (template("message"), template("status"), template("body"));
+    let (message, status, body) = match (message, status, body) {
+        (Ok(message), Ok(status), Ok(body)) => (message, status, body),
+        (message, status, body) => {
+            let refusals = [message.err(), status.err(), body.err()];
+            return Err(refusals.into_iter().flatten().flatten().collect());
+        }
+    };
+    if let Some(constant) = status.constant()
+        && let Err(error) = checked(constant)
+    {
+        let help = "write a number from 400 to 599";
+        return Err(vec![Refusal::new(parameters.span("status"), error.text(), help)]);
+    }
+    Ok(Box::new(Throw { message, status, body }))
+}
+
+impl FlowNode for Throw {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::Fail(self.error(at, &packet).unwrap_or_else(|error| error))
+    }
+}
+
+impl Throw {
+    /// The error to throw; failing to make it is one too.
+    fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
+        let message = match self.message.render(at.flow(), packet)? {
+            Value::Text(text) => text.to_string(),
+            other => other.to_json()?.to_string(),
+        };
+        let status = checked(&self.status.render(at.flow(), packet)?)?;
+        let error = Error::new(message).with_status(status);
+        Ok(match self.body.render(at.flow(), packet)? {
+            Value::Null => error,
+            body => error.with_shown(body),
+        })
+    }
+}
+
+/// A status that says that something went wrong.
+fn checked(status: &Value) -> Result<u16, Error> {
+    match status {
+        Value::Integer(status @ 400..=599) => Ok(*status as u16),
+        Value::Integer(other) => Err(Error::new(format_args!(
+            "an error's status is a number from 400 to 599, got {other}"
+        ))),
+        other => Err(Error::new(format_args!(
+            "an error's status is a number from 400 to 599, got {}",
+            other.sort()
+        ))),
+    }
+}

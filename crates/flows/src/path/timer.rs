@@ -1,0 +1,167 @@
+//! `timer`: begins flows at set times.
+
+mod schedule;
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{Local, Opened, Outlet, Reply, Source, Stop, Value, output};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+
+use super::LIMIT_NS_MAX;
+use schedule::{Clock, Schedule};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "timer",
+    runs_in: RunsIn::Flow,
+    doc: "Begins a flow every so often ('interval', by a clock that nobody sets) or at times of the \
+          day ('cron', by the clock on the wall). Its packet is {time_ms, number, missed}: the time \
+          since 1970, how many flows it has begun before, how many it has left out since the last. \
+          The first worker alone has it.",
+    ports: &[output("out", "The packet.")],
+    parameters: &[
+        Parameter {
+            name: "interval",
+            doc: "From the beginning of one flow to the next. Either this or 'cron' is given.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
+            default: Some("0s"),
+        },
+        Parameter {
+            name: "cron",
+            doc: "Times as crontab(5) writes them, '30 6 * * MON-FRI', with seconds in front if \
+                  there are six fields.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("\"\""),
+        },
+        Parameter {
+            name: "timezone",
+            doc: "Where 'cron' has its times from, such as Europe/Berlin; the system must know it.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("UTC"),
+        },
+        Parameter {
+            name: "overlap",
+            doc: "When the last flow has not ended: leave this one out (skip), begin it then, one at \
+                  most (queue), or begin it all the same (allow).",
+            unit: "",
+            ty: ParameterType::Choice(&["skip", "queue", "allow"]),
+            default: Some("skip"),
+        },
+        Parameter {
+            name: "deadline",
+            doc: "Longest that a flow may take.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
+            default: Some("30s"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 0;
+
+/// With 'allow', so many flows may be under way; what comes then is left out, for a timer that is
+/// faster than its flows would never stop growing.
+const OPEN_MAX: usize = 1000;
+
+struct Timer {
+    schedule: Schedule,
+    /// Flows that may be under way.
+    open_max: usize,
+    /// Packets that may wait for that.
+    waiting_max: usize,
+    limit: Duration,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
+    let schedule = Schedule::new(parameters, Timestamp::now())?;
+    let (open_max, waiting_max) = match parameters.text("overlap") {
+        "skip" => (1, 0),
+        "queue" => (1, 1),
+        _ => (OPEN_MAX, 0),
+    };
+    let limit = parameters.duration("deadline");
+    Ok(Box::new(Timer { schedule, open_max, waiting_max, limit }))
+}
+
+impl Source for Timer {
+    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        Ok(vec![self])
+    }
+}
+
+impl Opened for Timer {
+    fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
+        Box::pin(async move {
+            let mut clock = Clock::new(&self.schedule);
+            let mut turns = Turns::new(&self, outlet);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = stop.wait() => break,
+                    Some(_) = turns.open.next() => turns.begin(),
+                    passed = clock.next() => turns.come(passed),
+                }
+            }
+            // Those that have begun end; nothing new begins.
+            while turns.open.next().await.is_some() {}
+            Ok(())
+        })
+    }
+}
+
+/// What has come due: begun, waiting, or left out.
+struct Turns<'a> {
+    timer: &'a Timer,
+    outlet: Outlet,
+    /// Flows under way. Errors among their replies have been told.
+    open: FuturesUnordered<Local<'static, Reply>>,
+    /// When those that wait came due.
+    waiting: Vec<Timestamp>,
+    number: i64,
+    missed: i64,
+}
+
+impl<'a> Turns<'a> {
+    fn new(timer: &'a Timer, outlet: Outlet) -> Turns<'a> {
+        let (open, waiting) = (FuturesUnordered::new(), Vec::new());
+        Turns { timer, outlet, open, waiting, number: 0, missed: 0 }
+    }
+
+    /// One time has come, after `lost` others went by unseen.
+    fn come(&mut self, (time, lost): (Timestamp, i64)) {
+        self.missed += lost;
+        if self.open.len() < self.timer.open_max || self.waiting.len() < self.timer.waiting_max {
+            self.waiting.push(time);
+            self.begin();
+        } else {
+            self.missed += 1;
+        }
+    }
+
+    /// Begins what waits, as far as there is room.
+    fn begin(&mut self) {
+        while self.open.len() < self.timer.open_max && !self.waiting.is_empty() {
+            let packet = Value::map([
+                ("time_ms", Value::Integer(self.waiting.remove(0).as_millisecond())),
+                ("number", Value::Integer(self.number)),
+                ("missed", Value::Integer(std::mem::take(&mut self.missed))),
+            ]);
+            self.number += 1;
+            let (outlet, limit) = (self.outlet.clone(), self.timer.limit);
+            self.open.push(Box::pin(async move { outlet.open(OUT, packet, limit).await }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
