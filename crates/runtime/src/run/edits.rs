@@ -1,0 +1,266 @@
+//! Edits of a graph that runs: each is compared with it, prepared by every domain whose flow nodes
+//! it changes, then swapped in everywhere or nowhere. A newer one waits until the one under way is
+//! over; of several that wait only the newest counts.
+
+use std::collections::BTreeSet;
+
+use sinew_spec::plan::Plan;
+
+use super::Run;
+use super::service::Supervised;
+use crate::board::Wish;
+use crate::clock::now_ns;
+use crate::control::Answer;
+use crate::edition::{Edition, changes};
+use crate::status::EventKind;
+
+/// How long a domain may take to prepare an edited graph. It takes milliseconds; past this the edit
+/// is refused.
+const PREPARE_NS_MAX: u64 = 10_000_000_000;
+/// So many names an event tells.
+const NAMES_TOLD_MAX: usize = 8;
+
+/// The edits of a run.
+#[derive(Default)]
+pub(super) struct Edits {
+    /// Of the newest one that was begun.
+    number: u32,
+    now: Option<UnderWay>,
+    next: Option<Edition>,
+}
+
+/// An edit that is prepared or swapped in.
+struct UnderWay {
+    /// `None` once it is accepted.
+    edition: Option<Edition>,
+    /// Names of the flow nodes that it changes.
+    changed: Vec<String>,
+    until_ns: u64,
+    parts: Vec<Part>,
+}
+
+/// A domain that takes part.
+struct Part {
+    /// Its place among the services.
+    service: usize,
+    /// Its process: another one knows nothing of the edit.
+    process: u32,
+    said: Said,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Prepared,
+    /// Its flows begin in the edited graph; so many end in the one before.
+    Swapped(u64),
+}
+
+impl Run {
+    /// Offers an edited graph. [`Run::poll`] swaps it in, or refuses it and leaves all as it is: an
+    /// event says which and why.
+    pub fn edit(&mut self, edition: Edition) {
+        self.edits.next = Some(edition);
+    }
+
+    /// To be called whenever something may have happened.
+    pub(super) fn go_on_editing(&mut self) {
+        if self.ending {
+            self.edits.next = None;
+            return;
+        }
+        match self.edits.now.take() {
+            Some(edit) if edit.edition.is_some() => self.prepare(edit),
+            Some(edit) => self.finish(edit),
+            None => self.begin_edit(),
+        }
+    }
+
+    /// When to look at an edit at the latest, monotonic ns.
+    pub(super) fn edit_due_ns(&self) -> u64 {
+        let prepares = self.edits.now.as_ref().filter(|edit| edit.edition.is_some());
+        prepares.map_or(u64::MAX, |edit| edit.until_ns)
+    }
+
+    fn begin_edit(&mut self) {
+        let Some(edition) = self.edits.next.take() else { return };
+        if self.services.iter().any(Supervised::is_changing) {
+            self.edits.next = Some(edition);
+            return;
+        }
+        let changed = match changes(&self.request.plan, &edition) {
+            Ok(changed) => changed,
+            Err(text) => return self.refuse_edit(&text),
+        };
+        self.edits.number += 1;
+        let mut parts = Vec::new();
+        for domain in domains_of(&changed, [&self.request.plan, &edition.plan]) {
+            let service = domain - self.domains.len();
+            // One that does not run starts with the newest text, if it comes back.
+            let Some(process) = self.services[service].running() else { continue };
+            self.services[service].say_edition(self.edits.number, Wish::Prepare);
+            parts.push(Part { service, process, said: Said::Nothing });
+        }
+        let until_ns = now_ns() + PREPARE_NS_MAX;
+        self.prepare(UnderWay { edition: Some(edition), changed, until_ns, parts });
+    }
+
+    /// Until every domain is ready for it, or one cannot be.
+    fn prepare(&mut self, mut edit: UnderWay) {
+        let is_lost = |part: &&Part| self.services[part.service].running() != Some(part.process);
+        if let Some(lost) = edit.parts.iter().find(is_lost) {
+            let name = self.service_name(lost.service);
+            let text = format!("domain '{name}' ended as it prepared it; save the file once more");
+            return self.give_up(&edit, &text);
+        }
+        let is_silent = |part: &&Part| part.said == Said::Nothing;
+        if let Some(silent) = edit.parts.iter().find(is_silent) {
+            if now_ns() > edit.until_ns {
+                let (name, limit_s) =
+                    (self.service_name(silent.service), PREPARE_NS_MAX / 1_000_000_000);
+                let text = format!("domain '{name}' was not ready for it within {limit_s} s");
+                return self.give_up(&edit, &text);
+            }
+            self.edits.now = Some(edit);
+            return;
+        }
+        for part in &edit.parts {
+            self.services[part.service].say_edition(self.edits.number, Wish::Swap);
+        }
+        if let Some(edition) = edit.edition.take() {
+            self.accept(edition);
+        }
+        self.finish(edit);
+    }
+
+    /// Until every domain has swapped. One that has ended meanwhile starts in the edited graph.
+    fn finish(&mut self, edit: UnderWay) {
+        let swaps = |part: &Part| {
+            !matches!(part.said, Said::Swapped(_))
+                && self.services[part.service].running() == Some(part.process)
+        };
+        if edit.parts.iter().any(swaps) {
+            self.edits.now = Some(edit);
+            return;
+        }
+        let flows = edit.parts.iter().map(|part| match part.said {
+            Said::Swapped(flows) => flows,
+            Said::Nothing | Said::Prepared => 0,
+        });
+        let text = told(&edit.changed, flows.sum());
+        self.events.add(EventKind::Edited, None, text);
+    }
+
+    fn give_up(&mut self, edit: &UnderWay, text: &str) {
+        for part in &edit.parts {
+            self.services[part.service].say_edition(self.edits.number, Wish::Withdraw);
+        }
+        self.refuse_edit(text);
+    }
+
+    fn refuse_edit(&mut self, text: &str) {
+        self.events.add(EventKind::EditRefused, None, text);
+    }
+
+    /// From now on this is the graph of the run: what starts from now on starts with its text.
+    fn accept(&mut self, edition: Edition) {
+        let Edition { text, plan, .. } = edition;
+        for (_, _, at) in &mut self.earlier_faults {
+            at.node = at.node.and_then(|node| find(&plan, &self.request.plan.nodes[node].name));
+        }
+        for service in &mut self.services {
+            service.adopt(&plan);
+        }
+        (self.request.text, self.request.plan) = (text, plan);
+    }
+
+    /// The edited graph, for a domain that is to prepare it.
+    pub(super) fn edition_for(&self, service: usize) -> Result<Answer, String> {
+        let now = self.edits.now.as_ref();
+        let edit = now.filter(|edit| edit.parts.iter().any(|part| part.service == service));
+        let edition = edit.and_then(|edit| edit.edition.as_ref());
+        let Edition { text, touched, .. } = edition.ok_or("no edit is to be prepared")?;
+        let number = self.edits.number;
+        Ok(Answer::Edition { number, text: text.clone(), touched: touched.clone() })
+    }
+
+    /// A domain has prepared an edited graph, or cannot.
+    pub(super) fn prepared(&mut self, service: usize, number: u32, refused: Option<&str>) {
+        if !self.hear(service, number, Said::Prepared) {
+            return;
+        }
+        if let (Some(text), Some(edit)) = (refused, self.edits.now.take()) {
+            self.give_up(&edit, text);
+        }
+    }
+
+    /// A domain has swapped an edited graph in.
+    pub(super) fn swapped(&mut self, service: usize, number: u32, flows: u64) {
+        self.hear(service, number, Said::Swapped(flows));
+    }
+
+    /// Keeps what a domain says of the edit under way; whether it was of that one.
+    fn hear(&mut self, service: usize, number: u32, said: Said) -> bool {
+        let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);
+        let part = now.and_then(|edit| edit.parts.iter_mut().find(|part| part.service == service));
+        part.map(|part| part.said = said).is_some()
+    }
+
+    fn service_name(&self, service: usize) -> &str {
+        &self.request.plan.domains[self.domains.len() + service].name
+    }
+}
+
+/// The node with this name.
+pub(super) fn find(plan: &Plan, name: &str) -> Option<usize> {
+    plan.nodes.iter().position(|node| node.name == name)
+}
+
+/// The domains that these nodes are in, or were.
+fn domains_of(names: &[String], plans: [&Plan; 2]) -> BTreeSet<usize> {
+    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let nodes = plans.into_iter().flat_map(|plan| &plan.nodes);
+    nodes.filter(|node| names.contains(&*node.name)).map(|node| node.domain).collect()
+}
+
+/// `2 nodes changed (pong, router); 37 flows finish on the old graph`.
+fn told(changed: &[String], flows: u64) -> String {
+    if changed.is_empty() {
+        return "nothing changed but its text".into();
+    }
+    let mut names = changed[..changed.len().min(NAMES_TOLD_MAX)].join(", ");
+    if changed.len() > NAMES_TOLD_MAX {
+        names += ", ...";
+    }
+    let text = match changed.len() {
+        1 => format!("1 node changed ({names})"),
+        n => format!("{n} nodes changed ({names})"),
+    };
+    match flows {
+        0 => text,
+        1 => format!("{text}; 1 flow finishes on the old graph"),
+        n => format!("{text}; {n} flows finish on the old graph"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_told_in_a_line() {
+        let names = |count: usize| (0..count).map(|at| format!("n{at}")).collect::<Vec<_>>();
+        assert_eq!(told(&[], 5), "nothing changed but its text");
+        assert_eq!(told(&names(1), 0), "1 node changed (n0)");
+        assert_eq!(
+            told(&names(2), 1),
+            "2 nodes changed (n0, n1); 1 flow finishes on the old graph"
+        );
+        let many = told(&names(9), 37);
+        assert!(
+            many.starts_with("9 nodes changed (n0, n1,") && many.contains("n7, ...);"),
+            "{many}"
+        );
+        assert!(many.ends_with("37 flows finish on the old graph"), "{many}");
+    }
+}

@@ -1,0 +1,216 @@
+//! `--watch`: looks at the files of a graph that runs. What was edited is checked on a thread of its
+//! own, as `sinew check` does, and offered to the run if it is good; else nothing changes.
+
+use std::fs;
+use std::mem;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use sinew_runtime::run::Run;
+use sinew_runtime::status::EventKind;
+use sinew_runtime::{Edition, NodeEntry, node_files};
+
+use super::Watch;
+use crate::cli::say;
+use crate::load::{LoadError, Loaded, load_and_make};
+
+/// How often the files are looked at. They are taken once they stay the same for so long: an editor
+/// may write in several steps, or put a new file in the place of the old one.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The edits of a graph's files, as the run's loop sees them.
+pub(crate) struct Edits {
+    news: Receiver<News>,
+    /// Held until the run ends; then the thread does.
+    _running: Sender<()>,
+    /// Number of the last event that was looked at.
+    seen: u64,
+}
+
+/// What came of looking at the files.
+enum News {
+    /// A good edit.
+    Edition(Box<Edition>),
+    /// A bad one.
+    Bad(LoadError),
+}
+
+impl Edits {
+    /// Begins to look at the files of a graph, which was made with `overrides` and `nodes`.
+    ///
+    /// # Errors
+    /// Nothing in the graph can be edited while it runs, or no thread can be had.
+    pub(crate) fn watch(
+        path: &Path,
+        overrides: &[String],
+        nodes: &[NodeEntry],
+        loaded: &Loaded,
+    ) -> Result<Edits, LoadError> {
+        let plan = &loaded.plan;
+        if !(0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
+            return Err(LoadError::Request(
+                "--watch: this graph has no flows, and nothing else can be edited while it runs; \
+                 leave --watch out"
+                    .into(),
+            ));
+        }
+        let (sender, news) = channel();
+        let (running, end) = channel();
+        let watcher = Watcher {
+            path: path.to_owned(),
+            overrides: overrides.to_vec(),
+            nodes: nodes.to_vec(),
+            files: files(path, loaded, nodes),
+            touched: Vec::new(),
+            text: loaded.text.clone(),
+            news: sender,
+        };
+        let spawned = thread::Builder::new().name("edits".into()).spawn(move || watcher.run(&end));
+        spawned.map_err(|error| LoadError::Request(format!("cannot start a thread: {error}")))?;
+        Ok(Edits { news, _running: running, seen: 0 })
+    }
+
+    /// How long the run's loop may sleep.
+    pub(crate) fn spacing() -> Duration {
+        LOOK
+    }
+
+    /// Hands good edits to the run, and says what is wrong with bad ones.
+    pub(crate) fn go_on(&mut self, run: &mut Run, watch: &mut Watch) {
+        for news in self.news.try_iter() {
+            match news {
+                News::Edition(edition) => run.edit(*edition),
+                News::Bad(error) => {
+                    if !watch.view.is_live() {
+                        error.report();
+                    }
+                    run.note(EventKind::EditRefused, None, in_short(&error));
+                }
+            }
+        }
+        let refused = run.events().after(self.seen);
+        for event in refused.filter(|event| event.what == EventKind::EditRefused) {
+            if !watch.view.is_live() {
+                say(&format!("error: the edit is refused, the graph goes on: {}", event.text));
+            }
+        }
+        self.seen = run.events().newest();
+    }
+}
+
+/// The first of what is wrong, and how much more there is.
+fn in_short(error: &LoadError) -> String {
+    let errors = error.to_json()["errors"].as_array().cloned().unwrap_or_default();
+    let Some(first) = errors.first() else { return "it cannot be read".into() };
+    let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
+    let place = match (text("file"), first["line"].as_u64()) {
+        (file, Some(line)) => format!("{file}:{line}: "),
+        _ => String::new(),
+    };
+    let more = match errors.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more errors, see 'sinew check'"),
+    };
+    format!("{place}{}{more}", text("message"))
+}
+
+/// A file, and the node that reads it; none reads the spec.
+struct File {
+    path: PathBuf,
+    node: Option<String>,
+    stamp: Option<Stamp>,
+}
+
+/// What changes when a file is written or another one takes its place: device, number, length, times
+/// of its content and of itself.
+type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    let (changed, itself) = ((file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec()));
+    Some((file.dev(), file.ino(), file.size(), changed.0, changed.1, itself.0, itself.1))
+}
+
+/// The spec, and what its flow nodes read.
+fn files(path: &Path, loaded: &Loaded, nodes: &[NodeEntry]) -> Vec<File> {
+    let plan = &loaded.plan;
+    let mut files = vec![File { path: path.to_owned(), node: None, stamp: stamp(path) }];
+    for index in (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)) {
+        for path in node_files(plan, index, nodes, &loaded.base) {
+            let stamp = stamp(&path);
+            files.push(File { path, node: Some(plan.nodes[index].name.clone()), stamp });
+        }
+    }
+    files
+}
+
+/// The thread that looks.
+struct Watcher {
+    path: PathBuf,
+    overrides: Vec<String>,
+    nodes: Vec<NodeEntry>,
+    files: Vec<File>,
+    /// Nodes whose files were edited, until a good edit tells.
+    touched: Vec<String>,
+    /// What the run was started with.
+    text: String,
+    news: Sender<News>,
+}
+
+impl Watcher {
+    fn run(mut self, end: &Receiver<()>) {
+        // It may have been edited since it was read.
+        let read = fs::read_to_string(&self.path);
+        let mut is_behind = read.is_ok_and(|text| text != self.text);
+        self.text.clear();
+        let mut last = self.stamps();
+        while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let now = self.stamps();
+            let is_quiet = now == last;
+            last = now;
+            let known = self.files.iter().map(|file| &file.stamp);
+            if is_quiet && (is_behind || !known.eq(&last)) {
+                is_behind = false;
+                if self.offer(&last).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn stamps(&self) -> Vec<Option<Stamp>> {
+        self.files.iter().map(|file| stamp(&file.path)).collect()
+    }
+
+    /// Checks what the files say now.
+    fn offer(&mut self, now: &[Option<Stamp>]) -> Result<(), SendError<News>> {
+        for (file, now) in self.files.iter_mut().zip(now) {
+            if file.stamp != *now {
+                file.stamp = *now;
+                self.touched.extend(file.node.clone());
+            }
+        }
+        match load_and_make(&self.path, &self.overrides, &self.nodes) {
+            Err(error) => self.news.send(News::Bad(error)),
+            Ok(loaded) => {
+                let files = files(&self.path, &loaded, &self.nodes);
+                let before = mem::replace(&mut self.files, files);
+                self.keep_stamps(&before);
+                let (Loaded { text, plan, .. }, touched) = (loaded, mem::take(&mut self.touched));
+                self.news.send(News::Edition(Box::new(Edition { text, plan, touched })))
+            }
+        }
+    }
+
+    /// What is written while a spec is checked is an edit of its own.
+    fn keep_stamps(&mut self, before: &[File]) {
+        for file in &mut self.files {
+            if let Some(known) = before.iter().find(|known| known.path == file.path) {
+                file.stamp = known.stamp;
+            }
+        }
+    }
+}
