@@ -10,6 +10,7 @@ mod testing;
 
 use sinew_runtime::NodeEntry;
 
+pub use check::{Outcome, Suite};
 pub use http::decode;
 
 /// All of them.
@@ -28,4 +29,13 @@ pub const FLOWS: &[NodeEntry] = &[
     path::print::NODE,
     path::nop::NODE,
     path::timer::NODE,
+    // The bridge to the core.
+    bridge::read::NODE,
+    bridge::send::NODE,
+    bridge::halt::NODE,
+    bridge::reset::NODE,
+    bridge::status::NODE,
+    // Tests in the graph itself.
+    check::test::NODE,
+    check::assert::NODE,
 ];

@@ -26,6 +26,7 @@ mod value;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Span, render};
+pub use nearest::suggest;
 pub use schema::schema;
 pub use value::{duration_text, expected, size_text};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, Data, Entry, ITEMS_MAX, Item, TEXT_LEN_MAX};

@@ -8,7 +8,7 @@ const BEGUN_LEN_MIN: usize = 3;
 const LISTED_MAX: usize = 12;
 
 /// What to say about the unknown `name` where only `known` ones have a meaning.
-pub(crate) fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(near) = nearest(name, known.clone()) {
         return format!("did you mean '{near}'?");
     }

@@ -5,6 +5,9 @@ use sinew_spec::catalogue::{Field, MessageType, Scalar};
 
 use super::{Error, Map, Value};
 
+/// 2^53: the last double before which every whole number has one of its own.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// Bytes of a scalar.
 fn size(scalar: Scalar) -> usize {
     match scalar {
@@ -56,8 +59,8 @@ pub fn to_message(ty: &MessageType, value: &Value) -> Result<Vec<u8>, Error> {
             bad(format!("a {} needs '{}'; it has: {}", ty.name, field.name, names()))
         })?;
         write_field(field, value, &mut bytes).ok_or_else(|| {
-            let expected = expected(field);
-            bad(format!("'{}' of a {} must be {expected}", field.name, ty.name))
+            let (expected, found) = (expected(field), found(value));
+            bad(format!("'{}' of a {} must be {expected}, found {found}", field.name, ty.name))
         })?;
     }
     Ok(bytes)
@@ -77,19 +80,6 @@ fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
     places.zip(values).try_for_each(|(place, value)| write(field.scalar, value, place))
 }
 
-/// What a field takes, in words.
-fn expected(field: &Field) -> String {
-    let sort = match field.scalar {
-        Scalar::F32 | Scalar::F64 => "finite number".to_owned(),
-        other => format!("whole number of type {other:?}"),
-    };
-    if field.count == 1 {
-        format!("a {sort}")
-    } else {
-        format!("a list of {} {sort}s", field.count)
-    }
-}
-
 /// Calls a macro for the type of a scalar.
 macro_rules! by_scalar {
     ($scalar:expr, $whole:ident, $float:ident) => {
@@ -106,6 +96,53 @@ macro_rules! by_scalar {
             Scalar::F64 => $float!(f64),
         }
     };
+}
+
+/// What a field takes, in words.
+fn expected(field: &Field) -> String {
+    let sort = match field.scalar {
+        Scalar::F32 | Scalar::F64 => "finite number".to_owned(),
+        other => {
+            let (min, max) = range(other);
+            format!("whole number from {min} to {max}")
+        }
+    };
+    match field.count {
+        1 => format!("a {sort}"),
+        count => format!("a list with {count} times a {sort}"),
+    }
+}
+
+/// A value that does not fit, in words.
+fn found(value: &Value) -> String {
+    match value {
+        Value::Integer(value) => value.to_string(),
+        Value::Number(value) => format!("{value:?}"),
+        Value::List(items) => format!("a list of {}", items.len()),
+        other => other.sort().to_owned(),
+    }
+}
+
+/// The least and the greatest of a whole scalar.
+fn range(scalar: Scalar) -> (i128, i128) {
+    macro_rules! whole {
+        ($ty:ty) => {
+            (<$ty>::MIN as i128, <$ty>::MAX as i128)
+        };
+    }
+    by_scalar!(scalar, whole, whole)
+}
+
+/// The whole number that a value is; scripts write some as numbers.
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(value) => Some(*value),
+        // Up to there every whole number has a double of its own.
+        Value::Number(value) if value.fract() == 0.0 && value.abs() <= WHOLE_MAX => {
+            Some(*value as i64)
+        }
+        _ => None,
+    }
 }
 
 fn read(scalar: Scalar, bytes: &[u8]) -> Value {
@@ -127,8 +164,8 @@ fn read(scalar: Scalar, bytes: &[u8]) -> Value {
 fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
     macro_rules! whole {
         ($ty:ty) => {{
-            let Value::Integer(value) = value else { return None };
-            place.copy_from_slice(&<$ty>::try_from(*value).ok()?.to_ne_bytes());
+            let value = <$ty>::try_from(whole(value)?).ok()?;
+            place.copy_from_slice(&value.to_ne_bytes());
         }};
     }
     macro_rules! float {
@@ -144,3 +181,6 @@ fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
     by_scalar!(scalar, whole, float);
     Some(())
 }
+
+#[cfg(test)]
+mod tests;

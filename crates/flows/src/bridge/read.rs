@@ -1,0 +1,126 @@
+//! `read`: the newest message of a link from the core, as a value.
+
+use std::time::{Duration, Instant};
+
+use sinew_runtime::catalogue::{
+    ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port, RunsIn,
+};
+use sinew_runtime::flow::{
+    At, Error, FlowNode, MessageInput, Seen, Site, Step, Value, error, input, output,
+};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+use tokio::time::sleep;
+
+use super::unavailable;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "read",
+    runs_in: RunsIn::Flow,
+    doc: "Looks at a link from the core. The newest message, as a mapping of its fields, takes the \
+          place of the packet. Before the first message, and without a new one for longer than \
+          'stale_after', it fails with status 503. The core neither waits for it nor notices it.",
+    ports: &[
+        input("in", "Any packet: it asks for the newest message."),
+        output("out", "The message as a mapping of its fields."),
+        error(),
+        Port {
+            name: "from",
+            doc: "The link from the core.",
+            direction: Direction::In,
+            message: &ANY_MESSAGE,
+            optional: false,
+            safe: &[],
+        },
+    ],
+    parameters: &[Parameter {
+        name: "stale_after",
+        doc: "Older messages are not shown: without a new one for so long the core has stopped. 0s \
+              shows the newest, however old.",
+        unit: "",
+        ty: ParameterType::Duration { min_ns: 0, max_ns: 3_600_000_000_000 },
+        default: Some("1s"),
+    }],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+const FROM: usize = 3;
+
+/// How often it looks, while it waits for a message that shows that the core lives.
+const LOOK: Duration = Duration::from_millis(1);
+
+struct Read {
+    from: Option<MessageInput>,
+    /// `None`: a message never grows stale.
+    stale_after: Option<Duration>,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let stale_after = Some(parameters.duration("stale_after")).filter(|it| !it.is_zero());
+    Ok(Box::new(Read { from: None, stale_after }))
+}
+
+impl FlowNode for Read {
+    fn attach(&mut self, site: &Site) {
+        self.from = site.inputs[FROM].clone();
+    }
+
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
+        let Some(from) = &self.from else { return Step::Fail(unavailable("no core runs here")) };
+        match self.judge(from.look()) {
+            Judged::Good(value) => Step::Pass(OUT, value),
+            Judged::Bad(error) => Step::Fail(error),
+            Judged::Unsure(limit) => Step::wait(self.await_sign(from, limit)),
+        }
+    }
+}
+
+/// What is to be said of a look.
+enum Judged {
+    Good(Value),
+    Bad(Error),
+    /// Nobody has looked for a while: the message may be new, or as old as the last look. What
+    /// comes within this time tells.
+    Unsure(Duration),
+}
+
+impl Read {
+    fn judge(&self, looked: Result<Option<Seen>, Fault>) -> Judged {
+        let seen = match looked {
+            Ok(Some(seen)) => seen,
+            Ok(None) => return Judged::Bad(unavailable("the core has sent no message yet")),
+            Err(fault) => return Judged::Bad(Error::new(fault)),
+        };
+        let Some(limit) = self.stale_after else { return Judged::Good(seen.value) };
+        if seen.age_max.is_some_and(|age| age <= limit) {
+            Judged::Good(seen.value)
+        } else if seen.is_closed {
+            Judged::Bad(unavailable("the core has stopped"))
+        } else {
+            Judged::Unsure(limit)
+        }
+    }
+
+    /// Looks again and again, until a message comes or the core has been silent for `limit`.
+    async fn await_sign<'a>(&'a self, from: &'a MessageInput, limit: Duration) -> Step<'a> {
+        let until = Instant::now() + limit;
+        loop {
+            sleep(LOOK).await;
+            match self.judge(from.look()) {
+                Judged::Good(value) => return Step::Pass(OUT, value),
+                Judged::Bad(error) => return Step::Fail(error),
+                Judged::Unsure(_) if Instant::now() < until => {}
+                Judged::Unsure(_) => {
+                    let text = format!("the core has sent nothing for {limit:?}");
+                    return Step::Fail(unavailable(&text));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

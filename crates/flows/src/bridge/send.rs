@@ -1,0 +1,148 @@
+//! `send`: a command into a mailbox of the core, checked and never waited for.
+
+use bytestring::ByteString;
+use sinew_runtime::catalogue::{
+    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, Scalar,
+};
+use sinew_runtime::flow::{
+    At, Error, FlowNode, MessageOutput, Site, Step, Value, error, input, output, to_message,
+};
+use sinew_runtime::transport::Sent;
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::{shown, unavailable};
+use crate::script::template::Template;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "send",
+    runs_in: RunsIn::Flow,
+    doc: "Makes a message of 'value' and puts it into a mailbox of the core, which looks into it \
+          at the beginning of a cycle. Every field must be there and fit, and no other may be: \
+          else it fails with status 400. A mailbox that is full and a core that has stopped are \
+          errors with status 503; it never waits.",
+    ports: &[
+        input("in", "The packet, from which 'value' is made."),
+        output("out", "{sent: true}."),
+        error(),
+        Port {
+            name: "to",
+            doc: "The link into the core.",
+            direction: Direction::Out,
+            message: &ANY_MESSAGE,
+            optional: false,
+            safe: &[],
+        },
+    ],
+    parameters: &[
+        Parameter {
+            name: "value",
+            doc: "The fields of the message: a mapping with templates in it.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("'{{ packet }}'"),
+        },
+        Parameter {
+            name: "count",
+            doc: "A field that is not in 'value' but filled with a higher number in every message, \
+                  for who tells commands apart by that; empty: none.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some(""),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+const TO: usize = 3;
+
+struct Send {
+    to: Vec<MessageOutput>,
+    value: Template,
+    /// The field that numbers the messages.
+    count: Option<ByteString>,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let value = Template::compile(parameters.yaml("value"))?;
+    let count = Some(parameters.text("count")).filter(|name| !name.is_empty());
+    Ok(Box::new(Send { to: Vec::new(), value, count: count.map(ByteString::from) }))
+}
+
+impl FlowNode for Send {
+    fn attach(&mut self, site: &Site) {
+        self.to = site.outputs[TO].clone();
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let sent = self.value.render(at.flow(), &packet).and_then(|value| self.send(&value));
+        match sent {
+            Ok(()) => Step::Pass(OUT, Value::map([("sent", Value::Bool(true))])),
+            Err(error) => Step::Fail(error),
+        }
+    }
+}
+
+impl Send {
+    /// Sends to all links; an error if one does not take it.
+    fn send(&self, value: &Value) -> Result<(), Error> {
+        if self.to.is_empty() {
+            return Err(unavailable("no core runs here"));
+        }
+        self.to.iter().try_for_each(|to| {
+            match to.send(|number| self.message(to.message(), value, number))? {
+                Sent::Done => Ok(()),
+                Sent::Full => Err(unavailable("the mailbox is full; try again")),
+                Sent::Closed => Err(unavailable("the core has stopped")),
+            }
+        })
+    }
+
+    fn message(&self, ty: &MessageType, value: &Value, number: u64) -> Result<Vec<u8>, Error> {
+        let numbered = match &self.count {
+            Some(field) => &with_number(ty, value, field, number)?,
+            None => value,
+        };
+        // Who asked may see it: it says what the interface is, and nothing of the inside.
+        to_message(ty, numbered).map_err(|error| {
+            let text = shown(error.text());
+            error.with_shown(text)
+        })
+    }
+}
+
+/// The value with its number; as much of that as the field can hold.
+fn with_number(
+    ty: &MessageType,
+    value: &Value,
+    name: &ByteString,
+    number: u64,
+) -> Result<Value, Error> {
+    let field = ty.fields.iter().find(|field| field.name == &**name && field.count == 1);
+    let max = field.and_then(|field| match field.scalar {
+        Scalar::U8 => Some(u8::MAX.into()),
+        Scalar::U16 => Some(u16::MAX.into()),
+        Scalar::U32 => Some(u32::MAX.into()),
+        Scalar::U64 => Some(i64::MAX as u64),
+        _ => None,
+    });
+    let max = max.ok_or_else(|| {
+        let what = "no field of that name that is a whole number from 0";
+        Error::new(format_args!("'count' is '{name}', and a {} has {what}", ty.name))
+    })?;
+    let Value::Map(map) = value.resolve()? else { return Ok(value.clone()) };
+    if map.contains_key(name) {
+        let text = format!("'{name}' is filled in here; leave it away");
+        let error = shown(&text);
+        return Err(Error::new(text).with_status(400).with_shown(error));
+    }
+    let mut map = (*map).clone();
+    map.insert(name.clone(), Value::Integer((number & max) as i64));
+    Ok(Value::Map(map.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! `status`: how the run goes.
+
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::status::{DomainStatus, Status};
+use sinew_runtime::watch::Supervisor;
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::supervisor;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "status",
+    runs_in: RunsIn::Flow,
+    doc: "Asks the supervisor how the run goes: how far it is, its last stop, and the state of \
+          each domain with the cycles and overruns of the core.",
+    ports: &[
+        input("in", "Any packet: it asks for the status."),
+        output("out", "{graph, phase, elapsed_ms, stop, domains}."),
+        error(),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct AsksStatus {
+    supervisor: Option<Supervisor>,
+}
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(AsksStatus { supervisor: None }))
+}
+
+impl FlowNode for AsksStatus {
+    fn attach(&mut self, site: &Site) {
+        self.supervisor = site.supervisor.clone();
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
+        Step::wait(async move {
+            match self.ask(at).await {
+                Ok(status) => Step::Pass(OUT, to_value(&status)),
+                Err(error) => Step::Fail(error),
+            }
+        })
+    }
+}
+
+impl AsksStatus {
+    async fn ask(&self, at: At<'_>) -> Result<Status, Error> {
+        supervisor::status(at, supervisor::of(&self.supervisor)?).await
+    }
+}
+
+/// What may be shown of a run: no process, user or limit of this machine.
+fn to_value(status: &Status) -> Value {
+    Value::map([
+        ("graph", Value::text(status.graph.clone())),
+        ("phase", supervisor::phase(status.phase)),
+        ("elapsed_ms", Value::Integer(status.elapsed_ms as i64)),
+        ("stop", supervisor::stop(status.stop.as_ref())),
+        ("domains", Value::map(status.domains.iter().map(|it| (it.name.clone(), domain(it))))),
+    ])
+}
+
+fn domain(domain: &DomainStatus) -> Value {
+    let mut entries = vec![
+        ("role", Value::text(domain.role.word())),
+        ("state", Value::text(domain.state.word())),
+        ("restarts", Value::Integer(domain.restarts.into())),
+        ("last_reason", domain.last_reason.clone().map_or(Value::Null, Value::text)),
+    ];
+    // Of a domain with several threads, the one that is furthest.
+    if let Some(cycles) = domain.threads.iter().map(|thread| thread.cycles).max() {
+        let overruns: u64 = domain.threads.iter().map(|thread| thread.overruns).sum();
+        entries.push(("cycles", Value::Integer(cycles as i64)));
+        entries.push(("overruns", Value::Integer(overruns as i64)));
+    }
+    Value::map(entries)
+}

@@ -1,0 +1,106 @@
+//! `assert`: passes on only what is as expected.
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::show;
+use crate::script::expression::Expression;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "assert",
+    runs_in: RunsIn::Flow,
+    doc: "Passes the packet on if 'expect' is true for it. Else it fails, and the error says what \
+          was expected and what came: for what must never be; 'if' is for what may.",
+    ports: &[
+        input("in", "The packet."),
+        output("out", "The same packet, if it is as expected."),
+        error(),
+    ],
+    parameters: &[Parameter {
+        name: "expect",
+        doc: "An expression in CEL that must be true: 'packet.status == 200'.",
+        unit: "",
+        ty: ParameterType::Yaml,
+        default: None,
+    }],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct Assert {
+    expect: Expression,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let expect = Expression::of(parameters.yaml("expect"), &[]).map_err(|refusal| vec![refusal])?;
+    Ok(Box::new(Assert { expect }))
+}
+
+impl FlowNode for Assert {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        match self.expect.holds(at.flow(), &packet) {
+            Ok(true) => Step::Pass(OUT, packet),
+            Ok(false) => {
+                let (expected, came) = (self.expect.text(), show(&packet));
+                Step::Fail(Error::new(format_args!("expected {expected}, found packet {came}")))
+            }
+            Err(error) => Step::Fail(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::Value;
+
+    use crate::testing::{refusals, reply};
+
+    const GRAPH: &str = "
+        - {kind: begin, name: begin, ports: {out: [{name: small, port: in}]}}
+        - {kind: assert, name: small, expect: packet < 10}
+    ";
+
+    #[test]
+    fn what_is_as_expected_passes() {
+        assert_eq!(reply(GRAPH, Value::Integer(9)), Ok(Some(Value::Integer(9))));
+    }
+
+    #[test]
+    fn what_is_not_says_what_was_expected_and_what_came() {
+        let error = reply(GRAPH, Value::Integer(10)).expect_err("not small");
+        assert_eq!(error.text(), "expected packet < 10, found packet 10");
+        assert_eq!((error.status(), error.shown()), (500, None), "nothing internal leaves");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_an_error_too() {
+        let error = reply(GRAPH, Value::text("x")).expect_err("no number");
+        assert!(error.text().contains("packet < 10"), "{error}");
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let error = reply(
+            "
+            - {kind: begin, name: begin, ports: {out: [{name: none, port: in}]}}
+            - {kind: assert, name: none, expect: packet == ''}
+            ",
+            Value::text("x".repeat(100_000)),
+        );
+        assert!(error.expect_err("not empty").text().len() < 1100);
+    }
+
+    #[test]
+    fn a_bad_expression_is_refused() {
+        let graph = "
+            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
+            - {kind: assert, name: a, expect: 'packet ==='}
+        ";
+        assert!(refusals(graph)[0].message.contains("not an expression"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The tests of a graph, carried out in this process: no source is started, no port opened, and
+//! there is no core.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sinew_runtime::flow::{Fixture, Reply, Value};
+use sinew_runtime::{NodeEntry, Parameters, Refusal};
+use sinew_spec::plan::Plan;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
+
+use super::show;
+use super::test::{INFO, Test};
+
+/// The output of the kind `test`, by index of its table.
+const OUT: usize = 0;
+
+/// The tests of a graph.
+pub struct Suite {
+    /// Each with its node's name, in the order of the spec.
+    tests: Vec<(String, Test)>,
+    /// `None` without tests.
+    fixture: Option<Fixture>,
+    runtime: Runtime,
+}
+
+/// What became of a test.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its node.
+    pub name: String,
+    /// What was expected, as the spec says it.
+    pub expected: String,
+    /// Why it failed, beside that the expectation is not true; `None` if there is no more to say.
+    pub reason: Option<String>,
+    /// What came.
+    pub reply: Reply,
+    /// Whether it is as expected.
+    pub passed: bool,
+}
+
+impl Suite {
+    /// Makes the flow nodes of a graph.
+    ///
+    /// # Errors
+    /// Why a node cannot be made.
+    ///
+    /// # Panics
+    /// If the plan was made with another table, or the kernel refuses a thread.
+    pub fn new(
+        plan: &Arc<Plan>,
+        table: &[NodeEntry],
+        folder: &Path,
+    ) -> Result<Suite, Vec<Refusal>> {
+        let nodes = plan.nodes.iter().filter(|node| node.kind.name == INFO.name);
+        let test = |node: &sinew_spec::plan::Node| {
+            let (values, spans) = (&node.values, &node.spans);
+            let parameters =
+                Parameters { kind: node.kind, values, base: folder, spans, period_ns: 0 };
+            Ok((node.name.clone(), Test::of(&parameters)?))
+        };
+        let tests = nodes.map(test).collect::<Result<Vec<_>, Vec<Refusal>>>()?;
+        let made = (!tests.is_empty()).then(|| Fixture::new(plan, table, folder)).transpose()?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Ok(Suite { tests, fixture: made, runtime: runtime.expect("a timer and a poll of our own") })
+    }
+
+    /// The names of the tests, in the order of the spec.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tests.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Carries out the test with this name; `None` if there is none.
+    pub fn run(&self, name: &str) -> Option<Outcome> {
+        let (name, test) = self.tests.iter().find(|(test, _)| test == name)?;
+        let fixture = self.fixture.as_ref()?;
+        let flow = fixture.flow();
+        // What it leaves behind (forked children) ends with it.
+        let (packet, reply) = LocalSet::new().block_on(&self.runtime, async {
+            match test.packet(&flow) {
+                Ok(packet) => {
+                    let sent = packet.clone();
+                    (packet, fixture.send(&flow, name, OUT, sent, test.deadline).await)
+                }
+                Err(error) => (Value::Null, Err(error)),
+            }
+        });
+        let judged = test.judge(&flow, &packet, &reply);
+        Some(Outcome {
+            name: name.clone(),
+            expected: test.expected().to_owned(),
+            passed: judged == Ok(true),
+            reason: judged.err(),
+            reply,
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// `ok      name`, or `FAILED  name` and what was expected, what came.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.passed {
+            return write!(f, "ok      {}", self.name);
+        }
+        let Outcome { name, expected, reason, .. } = self;
+        write!(f, "FAILED  {name}\n  expected: {expected}")?;
+        if let Some(reason) = reason {
+            write!(f, "\n  but: {reason}")?;
+        }
+        match &self.reply {
+            Ok(None) => write!(f, "\n  came: nothing"),
+            Ok(Some(reply)) => write!(f, "\n  came: {}", show(reply)),
+            Err(error) => write!(f, "\n  came: error {}: {error}", error.status()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! `test`: a packet and what its reply must be. Carried out by `sinew test`; in a run it does
+//! nothing.
+
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{Error, Flow, Opened, Reply, Source, Value, output};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
+
+use crate::script::expression::{Expression, Scope};
+use crate::script::template::Template;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+
+pub(super) static INFO: Kind = Kind {
+    name: "test",
+    runs_in: RunsIn::Flow,
+    doc: "A test of the graph: 'sinew test' sends the packet, in a flow of its own, and looks at \
+          the reply. In a run it does nothing.",
+    ports: &[output("out", "The packet.")],
+    parameters: &[
+        Parameter {
+            name: "packet",
+            doc: "The packet: any YAML, with templates in it.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("{}"),
+        },
+        Parameter {
+            name: "expect",
+            doc: "An expression in CEL that must be true. It sees 'reply', and 'error' {error, \
+                  status, node}, of which one is null; 'packet' and 'values'. An error as the \
+                  reply fails the test, unless the expression looks at 'error'.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("true"),
+        },
+        Parameter {
+            name: "deadline",
+            doc: "Longest that it waits for the reply.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
+            default: Some("10s"),
+        },
+    ],
+    signals: &[],
+};
+
+/// A test of the graph.
+pub(super) struct Test {
+    packet: Template,
+    expect: Expression,
+    /// Whether an error is a reply that may be expected.
+    looks_at_error: bool,
+    pub(super) deadline: Duration,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
+    Ok(Box::new(Test::of(parameters)?))
+}
+
+/// In a run.
+impl Source for Test {
+    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        Ok(Vec::new())
+    }
+}
+
+impl Test {
+    pub(super) fn of(parameters: &Parameters<'_>) -> Result<Test, Vec<Refusal>> {
+        let text = parameters.yaml("expect");
+        let packet = Template::compile(parameters.yaml("packet"));
+        let expect = Expression::of(text, &["reply", "error"]);
+        match (packet, expect) {
+            (Ok(packet), Ok(expect)) => Ok(Test {
+                packet,
+                expect,
+                // Without that variable it would not compile.
+                looks_at_error: Expression::of(text, &["reply"]).is_err(),
+                deadline: parameters.duration("deadline"),
+            }),
+            (packet, expect) => {
+                let refusals = packet.err().unwrap_or_default();
+                Err(refusals.into_iter().chain(expect.err()).collect())
+            }
+        }
+    }
+
+    /// What is expected, as the spec says it.
+    pub(super) fn expected(&self) -> &str {
+        self.expect.text()
+    }
+
+    /// The packet that a flow begins with.
+    ///
+    /// # Errors
+    /// A template of it cannot be filled in.
+    pub(super) fn packet(&self, flow: &Flow) -> Result<Value, Error> {
+        self.packet.render(flow, &Value::Null)
+    }
+
+    /// Whether the reply is as expected.
+    ///
+    /// # Errors
+    /// What else is the matter: an error that nobody expects, or an expression that fails.
+    pub(super) fn judge(&self, flow: &Flow, packet: &Value, reply: &Reply) -> Result<bool, String> {
+        let (value, error) = match reply {
+            Ok(reply) => (reply.clone().unwrap_or_default(), Value::Null),
+            Err(_) if !self.looks_at_error => return Err("the reply is an error".into()),
+            Err(error) => (Value::Null, error.to_value()),
+        };
+        let scope = Scope { flow: Some(flow), packet, also: &[&value, &error] };
+        self.expect.holds_in(&scope).map_err(|error| error.text().to_owned())
+    }
+}
