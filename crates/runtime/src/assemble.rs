@@ -2,7 +2,7 @@
 //! links.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{
@@ -16,7 +16,7 @@ use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
 use crate::inject::{self, Injection};
-use crate::node::{NodeEntry, Parameters, Wiring};
+use crate::node::{Make, NodeEntry, Parameters, Wiring};
 use crate::refusal::Refusal;
 use crate::slots::{Slot, Slots};
 use crate::spoiled::Spoiled;
@@ -135,6 +135,18 @@ pub fn check_node(
 ) -> Result<(), Vec<Refusal>> {
     let node = &plan.nodes[index];
     entry(table, node).make.check(&parameters(plan, node, base))
+}
+
+/// The files that the flow node at `index` is made of, as far as its kind says: who edits one of
+/// them edits the node. None of a node that cannot be made.
+pub fn node_files(plan: &Plan, index: usize, table: &[NodeEntry], base: &Path) -> Vec<PathBuf> {
+    let node = &plan.nodes[index];
+    let parameters = parameters(plan, node, base);
+    match entry(table, node).make {
+        Make::Flow(make) => make(&parameters).map_or(Vec::new(), |node| node.files()),
+        Make::Source(make) => make(&parameters).map_or(Vec::new(), |source| source.files()),
+        Make::Cyclic(_) | Make::Service(_) => Vec::new(),
+    }
 }
 
 /// What a node is made of.

@@ -25,7 +25,8 @@ const TEXT_LEN: usize = 8;
 const TEXT: usize = 9;
 const THREADS: usize = TEXT + TEXT_MAX / 4;
 const THREAD_WORDS: usize = 5;
-const WORDS: usize = THREADS + THREADS_MAX * THREAD_WORDS;
+const EDITION: usize = THREADS + THREADS_MAX * THREAD_WORDS;
+const WORDS: usize = EDITION + 1;
 
 /// What the parent wants of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,18 @@ pub enum Order {
     Run = 1,
     /// Bring the actuators to rest and end.
     Stop = 2,
+}
+
+/// What a domain is to do with an edited graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Wish {
+    /// Make all that it needs, and say whether that went well.
+    Prepare = 0,
+    /// Let flows begin in it.
+    Swap = 1,
+    /// Drop it.
+    Withdraw = 2,
 }
 
 /// How far a domain is.
@@ -116,8 +129,30 @@ impl Board {
     fn order(&self, order: Order) {
         // Release: the start time is there before the order; pairs with the load in current_order.
         self.word(ORDER).store(order as u32, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
         // Waking nobody is no failure.
         let _ = futex::wake(self.word(ORDER), futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// The parent says what to do with an edited graph; they are numbered from 1. Who sleeps in
+    /// [`Board::sleep_while`] wakes up, or looks when that ends.
+    pub fn say_edition(&self, number: u32, wish: Wish) {
+        self.set(EDITION, number << 2 | wish as u32);
+        self.wake();
+    }
+
+    /// The newest edited graph, and what to do with it; `None` before the first.
+    pub fn edition(&self) -> Option<(u32, Wish)> {
+        let word = self.get(EDITION);
+        let wish = match word & 3 {
+            0 => Wish::Prepare,
+            1 => Wish::Swap,
+            _ => Wish::Withdraw,
+        };
+        Some((word >> 2, wish)).filter(|(number, _)| *number > 0)
     }
 
     /// What the parent wants now.
@@ -244,6 +279,9 @@ mod tests {
         let seen = board.fault().expect("a fault");
         assert_eq!(seen.fault.text(), "late by 137 us");
         assert_eq!((seen.fault.cause, seen.node), (Cause::Overrun, Some(2)));
+        assert_eq!(other.edition(), None);
+        board.say_edition(7, Wish::Swap);
+        assert_eq!(other.edition(), Some((7, Wish::Swap)));
         assert_eq!(seen.cycle, Some(u64::MAX - 1));
         let obtained = Obtained { policy: 1, priority: 80, cpu: Some(0), locked_kib: 4096 };
         other.set_obtained(THREADS_MAX - 1, &obtained);

@@ -14,6 +14,7 @@ pub mod confine;
 pub mod control;
 mod cyclic;
 pub mod domain;
+mod edition;
 pub mod executor;
 pub mod fault;
 mod finite;
@@ -40,7 +41,8 @@ pub mod trace;
 pub mod transport;
 pub mod watch;
 
-pub use assemble::check_node;
+pub use assemble::{check_node, node_files};
+pub use edition::Edition;
 pub use fault::{Cause, Fault};
 pub use message::Message;
 pub use node::{Cycle, Fixture, Fresh, Io, Make, Node, NodeEntry, Parameters};

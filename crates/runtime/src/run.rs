@@ -4,6 +4,7 @@
 //! themselves.
 
 mod carriers;
+mod edits;
 mod history;
 mod lines;
 mod look;
@@ -27,6 +28,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use sinew_spec::plan::{Plan, Role};
 
 use self::carriers::Carriers;
+use self::edits::Edits;
+pub use self::look::NodeState;
 use self::process::Process;
 use self::realtime::Domain;
 use self::service::{Over, Phase, Supervised};
@@ -106,7 +109,7 @@ pub struct ThreadId {
 }
 
 /// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServiceState {
     /// Index into [`Plan::domains`].
     pub domain: usize,
@@ -120,6 +123,8 @@ pub struct ServiceState {
     pub last_reason: Option<String>,
     /// Where people find what it serves.
     pub address: Option<String>,
+    /// Its flow nodes, in the order of the plan.
+    pub flows: Vec<NodeState>,
 }
 
 /// A running graph. Dropping it kills what still runs.
@@ -156,6 +161,9 @@ pub struct Run {
     last_stop: Option<StopStatus>,
     /// What went wrong in lives of the core before this one, with the number of the life, from 1.
     earlier_faults: Vec<(u32, usize, FaultAt)>,
+    /// Names of all nodes in the plan that the core was started with.
+    born: Vec<String>,
+    edits: Edits,
 }
 
 /// What a new process needs of the run.
@@ -253,6 +261,8 @@ impl Run {
             resets: 0,
             last_stop: None,
             earlier_faults: Vec::new(),
+            born: names(&request.plan),
+            edits: Edits::default(),
             request,
         };
         run.spawn_all()?;
@@ -302,6 +312,7 @@ impl Run {
         self.stop_core();
         self.go_on_with_services();
         self.go_on_starting();
+        self.go_on_editing();
         for (index, domain) in self.domains.iter_mut().enumerate() {
             domain.read_traces(&mut |thread, record| {
                 each(ThreadId { domain: index, thread }, record);
@@ -370,6 +381,7 @@ impl Run {
     fn wait(&self, timeout: Duration) {
         let due_ns = self.services.iter().map(Supervised::due_ns).min().unwrap_or(u64::MAX);
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = due_ns.min(self.edit_due_ns());
         let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
@@ -476,6 +488,7 @@ impl Run {
             restarts: service.restarts,
             last_reason: service.reason.clone(),
             address: service.address.clone(),
+            flows: self.node_states(service),
         };
         self.services.iter().enumerate().map(state).collect()
     }
@@ -505,8 +518,9 @@ impl Run {
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
         let fault = |(index, domain): (usize, &Domain)| {
             let mut at = domain.fault()?;
-            // What a domain writes may be anything.
-            at.node = at.node.filter(|&node| node < self.request.plan.nodes.len());
+            // What a domain writes may be anything; and an edit may have moved the node.
+            let name = at.node.and_then(|node| self.born.get(node));
+            at.node = name.and_then(|name| edits::find(&self.request.plan, name));
             Some((index, at))
         };
         let of_core = self.domains.iter().enumerate().filter_map(fault);
@@ -518,6 +532,10 @@ impl Run {
         };
         of_core.chain(self.services.iter().enumerate().filter_map(given_up)).collect()
     }
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.nodes.iter().map(|node| node.name.clone()).collect()
 }
 
 /// 128 bits from the kernel, in hexadecimal digits.

@@ -109,6 +109,10 @@ words! {
         Address = "address",
         /// A service raised an alarm.
         Alarm = "alarm",
+        /// The graph was edited, and the edited one runs.
+        Edited = "edited",
+        /// The graph was edited, and the one before goes on: why.
+        EditRefused = "edit_refused",
         /// Whatever else somebody should know.
         Note = "note",
     }
@@ -259,6 +263,39 @@ pub struct NodeStatus {
     pub sent: u64,
     /// Messages that it could not send.
     pub dropped: u64,
+    /// Of a flow node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowStatus>,
+}
+
+/// What a flow node has done since its process was started; as its workers said last, half a second
+/// ago at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Packets that it has done with; of a source: flows that have ended.
+    pub packets: u64,
+    /// Packets at which it failed; of a source: flows that ended with an error.
+    pub errors: u64,
+    /// Packets that wait in it; of a source: flows under way.
+    pub in_flight: u64,
+    /// Packets in a second, of late.
+    pub packets_per_s: f64,
+    /// How long it had a packet: half of them took no longer. To an eighth, upwards; `None` with
+    /// fewer than ten packets beyond it. Where it waits for a reply, that is part of it.
+    pub time_ns_p50: Option<u64>,
+    /// The same for 99 of 100.
+    pub time_ns_p99: Option<u64>,
+    /// The longest time; `None` before the first packet.
+    pub time_ns_max: Option<u64>,
+}
+
+/// What a service says of one of its flow nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowFigures {
+    /// The node.
+    pub name: String,
+    /// Its figures.
+    pub status: FlowStatus,
 }
 
 /// A limit of a domain: asked for, and read back.

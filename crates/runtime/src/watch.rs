@@ -41,6 +41,19 @@ pub struct Spec {
     pub cpus: Vec<u32>,
 }
 
+impl Spec {
+    /// That of a process.
+    pub(crate) fn of(launch: &Launch) -> Spec {
+        Spec {
+            file: launch.file.clone(),
+            text: launch.text.clone(),
+            base: launch.base.clone(),
+            overrides: launch.overrides.clone(),
+            cpus: launch.cpus.clone(),
+        }
+    }
+}
+
 /// The run, as a service that observes sees it.
 pub struct Watch {
     plan: Arc<Plan>,
@@ -74,13 +87,7 @@ impl Watch {
                 reader.map_err(|error| Fault::new(Cause::BadPeer, format_args!("{error}")))?;
             threads.push(Thread { id: *id, taps: taps(plan, nodes), reader });
         }
-        let spec = Spec {
-            file: launch.file.clone(),
-            text: launch.text.clone(),
-            base: launch.base.clone(),
-            overrides: launch.overrides.clone(),
-            cpus: launch.cpus.clone(),
-        };
+        let spec = Spec::of(launch);
         Ok(Watch {
             plan: Arc::clone(plan),
             spec: Arc::new(spec),

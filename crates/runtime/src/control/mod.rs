@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::server::{Asked, PEERS_MAX, PeerId, Server};
-use crate::status::{Event, Status};
+use crate::status::{Event, FlowFigures, Status};
 
 /// Version of the protocol: the first key of every line. Whoever speaks another one is told so.
 pub const VERSION: u64 = 1;
@@ -42,7 +42,7 @@ pub const VERSION: u64 = 1;
 pub const REQUEST_LEN_MAX: usize = 4096;
 
 /// What is asked of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// What it looks like now: [`Answer::Status`].
@@ -68,6 +68,28 @@ pub enum Request {
     Alarm {
         /// What and why, in a sentence.
         text: String,
+    },
+    /// From a service only: for the edited graph that it is to prepare: [`Answer::Edition`].
+    Edition {},
+    /// From a service only: whether it has all that an edited graph needs.
+    Prepared {
+        /// Of the edited graph.
+        number: u32,
+        /// Why it cannot have it.
+        #[serde(default)]
+        refused: Option<String>,
+    },
+    /// From a service only: its flows begin in the edited graph now.
+    Swapped {
+        /// Of the edited graph.
+        number: u32,
+        /// So many have begun in the graph before, and end there.
+        flows: u64,
+    },
+    /// From a service only: what some of its flow nodes have done so far.
+    Figures {
+        /// A few of them; a request is short.
+        nodes: Vec<FlowFigures>,
     },
     /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
     Restart {
@@ -106,6 +128,15 @@ pub enum Answer {
     Missed(u64),
     /// No more events yet; the number of the newest.
     End(u64),
+    /// An edited graph.
+    Edition {
+        /// From 1.
+        number: u32,
+        /// The text of the spec.
+        text: String,
+        /// Nodes that read files which were edited.
+        touched: Vec<String>,
+    },
 }
 
 /// A line with its version.
@@ -160,6 +191,9 @@ mod tests {
             Request::Reset {},
             Request::Announce { address: "http://127.0.0.1:8600/".into() },
             Request::Alarm { text: "too hot".into() },
+            Request::Edition {},
+            Request::Prepared { number: 3, refused: Some("port 80 is in use".into()) },
+            Request::Swapped { number: 3, flows: 37 },
             Request::Restart { domain: "camera".into() },
             Request::Log { after: u64::MAX, follow: true },
         ];
@@ -181,6 +215,7 @@ mod tests {
             Answer::Error("no domain 'x'".into()),
             Answer::Missed(7),
             Answer::End(u64::MAX),
+            Answer::Edition { number: 1, text: "name: \"ü\"\n".into(), touched: vec![] },
         ];
         for answer in answers {
             let line: Line<Answer> = serde_json::from_slice(&to_line(&answer)).expect("a line");

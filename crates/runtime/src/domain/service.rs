@@ -26,7 +26,7 @@ use crate::panics;
 use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
 use crate::transport::{Receiver, Sender, Shape, row};
-use crate::watch::{Shown, Supervisor, Watch};
+use crate::watch::{Shown, Spec, Supervisor, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
 const GRACE_NS: u64 = 1_000_000_000;
@@ -173,7 +173,8 @@ fn setup(
         plan: Arc::new((*plan).clone()),
         nodes,
         table: table.to_vec(),
-        folder: launch.base.clone(),
+        spec: Spec::of(launch),
+        domain: launch.domain,
         workers: workers(plan, domain, &launch.cpus),
         blocking: domain.flows.blocking,
         inputs,

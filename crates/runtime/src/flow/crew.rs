@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -13,18 +12,20 @@ use sinew_link::counter;
 use sinew_spec::plan::Plan;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::reload::Reload;
+use super::sources::{self, Graph, HeldBy, OpenSources};
+use super::tally::Tally;
 use super::tell::Told;
-use super::worker::{BEAT, Order, Parts, Post, Shared, at, refused};
+use super::worker::{BEAT, Order, Post, Shared, at};
 use super::{Figures, MessageInput, MessageOutput, Pool};
-use crate::assemble::{entry, parameters};
 use crate::board::{Board, FaultAt, Order as Orders};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
-use crate::node::{Make, NodeEntry};
+use crate::node::NodeEntry;
 use crate::service::BEATS;
 use crate::sys::Region;
-use crate::watch::Supervisor;
+use crate::watch::{Spec, Supervisor};
 
 /// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
 /// threads to end in order, before the supervisor kills them.
@@ -33,11 +34,13 @@ const PATIENCE: f64 = 0.75;
 /// What a crew is made of.
 pub(crate) struct Setup {
     pub(crate) plan: Arc<Plan>,
-    /// The flow nodes, by index of the plan.
+    /// What it was compiled from.
+    pub(crate) spec: Spec,
+    /// Index of the domain.
+    pub(crate) domain: usize,
+    /// Its flow nodes, by index of the plan.
     pub(crate) nodes: Vec<usize>,
     pub(crate) table: Vec<NodeEntry>,
-    /// Where paths in the spec start.
-    pub(crate) folder: PathBuf,
     pub(crate) workers: usize,
     pub(crate) blocking: u32,
     /// Ends of links to the core, by node and port.
@@ -57,6 +60,8 @@ pub(crate) struct Crew {
     workers: Vec<Worker>,
     counters: Vec<counter::Writer<Region>>,
     told: Told,
+    tally: Tally,
+    reload: Reload,
 }
 
 /// A worker, from outside.
@@ -70,10 +75,11 @@ impl Crew {
     /// Opens all sources and makes all nodes; flows begin with [`Crew::serve`].
     pub(crate) fn open(setup: Setup) -> Result<Crew, FaultAt> {
         let shared = Arc::new(Shared {
-            plan: setup.plan,
-            nodes: setup.nodes,
+            graph: Graph { plan: setup.plan, nodes: setup.nodes.into() },
+            folder: setup.spec.base.clone(),
+            spec: Arc::new(setup.spec),
+            domain: setup.domain,
             table: setup.table,
-            folder: setup.folder,
             workers: setup.workers,
             pool: Pool::start(setup.blocking).map_err(no_thread)?,
             clock: Clock::calibrate(),
@@ -83,17 +89,19 @@ impl Crew {
             halt: setup.halt,
             patience: setup.stop_deadline.mul_f64(PATIENCE),
         });
-        let parts = open_sources(&shared)?;
+        let opened = sources::open(&shared, &shared.graph, |_| true, &HeldBy::new());
+        let OpenSources { parts, held } = opened.map_err(|(node, fault)| at(Some(node), fault))?;
         let mut told = Told::new();
         let (sender, made) = channel();
-        let mut workers = Vec::new();
+        let (mut workers, mut counted) = (Vec::new(), Vec::new());
         for (number, parts) in parts.into_iter().enumerate() {
-            let beats = Arc::new(AtomicU64::new(0));
+            let (beats, figures) = (Arc::new(AtomicU64::new(0)), Arc::<Figures>::default());
+            counted.push(Arc::clone(&figures));
             let post = Post {
                 number,
                 shared: Arc::clone(&shared),
                 parts,
-                figures: Arc::<Figures>::default(),
+                figures,
                 voice: told.voice(),
                 beats: Arc::clone(&beats),
             };
@@ -106,7 +114,10 @@ impl Crew {
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
-        Ok(Crew { workers, counters: setup.counters, told })
+        let tally = Tally::new(counted, shared.clock, shared.supervisor.clone());
+        let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
+        let reload = Reload::new(shared, orders, held);
+        Ok(Crew { workers, counters: setup.counters, told, tally, reload })
     }
 
     /// Lets flows begin, until the domain is to stop; returns when those that have begun have
@@ -119,6 +130,8 @@ impl Crew {
                 self.beat();
             }
             self.told.write();
+            self.tally.tell_in_time();
+            self.reload.look(board);
             board.sleep_while(Orders::Run, BEAT.as_nanos() as u64);
         }
         self.order(|| Order::Stop);
@@ -127,6 +140,7 @@ impl Crew {
             let _ = worker.thread.join();
         }
         self.told.write();
+        self.tally.tell();
     }
 
     fn order(&self, order: impl Fn() -> Order) {
@@ -153,22 +167,6 @@ impl Crew {
             counters.add(BEATS, 1);
         }
     }
-}
-
-/// Opens all sources; the parts of each worker.
-fn open_sources(shared: &Shared) -> Result<Vec<Parts>, FaultAt> {
-    let mut parts: Vec<Vec<_>> = (0..shared.workers).map(|_| Vec::new()).collect();
-    for &index in &shared.nodes {
-        let node = &shared.plan.nodes[index];
-        let Make::Source(make) = entry(&shared.table, node).make else { continue };
-        let made = make(&parameters(&shared.plan, node, &shared.folder));
-        let made = made.map_err(|refusals| refused(index, &refusals))?;
-        let opened = made.open(shared.workers).map_err(|fault| at(Some(index), fault))?;
-        for (parts, part) in parts.iter_mut().zip(opened) {
-            parts.push((index, part));
-        }
-    }
-    Ok(parts)
 }
 
 fn no_thread(error: io::Error) -> FaultAt {

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PARTS: usize = 8;
 const BUCKETS: usize = 62 * PARTS;
 
+/// No percentile is told with fewer values beyond it.
+const BEYOND_MIN: u64 = 10;
+
 /// The figures of a domain's nodes in one worker, by name: a node keeps them when its graph is
 /// exchanged for an edited one. Locked when a program is made or somebody looks, by no flow.
 #[derive(Debug, Default)]
@@ -35,18 +38,18 @@ impl Figures {
 /// The figures of a node in one worker.
 #[derive(Debug)]
 pub struct NodeFigures {
-    packets: AtomicU64,
     errors: AtomicU64,
     waiting: AtomicU64,
     ticks_max: AtomicU64,
-    buckets: Box<[AtomicU64]>,
+    /// Packets by how long they took.
+    buckets: [AtomicU64; BUCKETS],
 }
 
 impl Default for NodeFigures {
     fn default() -> NodeFigures {
-        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
         let zero = || AtomicU64::new(0);
-        NodeFigures { packets: zero(), errors: zero(), waiting: zero(), ticks_max: zero(), buckets }
+        let buckets = [const { AtomicU64::new(0) }; BUCKETS];
+        NodeFigures { errors: zero(), waiting: zero(), ticks_max: zero(), buckets }
     }
 }
 
@@ -69,7 +72,6 @@ impl Drop for Waits<'_> {
 impl NodeFigures {
     #[inline]
     pub(super) fn record(&self, ticks: u64) {
-        add(&self.packets, 1);
         add(&self.buckets[bucket(ticks)], 1);
         if ticks > self.ticks_max.load(Ordering::Relaxed) {
             self.ticks_max.store(ticks, Ordering::Relaxed);
@@ -87,7 +89,7 @@ impl NodeFigures {
 
     /// Packets that it took and has done with.
     pub fn packets(&self) -> u64 {
-        self.packets.load(Ordering::Relaxed)
+        self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
     }
 
     /// Packets at which it failed.
@@ -104,6 +106,63 @@ impl NodeFigures {
     pub fn ticks_max(&self) -> u64 {
         self.ticks_max.load(Ordering::Relaxed)
     }
+}
+
+/// The figures of a node, all workers together.
+#[derive(Debug)]
+pub(super) struct Sum {
+    pub(super) packets: u64,
+    pub(super) errors: u64,
+    pub(super) waiting: u64,
+    pub(super) ticks_max: u64,
+    buckets: Vec<u64>,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum { packets: 0, errors: 0, waiting: 0, ticks_max: 0, buckets: vec![0; BUCKETS] }
+    }
+}
+
+impl Sum {
+    /// Adds those of a worker.
+    pub(super) fn add(&mut self, figures: &NodeFigures) {
+        self.errors += figures.errors();
+        self.waiting += figures.waiting();
+        self.ticks_max = self.ticks_max.max(figures.ticks_max());
+        for (sum, bucket) in self.buckets.iter_mut().zip(&figures.buckets) {
+            // Relaxed: as in `add`.
+            let packets = bucket.load(Ordering::Relaxed);
+            *sum += packets;
+            self.packets += packets;
+        }
+    }
+
+    /// The time, in ticks, that so large a part of all packets took at most: to an eighth, upwards.
+    /// `None` with fewer than [`BEYOND_MIN`] packets beyond it.
+    pub(super) fn quantile(&self, part: f64) -> Option<u64> {
+        let below = (self.packets as f64 * part).ceil() as u64;
+        if self.packets - below.min(self.packets) < BEYOND_MIN {
+            return None;
+        }
+        let mut seen = 0;
+        let reached = |bucket: &u64| {
+            seen += bucket;
+            seen >= below
+        };
+        self.buckets.iter().position(reached).map(|at| highest(at).min(self.ticks_max))
+    }
+}
+
+/// The highest value of a bucket.
+fn highest(bucket: usize) -> u64 {
+    if bucket < PARTS {
+        return bucket as u64;
+    }
+    let (power, part) = (bucket / PARTS + 2, bucket as u64 % PARTS as u64);
+    let step = 1u64 << (power - 3);
+    // One less first: the last bucket ends with the last value.
+    (1u64 << power) - 1 + (part + 1) * step
 }
 
 /// The bucket of a value.
@@ -133,6 +192,25 @@ mod tests {
             }
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!(highest(BUCKETS - 1), u64::MAX);
+        for value in (0..5000).chain([u64::MAX / 3]) {
+            let highest = highest(bucket(value));
+            assert!(value <= highest && highest <= value + value / 8, "{value}: {highest}");
+            assert_eq!(bucket(highest), bucket(value));
+        }
         assert_eq!((0..16).map(bucket).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+    }
+    #[test]
+    fn a_percentile_has_ten_values_beyond_it() {
+        let node = NodeFigures::default();
+        (1..=1000).for_each(|at| node.record(at * 1000));
+        let mut sum = Sum::default();
+        sum.add(&node);
+        let p99 = sum.quantile(0.99).expect("ten beyond");
+        assert!((990_000..=1_000_000).contains(&p99), "{p99}");
+        assert_eq!(sum.quantile(0.991), None);
+        let p50 = sum.quantile(0.5).expect("many beyond");
+        assert!((500_000..=500_000 * 9 / 8).contains(&p50), "{p50}");
+        assert_eq!(Sum::default().quantile(0.5), None);
     }
 }

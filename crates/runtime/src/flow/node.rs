@@ -1,6 +1,8 @@
 //! What a flow node is, and what it sees.
 
+use std::any::Any;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,11 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// packet at a time; flows that wait in it overlap. A panic in it is its failure in one flow; for
 /// others it goes on.
 pub trait FlowNode {
+    /// The files that it was made of: an edit of one is an edit of the node.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Once, in the worker, before the first packet: what the node may use of its worker.
     fn attach(&mut self, _site: &Site) {}
 
@@ -149,16 +156,42 @@ pub struct Site {
 
 /// A node that begins flows. It is made once for its domain.
 pub trait Source: Send {
+    /// The files that it was made of: an edit of one is an edit of the node.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Opens what it needs, before the domain is ready: one part for each worker, from the first;
     /// workers past the last part have none.
     ///
     /// # Errors
     /// What it needs cannot be had: a port that is in use.
     fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault>;
+
+    /// The same after an edit of the graph, which ends other sources of this kind: `held` is what
+    /// they hold ([`Opened::held`]), and they serve until this one does.
+    ///
+    /// # Errors
+    /// As for [`Source::open`]; then they go on.
+    fn open_after(
+        self: Box<Self>,
+        workers: usize,
+        _held: &[Held],
+    ) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        self.open(workers)
+    }
 }
+
+/// What a source that takes another one's place may take over, such as a socket that listens.
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 /// A source's part in one worker.
 pub trait Opened: Send {
+    /// What another source in the place of this one may take over; asked once, before it serves.
+    fn held(&self) -> Option<Held> {
+        None
+    }
+
     /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
     /// when those that it began have ended.
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>>;

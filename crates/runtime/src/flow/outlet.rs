@@ -23,6 +23,16 @@ impl Outlet {
         Outlet(Rc::new(RefCell::new(Current { program, node })))
     }
 
+    /// From now on flows begin in `program`, at its node `node`.
+    pub(super) fn lead(&self, program: &Rc<Program>, node: usize) {
+        *self.0.borrow_mut() = Current { program: Rc::clone(program), node };
+    }
+
+    /// Whether anybody else has it.
+    pub(super) fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.0) > 1
+    }
+
     /// Begins a flow with a packet at output `port` (index into the kind's ports), and waits for
     /// its reply. Dropped before that, the flow is cancelled. `limit` is its deadline, counted from
     /// when it waits for the first time.

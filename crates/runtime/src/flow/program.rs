@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::ControlFlow::{self, Break, Continue};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl Program {
     /// Where an output leads.
     #[inline]
     pub(super) fn targets(&self, node: usize, port: usize) -> &[Target] {
-        self.entries[node].links.get(port).map_or(&[], Vec::as_slice)
+        self.entries[node].targets(port)
     }
 
     #[inline]
@@ -154,15 +154,22 @@ impl Entry {
         &self.figures
     }
 
-    /// What the node does about a packet. A panic is a failure of this node, in this flow alone.
+    /// The node.
+    ///
+    /// # Panics
+    /// For a source: the compiler lets no link lead to one.
     #[inline]
-    pub(super) fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a> {
-        let node = self.node.as_deref().expect("no link leads to a source");
-        catch_unwind(AssertUnwindSafe(|| node.handle(at, input, packet)))
-            .unwrap_or_else(|panic| self.panicked(at, &*panic))
+    pub(super) fn node(&self) -> &dyn FlowNode {
+        self.node.as_deref().expect("no link leads to a source")
     }
 
-    /// The same, of a node that needs time.
+    /// Where an output leads.
+    #[inline]
+    pub(super) fn targets(&self, port: usize) -> &[Target] {
+        self.links.get(port).map_or(&[], Vec::as_slice)
+    }
+
+    /// What the node says when it has had the time that it needs.
     pub(super) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
         let _waits = self.figures.waits();
         AssertUnwindSafe(waiting)
@@ -171,9 +178,10 @@ impl Entry {
             .unwrap_or_else(|panic| self.panicked(at, &*panic))
     }
 
-    /// It is told here and once: who takes the error from the `error` port may tell nobody.
+    /// What becomes of a panic of the node: a failure. It is told here and once, for who takes the
+    /// error from the `error` port may tell nobody.
     #[cold]
-    fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
+    pub(super) fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
         let error = Error::new(panics::take_or(panic)).of(&self.name);
         at.flow.tell(at.node, &error);
         Step::Fail(error.told())

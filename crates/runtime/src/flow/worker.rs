@@ -9,18 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::Node;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
 use super::program::Base;
+use super::reload::Preparation;
+use super::sources::{Graph, Parts, Sources};
 use super::tell::Voice;
-use super::{
-    Figures, MessageInput, MessageOutput, Opened, Outlet, Pool, Program, Site, Stop, make,
-};
+use super::{Figures, MessageInput, MessageOutput, Pool, Program, Site, make};
 use crate::board::FaultAt;
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
@@ -28,7 +27,7 @@ use crate::halt::Halt;
 use crate::node::NodeEntry;
 use crate::panics;
 use crate::refusal::Refusal;
-use crate::watch::Supervisor;
+use crate::watch::{Spec, Supervisor};
 
 /// How often a worker says that it lives, and the crew looks whether it does.
 pub(super) const BEAT: Duration = Duration::from_millis(100);
@@ -37,12 +36,15 @@ pub(super) const BEAT: Duration = Duration::from_millis(100);
 pub(super) enum Order {
     /// To let flows begin.
     Serve,
+    /// To make the nodes of an edited graph.
+    Prepare(Box<Preparation>),
+    /// To let flows begin in it, and to say how many end in the one before.
+    Swap(mpsc::Sender<u64>),
+    /// To drop it.
+    Withdraw,
     /// To let none begin any more, and to end with those that have.
     Stop,
 }
-
-/// What sources have opened for one worker, each with its index of the plan.
-pub(super) type Parts = Vec<(usize, Box<dyn Opened>)>;
 
 /// What a worker is made of.
 pub(super) struct Post {
@@ -56,8 +58,12 @@ pub(super) struct Post {
 
 /// What all workers are made of.
 pub(super) struct Shared {
-    pub(super) plan: Arc<Plan>,
-    pub(super) nodes: Vec<usize>,
+    /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
+    pub(super) graph: Graph,
+    /// What it was compiled from.
+    pub(super) spec: Arc<Spec>,
+    /// Index of the domain in every plan.
+    pub(super) domain: usize,
     pub(super) table: Vec<NodeEntry>,
     pub(super) folder: PathBuf,
     pub(super) workers: usize,
@@ -69,6 +75,14 @@ pub(super) struct Shared {
     pub(super) halt: Arc<Halt>,
     /// How long flows may go on after the stop.
     pub(super) patience: Duration,
+}
+
+impl Shared {
+    /// Index of a node in the plan of the start.
+    pub(super) fn born(&self, name: &str) -> Option<usize> {
+        let Graph { plan, nodes } = &self.graph;
+        nodes.iter().copied().find(|&node| plan.nodes[node].name == name)
+    }
 }
 
 impl Post {
@@ -88,7 +102,13 @@ impl Post {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
             at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
         });
-        let (runtime, program) = match runtime.and_then(|runtime| Ok((runtime, self.program()?))) {
+        let base = self.base();
+        let begun = runtime.and_then(|runtime| {
+            let program = self.program(&self.shared.graph, &base);
+            let refused = |(node, refusals): (usize, Vec<_>)| refused(node, &refusals);
+            Ok((runtime, program.map_err(refused)?))
+        });
+        let (runtime, program) = match begun {
             Ok(pair) => pair,
             Err(fault) => {
                 // The receiver is there until every worker has spoken.
@@ -100,84 +120,97 @@ impl Post {
         LocalSet::new().block_on(&runtime, self.serve(Rc::new(program), &mut orders));
     }
 
-    fn program(&self) -> Result<Program, FaultAt> {
-        let shared = &*self.shared;
-        let number = (self.number, shared.workers);
-        let base = Base::new(number, shared.clock, Arc::clone(&self.figures), self.voice.teller());
-        let made = make::program(
-            &shared.plan,
-            &shared.nodes,
-            &shared.table,
-            &shared.folder,
-            &base,
-            |node| self.site(node),
-        );
-        made.map_err(|(node, refusals)| refused(node, &refusals))
+    fn base(&self) -> Base {
+        let number = (self.number, self.shared.workers);
+        Base::new(number, self.shared.clock, Arc::clone(&self.figures), self.voice.teller())
     }
 
-    fn site(&self, node: usize) -> Site {
+    fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
         let shared = &*self.shared;
-        let ports = 0..shared.plan.nodes[node].kind.ports.len();
+        let site = |node| self.site(graph, node);
+        make::program(&graph.plan, &graph.nodes, &shared.table, &shared.folder, base, site)
+    }
+
+    fn site(&self, graph: &Graph, node: usize) -> Site {
+        let shared = &*self.shared;
+        let Node { name, kind, .. } = &graph.plan.nodes[node];
+        let ports = 0..kind.ports.len();
+        // A node that an edit brought has no link to the core.
+        let born = shared.born(name);
+        let end = |port| born.map(|born| (born, port));
         Site {
             node,
             worker: self.number,
             workers: shared.workers,
             pool: shared.pool.clone(),
-            inputs: ports.clone().map(|port| shared.inputs.get(&(node, port)).cloned()).collect(),
+            inputs: ports.clone().map(|port| shared.inputs.get(&end(port)?).cloned()).collect(),
             outputs: ports
-                .map(|port| shared.outputs.get(&(node, port)).cloned().unwrap_or_default())
+                .map(|port| shared.outputs.get(&end(port)?).cloned())
+                .map(Option::unwrap_or_default)
                 .collect(),
             supervisor: shared.supervisor.clone(),
-            plan: Arc::clone(&shared.plan),
+            plan: Arc::clone(&graph.plan),
         }
     }
 
     /// Serves from the first order until all flows have ended after the last one.
-    async fn serve(self, program: Rc<Program>, orders: &mut UnboundedReceiver<Order>) {
+    async fn serve(mut self, program: Rc<Program>, orders: &mut UnboundedReceiver<Order>) {
         let Some(Order::Serve) = orders.recv().await else { return };
-        let (stopper, stop) = Stop::new();
-        let mut serving = JoinSet::new();
-        for (index, part) in self.parts {
-            let name = &self.shared.plan.nodes[index].name;
-            let place = program.find(name).expect("a source of this program");
-            let outlet = Outlet::new(Rc::clone(&program), place);
-            let halt = Arc::clone(&self.shared.halt);
-            serving.spawn_local(serve_source(index, part, outlet, stop.clone(), halt));
+        let base = program.base.clone();
+        let mut sources = Sources::new(program, Arc::clone(&self.shared));
+        sources.begin(std::mem::take(&mut self.parts));
+        let lives = tokio::task::spawn_local(beat(Arc::clone(&self.beats)));
+        let mut next = None;
+        loop {
+            match orders.recv().await {
+                Some(Order::Serve) => {}
+                Some(Order::Prepare(preparation)) => next = self.prepare(*preparation, &base),
+                Some(Order::Withdraw) => next = None,
+                Some(Order::Swap(answer)) => {
+                    if let Some(Next { program, stay, parts }) = next.take() {
+                        // The crew waits for it, or is gone.
+                        let _ = answer.send(sources.swap(Rc::new(program), &stay, parts));
+                    }
+                }
+                // A crew that is gone means a stop too.
+                Some(Order::Stop) | None => break,
+            }
         }
-        let lives = tokio::task::spawn_local(beat(self.beats));
-        // The only other order is to stop; a crew that is gone means the same.
-        let _ = orders.recv().await;
-        // Sources that have ended need not hear it.
-        let _ = stopper.send(true);
-        let ended = async {
-            while serving.join_next().await.is_some() {}
-            program.base.children.all_ended().await;
-        };
         let patience = self.shared.patience;
-        if timeout(patience, ended).await.is_err() {
-            let (count, number) = (program.flows(), self.number);
-            program.base.teller.say(format_args!(
+        if timeout(patience, sources.end()).await.is_err() {
+            let (count, number) = (sources.program().flows(), self.number);
+            base.teller.say(format_args!(
                 "worker {number}: {count} flows had not ended {patience:?} after the stop and are \
                  cancelled; give them a shorter deadline, or the domain a longer 'stop_deadline'"
             ));
         }
         lives.abort();
     }
+
+    /// Makes the nodes of an edited graph, and says whether that went well.
+    fn prepare(&self, preparation: Preparation, base: &Base) -> Option<Next> {
+        let Preparation { graph, stay, parts, answer } = preparation;
+        let made = self.program(&graph, base).map_err(|(node, refusals)| {
+            let (name, fault) = (&graph.plan.nodes[node].name, refused(node, &refusals).fault);
+            format!("node '{name}': {fault}")
+        });
+        let (program, said) = match made {
+            Ok(program) => (Some(program), Ok(())),
+            Err(text) => (None, Err(text)),
+        };
+        // Who prepares has waited long enough, or is gone: then it is withdrawn.
+        let _ = answer.send(said);
+        program.map(|program| Next { program, stay, parts })
+    }
 }
 
-/// A source's life in this worker. It ends in order only after the stop; all else is the domain's
-/// fault, a panic too.
-async fn serve_source(
-    index: usize,
-    part: Box<dyn Opened>,
-    outlet: Outlet,
-    stop: Stop,
-    halt: Arc<Halt>,
-) {
-    let served = AssertUnwindSafe(async { part.serve(outlet, stop).await }).catch_unwind().await;
-    if let Err(fault) = served.unwrap_or_else(|panic| Err(panics::take_or(&*panic))) {
-        halt.fault(at(Some(index), fault));
-    }
+/// An edited graph that is ready to take the place of the one that runs.
+struct Next {
+    program: Program,
+    /// Sources that go on as they are.
+    stay: Arc<[String]>,
+    /// The others.
+    parts: Parts,
 }
 
 /// Says that the worker lives, as long as it comes to that.

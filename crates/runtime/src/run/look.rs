@@ -3,22 +3,34 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Link};
 
 use super::Run;
 use super::process::Process;
 use super::realtime::Domain;
-use super::service::Phase as ServicePhase;
+use super::service::{Phase as ServicePhase, Supervised};
 use crate::assemble::link_ends;
 use crate::board::State;
 use crate::clock::now_ns;
 use crate::confine::Obtained;
 use crate::privileges::Asked;
 use crate::status::{
-    DomainRole, DomainState, DomainStatus, LimitStatus, LinkStatus, NodeStatus, PrivilegesStatus,
-    Status, ThreadStatus,
+    DomainRole, DomainState, DomainStatus, FlowStatus, LimitStatus, LinkStatus, NodeStatus,
+    PrivilegesStatus, Status, ThreadStatus,
 };
 use crate::transport;
+
+/// A flow node at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeState {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a source: then its packets are flows.
+    pub is_source: bool,
+    /// What it has done.
+    pub status: FlowStatus,
+}
 
 impl Run {
     /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
@@ -143,9 +155,28 @@ impl Run {
             let (beats, [received, lost, sent, dropped]) = counts.next().unwrap_or_default();
             let node = &plan.nodes[node];
             let (name, kind) = (node.name.clone(), node.kind.name.to_owned());
-            NodeStatus { name, kind, beats, received, lost, sent, dropped }
+            let flow = self.flow_status(domain, &name);
+            NodeStatus { name, kind, beats, received, lost, sent, dropped, flow }
         };
         here.into_iter().map(status).collect()
+    }
+
+    /// The flow nodes of a service, in the order of the plan.
+    pub(super) fn node_states(&self, service: &Supervised) -> Vec<NodeState> {
+        let plan = &self.request.plan;
+        let nodes = plan.domains[service.at].service().map_or(&[][..], |domain| &domain.nodes);
+        let state = |node: &usize| {
+            let node = &plan.nodes[*node];
+            let status = *service.flows.get(&node.name)?;
+            let is_source = !node.kind.ports.iter().any(|port| port.direction == Direction::In);
+            Some(NodeState { name: node.name.clone(), is_source, status })
+        };
+        nodes.iter().filter_map(state).collect()
+    }
+
+    fn flow_status(&self, domain: usize, node: &str) -> Option<FlowStatus> {
+        let service = &self.services[domain.checked_sub(self.domains.len())?];
+        service.flows.get(node).copied()
     }
 
     fn link_statuses(&self) -> Vec<LinkStatus> {

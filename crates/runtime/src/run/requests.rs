@@ -67,6 +67,25 @@ impl Run {
                 let service = self.asking_service(asked)?;
                 done(self.raise(service, EventKind::Alarm, text).into())
             }
+            Request::Edition {} => {
+                let service = self.asking_service(asked)?;
+                self.edition_for(service)
+            }
+            Request::Prepared { number, refused } => {
+                let service = self.asking_service(asked)?;
+                self.prepared(service, *number, refused.as_deref());
+                done("it is known".into())
+            }
+            Request::Swapped { number, flows } => {
+                let service = self.asking_service(asked)?;
+                self.swapped(service, *number, *flows);
+                done("it is known".into())
+            }
+            Request::Figures { nodes } => {
+                let service = self.asking_service(asked)?;
+                self.services[service].take_figures(nodes);
+                done("they are shown".into())
+            }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
     }

@@ -1,9 +1,11 @@
 //! A service domain, as the supervisor sees it: started, watched, restarted by its policy, and
 //! never a reason to stop the graph.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
+use std::sync::Arc;
 
 use sinew_spec::plan::{self, Plan};
 
@@ -13,11 +15,11 @@ use super::lines::{Lines, Talk};
 use super::process::{Process, Strays, ending};
 use super::{Frame, Given};
 use crate::bell::Bell;
-use crate::board::{Board, State};
+use crate::board::{Board, State, Wish};
 use crate::clock::now_ns;
 use crate::confine::Confinement;
 use crate::service::{Counted, open_counters};
-use crate::status::{DomainState, EventKind, Events};
+use crate::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
 use crate::sys::Region;
 
 /// How long a service that was killed may take to be gone, before the supervisor says so.
@@ -28,6 +30,10 @@ const SWEEP_LOOK_NS: u64 = 1_000_000;
 /// So often the lines of a service that has said too much in this second are taken and dropped: it
 /// shall not wait for us, and not wake us with each of them either.
 const FLOOD_LOOK_NS: u64 = 10_000_000;
+
+/// Names of flow nodes that are kept of a service, more than any has: one that makes up names fills
+/// no memory of ours.
+const FLOW_NODES_MAX: usize = 10_000;
 
 /// A service domain.
 pub(super) struct Supervised {
@@ -44,6 +50,8 @@ pub(super) struct Supervised {
     board: Board,
     bell: Bell,
     nodes: Vec<Watched>,
+    /// Its nodes when its process was started, by index of the plan of that time.
+    born: Vec<(usize, String)>,
     lines: Option<Lines>,
     talk: Talk,
     /// What it asks of the run.
@@ -56,6 +64,8 @@ pub(super) struct Supervised {
     pub(super) restarts: u32,
     /// Where people find what it serves.
     pub(super) address: Option<String>,
+    /// What its flow nodes have done in this life, by name.
+    pub(super) flows: BTreeMap<String, FlowStatus>,
     /// Why it ended last.
     pub(super) reason: Option<String>,
     /// What the supervisor holds against it, before the kill has landed.
@@ -101,10 +111,15 @@ struct Gone {
 }
 
 /// A node and its heartbeat.
+#[derive(Clone)]
 struct Watched {
     name: String,
     region: Region,
-    counted: Counted,
+    counted: Arc<Counted>,
+    /// Whether the region is that of another flow node of this life of the domain: an edit brought
+    /// the node. The heart of all flow nodes of a domain is one.
+    is_lent: bool,
+    is_flow: bool,
     beats: u64,
     heard_ns: u64,
     /// Ends in earlier lives of its domain.
@@ -119,7 +134,10 @@ impl Supervised {
         confinement: Confinement,
         plan: &Plan,
     ) -> io::Result<Supervised> {
-        let nodes = policy.nodes.iter().map(|&node| Watched::new(plan.nodes[node].name.clone()));
+        let nodes = policy
+            .nodes
+            .iter()
+            .map(|&node| Watched::new(plan.nodes[node].name.clone(), plan.is_flow(node)));
         Ok(Supervised {
             at,
             name: plan.domains[at].name.clone(),
@@ -132,6 +150,7 @@ impl Supervised {
             board: Board::create()?,
             bell: Bell::create()?,
             nodes: nodes.collect::<io::Result<_>>()?,
+            born: Vec::new(),
             lines: None,
             talk: Talk::of("lines"),
             orders: Talk::of("orders"),
@@ -140,6 +159,7 @@ impl Supervised {
             history: History::new(policy.restart),
             restarts: 0,
             address: None,
+            flows: BTreeMap::new(),
             reason: None,
             charge: None,
             again: false,
@@ -268,6 +288,11 @@ impl Supervised {
         self.board = Board::create()?;
         self.bell = Bell::create()?;
         let (lines, out, error) = Lines::open()?;
+        for node in self.nodes.iter_mut().filter(|node| node.is_lent) {
+            *node = Watched::new(std::mem::take(&mut node.name), node.is_flow)?;
+        }
+        let names = self.nodes.iter().map(|node| node.name.clone());
+        self.born = self.policy.nodes.iter().copied().zip(names).collect();
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
         let (ours, theirs) = if self.talks { UnixStream::pair().map(Some)? } else { None }.unzip();
@@ -282,6 +307,7 @@ impl Supervised {
         let process = frame.spawn(self.at, &self.confinement, given)?;
         self.connection = ours;
         self.lines = Some(lines);
+        self.flows.clear();
         Ok(process)
     }
 
@@ -422,10 +448,39 @@ impl Supervised {
         }
     }
 
-    /// Name of the node with this index in the plan. What a service writes may be anything.
+    /// Name of the node with this index in the plan that its process was started with. What a
+    /// service writes may be anything.
     fn node(&self, index: usize) -> Option<&str> {
-        let place = self.policy.nodes.iter().position(|&node| node == index)?;
-        Some(&self.nodes[place].name)
+        self.born.iter().find(|(born, _)| *born == index).map(|(_, name)| &**name)
+    }
+
+    /// Its process, if it runs and nothing is wrong with it.
+    pub(super) fn running(&self) -> Option<u32> {
+        self.process.as_ref().filter(|_| self.phase == Phase::Running).map(Process::id)
+    }
+
+    /// Whether it is on its way to run or to end.
+    pub(super) fn is_changing(&self) -> bool {
+        self.gone.is_some() || matches!(self.phase, Phase::Starting { .. } | Phase::Stopping { .. })
+    }
+
+    /// Tells it what to do with an edited graph.
+    pub(super) fn say_edition(&self, number: u32, wish: Wish) {
+        self.board.say_edition(number, wish);
+    }
+
+    /// An edited graph is that of the run now. Nodes that it brings live with the other flow nodes
+    /// of the domain, whose process has no counters for them.
+    pub(super) fn adopt(&mut self, plan: &Plan) {
+        let Some(policy) = plan.domains[self.at].service() else { return };
+        self.policy = policy.clone();
+        let lender = self.nodes.iter().find(|node| node.is_flow).cloned();
+        let before = self.nodes.drain(..).map(|node| (node.name.clone(), node));
+        let mut before: BTreeMap<String, Watched> = before.collect();
+        let names = policy.nodes.iter().map(|&node| &plan.nodes[node].name);
+        let lend = |name: &String| lender.as_ref().map(|lender| lender.lend(name));
+        let nodes = names.filter_map(|name| before.remove(name).or_else(|| lend(name)));
+        self.nodes = nodes.collect();
     }
 
     /// What wakes the supervisor beside the process's end: that it is ready. Afterwards its bell is
@@ -437,6 +492,15 @@ impl Supervised {
     /// And what it says.
     pub(super) fn lines(&self) -> Option<&Lines> {
         self.lines.as_ref().filter(|lines| lines.is_open() && !self.talk.is_over())
+    }
+
+    /// Takes what it says of its flow nodes; what it says may be anything.
+    pub(super) fn take_figures(&mut self, figures: &[FlowFigures]) {
+        for FlowFigures { name, status } in figures {
+            if self.flows.len() < FLOW_NODES_MAX || self.flows.contains_key(name) {
+                self.flows.insert(name.clone(), *status);
+            }
+        }
     }
 
     /// Heartbeats and messages of each node.
@@ -461,10 +525,16 @@ impl Supervised {
 }
 
 impl Watched {
-    fn new(name: String) -> io::Result<Watched> {
+    fn new(name: String, is_flow: bool) -> io::Result<Watched> {
         let region = open_counters()?;
-        let counted = Counted::attach(region.clone())?;
-        Ok(Watched { name, region, counted, beats: 0, heard_ns: 0, ends_before: 0 })
+        let counted = Arc::new(Counted::attach(region.clone())?);
+        let (is_lent, beats, heard_ns, ends_before) = (false, 0, 0, 0);
+        Ok(Watched { name, region, counted, is_lent, is_flow, beats, heard_ns, ends_before })
+    }
+
+    /// Another node that lives with this one.
+    fn lend(&self, name: &str) -> Watched {
+        Watched { name: name.to_owned(), is_lent: true, ..self.clone() }
     }
 
     /// A new life begins.

@@ -258,6 +258,7 @@ impl Run {
             domain.begin_again(life);
         }
         (self.last_stop, self.cause, self.finished) = (last_stop, None, false);
+        self.born = super::names(&self.request.plan);
         self.resets += 1;
         self.stage = Stage::Starting { until_ns: now_ns() + START_NS_MAX };
         Ok(())
