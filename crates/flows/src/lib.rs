@@ -12,10 +12,13 @@ use sinew_runtime::NodeEntry;
 
 pub use check::{Outcome, Suite};
 pub use http::decode;
+pub use http::router::{Found, Routes};
 
 /// All of them.
 pub const FLOWS: &[NodeEntry] = &[
+    // HTTP: what listens, finds the way, asks others.
     http::listener::NODE,
+    http::router::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
     path::pipe::NODE,
     path::for_each::NODE,

@@ -1,6 +1,8 @@
 //! HTTP: what listens, what finds the way, what asks others.
+
 mod body;
 pub mod decode;
 pub(crate) mod listener;
 pub(crate) mod request;
 mod response;
+pub(crate) mod router;
