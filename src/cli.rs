@@ -11,7 +11,7 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain};
 
 use crate::{
-    check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, top,
+    check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, test, top,
 };
 
 /// The graph faulted, or a gate failed.
@@ -30,6 +30,7 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   sinew check graphs/arm/arm.yaml
+  sinew test graphs/robot/api.yaml
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
   sinew top
@@ -53,6 +54,7 @@ enum Command {
     Stop(stop::StopArgs),
     Replay(replay::ReplayArgs),
     Check(check::CheckArgs),
+    Test(test::TestArgs),
     Graph(graph::GraphArgs),
     Lab(lab::LabArgs),
     Drill(drill::DrillArgs),
@@ -90,6 +92,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Stop(arguments) => stop::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments, nodes),
         Command::Check(arguments) => check::run(&arguments, nodes),
+        Command::Test(arguments) => test::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),
         Command::Drill(arguments) => drill::run(&arguments, nodes),

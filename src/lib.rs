@@ -23,6 +23,7 @@ mod reset;
 mod restart;
 mod run;
 mod stop;
+mod test;
 mod theme;
 mod top;
 
