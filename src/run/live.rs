@@ -4,6 +4,7 @@
 //! read: Ctrl-C stays the signal that it is.
 
 mod draw;
+mod flows;
 mod services;
 mod track;
 

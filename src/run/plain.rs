@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use sinew_runtime::status::Phase;
+use sinew_runtime::status::{FlowStatus, Phase};
 
 use super::stats::ThreadStats;
 use super::view::Scene;
-use super::words::{counted, micros};
+use super::words::{counted, micros, rate};
 
 /// So that the lines of late cycles stand apart from those of the seconds.
 const INDENT: &str = "        ";
@@ -48,12 +48,37 @@ impl<W: Write> Plain<W> {
             }
             None => {}
         }
+        if self.lines > 0 {
+            self.flows(scene)?;
+        }
         if let Some(late) = scene.late {
             writeln!(self.out, "{INDENT}{late}")?;
         }
         // After a pause of ours the lines go on; they are not made up for.
         self.lines = scene.elapsed_s as u32 + 1;
         self.out.flush()
+    }
+
+    /// A line for each source that has something to tell: a flow is what the world sees. Those of
+    /// all nodes stand in `sinew top`.
+    fn flows(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        let nodes = scene.services.iter().flat_map(|(_, service)| &service.flows);
+        for source in nodes.filter(|node| node.is_source && !is_idle(&node.status)) {
+            let FlowStatus { packets_per_s, in_flight, errors, .. } = source.status;
+            let FlowStatus { time_ns_p50, time_ns_p99, time_ns_max, .. } = source.status;
+            let [p50, p99, max] =
+                [time_ns_p50, time_ns_p99, time_ns_max].map(|ns| micros(ns.map(|ns| ns as f64)));
+            writeln!(
+                self.out,
+                "{:>4.0} s  {}  {:>6} flows/s  {in_flight} in flight  p50 {p50} p99 {p99} \
+                 max {max} us  {}",
+                scene.elapsed_s,
+                source.name,
+                rate(packets_per_s),
+                counted(errors, "error"),
+            )?;
+        }
+        Ok(())
     }
 
     /// Writes what has happened.
@@ -89,6 +114,11 @@ impl<W: Write> Plain<W> {
         let is_stopping = scene.phase == Phase::Stopping;
         writeln!(self.out, "{}", if is_stopping { "  stopping" } else { "" })
     }
+}
+
+/// Whether a source has nothing to tell of the last second.
+fn is_idle(status: &FlowStatus) -> bool {
+    status.packets_per_s == 0.0 && status.in_flight == 0
 }
 
 /// How long it is to go on.

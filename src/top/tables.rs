@@ -1,4 +1,4 @@
-//! The tables of a run: domains, threads, nodes of services, links, limits.
+//! The tables of a run: domains, threads, nodes of services and of flows, links, limits.
 
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -7,7 +7,7 @@ use sinew_runtime::status::{
 };
 
 use crate::reach::rows::{Cell, Rows, Side, elapsed, memory, printable};
-use crate::run::words::micros;
+use crate::run::words::{micros, rate};
 use crate::theme::Theme;
 
 use Side::{Left, Right};
@@ -25,6 +25,7 @@ pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<L
         domains(status, theme),
         threads(status, theme),
         nodes(status, theme),
+        flows(status, theme),
         links(status, theme),
     ];
     lines(tables, theme, columns)
@@ -163,7 +164,8 @@ fn nodes(status: &Status, theme: Theme) -> Rows {
         ("dropped", Right),
     ]);
     let services = status.domains.iter().filter(|domain| domain.role == DomainRole::Service);
-    for node in services.flat_map(|domain| &domain.nodes) {
+    let nodes = services.flat_map(|domain| &domain.nodes);
+    for node in nodes.filter(|node| node.flow.is_none()) {
         rows.add([
             Cell::new(&node.name),
             Cell::new(&node.kind),
@@ -172,6 +174,37 @@ fn nodes(status: &Status, theme: Theme) -> Rows {
             Cell::count(node.lost, theme),
             Cell::new(node.sent.to_string()),
             Cell::count(node.dropped, theme),
+        ]);
+    }
+    rows
+}
+
+/// Nodes of flows: what they have done since their process was started.
+fn flows(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("flow node", Left),
+        ("kind", Left),
+        ("packets", Right),
+        ("per s", Right),
+        ("in flight", Right),
+        ("p50 us", Right),
+        ("p99 us", Right),
+        ("max us", Right),
+        ("errors", Right),
+    ]);
+    let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
+    for (node, flow) in nodes.filter_map(|node| Some((node, node.flow.as_ref()?))) {
+        let us = |ns: Option<u64>| Cell::new(micros(ns.map(|ns| ns as f64)));
+        rows.add([
+            Cell::new(&node.name),
+            Cell::new(&node.kind),
+            Cell::new(flow.packets.to_string()),
+            Cell::new(rate(flow.packets_per_s)),
+            Cell::new(flow.in_flight.to_string()),
+            us(flow.time_ns_p50),
+            us(flow.time_ns_p99),
+            us(flow.time_ns_max),
+            Cell::count(flow.errors, theme),
         ]);
     }
     rows

@@ -12,6 +12,7 @@ use ratatui::widgets::{Block, Paragraph};
 use sinew_runtime::status::Phase;
 
 use self::signals::signals;
+use super::flows::flows;
 use super::services::services;
 use super::track::{Tracks, Window, isometric};
 use crate::run::stats::ThreadStats;
@@ -115,6 +116,10 @@ fn left_sections(scene: &Scene<'_>, theme: Theme) -> Vec<(Block<'static>, Vec<Li
     }
     if !scene.services.is_empty() {
         sections.push((theme.block("services", "restarts, last end"), services(scene, theme)));
+    }
+    let flows = flows(scene, theme);
+    if !flows.is_empty() {
+        sections.push((theme.block("flows", "now: under way, or waiting"), flows));
     }
     sections
 }

@@ -4,8 +4,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use sinew_runtime::status::{
-    DomainRole, DomainState, DomainStatus, EventKind, Events, LimitStatus, LinkStatus, NodeStatus,
-    Phase, PrivilegesStatus, ThreadStatus,
+    DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LimitStatus, LinkStatus,
+    NodeStatus, Phase, PrivilegesStatus, ThreadStatus,
 };
 
 use super::*;
@@ -56,6 +56,7 @@ fn camera() -> DomainStatus {
         lost: 0,
         sent: 11,
         dropped: 0,
+        flow: None,
     };
     let limit = LimitStatus {
         what: "memory".into(),
@@ -74,6 +75,23 @@ fn camera() -> DomainStatus {
         limits: vec![limit],
         ..domain("camera", DomainRole::Service, DomainState::Backoff)
     }
+}
+
+/// The same with a flow node, which no other picture has room for.
+fn web() -> Status {
+    let flow = FlowStatus {
+        packets: 123_456,
+        errors: 3,
+        in_flight: 12,
+        packets_per_s: 34_512.0,
+        time_ns_p50: Some(11_200),
+        time_ns_p99: None,
+        time_ns_max: Some(1_384_000),
+    };
+    let mut status = status();
+    let node = &mut status.domains[1].nodes[0];
+    (node.name, node.kind, node.flow) = ("pong".into(), "snippet".into(), Some(flow));
+    status
 }
 
 fn status() -> Status {
@@ -139,6 +157,15 @@ fn everything_that_matters_is_on_a_small_terminal() {
     for part in parts {
         assert!(text.contains(part), "{part}:\n{text}");
     }
+}
+
+#[test]
+fn a_node_of_flows_has_figures_of_its_own() {
+    let tables = tables::moving(&web(), Theme { color: false }, 80);
+    let lines: Vec<_> = tables.iter().flatten().map(Line::to_string).collect();
+    let flow = "pong       snippet   123456  34.5k         12    11.2       -  1384.0       3";
+    assert!(lines.iter().any(|line| line.trim_end() == flow), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.starts_with("node ")), "it has no other row: {lines:#?}");
 }
 
 #[test]

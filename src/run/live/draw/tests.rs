@@ -45,6 +45,7 @@ fn picture_with(
                 restarts: 3,
                 last_reason: Some("its process was ended by signal 9".into()),
                 address: Some("http://127.0.0.1:8600/".into()),
+                flows: vec![],
             },
         )],
         phase: Phase::Running,
