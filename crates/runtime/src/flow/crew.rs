@@ -108,7 +108,7 @@ impl Crew {
             let (orders, receiver) = unbounded_channel();
             let sender = sender.clone();
             let thread = thread::Builder::new().name(format!("flows/{number}"));
-            let thread = thread.spawn(move || post.run(&sender, receiver)).map_err(no_thread)?;
+            let thread = thread.spawn(move || post.run(sender, receiver)).map_err(no_thread)?;
             workers.push(Worker { thread, orders, beats });
         }
         drop(sender);

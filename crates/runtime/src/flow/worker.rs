@@ -89,7 +89,7 @@ impl Post {
     /// A worker's whole life. What it panics with outside of any node is the domain's fault.
     pub(super) fn run(
         self,
-        made: &mpsc::Sender<Result<(), FaultAt>>,
+        made: mpsc::Sender<Result<(), FaultAt>>,
         orders: UnboundedReceiver<Order>,
     ) {
         let halt = Arc::clone(&self.shared.halt);
@@ -98,7 +98,7 @@ impl Post {
         }
     }
 
-    fn work(self, made: &mpsc::Sender<Result<(), FaultAt>>, mut orders: UnboundedReceiver<Order>) {
+    fn work(self, made: mpsc::Sender<Result<(), FaultAt>>, mut orders: UnboundedReceiver<Order>) {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
             at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
         });
@@ -117,6 +117,8 @@ impl Post {
             }
         };
         let _ = made.send(Ok(()));
+        // The crew waits until nobody is left to speak.
+        drop(made);
         LocalSet::new().block_on(&runtime, self.serve(Rc::new(program), &mut orders));
     }
 
