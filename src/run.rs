@@ -1,6 +1,7 @@
 //! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
 
 mod csv;
+mod edits;
 #[cfg(test)]
 mod fixture;
 mod late;
@@ -30,6 +31,7 @@ use sinew_runtime::status::EventKind;
 use sinew_runtime::trace::Record;
 
 use self::csv::Csv;
+use self::edits::Edits;
 use self::late::Late;
 use self::memory::Memory;
 use self::report::{Ending, Report};
@@ -73,6 +75,10 @@ pub(crate) struct RunArgs {
     /// files beside it with the domain's name before the extension. Times in ns
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Look at the graph's file, and swap in what is edited of its flows while it runs; a bad edit
+    /// changes nothing and is told
+    #[arg(long)]
+    watch: bool,
     /// Give a parameter another value than the spec does; may be repeated
     #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
     overrides: Vec<String>,
@@ -83,6 +89,7 @@ Examples:
   sinew run graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml --duration 60s --json > report.json
   sinew run graphs/arm/arm.yaml --set planner.speed_mm_per_s=100 --csv run.csv
+  sinew run graphs/http/ping.yaml --watch
 
 Exit status: 0 the job is done or was stopped, 1 a fault or a file that was asked for is incomplete,
 2 bad request or spec.";
@@ -92,7 +99,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
     let begun_ns = now_ns();
     match prepare(args, nodes) {
         Err(error) => refuse(&error, args.json),
-        Ok((loaded, watch)) => match Session::start(args, loaded, watch) {
+        Ok((loaded, watch, edits)) => match Session::start(args, loaded, watch, edits) {
             Ok(session) => session.carry_out(begun_ns),
             Err(error) => {
                 say(&format!("error: cannot start the graph: {error}"));
@@ -103,7 +110,10 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
 }
 
 /// All that can be wrong with the request, before a process is started.
-fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadError> {
+fn prepare(
+    args: &RunArgs,
+    nodes: &[NodeEntry],
+) -> Result<(Loaded, Watch, Option<Edits>), LoadError> {
     let loaded = load_and_make(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
     if let Some(csv) = &args.csv
@@ -126,7 +136,9 @@ fn prepare(args: &RunArgs, nodes: &[NodeEntry]) -> Result<(Loaded, Watch), LoadE
         notices: vec![],
         stats,
     };
-    Ok((loaded, watch))
+    let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
+    let edits = args.watch.then(edits).transpose()?;
+    Ok((loaded, watch, edits))
 }
 
 fn refuse(error: &LoadError, json: bool) -> ExitCode {
@@ -204,12 +216,18 @@ struct Session {
     /// How often the core has started again, as far as the figures know.
     resets: u32,
     systemd: Option<Systemd>,
+    edits: Option<Edits>,
     /// Why standard output takes no more.
     closed: Option<io::Error>,
 }
 
 impl Session {
-    fn start(args: &RunArgs, loaded: Loaded, mut watch: Watch) -> io::Result<Session> {
+    fn start(
+        args: &RunArgs,
+        loaded: Loaded,
+        mut watch: Watch,
+        edits: Option<Edits>,
+    ) -> io::Result<Session> {
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let machine = Machine::read();
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
@@ -233,6 +251,7 @@ impl Session {
             interrupts: 0,
             resets: 0,
             systemd,
+            edits,
             closed: None,
         })
     }
@@ -290,6 +309,9 @@ impl Session {
                 watch.late.begin_life();
             }
             watch.late.look(|| self.run.threads());
+            if let Some(edits) = &mut self.edits {
+                edits.go_on(&mut self.run, watch);
+            }
             if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
                 watch.notice(text);
             }
@@ -327,7 +349,8 @@ impl Session {
         let left_s = self.duration.map_or(1.0, |duration| duration.as_secs_f64() - elapsed_s);
         let left_s = left_s.min(1.0 - elapsed_s.fract()).clamp(1e-3, 1.0);
         let for_systemd = self.systemd.as_ref().map_or(POLL, Systemd::spacing);
-        Duration::from_secs_f64(left_s).min(for_systemd).min(POLL)
+        let for_edits = if self.edits.is_some() { Edits::spacing() } else { POLL };
+        Duration::from_secs_f64(left_s).min(for_systemd).min(for_edits)
     }
 
     /// Since the first release, to a millisecond.

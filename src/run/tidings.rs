@@ -34,6 +34,8 @@ fn line(event: &Event) -> String {
     match &event.domain {
         Some(domain) if event.what == EventKind::Address => format!("{domain}: {text}"),
         Some(domain) => format!("{domain}: {what}: {text}"),
+        None if event.what == EventKind::Edited => format!("the graph was edited: {text}"),
+        None if event.what == EventKind::EditRefused => format!("the edit is refused: {text}"),
         None => format!("{what}: {text}"),
     }
 }
