@@ -1,10 +1,15 @@
 //! The body of an answer.
 
 use std::error::Error as StdError;
+use std::fmt;
+use std::io::{self, Write};
+use std::mem::take;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use sinew_runtime::flow::{BytesToCome, Error};
 
@@ -16,6 +21,8 @@ pub(crate) enum Content {
     Full(Bytes),
     /// What is still to come.
     Stream(BytesToCome),
+    /// The same in fewer bytes.
+    Gzip(Box<Gzip>),
 }
 
 /// Why a body ends before its end: its stream failed. The connection is closed, so that the client
@@ -23,28 +30,105 @@ pub(crate) enum Content {
 #[derive(Debug)]
 pub(crate) struct Broken(Error);
 
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
 impl StdError for Broken {}
 
+/// Who hears how much of a body has been handed over.
+pub(crate) trait Sent {
+    /// So many bytes more.
+    fn sent(&mut self, bytes: usize);
+}
+
+impl Content {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        match self {
+            Content::Empty => Poll::Ready(None),
+            Content::Full(bytes) => {
+                let bytes = take(bytes);
+                *self = Content::Empty;
+                Poll::Ready(Some(Ok(bytes)))
+            }
+            Content::Stream(parts) => {
+                parts.as_mut().poll_next(context).map(|part| part.map(|it| it.map_err(Broken)))
+            }
+            Content::Gzip(gzip) => gzip.poll_next(context),
+        }
+    }
+}
+
+/// Compresses a body piece by piece, as it is taken: no answer keeps the others waiting for long.
+pub(crate) struct Gzip {
+    source: Content,
+    /// `None` after the end.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+/// Bytes that are compressed at a time.
+const PIECE_LEN: usize = 16 << 10;
+
+impl Gzip {
+    /// Compresses `source`.
+    pub(crate) fn new(source: Content) -> Gzip {
+        Gzip { source, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        while let Some(encoder) = &mut self.encoder {
+            let (piece, is_awaited) = match &mut self.source {
+                Content::Full(bytes) if !bytes.is_empty() => {
+                    (Some(bytes.split_to(bytes.len().min(PIECE_LEN))), false)
+                }
+                Content::Stream(parts) => match ready!(parts.as_mut().poll_next(context)) {
+                    Some(Ok(part)) => (Some(part), true),
+                    Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error)))),
+                    None => (None, false),
+                },
+                _ => (None, false),
+            };
+            let packed = match piece {
+                Some(piece) => pack(encoder, &piece, is_awaited),
+                None => {
+                    self.encoder.take().map(GzEncoder::finish).unwrap_or_else(|| Ok(Vec::new()))
+                }
+            };
+            // A vector takes all that is written to it.
+            let packed = packed.map_err(|error| Broken(Error::new(error)));
+            if !matches!(&packed, Ok(bytes) if bytes.is_empty()) {
+                return Poll::Ready(Some(packed.map(Bytes::from)));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// What comes out for a piece; all of it, if somebody waits for just this piece.
+fn pack(encoder: &mut GzEncoder<Vec<u8>>, piece: &[u8], flush: bool) -> io::Result<Vec<u8>> {
+    encoder.write_all(piece)?;
+    if flush {
+        encoder.flush()?;
+    }
+    Ok(take(encoder.get_mut()))
+}
+
 /// A body, and what is held until it has been handed over.
 pub(crate) struct Body<H> {
     content: Content,
-    _held: H,
+    held: H,
 }
 
 impl<H> Body<H> {
     /// A body that holds `held` until its end.
     pub(crate) fn new(content: Content, held: H) -> Body<H> {
-        Body { content, _held: held }
+        Body { content, held }
     }
 }
 
-impl<H: Unpin> HttpBody for Body<H> {
+impl<H: Sent + Unpin> HttpBody for Body<H> {
     type Data = Bytes;
     type Error = Broken;
 
@@ -52,24 +136,18 @@ impl<H: Unpin> HttpBody for Body<H> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match std::mem::replace(&mut self.content, Content::Empty) {
-            Content::Empty => Poll::Ready(None),
-            Content::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            Content::Stream(mut parts) => {
-                let polled = parts.as_mut().poll_next(context);
-                if !matches!(polled, Poll::Ready(None)) {
-                    self.content = Content::Stream(parts);
-                }
-                polled.map(|part| part.map(|part| part.map(Frame::data).map_err(Broken)))
-            }
+        let polled = self.content.poll_next(context);
+        if let Poll::Ready(Some(Ok(bytes))) = &polled {
+            self.held.sent(bytes.len());
         }
+        polled.map(|part| part.map(|part| part.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Empty => true,
             Content::Full(bytes) => bytes.is_empty(),
-            Content::Stream(_) => false,
+            Content::Stream(_) | Content::Gzip(_) => false,
         }
     }
 
@@ -77,7 +155,7 @@ impl<H: Unpin> HttpBody for Body<H> {
         match &self.content {
             Content::Empty => SizeHint::with_exact(0),
             Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) => SizeHint::default(),
+            Content::Stream(_) | Content::Gzip(_) => SizeHint::default(),
         }
     }
 }

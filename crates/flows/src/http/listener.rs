@@ -5,17 +5,22 @@
 mod bind;
 mod connection;
 mod exchange;
+mod gzip;
 mod life;
+mod log;
 mod options;
+mod tls;
 mod worker;
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{Local, Opened, Outlet, Source, Stop, output};
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+use sinew_runtime::{Cause, Fault, Made, Make, NodeEntry, Parameters};
 
+use log::AccessLog;
 use options::Options;
 use worker::Worker;
 
@@ -55,6 +60,14 @@ static PARAMETERS: &[Parameter] = &[
         ty: ParameterType::Integer { min: 0, max: 65535 },
         default: None,
     },
+    parameter(
+        "certificate",
+        ParameterType::Text,
+        "",
+        "PEM file with this server's certificate, and after it those between it and its root. \
+         With it and 'key' the listener speaks TLS.",
+    ),
+    parameter("key", ParameterType::Text, "", "PEM file with the certificate's private key."),
     time("deadline", 3600, "30s", "Longest that a flow may take; past it the answer is 504."),
     time("head_deadline", 3600, "10s", "Longest that a request's head may take to come."),
     time("body_deadline", 3600, "30s", "Longest that a request's body may take to come (408)."),
@@ -70,6 +83,19 @@ static PARAMETERS: &[Parameter] = &[
         "Most connections of each worker; a further one is answered with 503.",
     ),
     count("streams_max", 10_000, "100", "Most requests at a time on a connection of HTTP/2."),
+    parameter(
+        "compression",
+        ParameterType::Bool,
+        "false",
+        "Compress (gzip) answers from 1 KiB on of types that get smaller, where the client takes \
+         it.",
+    ),
+    parameter(
+        "access_log",
+        ParameterType::Text,
+        "",
+        "File that gets a line for each request: time, client, request, status, bytes, time taken.",
+    ),
 ];
 
 const fn parameter(
@@ -121,23 +147,36 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
 impl Source for Listener {
     fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
         let options = Arc::new(self.options);
+        let log = options.access_log.as_deref().map(open_log).transpose()?;
         let (sockets, _) = bind::sockets(options.address, workers)?;
+        bind::allow_descriptors(workers.saturating_mul(options.connections_max));
+        if let Some(tls) = &options.tls {
+            tls.tell();
+        }
         let part = |socket| {
-            let options = Arc::clone(&options);
-            Box::new(Socket { socket, options }) as Box<dyn Opened>
+            let (options, log) = (Arc::clone(&options), log.clone());
+            Box::new(Socket { socket, options, log }) as Box<dyn Opened>
         };
         Ok(sockets.into_iter().map(part).collect())
     }
+}
+
+fn open_log(path: &Path) -> Result<AccessLog, Fault> {
+    AccessLog::open(path).map_err(|error| {
+        let path = path.display();
+        Fault::new(Cause::System, format_args!("cannot open the access log {path}: {error}"))
+    })
 }
 
 /// A listener's part in one worker.
 struct Socket {
     socket: TcpListener,
     options: Arc<Options>,
+    log: Option<AccessLog>,
 }
 
 impl Opened for Socket {
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
-        Box::pin(Worker::new(self.options, outlet).serve(self.socket, stop))
+        Box::pin(Worker::new(self.options, self.log, outlet).serve(self.socket, stop))
     }
 }

@@ -35,11 +35,17 @@ const FRAMING: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// The answer that a reply stands for; the error that it was instead, for whoever tells it.
-pub(crate) fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
-    match reply.and_then(|reply| of_value(reply.unwrap_or_default())) {
-        Ok(response) => (response, None),
-        Err(error) => (of_error(&error), Some(error)),
+/// The answer that a reply stands for. A reply that can be none is an error, which is told.
+pub(crate) fn response(reply: Reply, tell: impl FnOnce(&Error)) -> Response<Content> {
+    let answer = reply.map(|reply| of_value(reply.unwrap_or_default()));
+    match answer {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => {
+            tell(&error);
+            of_error(&error)
+        }
+        // Whoever ran the flow has told it.
+        Err(error) => of_error(&error),
     }
 }
 

@@ -9,7 +9,7 @@ use sinew_spec::plan::Plan;
 
 use super::program::Base;
 use super::tell::Teller;
-use super::{Figures, Flow, FlowNode, NodeFigures, Pool, Program, Reply, Site, Value};
+use super::{Figures, Flow, FlowNode, NodeFigures, Outlet, Pool, Program, Reply, Site, Value};
 use crate::assemble::{entry, parameters};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
@@ -147,6 +147,15 @@ impl Fixture {
     ) -> Reply {
         let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
         flow.open(node, port, packet, limit).await
+    }
+
+    /// Where a source begins its flows, for who serves it without a worker.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn outlet(&self, node: &str) -> Outlet {
+        let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
+        Outlet::new(Rc::clone(&self.program), node)
     }
 
     /// What a node has counted.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Flow, Program, Reply, Value};
+use super::{Error, Flow, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -47,6 +47,12 @@ impl Outlet {
             flow.tell(node, error);
         }
         reply
+    }
+
+    /// Tells the operator of an error that the source itself met with a reply.
+    pub fn tell(&self, error: &Error) {
+        let current = self.0.borrow();
+        Flow::new(Rc::clone(&current.program)).tell(current.node, error);
     }
 }
 

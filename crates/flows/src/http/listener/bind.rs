@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sinew_runtime::{Cause, Fault};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -57,6 +58,21 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 fn listen(socket: Socket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Descriptors for what is no connection: links, logs, files, what flows ask of other servers.
+const DESCRIPTORS_BESIDE: u64 = 1024;
+
+/// Lets this process have as many connections as it may: what most shells give is less than what
+/// the kernel allows.
+pub(super) fn allow_descriptors(connections: usize) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = connections as u64 + DESCRIPTORS_BESIDE;
+    let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < allowed) {
+        // Refused, it stays as it is, and who is short of descriptors says so.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum });
+    }
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Fault {

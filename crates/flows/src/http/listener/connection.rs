@@ -123,12 +123,22 @@ impl AsyncWrite for Wire {
     }
 }
 
+/// Goes on with a handshake, unless its connection is to end.
+pub(super) async fn unless_ended<T>(life: &Life, handshake: impl Future<Output = T>) -> Option<T> {
+    let mut handshake = pin!(handshake);
+    poll_fn(|context| match life.verdict(context) {
+        Verdict::Live => handshake.as_mut().poll(context).map(Some),
+        Verdict::Drain | Verdict::Close => Poll::Ready(None),
+    })
+    .await
+}
+
 /// Serves a connection until its end.
-pub(super) async fn serve<W>(worker: Rc<Worker>, life: Rc<Life>, peer: Peer, wire: W)
+pub(super) async fn serve<W>(worker: &Rc<Worker>, life: &Rc<Life>, peer: Peer, wire: W)
 where
     W: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let service = service_fn(|request| exchange(&worker, &life, peer, request));
+    let service = service_fn(|request| exchange(worker, life, peer, request));
     let mut connection = pin!(worker.server.serve_connection(TokioIo::new(wire), service));
     let mut draining = false;
     poll_fn(|context| {

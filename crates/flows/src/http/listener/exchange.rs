@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::mem::take;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,9 +16,11 @@ use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
 use sinew_runtime::flow::Value;
 use tokio::time::timeout;
 
+use super::gzip;
 use super::life::Life;
+use super::log::Line;
 use super::worker::Worker;
-use crate::http::body::{Body, Content};
+use crate::http::body::{Body, Content, Sent};
 use crate::http::request::Request;
 use crate::http::response::{plain, response};
 
@@ -36,11 +39,24 @@ pub(super) struct Exchange {
     worker: Rc<Worker>,
     life: Rc<Life>,
     answered: bool,
+    /// What the access log will say of it.
+    line: Option<Box<Line>>,
+}
+
+impl Sent for Exchange {
+    fn sent(&mut self, bytes: usize) {
+        if let Some(line) = &mut self.line {
+            line.add(bytes);
+        }
+    }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.life.end(self.answered, self.worker.now());
+        if let (Some(line), Some(log)) = (self.line.take(), &self.worker.log) {
+            line.end(log);
+        }
     }
 }
 
@@ -53,7 +69,7 @@ pub(super) fn exchange(
 ) -> impl Future<Output = Result<Response<Body<Exchange>>, Infallible>> + use<> {
     life.begin(request.version() == Version::HTTP_2);
     let (worker, life) = (Rc::clone(worker), Rc::clone(life));
-    let exchange = Exchange { worker, life, answered: false };
+    let exchange = Exchange { worker, life, answered: false, line: None };
     async move { Ok(exchange.answer(peer, request).await) }
 }
 
@@ -64,23 +80,32 @@ impl Exchange {
         request: HttpRequest<Incoming>,
     ) -> Response<Body<Exchange>> {
         let (parts, incoming) = request.into_parts();
+        self.line = self.worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, &parts)));
         let is_head = parts.method == Method::HEAD;
+        let compresses = self.worker.options.compression;
+        let takes_gzip = compresses && gzip::is_accepted(&parts.headers);
         let mut response = match self.take_in(&parts, incoming).await {
             Ok(bytes) => self.flow(Request::new(parts, bytes, peer.scheme, peer.address)).await,
             Err(status) => plain(status),
         };
+        if compresses {
+            gzip::compress(&mut response, takes_gzip);
+        }
         if is_head {
             without_body(&mut response);
         }
         self.answered = true;
+        if let Some(line) = &mut self.line {
+            line.answer(response.status());
+        }
         response.map(|content| Body::new(content, self))
     }
 
     async fn flow(&self, request: Request) -> Response<Content> {
         let packet = Value::Document(Arc::new(request));
         let deadline = self.worker.options.deadline;
-        let (response, _told) = response(self.worker.outlet.open(OUT, packet, deadline).await);
-        response
+        let outlet = &self.worker.outlet;
+        response(outlet.open(OUT, packet, deadline).await, |error| outlet.tell(error))
     }
 
     /// The body; or the status to answer with at once.
@@ -140,7 +165,7 @@ async fn collect(mut incoming: Incoming, size_max: usize) -> Result<Bytes, Statu
         }
         if all.is_empty() {
             all.reserve(first.len() + data.len().max(incoming.size_hint().lower() as usize));
-            all.extend_from_slice(&std::mem::take(&mut first));
+            all.extend_from_slice(&take(&mut first));
         }
         all.extend_from_slice(&data);
     }

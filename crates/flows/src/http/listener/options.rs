@@ -1,9 +1,12 @@
 //! What the spec says of a listener, checked.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_runtime::{Parameters, Refusal};
+
+use super::tls::Tls;
 
 /// What the spec says of a listener.
 pub(super) struct Options {
@@ -18,6 +21,10 @@ pub(super) struct Options {
     pub(super) body_size_max: usize,
     pub(super) connections_max: usize,
     pub(super) streams_max: u32,
+    pub(super) compression: bool,
+    /// Where the access log is, if there is one.
+    pub(super) access_log: Option<PathBuf>,
+    pub(super) tls: Option<Tls>,
 }
 
 impl Options {
@@ -43,6 +50,10 @@ impl Options {
             body_size_max: parameters.size("body_size_max") as usize,
             connections_max: count("connections_max"),
             streams_max: parameters.integer("streams_max") as u32,
+            compression: parameters.bool("compression"),
+            access_log: Some(parameters.path("access_log"))
+                .filter(|_| !parameters.text("access_log").is_empty()),
+            tls: Tls::of(parameters)?,
         })
     }
 }

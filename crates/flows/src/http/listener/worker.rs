@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::conn::auto::Builder;
-use sinew_runtime::flow::{Outlet, Stop};
+use sinew_runtime::flow::{Error, Outlet, Stop};
 use sinew_runtime::{Cause, Fault};
 use slab::Slab;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,9 +16,10 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-use super::connection::{Here, Wire, serve};
+use super::connection::{Here, Wire, serve, unless_ended};
 use super::exchange::Peer;
 use super::life::{Life, Patience, ROUND, Round, rounds};
+use super::log::AccessLog;
 use super::options::Options;
 
 /// Pause when no connection can be taken, for want of descriptors or memory.
@@ -32,6 +33,7 @@ const REFUSAL: &[u8] =
 pub(super) struct Worker {
     pub(super) options: Arc<Options>,
     pub(super) outlet: Outlet,
+    pub(super) log: Option<AccessLog>,
     pub(super) server: Builder<Here>,
     now: Rc<Cell<Round>>,
     lives: RefCell<Slab<Rc<Life>>>,
@@ -41,11 +43,12 @@ pub(super) struct Worker {
 
 impl Worker {
     /// One that begins flows through `outlet`.
-    pub(super) fn new(options: Arc<Options>, outlet: Outlet) -> Worker {
+    pub(super) fn new(options: Arc<Options>, log: Option<AccessLog>, outlet: Outlet) -> Worker {
         Worker {
             server: server(&options),
             options,
             outlet,
+            log,
             now: Rc::default(),
             lives: RefCell::default(),
             empty: Notify::new(),
@@ -79,12 +82,23 @@ impl Worker {
 
     /// Takes connections, for ever.
     async fn accept(self: Rc<Self>, socket: &TcpListener) {
+        let mut is_short = false;
         loop {
             match socket.accept().await {
-                Ok((stream, address)) => self.begin(stream, address),
+                Ok((stream, address)) => {
+                    is_short = false;
+                    self.begin(stream, address);
+                }
                 // The client has gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => sleep(ACCEPT_PAUSE).await,
+                // Those that are served go on, and when one of them ends there is room again.
+                Err(error) => {
+                    if !is_short {
+                        self.outlet.tell(&no_room(&error));
+                    }
+                    is_short = true;
+                    sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -98,9 +112,17 @@ impl Worker {
         let life = Rc::new(Life::new(self.now()));
         let place = Place { worker: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
         let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.now));
-        let peer = Peer { address, scheme: "http" };
         spawn_local(async move {
-            serve(Rc::clone(&place.worker), life, peer, wire).await;
+            let worker = Rc::clone(&place.worker);
+            match &worker.options.tls {
+                None => serve(&worker, &life, Peer { address, scheme: "http" }, wire).await,
+                Some(tls) => {
+                    // Who speaks no TLS was told so by an alert.
+                    if let Some(Ok(wire)) = unless_ended(&life, tls.acceptor.accept(wire)).await {
+                        serve(&worker, &life, Peer { address, scheme: "https" }, wire).await;
+                    }
+                }
+            }
             drop(place);
         });
     }
@@ -135,6 +157,13 @@ impl Drop for Place {
             self.worker.empty.notify_one();
         }
     }
+}
+
+fn no_room(error: &io::Error) -> Error {
+    Error::new(format_args!(
+        "no connection can be taken: {error}; allow more open files (ulimit -n), or lower \
+         'connections_max'"
+    ))
 }
 
 /// Says that there is no room, if that goes at once.

@@ -7,8 +7,19 @@ use hyper::body::Body as _;
 use sinew_runtime::flow::Stream;
 
 use super::*;
-use crate::http::body::Body;
+use crate::http::body::{Body, Sent};
 use crate::testing::run;
+
+/// The answer, and the error that was told.
+fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
+    let mut told = None;
+    let answer = super::response(reply, |error| told = Some(error.clone()));
+    (answer, told)
+}
+
+impl Sent for () {
+    fn sent(&mut self, _bytes: usize) {}
+}
 
 /// Status, content type and body of the answer to a reply.
 fn answer(reply: Reply) -> (u16, Option<String>, Option<String>) {
