@@ -19,6 +19,7 @@ pub const FLOWS: &[NodeEntry] = &[
     // HTTP: what listens, finds the way, asks others.
     http::listener::NODE,
     http::router::NODE,
+    http::client::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
     path::pipe::NODE,
     path::for_each::NODE,

@@ -1,0 +1,357 @@
+//! `http`: asks another server.
+
+mod answer;
+mod ask;
+mod connect;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::HeaderName;
+use hyper::http::Extensions;
+use hyper::{Response, StatusCode};
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, Flow, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_spec::{Data, Item};
+use tokio::time::timeout;
+
+use crate::script::template::Template;
+use answer::Answer;
+use ask::{Ask, Body, Form};
+use connect::{Answered, Connector};
+use target::Hosts;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+/// The other server cannot be reached, or says nonsense.
+const BAD_GATEWAY: u16 = 502;
+/// The other server is late.
+const GATEWAY_TIMEOUT: u16 = 504;
+
+/// So often a request is sent again because the kept connection that it went over turned out to be
+/// closed; past that it is an error. Each time takes a dead connection out of the pool.
+const REPEATS_MAX: u32 = 3;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+const fn yaml(name: &'static str, doc: &'static str, default: Option<&'static str>) -> Parameter {
+    Parameter { name, doc, unit: "", ty: ParameterType::Yaml, default }
+}
+
+const fn flag(name: &'static str, doc: &'static str) -> Parameter {
+    Parameter { name, doc, unit: "", ty: ParameterType::Bool, default: Some("false") }
+}
+
+static INFO: Kind = Kind {
+    name: "http",
+    runs_in: RunsIn::Flow,
+    doc: "Asks another server over HTTP, and passes its answer on as {status, header, body}. An \
+          answer is an answer whatever its status, unless 'fail' says otherwise; a server that \
+          cannot be reached or answers nonsense is an error with status 502, one that is late 504. \
+          Connections are kept and used again, HTTP/2 where the server offers it over TLS.",
+    ports: &[
+        input("in", "What the templates are filled from."),
+        output("out", "The answer."),
+        error(),
+    ],
+    parameters: &[
+        yaml("url", "Where to, such as http://host/path; a template.", None),
+        yaml("method", "A template.", Some("GET")),
+        yaml("query", "What is added to the url's query: a mapping; a template.", Some("{}")),
+        yaml("header", "Headers by name: a mapping; a template.", Some("{}")),
+        yaml(
+            "body",
+            "A template: text, bytes, a stream, a listener's request (its body as it came), nothing; \
+             any other value becomes JSON.",
+            Some("null"),
+        ),
+        Parameter {
+            name: "hosts",
+            doc: "Where requests and redirects may go: hosts with or without a port, or '*' for all. \
+                  Without it only the host in the url, which then must not be a template.",
+            unit: "",
+            ty: ParameterType::Texts { max: 1024 },
+            default: Some("[]"),
+        },
+        Parameter {
+            name: "timeout",
+            doc: "Longest time until the whole answer is there; with 'stream' until it begins, and \
+                  then for each part.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
+            default: Some("30s"),
+        },
+        Parameter {
+            name: "redirects",
+            doc: "How many redirects are followed, to the same scheme only. With 0 a redirect is \
+                  the answer.",
+            unit: "",
+            ty: ParameterType::Integer { min: 0, max: 20 },
+            default: Some("0"),
+        },
+        flag("stream", "Whether the body is passed on while it comes, instead of gathered."),
+        flag("fail", "Whether an answer with a status of 400 or more is an error (502)."),
+        Parameter {
+            name: "body_max",
+            doc: "Longest body that is gathered.",
+            unit: "",
+            ty: ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
+            default: Some("8MiB"),
+        },
+        Parameter {
+            name: "protocol",
+            doc: "auto: HTTP/2 where TLS agrees on it, else HTTP/1.1. h2: HTTP/2 without asking.",
+            unit: "",
+            ty: ParameterType::Choice(&["auto", "http1", "h2"]),
+            default: Some("auto"),
+        },
+        Parameter {
+            name: "ca",
+            doc: "A PEM file with the authorities to trust, instead of those that browsers trust; \
+                  empty: those.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("''"),
+        },
+        Parameter {
+            name: "idle_max",
+            doc: "Most unused connections that each worker keeps for a host.",
+            unit: "",
+            ty: ParameterType::Integer { min: 0, max: 100_000 },
+            default: Some("32"),
+        },
+        Parameter {
+            name: "idle_time",
+            doc: "How long an unused connection is kept.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
+            default: Some("60s"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct Http {
+    form: Form,
+    client: Client<Connector, Body>,
+    timeout: Duration,
+    redirects_max: i64,
+    body_max: u64,
+    streams: bool,
+    fails: bool,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let mut refusals = Vec::new();
+    let form = form(parameters, &mut refusals);
+    let client = client(parameters).map_err(|message| {
+        let help = "write the path of a PEM file, from the folder of the spec";
+        refusals.push(Refusal::new(parameters.span("ca"), message, help));
+    });
+    match (form, client) {
+        (Some(form), Ok(client)) if refusals.is_empty() => Ok(Box::new(Http {
+            form,
+            client,
+            timeout: parameters.duration("timeout"),
+            redirects_max: parameters.integer("redirects"),
+            body_max: parameters.size("body_max"),
+            streams: parameters.bool("stream"),
+            fails: parameters.bool("fail"),
+        })),
+        _ => Err(refusals),
+    }
+}
+
+/// Compiles the templates; what is the same for every packet is checked here.
+fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Form> {
+    let mut template = |name: &str| {
+        let compiled = Template::compile(parameters.yaml(name));
+        compiled.map_err(|wrong| refusals.extend(wrong)).ok()
+    };
+    let (url, method) = (template("url"), template("method"));
+    let (query, header, body) = (template("query"), template("header"), template("body"));
+    let hosts = hosts(parameters, refusals)?;
+    let (url, method, header) = (url?, method?, header?);
+    let mut refuse = |name: &str, message: String, help: &str| {
+        refusals.push(Refusal::new(parameters.span(name), message, help));
+    };
+    if let Some(constant) = url.constant() {
+        let text = constant.as_text().unwrap_or_default();
+        if let Err(message) = target::parse(text, &hosts) {
+            refuse("url", message, "write a url such as http://host/path");
+        }
+    }
+    if let Some(Err(message)) = method.constant().map(ask::method) {
+        refuse("method", message, "write GET, POST, PUT, PATCH or DELETE");
+    }
+    check_names(parameters.yaml("header"), refusals);
+    Some(Form { url, method, query: query?, header, body: body?, hosts })
+}
+
+/// The hosts of the spec; without any, the one in the url.
+fn hosts(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Hosts> {
+    let texts = parameters.texts("hosts");
+    if !texts.is_empty() {
+        let help = "write names or addresses, with or without a port, such as [api.example:8080]";
+        let refuse = |message| refusals.push(Refusal::new(parameters.span("hosts"), message, help));
+        return Hosts::read(texts).map_err(refuse).ok();
+    }
+    let url = parameters.yaml("url");
+    let Data::Scalar { text, .. } = &url.data else {
+        let message = format!("url takes a text, found {}", url.sort());
+        refusals.push(Refusal::new(url.span, message, "write a url such as http://host/path"));
+        return None;
+    };
+    let found = Hosts::of_url(text);
+    if found.is_none() && text.contains("{{") {
+        let message = "a packet says which host is asked";
+        let help = "list the hosts that it may name: hosts: [api.example]; '*' means all";
+        refusals.push(Refusal::new(url.span, message, help));
+        return None;
+    }
+    // A constant url without a host is refused for what it is.
+    Some(found.unwrap_or(Hosts::All))
+}
+
+/// Checks the names of headers that stand in the spec.
+fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
+    let Data::Map(entries) = &header.data else { return };
+    for entry in entries {
+        let name = HeaderName::from_bytes(entry.key.as_bytes());
+        let (message, help) = match name {
+            Err(_) => (format!("{:?} is no name of a header", entry.key), "write letters and '-'"),
+            Ok(name) if ask::OWN.contains(&name) => {
+                let message = format!("the header '{name}' follows from the url and the body");
+                (message, "leave it out")
+            }
+            Ok(_) => continue,
+        };
+        refusals.push(Refusal::new(entry.span, message, help));
+    }
+}
+
+/// A client with its pool of connections, which are made when they are needed.
+fn client(parameters: &Parameters<'_>) -> Result<Client<Connector, Body>, String> {
+    let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
+    let roots = connect::roots(ca.as_deref())?;
+    let protocol = parameters.text("protocol");
+    let connector = connect::connector(roots, protocol != "http1");
+    Ok(Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(parameters.duration("idle_time"))
+        .pool_max_idle_per_host(parameters.integer("idle_max") as usize)
+        .http2_only(protocol == "h2")
+        .build(connector))
+}
+
+impl FlowNode for Http {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::wait(async move {
+            match self.ask(at.flow(), &packet).await {
+                Ok(answer) => Step::Pass(OUT, Value::Document(Arc::new(answer))),
+                Err(error) => Step::Fail(error),
+            }
+        })
+    }
+}
+
+impl Http {
+    /// Asks, and waits for the answer as long as the spec says.
+    async fn ask(&self, flow: &Flow, packet: &Value) -> Result<Answer, Error> {
+        let mut ask = self.form.fill(flow, packet)?;
+        let patience = self.timeout;
+        match timeout(patience, self.exchange(&mut ask)).await {
+            Ok(outcome) => outcome.map_err(|text| failed(&ask, &text).with_status(BAD_GATEWAY)),
+            Err(_) => {
+                let text = format!("no answer within {patience:?}; raise 'timeout'");
+                Err(failed(&ask, &text).with_status(GATEWAY_TIMEOUT))
+            }
+        }
+    }
+
+    /// Asks, and goes where the answers lead.
+    async fn exchange(&self, ask: &mut Ask) -> Result<Answer, String> {
+        let mut redirects = 0;
+        let response = loop {
+            let response = self.send(ask).await?;
+            if self.redirects_max == 0 {
+                break response;
+            }
+            let Some(next) = ask.redirected(&response, &self.form.hosts)? else { break response };
+            if redirects == self.redirects_max {
+                return Err(format!("more than {redirects} redirects; raise 'redirects'"));
+            }
+            redirects += 1;
+            *ask = next;
+        };
+        let (parts, body) = response.into_parts();
+        if self.fails && parts.status >= StatusCode::BAD_REQUEST {
+            return Err(format!("answered {}", parts.status));
+        }
+        if self.streams {
+            return Ok(Answer::streamed(parts, body, self.timeout));
+        }
+        let bytes = answer::gather(body, self.body_max).await?;
+        Ok(Answer::whole(parts, bytes))
+    }
+
+    /// Sends a request, again if the connection that it went over was closed meanwhile.
+    async fn send(&self, ask: &mut Ask) -> Result<Response<Incoming>, String> {
+        let mut repeats = 0;
+        loop {
+            match self.client.request(ask.request()).await {
+                Ok(response) => {
+                    if let Some(answered) = response.extensions().get::<Answered>() {
+                        answered.set();
+                    }
+                    return Ok(response);
+                }
+                Err(error) if ask.can_repeat() && repeats < REPEATS_MAX && was_kept(&error) => {
+                    repeats += 1;
+                }
+                Err(error) => return Err(chain(&error)),
+            }
+        }
+    }
+}
+
+/// Whether the connection had answered before, and broke without saying anything wrong.
+fn was_kept(error: &ClientError) -> bool {
+    let mut extensions = Extensions::new();
+    if let Some(connected) = error.connect_info() {
+        connected.get_extras(&mut extensions);
+    }
+    let reason = std::error::Error::source(error).and_then(|it| it.downcast_ref::<hyper::Error>());
+    let is_nonsense = reason.is_some_and(|it| it.is_parse() || it.is_user());
+    extensions.get::<Answered>().is_some_and(Answered::is_set) && !is_nonsense
+}
+
+#[cold]
+fn failed(ask: &Ask, text: &str) -> Error {
+    Error::new(format_args!("{}: {text}", ask.shown()))
+}
+
+/// An error with all its reasons, each once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(reason) = next {
+        let reason_text = reason.to_string();
+        if !text.ends_with(&reason_text) {
+            text = format!("{text}: {reason_text}");
+        }
+        next = reason.source();
+    }
+    text
+}

@@ -1,0 +1,132 @@
+//! The answer of another server as a packet: `status`, `header`, and `body`, whole or to come.
+
+use std::any::Any;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::http::response::Parts;
+use sinew_runtime::flow::{Document, Error, Stream, Value};
+use tokio::time::timeout;
+
+use super::BAD_GATEWAY;
+use crate::http::decode;
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Body,
+    header: OnceLock<Value>,
+}
+
+/// Its body.
+#[derive(Debug)]
+enum Body {
+    /// All of it, and what its type makes of it once somebody asks.
+    Whole(Bytes, OnceLock<Result<Value, Error>>),
+    /// What is still to come.
+    Stream(Stream),
+}
+
+impl Answer {
+    /// An answer with its whole body.
+    pub(super) fn whole(parts: Parts, bytes: Bytes) -> Answer {
+        Answer::new(parts, Body::Whole(bytes, OnceLock::new()))
+    }
+
+    /// An answer whose body comes later; each part of it within `patience`.
+    pub(super) fn streamed(parts: Parts, body: Incoming, patience: Duration) -> Answer {
+        Answer::new(parts, Body::Stream(stream(body, patience)))
+    }
+
+    fn new(parts: Parts, body: Body) -> Answer {
+        let (status, headers) = (parts.status.as_u16(), parts.headers);
+        Answer { status, headers, body, header: OnceLock::new() }
+    }
+
+    fn body(&self) -> Result<Value, Error> {
+        match &self.body {
+            Body::Stream(stream) => Ok(Value::Stream(stream.clone())),
+            Body::Whole(bytes, decoded) => {
+                let decode = || {
+                    let decoded = decode::body(self.headers.get(CONTENT_TYPE), bytes);
+                    // Whoever asked this machine has no part in what another one answers.
+                    decoded.map_err(|error| {
+                        let text = format_args!("the answer is not what it says: {}", error.text());
+                        Error::new(text).with_status(BAD_GATEWAY)
+                    })
+                };
+                decoded.get_or_init(decode).clone()
+            }
+        }
+    }
+}
+
+impl Document for Answer {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        Ok(match name {
+            "status" => Value::Integer(self.status.into()),
+            "header" => self.header.get_or_init(|| decode::headers(&self.headers)).clone(),
+            "body" => self.body()?,
+            _ => Value::Null,
+        })
+    }
+
+    fn names(&self) -> &'static [&'static str] {
+        &["status", "header", "body"]
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// All of a body.
+///
+/// # Errors
+/// It is longer than `bytes_max`, or breaks off.
+pub(super) async fn gather(body: Incoming, bytes_max: u64) -> Result<Bytes, String> {
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(all) => Ok(all.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(format!(
+            "the answer has more than {bytes_max} bytes; raise 'body_max', or write 'stream: true'"
+        )),
+        Err(error) => Err(format!("the answer breaks off: {}", super::chain(&*error))),
+    }
+}
+
+/// The parts of a body; an error is the last of them.
+fn stream(body: Incoming, patience: Duration) -> Stream {
+    Stream::new(unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        loop {
+            let part = match timeout(patience, body.frame()).await {
+                Err(_) => Err(Error::new(format_args!(
+                    "no part of the answer has come for {patience:?}; raise 'timeout'"
+                ))),
+                Ok(None) => return None,
+                Ok(Some(Err(error))) => {
+                    let text = format_args!("the answer breaks off: {}", super::chain(&error));
+                    Err(Error::new(text))
+                }
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => return Some((Ok(bytes), Some(body))),
+                    // Trailers are no part of the body.
+                    Err(_) => continue,
+                },
+            };
+            return Some((part, None));
+        }
+    }))
+}

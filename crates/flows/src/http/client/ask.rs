@@ -1,0 +1,244 @@
+//! What is asked of another server: made of templates for each packet, and checked.
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::Frame;
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use sinew_runtime::flow::{BytesToCome, Error, Flow, Value};
+
+use super::target::{self, Hosts, plain};
+use crate::http::request::Request as Packet;
+use crate::script::template::Template;
+
+/// Headers that the client itself sets from the url, the body and the connection.
+pub(super) const OWN: [HeaderName; 9] = [
+    HOST,
+    CONNECTION,
+    CONTENT_LENGTH,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Headers that prove who asks: they go to no other server than the one they were written for.
+const PROOFS: [HeaderName; 3] =
+    [hyper::header::AUTHORIZATION, hyper::header::COOKIE, hyper::header::PROXY_AUTHORIZATION];
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("sinew/", env!("CARGO_PKG_VERSION")));
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A body as it is sent.
+pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
+
+/// A body before it is sent.
+enum Content {
+    Empty,
+    Full(Bytes),
+    Stream(BytesToCome),
+}
+
+impl Content {
+    fn body(self) -> Body {
+        match self {
+            Content::Empty => Empty::new().map_err(|never| match never {}).boxed_unsync(),
+            Content::Full(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
+            Content::Stream(parts) => StreamBody::new(parts.map_ok(Frame::data)).boxed_unsync(),
+        }
+    }
+
+    /// What can be sent twice; nothing for a stream.
+    fn again(&self) -> Content {
+        match self {
+            Content::Full(bytes) => Content::Full(bytes.clone()),
+            Content::Empty | Content::Stream(_) => Content::Empty,
+        }
+    }
+}
+
+/// The templates that a request is made of.
+pub(super) struct Form {
+    pub(super) url: Template,
+    pub(super) method: Template,
+    pub(super) query: Template,
+    pub(super) header: Template,
+    pub(super) body: Template,
+    pub(super) hosts: Hosts,
+}
+
+/// A request that can be sent, and often sent again.
+pub(super) struct Ask {
+    method: Method,
+    pub(super) uri: Uri,
+    headers: HeaderMap,
+    /// Empty once a stream was sent.
+    content: Content,
+    is_streamed: bool,
+}
+
+impl Form {
+    /// The request for a packet.
+    ///
+    /// # Errors
+    /// A template cannot be rendered, or makes what no request can be made of.
+    pub(super) fn fill(&self, flow: &Flow, packet: &Value) -> Result<Ask, Error> {
+        let method = method(&self.method.render(flow, packet)?).map_err(Error::new)?;
+        let uri = self.uri(flow, packet)?;
+        let mut headers = HeaderMap::new();
+        let fields = self.header.render(flow, packet)?.resolve()?;
+        set_headers(&mut headers, &fields).map_err(Error::new)?;
+        headers.entry(USER_AGENT).or_insert(AGENT);
+        let (content_type, content) = content(self.body.render(flow, packet)?)?;
+        if let Some(content_type) = content_type {
+            headers.entry(CONTENT_TYPE).or_insert(content_type);
+        }
+        let is_streamed = matches!(content, Content::Stream(_));
+        Ok(Ask { method, uri, headers, content, is_streamed })
+    }
+
+    fn uri(&self, flow: &Flow, packet: &Value) -> Result<Uri, Error> {
+        let url = self.url.render(flow, packet)?;
+        let Value::Text(url) = url else {
+            return Err(Error::new(format_args!("the url is {}, expected a text", url.sort())));
+        };
+        let query = self.query.render(flow, packet)?.resolve()?;
+        let url = target::with_query(&url, &query).map_err(Error::new)?;
+        target::parse(&url, &self.hosts).map_err(Error::new)
+    }
+}
+
+/// Reads a method.
+///
+/// # Errors
+/// It is none that can be asked with.
+pub(super) fn method(value: &Value) -> Result<Method, String> {
+    let parsed = value.as_text().and_then(|text| Method::from_bytes(text.as_bytes()).ok());
+    match parsed {
+        Some(Method::CONNECT) => Err("CONNECT opens tunnels, and asks nothing".to_owned()),
+        Some(method) => Ok(method),
+        None => Err(format!("the method {:?} is none; write GET, POST ...", plain(value))),
+    }
+}
+
+/// Sets what a mapping says; what is the client's own is left out.
+fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
+    let fields = match fields {
+        Value::Null => return Ok(()),
+        Value::Map(fields) => fields,
+        other => return Err(format!("header is {}, expected a mapping", other.sort())),
+    };
+    for (name, value) in &**fields {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("{name:?} is no name of a header"))?;
+        if OWN.contains(&key) {
+            continue;
+        }
+        let mut append = |value: &Value| {
+            let text = plain(value).ok_or_else(|| format!("header {name} is {}", value.sort()))?;
+            let value = HeaderValue::try_from(text)
+                .map_err(|_| format!("header {name} has line ends or other control characters"))?;
+            headers.append(&key, value);
+            Ok::<(), String>(())
+        };
+        match value {
+            Value::Null => {}
+            Value::List(values) => values.iter().try_for_each(append)?,
+            value => append(value)?,
+        }
+    }
+    Ok(())
+}
+
+/// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.
+fn content(value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
+    Ok(match value {
+        Value::Null => (None, Content::Empty),
+        Value::Text(text) => (Some(TEXT), Content::Full(text.into_bytes())),
+        Value::Bytes(bytes) => (Some(BYTES), Content::Full(bytes)),
+        Value::Stream(stream) => match stream.take() {
+            Some(parts) => (Some(BYTES), Content::Stream(parts)),
+            None => return Err(Error::new("the stream in 'body' was read before")),
+        },
+        Value::Document(document) if document.as_any().is::<Packet>() => {
+            let packet: Option<&Packet> = document.as_any().downcast_ref();
+            let content_type = packet.and_then(|it| it.parts().headers.get(CONTENT_TYPE).cloned());
+            let bytes = packet.map(|it| it.body_bytes().clone()).unwrap_or_default();
+            (content_type, full(bytes))
+        }
+        other => {
+            let json = serde_json::to_vec(&other.to_json()?).map_err(Error::new)?;
+            (Some(JSON), Content::Full(json.into()))
+        }
+    })
+}
+
+fn full(bytes: Bytes) -> Content {
+    if bytes.is_empty() { Content::Empty } else { Content::Full(bytes) }
+}
+
+impl Ask {
+    /// What is asked, for the operator.
+    pub(super) fn shown(&self) -> String {
+        format!("{} {}", self.method, target::shown(&self.uri))
+    }
+
+    /// Whether asking twice does no more than asking once (RFC 9110, 9.2.2), and can be done.
+    pub(super) fn can_repeat(&self) -> bool {
+        self.method.is_idempotent() && !self.is_streamed
+    }
+
+    /// The request, once; again where [`Ask::can_repeat`] says so.
+    pub(super) fn request(&mut self) -> Request<Body> {
+        let again = self.content.again();
+        let content = std::mem::replace(&mut self.content, again);
+        let mut request = Request::new(content.body());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+
+    /// The next request if an answer leads on to another place (RFC 9110, 15.4).
+    ///
+    /// # Errors
+    /// It leads where nobody may go, or asks for a stream once more.
+    pub(super) fn redirected<B>(
+        &self,
+        answer: &Response<B>,
+        hosts: &Hosts,
+    ) -> Result<Option<Ask>, String> {
+        let keeps = match answer.status() {
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method != Method::POST,
+            StatusCode::SEE_OTHER => [Method::GET, Method::HEAD].contains(&self.method),
+            _ => return Ok(None),
+        };
+        let Some(location) = answer.headers().get(LOCATION) else { return Ok(None) };
+        let location = location.to_str().map_err(|_| "the location is no text".to_owned())?;
+        let uri = target::follow(&self.uri, location, hosts)?;
+        let mut headers = self.headers.clone();
+        if uri.authority() != self.uri.authority() {
+            PROOFS.iter().for_each(|name| drop(headers.remove(name)));
+        }
+        if !keeps {
+            headers.remove(CONTENT_TYPE);
+            let (method, content, is_streamed) = (Method::GET, Content::Empty, false);
+            return Ok(Some(Ask { method, uri, headers, content, is_streamed }));
+        }
+        if self.is_streamed {
+            return Err("a body that was streamed cannot be sent to another place".to_owned());
+        }
+        let (method, content) = (self.method.clone(), self.content.again());
+        Ok(Some(Ask { method, uri, headers, content, is_streamed: false }))
+    }
+}

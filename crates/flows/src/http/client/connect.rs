@@ -1,0 +1,166 @@
+//! Connections to other servers: TCP with or without TLS, each with a mark that says whether an
+//! answer has come over it.
+
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::TryFutureExt;
+use futures_util::future::MapOk;
+use hyper::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// What makes connections.
+pub(super) type Connector = HttpsConnector<Tcp>;
+
+/// Whom to trust: the authorities in a file, or those that browsers trust.
+///
+/// # Errors
+/// The file cannot be read, or has no certificates.
+pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let Some(file) = file else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let shown = file.display();
+    let certificates = CertificateDer::pem_file_iter(file);
+    for certificate in certificates.map_err(|error| format!("cannot read '{shown}': {error}"))? {
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
+        added.map_err(|error| format!("'{shown}' has a bad certificate: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err(format!("'{shown}' has no certificate in PEM"));
+    }
+    Ok(roots)
+}
+
+/// A connector; over TLS it offers HTTP/2 if `with_h2`.
+pub(super) fn connector(roots: RootCertStore, with_h2: bool) -> Connector {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has all versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut tcp = HttpConnector::new();
+    // The scheme https is for the layer above.
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    match with_h2 {
+        true => builder.enable_all_versions().wrap_connector(Tcp(tcp)),
+        false => builder.enable_http1().wrap_connector(Tcp(tcp)),
+    }
+}
+
+/// Whether an answer has come over a connection. It travels with the answers and errors of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answered(Arc<AtomicBool>);
+
+impl Answered {
+    /// One has come.
+    pub(super) fn set(&self) {
+        // Relaxed: one worker's thread sets and reads it.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one has come.
+    pub(super) fn is_set(&self) -> bool {
+        // Relaxed: as above.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Makes connections over TCP.
+#[derive(Clone)]
+pub(super) struct Tcp(HttpConnector);
+
+impl Service<Uri> for Tcp {
+    type Response = Line;
+    type Error = <HttpConnector as Service<Uri>>::Error;
+    type Future = MapOk<<HttpConnector as Service<Uri>>::Future, fn(TokioIo<TcpStream>) -> Line>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        self.0.call(to).map_ok(Line::new)
+    }
+}
+
+/// A connection over TCP with its mark.
+pub(super) struct Line {
+    stream: TokioIo<TcpStream>,
+    answered: Answered,
+}
+
+impl Line {
+    fn new(stream: TokioIo<TcpStream>) -> Line {
+        Line { stream, answered: Answered::default() }
+    }
+
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut TokioIo<TcpStream>> {
+        Pin::new(&mut self.get_mut().stream)
+    }
+}
+
+impl Connection for Line {
+    fn connected(&self) -> Connected {
+        self.stream.connected().extra(self.answered.clone())
+    }
+}
+
+impl Read for Line {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, room)
+    }
+}
+
+impl Write for Line {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, parts)
+    }
+}

@@ -1,0 +1,195 @@
+//! Servers for the tests of the client: one that speaks HTTP, one that says what it is told to.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::Builder;
+use serde_json::json;
+use sinew_runtime::flow::{BytesToCome, Stream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use crate::http::decode;
+
+/// A server that runs until the test ends.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+}
+
+impl Server {
+    /// Answers every request by `answer`.
+    pub(super) async fn start<F>(answer: impl Fn(Request<Incoming>) -> F + 'static) -> Server
+    where
+        F: Future<Output = Response<Parts>> + 'static,
+    {
+        let answer = Arc::new(answer);
+        Server::listen(move |stream, counts| converse(stream, Arc::clone(&answer), counts)).await
+    }
+
+    /// Does `speak` on every connection.
+    pub(super) async fn raw<F>(speak: impl Fn(usize, TcpStream) -> F + 'static) -> Server
+    where
+        F: Future<Output = io::Result<()>> + 'static,
+    {
+        Server::listen(move |stream, counts| {
+            let speaking = speak(counts.connections.load(Ordering::Relaxed), stream);
+            async move {
+                // A client that goes away is what some of the tests are about.
+                let _ = speaking.await;
+            }
+        })
+        .await
+    }
+
+    async fn listen<F>(speak: impl Fn(TcpStream, Arc<Counts>) -> F + 'static) -> Server
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let counts = Arc::new(Counts::default());
+        let shared = Arc::clone(&counts);
+        tokio::task::spawn_local(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                shared.connections.fetch_add(1, Ordering::Relaxed);
+                tokio::task::spawn_local(speak(stream, Arc::clone(&shared)));
+            }
+        });
+        Server { address, counts }
+    }
+
+    /// How many connections there were.
+    pub(super) fn connections(&self) -> usize {
+        self.counts.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many requests there were.
+    pub(super) fn requests(&self) -> usize {
+        self.counts.requests.load(Ordering::Relaxed)
+    }
+}
+
+/// HTTP on a connection.
+async fn converse<F>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    answer: Arc<impl Fn(Request<Incoming>) -> F + 'static>,
+    counts: Arc<Counts>,
+) where
+    F: Future<Output = Response<Parts>> + 'static,
+{
+    let service = service_fn(move |request| {
+        counts.requests.fetch_add(1, Ordering::Relaxed);
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    // A client that goes away is what some of the tests are about.
+    let _ = Builder::new(Local).serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// HTTP on a connection that is there already.
+pub(super) async fn echo_on(stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
+    converse(stream, Arc::new(echo), Arc::default()).await;
+}
+
+/// Runs what stays on this thread.
+#[derive(Clone)]
+struct Local;
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}
+
+/// Answers with what came.
+pub(super) async fn echo(request: Request<Incoming>) -> Response<Parts> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+    let said = json!({
+        "method": parts.method.as_str(),
+        "target": parts.uri.path_and_query().map(ToString::to_string),
+        "protocol": format!("{:?}", parts.version),
+        "header": decode::headers(&parts.headers).to_json().expect("JSON"),
+        "body": String::from_utf8_lossy(&body),
+    });
+    let response = Response::builder().header("content-type", "application/json");
+    response.body(Parts::Whole(said.to_string().into())).expect("an answer")
+}
+
+/// Answers with a text.
+pub(super) async fn text(status: StatusCode, text: &'static str) -> Response<Parts> {
+    let response = Response::builder().status(status).header("content-type", "text/plain");
+    response.body(Parts::Whole(Bytes::from_static(text.as_bytes()))).expect("an answer")
+}
+
+/// The body of an answer.
+pub(super) enum Parts {
+    Whole(Bytes),
+    Stream(BytesToCome),
+}
+
+/// Two parts; the second comes once `wait` says so.
+pub(super) fn parts(texts: [&'static str; 2], wait: oneshot::Receiver<()>) -> Parts {
+    let stream = unfold((0, Some(wait)), move |(at, mut wait)| async move {
+        if at == 1 {
+            // One that is gone says so too.
+            let _ = wait.take()?.await;
+        }
+        let part = Bytes::from_static(texts.get(at)?.as_bytes());
+        Some((Ok(part), (at + 1, wait)))
+    });
+    Parts::Stream(Stream::new(stream).take().expect("nobody took it"))
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = sinew_runtime::flow::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match &mut *self {
+            Parts::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Parts::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Parts::Stream(parts) => {
+                parts.as_mut().poll_next(context).map(|part| part.map(|it| it.map(Frame::data)))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Parts::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Parts::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Reads the head of a request.
+pub(super) async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
