@@ -13,11 +13,11 @@ mod tls;
 mod worker;
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{Local, Opened, Outlet, Source, Stop, output};
+use sinew_runtime::flow::{Held, Local, Opened, Outlet, Source, Stop, output};
 use sinew_runtime::{Cause, Fault, Made, Make, NodeEntry, Parameters};
 
 use log::AccessLog;
@@ -145,10 +145,27 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
 }
 
 impl Source for Listener {
+    fn files(&self) -> Vec<PathBuf> {
+        self.options.tls.as_ref().map_or_else(Vec::new, |tls| tls.files.to_vec())
+    }
+
     fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        self.open_after(workers, &[])
+    }
+
+    /// Sockets at the same address go on in the new place: what waits in them to be accepted is
+    /// not lost.
+    fn open_after(
+        self: Box<Self>,
+        workers: usize,
+        held: &[Held],
+    ) -> Result<Vec<Box<dyn Opened>>, Fault> {
         let options = Arc::new(self.options);
         let log = options.access_log.as_deref().map(open_log).transpose()?;
-        let (sockets, _) = bind::sockets(options.address, workers)?;
+        let sockets = match bind::taken_over(options.address, workers, held) {
+            Some(sockets) => sockets,
+            None => bind::sockets(options.address, workers)?,
+        };
         bind::allow_descriptors(workers.saturating_mul(options.connections_max));
         if let Some(tls) = &options.tls {
             tls.tell();
@@ -170,12 +187,21 @@ fn open_log(path: &Path) -> Result<AccessLog, Fault> {
 
 /// A listener's part in one worker.
 struct Socket {
-    socket: TcpListener,
+    socket: Arc<TcpListener>,
     options: Arc<Options>,
     log: Option<AccessLog>,
 }
 
 impl Opened for Socket {
+    fn held(&self) -> Option<Held> {
+        Some(Arc::clone(&self.socket) as Held)
+    }
+
+    fn address(&self) -> Option<String> {
+        let scheme = if self.options.tls.is_some() { "https" } else { "http" };
+        self.socket.local_addr().ok().map(|address| format!("{scheme}://{address}"))
+    }
+
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
         Box::pin(Worker::new(self.options, self.log, outlet).serve(self.socket, stop))
     }

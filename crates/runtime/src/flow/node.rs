@@ -192,6 +192,11 @@ pub trait Opened: Send {
         None
     }
 
+    /// Where people reach it, if they do: said to whoever runs the graph, once for all workers.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
     /// when those that it began have ended.
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>>;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::worker::{Shared, at, refused};
 use super::{Held, Opened, Outlet, Program, Stop};
 use crate::assemble::{entry, parameters};
+use crate::control::Request;
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
 use crate::node::Make;
@@ -65,11 +66,21 @@ pub(super) fn open(
         let opened = made.open_after(shared.workers, &known).map_err(|fault| (index, fault))?;
         let holds = opened.iter().filter_map(|part| part.held()).collect();
         held.insert((kind, node.name.clone()), holds);
+        if let Some(address) = opened.first().and_then(|part| part.address()) {
+            announce(shared, address).map_err(|fault| (index, fault))?;
+        }
         for (parts, part) in parts.iter_mut().zip(opened) {
             parts.push((node.name.clone(), part));
         }
     }
     Ok(OpenSources { parts, held })
+}
+
+/// Says where people reach a source.
+fn announce(shared: &Shared, address: String) -> Result<(), Fault> {
+    let Some(supervisor) = &shared.supervisor else { return Ok(()) };
+    let said = supervisor.order(&Request::Announce { address });
+    said.map(drop).map_err(|text| Fault::new(Cause::System, format_args!("{text}")))
 }
 
 /// The sources that serve in one worker.

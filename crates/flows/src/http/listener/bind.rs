@@ -2,30 +2,41 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sinew_runtime::flow::Held;
 use sinew_runtime::{Cause, Fault};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that may wait to be accepted; the kernel takes less if `net.core.somaxconn` is less.
 const BACKLOG: i32 = 4096;
 
-/// A socket for each worker, and where they listen. The kernel divides connections among them.
+/// A socket for each worker. The kernel divides connections among them.
 ///
 /// # Errors
 /// The port is in use, also by another run of Sinew; or this user may not have it.
-pub(super) fn sockets(
-    address: SocketAddr,
-    workers: usize,
-) -> Result<(Vec<TcpListener>, SocketAddr), Fault> {
+pub(super) fn sockets(address: SocketAddr, workers: usize) -> Result<Vec<Arc<TcpListener>>, Fault> {
     let failed = |error: io::Error| refused(address, &error);
     let (first, bound) = first(address).map_err(failed)?;
     let mut sockets = vec![first];
     for _ in 1..workers {
         sockets.push(further(bound).map_err(failed)?);
     }
-    let listening: io::Result<_> = sockets.into_iter().map(listen).collect();
-    Ok((listening.map_err(failed)?, bound))
+    let listening = sockets.into_iter().map(|socket| listen(socket).map(Arc::new));
+    listening.collect::<io::Result<_>>().map_err(failed)
+}
+
+/// The sockets of an earlier listener at the same address, if it had one for each worker.
+pub(super) fn taken_over(
+    address: SocketAddr,
+    workers: usize,
+    held: &[Held],
+) -> Option<Vec<Arc<TcpListener>>> {
+    let sockets = held.iter().filter_map(|held| Arc::clone(held).downcast::<TcpListener>().ok());
+    let same = |socket: &Arc<TcpListener>| socket.local_addr().is_ok_and(|own| own == address);
+    let sockets: Vec<_> = sockets.filter(same).take(workers).collect();
+    (sockets.len() == workers).then_some(sockets)
 }
 
 /// The first one shares the port only once it has it: sockets that all ask to share it would get

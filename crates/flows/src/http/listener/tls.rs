@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{Write, stderr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -21,6 +21,8 @@ const DAY_S: u64 = 86_400;
 /// TLS as the spec says; none where it names no certificate.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
+    /// What it was read from.
+    pub(super) files: [PathBuf; 2],
     /// What an operator should know of the certificate.
     note: Option<String>,
 }
@@ -72,7 +74,8 @@ fn read(parameters: &Parameters<'_>) -> Result<Tls, Refusal> {
         refused("key", &error, help)
     })?;
     server.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-    Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(server)), note })
+    let files = ["certificate", "key"].map(|name| parameters.path(name));
+    Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(server)), files, note })
 }
 
 fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -61,8 +61,8 @@ impl Worker {
     }
 
     /// Serves until it is told to stop, and what has begun is answered.
-    pub(super) async fn serve(self, socket: StdListener, mut stop: Stop) -> Result<(), Fault> {
-        let socket = TcpListener::from_std(socket).map_err(|error| {
+    pub(super) async fn serve(self, socket: Arc<StdListener>, mut stop: Stop) -> Result<(), Fault> {
+        let socket = socket.try_clone().and_then(TcpListener::from_std).map_err(|error| {
             Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
         })?;
         let worker = Rc::new(self);
