@@ -189,7 +189,8 @@ impl Run {
         if !self.hear(service, number, Said::Prepared) {
             return;
         }
-        if let (Some(text), Some(edit)) = (refused, self.edits.now.take()) {
+        let Some(text) = refused else { return };
+        if let Some(edit) = self.edits.now.take() {
             self.give_up(&edit, text);
         }
     }
