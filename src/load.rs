@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sinew_runtime::confine::check_user;
 use sinew_runtime::{NodeEntry, check_node, privileges};
 use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, render};
+use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 
 use crate::cli::BAD_REQUEST;
 
@@ -32,11 +32,12 @@ pub(crate) enum LoadError {
     Request(String),
     /// The spec's text, and all that is wrong with it.
     Spec(String, Vec<Diagnostic>),
-    /// Nodes that cannot be made of what the spec and their files say.
-    Nodes(Vec<Refusal>),
+    /// Nodes that cannot be made of what the spec and their files say: the spec's text, what is
+    /// wrong at places in it, and what is wrong elsewhere.
+    Nodes(String, Vec<Diagnostic>, Vec<Refusal>),
 }
 
-/// A node that cannot be made.
+/// A node that cannot be made, for a reason that stands nowhere in the spec.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     file: String,
@@ -79,17 +80,27 @@ pub(crate) fn load_and_make(
     let plan = &loaded.plan;
     let users = plan.domains.iter().try_for_each(check_user);
     users.map_err(|error| LoadError::Request(error.to_string()))?;
-    let mut refusals = Vec::new();
+    let (mut placed, mut others) = (Vec::new(), Vec::new());
     for (index, node) in plan.nodes.iter().enumerate() {
-        let refused = check_node(plan, index, nodes, &loaded.base).err().unwrap_or_default();
-        refusals.extend(refused.into_iter().map(|refusal| Refusal {
-            file: loaded.file.clone(),
-            line: node.line,
-            node: node.name.clone(),
-            text: refusal.to_string(),
-        }));
+        for refusal in check_node(plan, index, nodes, &loaded.base).err().unwrap_or_default() {
+            match refusal.span {
+                Some(span) => placed.push((span, refusal.message, refusal.help)),
+                None => others.push(Refusal {
+                    file: loaded.file.clone(),
+                    line: node.line,
+                    node: node.name.clone(),
+                    text: refusal.to_string(),
+                }),
+            }
+        }
     }
-    if refusals.is_empty() { Ok(loaded) } else { Err(LoadError::Nodes(refusals)) }
+    if placed.is_empty() && others.is_empty() {
+        return Ok(loaded);
+    }
+    let Loaded { file, text, overrides, .. } = loaded;
+    let source = Source { file: &file, text: &text, overrides: &overrides };
+    let diagnostics = diagnose(&source, placed);
+    Err(LoadError::Nodes(text, diagnostics, others))
 }
 
 /// The folder that paths in a spec start from.
@@ -133,8 +144,9 @@ impl LoadError {
                 let errors: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
                 json!({ "errors": errors })
             }
-            LoadError::Nodes(refusals) => {
-                let errors: Vec<_> = refusals.iter().map(Refusal::to_json).collect();
+            LoadError::Nodes(_, diagnostics, refusals) => {
+                let placed = diagnostics.iter().map(Diagnostic::to_json);
+                let errors: Vec<_> = placed.chain(refusals.iter().map(Refusal::to_json)).collect();
                 json!({ "errors": errors })
             }
         }
@@ -142,10 +154,14 @@ impl LoadError {
 
     /// Says on standard error what is wrong; the exit status that goes with it.
     pub(crate) fn report(&self) -> ExitCode {
+        let color = stderr().is_terminal();
         let text = match self {
             LoadError::Request(text) => format!("error: {text}\n"),
-            LoadError::Spec(text, diagnostics) => render(diagnostics, text, stderr().is_terminal()),
-            LoadError::Nodes(refusals) => refusals.iter().map(Refusal::to_line).collect(),
+            LoadError::Spec(text, diagnostics) => render(diagnostics, text, color),
+            LoadError::Nodes(text, diagnostics, refusals) => {
+                let lines: String = refusals.iter().map(Refusal::to_line).collect();
+                render(diagnostics, text, color) + &lines
+            }
         };
         // If standard error is closed, nobody wants to know; the exit status still tells.
         let _ = stderr().write_all(text.as_bytes());

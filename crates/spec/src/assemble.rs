@@ -87,9 +87,9 @@ pub(crate) fn plan(
         },
     });
     let domains = domains.collect();
-    let nodes = draft.nodes.iter().zip(homes).filter_map(|(node, home)| {
+    let nodes = draft.nodes.iter().zip(homes).enumerate().filter_map(|(at, (node, home))| {
         Some(Node {
-            name: node.name.text.to_owned(),
+            name: draft.name(at).into_owned(),
             kind: node.kind?,
             domain: rank[home.domain],
             thread: home.thread,
@@ -168,9 +168,9 @@ fn message(from: &Port, to: &Port) -> &'static MessageType {
 }
 
 fn end(graph: &Graph<'_, '_>, end: End) -> String {
-    let node = &graph.draft.nodes[end.node];
-    let port = node.kind.map_or(String::new(), |kind| kind.port_name(end.port));
-    format!("{}.{port}", node.name.text)
+    let kind = graph.draft.nodes[end.node].kind;
+    let port = kind.map_or(String::new(), |kind| kind.port_name(end.port));
+    format!("{}.{port}", graph.draft.name(end.node))
 }
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits

@@ -106,7 +106,7 @@ pub static ANY_MESSAGE: MessageType = MessageType {
 pub const ELEMENTS_MAX: usize = 1024;
 
 /// Whether messages come in or go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The node reads.
     In,

@@ -1,5 +1,7 @@
 //! What is wrong with a spec, where, and what to write instead.
 
+use std::collections::HashSet;
+
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
 
@@ -22,7 +24,7 @@ pub struct Diagnostic {
     pub length: usize,
     /// What is wrong.
     pub message: String,
-    /// What to write instead.
+    /// What to write instead; empty if there is nothing to be said.
     pub help: String,
 }
 
@@ -30,9 +32,10 @@ impl std::fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Diagnostic { file, line, column, message, help, .. } = self;
         match line {
-            0 => write!(f, "{file}: error: {message}; help: {help}"),
-            _ => write!(f, "{file}:{line}:{column}: error: {message}; help: {help}"),
+            0 => write!(f, "{file}: error: {message}")?,
+            _ => write!(f, "{file}:{line}:{column}: error: {message}")?,
         }
+        if help.is_empty() { Ok(()) } else { write!(f, "; help: {help}") }
     }
 }
 
@@ -46,6 +49,20 @@ impl Diagnostic {
     }
 }
 
+/// What others than the compiler find wrong with a spec, as the compiler would say it: each with its
+/// place, what is wrong, and what to write instead. In the order of the text, at most
+/// [`DIAGNOSTICS_MAX`].
+pub fn diagnose(
+    source: &Source<'_>,
+    found: impl IntoIterator<Item = (Span, String, String)>,
+) -> Vec<Diagnostic> {
+    let mut report = Report::default();
+    for (span, message, help) in found {
+        report.error(span, message, help);
+    }
+    report.diagnostics(source)
+}
+
 /// The diagnostics with the lines they speak of, as rustc shows them. `text` is the spec.
 pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -53,11 +70,12 @@ pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
     let mut out = String::new();
     for diagnostic in diagnostics {
         let title = Level::ERROR.primary_title(&diagnostic.message);
-        let help = Level::HELP.message(&diagnostic.help);
+        let help = Some(&diagnostic.help).filter(|help| !help.is_empty());
+        let help = help.map(|help| Level::HELP.message(help));
         let line = diagnostic.line.checked_sub(1).and_then(|at| lines.get(at));
         let Some(line) = line.map(|line| line.trim_end_matches('\r')) else {
             let group = title.element(Level::NOTE.message(format!("in {}", diagnostic.file)));
-            out += &renderer.render(&[group.element(help)]);
+            out += &renderer.render(&[group.elements(help)]);
             out += "\n\n";
             continue;
         };
@@ -68,14 +86,14 @@ pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
             .path(&diagnostic.file)
             .line_start(diagnostic.line)
             .annotation(AnnotationKind::Primary.span(start..end));
-        out += &renderer.render(&[title.element(snippet).element(help)]);
+        out += &renderer.render(&[title.element(snippet).elements(help)]);
         out += "\n\n";
     }
     out
 }
 
 /// A place in one of the texts of a [`Source`]: 0 is the spec, n its n-th override.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Which text.
     pub source: u32,
@@ -85,6 +103,7 @@ pub struct Span {
     pub len: u32,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Problem {
     span: Span,
     message: String,
@@ -127,6 +146,9 @@ impl Report {
     /// All of them, in the order of the text.
     pub(crate) fn diagnostics(mut self, source: &Source<'_>) -> Vec<Diagnostic> {
         self.problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
+        // A link into a block stands for several: what is wrong with it is said once.
+        let mut said = HashSet::new();
+        self.problems.retain(|problem| said.insert(problem.clone()));
         let lines = Lines::new(source.text);
         let mut all: Vec<Diagnostic> =
             self.problems.into_iter().map(|problem| problem.place(source, &lines)).collect();

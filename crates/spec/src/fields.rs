@@ -5,7 +5,7 @@ use crate::catalogue::Parameter;
 use crate::diagnostic::{Report, Span};
 use crate::keys::{Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
-use crate::value::{duration_ns, duration_text, percent, scalar, size_bytes, size_text, word};
+use crate::value::{duration_within, percent, scalar, size_within, word};
 use crate::yaml::{Data, Entry, Item};
 
 /// A name and where it stands.
@@ -99,9 +99,9 @@ impl<'a> Fields<'a> {
         self.entries.iter().find(|entry| entry.key == name)
     }
 
-    /// All keys that were written, known or not.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
-        self.entries.iter().map(|entry| entry.key.as_str())
+    /// All that was written, known or not.
+    pub(crate) fn entries(&self) -> &'a [Entry] {
+        self.entries
     }
 
     /// Where the value of a key stands; the mapping's own place if it is not given.
@@ -189,16 +189,13 @@ impl<'a> Fields<'a> {
             panic!("'{name}' is no duration in the table");
         };
         let Named { text, span } = self.text(name, report)?;
-        let help = match duration_ns(text) {
-            Ok(value) if (min_ns..=max_ns).contains(&value) => return Some(value),
-            Ok(_) => {
-                let (min, max) = (duration_text(min_ns), duration_text(max_ns));
-                format!("it is at least {min} and at most {max}")
+        match duration_within(text, min_ns, max_ns) {
+            Ok(value) => Some(value),
+            Err(help) => {
+                report.error(span, format!("{name} cannot be '{text}'"), help);
+                None
             }
-            Err(help) => help,
-        };
-        report.error(span, format!("{name} cannot be '{text}'"), help);
-        None
+        }
     }
 
     /// A size in the table's limits, in bytes.
@@ -207,16 +204,13 @@ impl<'a> Fields<'a> {
             panic!("'{name}' is no size in the table");
         };
         let Named { text, span } = self.text(name, report)?;
-        let help = match size_bytes(text) {
-            Ok(value) if (min_bytes..=max_bytes).contains(&value) => return Some(value),
-            Ok(_) => {
-                let (min, max) = (size_text(min_bytes), size_text(max_bytes));
-                format!("it is at least {min} and at most {max}")
+        match size_within(text, min_bytes, max_bytes) {
+            Ok(value) => Some(value),
+            Err(help) => {
+                report.error(span, format!("{name} cannot be '{text}'"), help);
+                None
             }
-            Err(help) => help,
-        };
-        report.error(span, format!("{name} cannot be '{text}'"), help);
-        None
+        }
     }
 
     /// A number of hundredths in the table's limits.

@@ -1,11 +1,14 @@
 //! Links that carry packets: calls within one domain, in an order that ends.
 
+use crate::catalogue::RunsIn;
 use crate::diagnostic::Report;
-use crate::draft::Draft;
+use crate::draft::{Draft, Link, Role};
 use crate::join::Joined;
+use crate::keys::LINK;
 use crate::order::sort;
 use crate::place::Home;
 use crate::plan::FlowLink;
+use crate::yaml::Entry;
 
 /// Parts links that carry packets from those that carry messages.
 pub(crate) fn split<'a, 'd>(
@@ -27,8 +30,10 @@ pub(crate) fn check(
     homes: &[Option<Home>],
     report: &mut Report,
 ) -> Vec<FlowLink> {
-    let name = |node: usize| draft.nodes[node].name.text;
+    let name = |node: usize| draft.name(node);
+    without_meaning(draft, homes, report);
     for Joined { from, to, link } in joined {
+        options(link, report);
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         if a.domain != b.domain {
             let (here, there) =
@@ -56,4 +61,35 @@ pub(crate) fn check(
     // Stable: at one port the order is that of the spec.
     links.sort_by_key(|link| link.from);
     links
+}
+
+/// Reports options of a link that carries packets: it has none.
+fn options(link: &Link<'_>, report: &mut Report) {
+    let option =
+        |entry: &&Entry| LINK.keys.iter().any(|key| !key.required && key.name == entry.key);
+    for entry in link.fields.entries().iter().filter(option) {
+        let message = format!("'{}' has no meaning on a link that carries packets", entry.key);
+        let help = "remove it: such a link is a call inside the domain, and nothing waits on it";
+        report.error(entry.span, message, help);
+    }
+}
+
+/// Reports `flows:` of domains that have none. `homes` may have gaps: who is in them may be meant
+/// for any domain.
+fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Report) {
+    let mut has_flows = vec![false; draft.domains.len()];
+    for (node, home) in draft.nodes.iter().zip(homes) {
+        let (Some(kind), Some(home)) = (node.kind, home) else { return };
+        has_flows[home.domain] |= kind.runs_in == RunsIn::Flow;
+    }
+    for (domain, has_flows) in draft.domains.iter().zip(has_flows) {
+        let Role::Service(service) = &domain.role else { continue };
+        if let Some(span) = service.flows_at.filter(|_| !has_flows) {
+            let message = format!(
+                "'flows' has no meaning in '{}': no node of it takes packets",
+                domain.name.text
+            );
+            report.error(span, message, "remove it, or put flow nodes in the domain");
+        }
+    }
 }

@@ -1,13 +1,16 @@
 //! Joins the ends of links: names become indices, and what may not be joined is reported.
 
 use std::collections::HashMap;
+use std::slice;
 
-use crate::catalogue::{ANY_MESSAGE, Direction, Kind, MessageType, PACKET};
+use crate::blocks::{Behind, behind, gate};
+use crate::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port};
 use crate::diagnostic::{Lines, Report, Span};
-use crate::draft::{Draft, Link, Node};
-use crate::nearest::suggest;
+use crate::draft::{Draft, Link};
+use crate::names::{Member, Names, instead};
 use crate::order::sort;
 use crate::plan::{Delivery, End};
+use crate::{ports, unlinked};
 
 /// A link between two ports that are there.
 pub(crate) struct Joined<'a, 'd> {
@@ -16,144 +19,158 @@ pub(crate) struct Joined<'a, 'd> {
     pub(crate) link: &'d Link<'a>,
 }
 
-/// All nodes by name; reports names that stand twice.
-pub(crate) fn names<'a>(
-    draft: &Draft<'a>,
-    lines: &Lines,
-    report: &mut Report,
-) -> HashMap<&'a str, usize> {
-    let mut names = HashMap::with_capacity(draft.nodes.len());
-    for (at, node) in draft.nodes.iter().enumerate() {
-        let first = *names.entry(node.name.text).or_insert(at);
-        if first != at {
-            let first = &draft.nodes[first];
-            let message = format!("two nodes are named '{}'", node.name.text);
-            let line = lines.line(first.span.start as usize);
-            let help = format!("give this one a 'name:' of its own; the other is on line {line}");
-            report.error(node.name.span, message, help);
-        }
-    }
-    names
-}
+/// Most links that ports of blocks may make of one, all together.
+const COPIES_MAX: usize = 100_000;
 
-/// What stays the same while links are joined.
-struct Joiner<'a, 'd> {
+/// What is known while links are joined.
+struct Joiner<'a, 'd, 'k> {
     draft: &'d Draft<'a>,
-    names: &'d HashMap<&'a str, usize>,
-    lines: &'d Lines,
+    names: &'k Names<'a>,
+    behind: &'k Behind,
+    lines: &'k Lines,
+    joined: Vec<Joined<'a, 'd>>,
     /// Who writes to each input port.
     writers: HashMap<(usize, usize), (usize, Span)>,
     /// Nodes with a link that could not be joined: their other ports are not complained of.
     blurred: Vec<bool>,
+    /// Links that ports of blocks made.
+    copies: usize,
 }
 
 /// Joins all links. The flag says whether none was left out.
 pub(crate) fn join<'a, 'd>(
     draft: &'d Draft<'a>,
-    names: &'d HashMap<&'a str, usize>,
-    lines: &'d Lines,
+    names: &Names<'a>,
+    lines: &Lines,
     report: &mut Report,
 ) -> (Vec<Joined<'a, 'd>>, bool) {
-    let blurred = vec![false; draft.nodes.len()];
-    let mut joiner = Joiner { draft, names, lines, writers: HashMap::new(), blurred };
-    let mut joined = Vec::new();
-    let mut complete = true;
+    let behind = behind(draft, names, report);
+    let inside = |scope: usize| scope.checked_sub(1).is_none_or(|block| behind.complete[block]);
+    let mut joiner = Joiner {
+        draft,
+        names,
+        behind: &behind,
+        lines,
+        joined: Vec::new(),
+        writers: HashMap::new(),
+        blurred: draft.nodes.iter().map(|node| !inside(node.scope)).collect(),
+        copies: 0,
+    };
+    let mut complete = behind.complete.iter().all(|complete| *complete);
     for (at, node) in draft.nodes.iter().enumerate() {
-        let Some(kind) = node.kind else {
-            complete = false;
-            continue;
-        };
-        complete &= node.links_complete;
-        joiner.blurred[at] = !node.links_complete;
+        complete &= node.links_complete && node.kind.is_some();
+        joiner.blurred[at] |= !node.links_complete;
         for link in &node.links {
-            let good = joiner.link(at, kind, link, report);
-            complete &= good.is_some();
-            joiner.blurred[at] |= good.is_none();
-            joined.extend(good);
+            let from = link.from.map(|port| End { node: at, port });
+            complete &= joiner.link(node.scope, from.as_slice(), link, report);
         }
     }
-    // A link that lost its way may have been meant for any port: only then all is known.
-    if complete {
-        unlinked(draft, &joined, report);
-    } else {
-        unlinked_outputs(&joiner, &joined, report);
+    // From the inside out, as the links of a port lead on.
+    for (block, outputs) in draft.blocks.iter().zip(&behind.outputs).rev() {
+        for link in &block.links {
+            let from = link.from.map_or(&[][..], |gate| &outputs[gate]);
+            complete &= joiner.link(block.scope, from, link, report);
+        }
     }
+    let Joiner { joined, blurred, .. } = joiner;
+    // A link that lost its way may have been meant for any port: only then all is known.
+    unlinked::check(draft, &behind, &joined, (!complete).then_some(&blurred), report);
     broadcasts(draft, &joined, report);
     (joined, complete)
 }
 
-impl<'a, 'd> Joiner<'a, 'd> {
+impl<'a, 'd> Joiner<'a, 'd, '_> {
+    /// Joins a link that stands in a scope and begins at all of `from`: one port, or those behind
+    /// an output of a block. Whether nothing was left out.
     fn link(
         &mut self,
-        at: usize,
-        kind: &'static Kind,
+        scope: usize,
+        from: &[End],
         link: &'d Link<'a>,
         report: &mut Report,
-    ) -> Option<Joined<'a, 'd>> {
-        let Some(&target) = self.names.get(link.node.text) else {
+    ) -> bool {
+        let end;
+        let to = match self.target(scope, link, report) {
+            Some(Target::Port(found)) => {
+                end = found;
+                slice::from_ref(&end)
+            }
+            Some(Target::Gate(block, gate)) => &self.behind.inputs[block][gate],
+            None => &[],
+        };
+        let mut good = !from.is_empty() && !to.is_empty() && self.bounded(from, to, link, report);
+        if good {
+            let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
+            for (from, to) in pairs {
+                good &= self.pair(from, to, link, report);
+            }
+        }
+        for end in from.iter().filter(|_| !good) {
+            self.blurred[end.node] = true;
+        }
+        good
+    }
+
+    /// Where a link leads; reports a name that is not there.
+    fn target(&mut self, scope: usize, link: &Link<'a>, report: &mut Report) -> Option<Target> {
+        let Some(member) = self.names.get(scope, link.node.text) else {
             report.error_with(link.node.span, || {
-                let names = self.draft.nodes.iter().map(|node| node.name.text);
                 let message = format!("there is no node '{}'", link.node.text);
-                (message, suggest(link.node.text, names))
+                (message, instead(self.draft, self.names, scope, link.node.text))
             });
             return None;
         };
-        let reader = self.draft.nodes[target].kind?;
-        let port = self.input(target, reader, link, report)?;
-        let from = End { node: at, port: link.from? };
-        let to = End { node: target, port };
-        let (sent, taken) = (kind.port(from.port).message, reader.port(port).message);
-        if !fits(sent, taken) {
-            let message = format!(
-                "{} sends {} ({} bytes), but {} takes {} ({} bytes)",
-                self.show(from),
-                sent.name,
-                sent.size,
-                self.show(to),
-                taken.name,
-                taken.size
-            );
-            let fits = |port: &&crate::catalogue::Port| {
-                port.direction == Direction::In && fits(sent, port.message)
-            };
-            let help = match reader.ports.iter().find(fits) {
-                Some(port) => format!("port '{}' takes {}", port.name, sent.name),
-                None => format!("no input port of '{}' takes {}", link.node.text, sent.name),
-            };
-            report.error(link.port.span, message, help);
-            return None;
+        match member {
+            Member::Node(node) => {
+                let kind = self.draft.nodes[node].kind?;
+                let port = ports::input(kind, link.node.text, link.port, report);
+                self.blurred[node] |= port.is_none();
+                Some(Target::Port(End { node, port: port? }))
+            }
+            Member::Block(block) => {
+                let gate = gate(self.draft, block, Direction::In, link.port, report)?;
+                Some(Target::Gate(block, gate))
+            }
         }
-        if !reader.port(port).is_flow() {
-            self.written_once(from, to, link, report);
-        }
-        Some(Joined { from, to, link })
     }
 
-    fn input(
-        &mut self,
-        target: usize,
-        reader: &'static Kind,
-        link: &Link<'_>,
-        report: &mut Report,
-    ) -> Option<usize> {
-        let found = reader.port_index(link.port.text);
-        let (node, port) = (link.node.text, link.port.text);
-        match found {
-            Some(at) if reader.port(at).direction == Direction::In => return Some(at),
-            Some(_) => {
-                let inputs = reader.ports.iter().filter(|port| port.direction == Direction::In);
-                let help = format!("inputs are: {}", list(inputs.map(|port| port.name)));
-                report.error(link.port.span, format!("'{node}.{port}' is an output port"), help);
-            }
-            None => {
-                let inputs = reader.ports.iter().filter(|port| port.direction == Direction::In);
-                let message = format!("'{node}' ({}) has no input port '{port}'", reader.name);
-                let help = suggest(port, inputs.map(|port| port.name));
-                report.error(link.port.span, message, help);
-            }
+    /// Whether the links that blocks make of one stay few enough.
+    fn bounded(&mut self, from: &[End], to: &[End], link: &Link<'_>, report: &mut Report) -> bool {
+        let before = self.copies;
+        self.copies = before.saturating_add(from.len().saturating_mul(to.len()) - 1);
+        if before <= COPIES_MAX && self.copies > COPIES_MAX {
+            let message =
+                format!("ports of blocks make more than {COPIES_MAX} links of those here");
+            report.error(link.node.span, message, "name fewer ports behind one port of a block");
         }
-        self.blurred[target] = true;
-        None
+        self.copies <= COPIES_MAX
+    }
+
+    /// Joins two ports, if what one sends is what the other takes.
+    fn pair(&mut self, from: End, to: End, link: &'d Link<'a>, report: &mut Report) -> bool {
+        let ends = self.draft.nodes[from.node].kind.zip(self.draft.nodes[to.node].kind);
+        let Some((writer, reader)) = ends else { return false };
+        let (sent, taken) = (writer.port(from.port).message, reader.port(to.port).message);
+        if !fits(sent, taken) {
+            let (sends, takes) = (what(sent, taken), what(taken, sent));
+            let message =
+                format!("{} sends {sends}, but {} takes {takes}", self.show(from), self.show(to));
+            let good = |port: &&Port| port.direction == Direction::In && fits(sent, port.message);
+            let help = match reader.ports.iter().find(good) {
+                Some(port) => format!("port '{}' takes {}", port.name, ports::crossing(sent)),
+                None => {
+                    let name = self.draft.name(to.node);
+                    format!("no input port of '{name}' takes {}", ports::crossing(sent))
+                }
+            };
+            report.error(link.port.span, message, help);
+            return false;
+        }
+        if !reader.port(to.port).is_flow() {
+            self.written_once(from, to, link, report);
+        }
+        self.joined.push(Joined { from, to, link });
+        true
     }
 
     fn written_once(&mut self, from: End, to: End, link: &Link<'_>, report: &mut Report) {
@@ -165,7 +182,7 @@ impl<'a, 'd> Joiner<'a, 'd> {
         let message = format!("{} has two writers", self.show(to));
         let help = format!(
             "keep one of the two links; the other begins at '{}' on line {}",
-            self.draft.nodes[first].name.text,
+            self.draft.name(first),
             self.lines.line(span.start as usize)
         );
         report.error(link.node.span, message, help);
@@ -176,15 +193,28 @@ impl<'a, 'd> Joiner<'a, 'd> {
     }
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
+/// Where a link leads: to a port of a node, or of a block.
+enum Target {
+    Port(End),
+    Gate(usize, usize),
+}
+
+/// What crosses a port, where something else was meant to.
+fn what(message: &MessageType, other: &MessageType) -> String {
+    let is_flow = |message: &MessageType| message.hash == PACKET.hash;
+    match (is_flow(message), message.hash == ANY_MESSAGE.hash) {
+        (true, _) => "packets".to_owned(),
+        (_, true) => "messages of any type".to_owned(),
+        _ if is_flow(other) => format!("messages of type {}", message.name),
+        _ => format!("{} ({} bytes)", message.name, message.size),
+    }
 }
 
 /// `'node.port'`.
 pub(crate) fn show(draft: &Draft<'_>, end: End) -> String {
-    let node = &draft.nodes[end.node];
-    let port = node.kind.map_or("?".to_owned(), |kind| kind.port_name(end.port));
-    format!("'{}.{port}'", node.name.text)
+    let kind = draft.nodes[end.node].kind;
+    let port = kind.map_or("?".to_owned(), |kind| kind.port_name(end.port));
+    format!("'{}.{port}'", draft.name(end.node))
 }
 
 /// Whether what one port sends is what another takes.
@@ -193,65 +223,6 @@ fn fits(sent: &MessageType, taken: &MessageType) -> bool {
         one.hash == ANY_MESSAGE.hash && ![ANY_MESSAGE.hash, PACKET.hash].contains(&other.hash)
     };
     sent.hash == taken.hash && sent.hash != ANY_MESSAGE.hash || any(sent, taken) || any(taken, sent)
-}
-
-fn linked(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<Vec<bool>> {
-    let ports = |node: &Node<'_>| node.kind.map_or(0, |kind| kind.ports.len());
-    let mut linked: Vec<Vec<bool>> =
-        draft.nodes.iter().map(|node| vec![false; ports(node)]).collect();
-    for end in joined.iter().flat_map(|joined| [joined.from, joined.to]) {
-        // An element of `out[]` counts for all of them.
-        let last = linked[end.node].len() - 1;
-        linked[end.node][end.port.min(last)] = true;
-    }
-    linked
-}
-
-/// Reports ports that must be linked and are not.
-fn unlinked(draft: &Draft<'_>, joined: &[Joined<'_, '_>], report: &mut Report) {
-    for (node, linked) in linked(draft, joined).iter().enumerate() {
-        for (port, _) in linked.iter().enumerate().filter(|(_, linked)| !**linked) {
-            complain(draft, End { node, port }, report);
-        }
-    }
-}
-
-/// The same for outputs only, of nodes whose own links all arrived.
-fn unlinked_outputs(joiner: &Joiner<'_, '_>, joined: &[Joined<'_, '_>], report: &mut Report) {
-    let draft = joiner.draft;
-    for (node, linked) in linked(draft, joined).iter().enumerate() {
-        for (port, _) in linked.iter().enumerate().filter(|(_, linked)| !**linked) {
-            let output = |kind: &Kind| kind.ports[port].direction == Direction::Out;
-            if !joiner.blurred[node] && draft.nodes[node].kind.is_some_and(output) {
-                complain(draft, End { node, port }, report);
-            }
-        }
-    }
-}
-
-fn complain(draft: &Draft<'_>, end: End, report: &mut Report) {
-    let node = &draft.nodes[end.node];
-    let Some(port) = node.kind.map(|kind| &kind.ports[end.port]).filter(|port| !port.optional)
-    else {
-        return;
-    };
-    let (sort, help) = match port.direction {
-        Direction::In => {
-            let help = format!(
-                "add '{{name: {}, port: {}}}' to the port of a node that sends {}",
-                node.name.text, port.name, port.message.name
-            );
-            ("input", help)
-        }
-        Direction::Out => {
-            let help = format!(
-                "add 'ports: {{{}: [{{name: NODE, port: PORT}}]}}' to who takes {}",
-                port.name, port.message.name
-            );
-            ("output", help)
-        }
-    };
-    report.error(node.name.span, format!("{sort} {} is not linked", show(draft, end)), help);
 }
 
 /// Links of one broadcast share one ring, so they must agree on it.
@@ -296,7 +267,7 @@ pub(crate) fn order(
             joined.from.node == last && joined.to.node == first && !joined.link.delay
         };
         let Some(closing) = joined.iter().find(closes) else { continue };
-        let names = members.iter().chain([&first]).map(|&at| draft.nodes[at].name.text);
+        let names = members.iter().chain([&first]).map(|&at| draft.name(at));
         let message =
             format!("a loop of links without delay: {}", names.collect::<Vec<_>>().join(" -> "));
         let help = "add 'delay: 1' to the link that closes the loop, for example here";

@@ -368,6 +368,45 @@ pub(crate) static NODE: Table = Table {
     ],
 };
 
+/// The kind of a node that is a block.
+pub(crate) const BLOCK_KIND: &str = "block";
+/// What the help says of it.
+pub(crate) const BLOCK_DOC: &str = "Flow nodes that are one node from outside. Their names and \
+    links stay inside; what comes to an input of the block goes to the inner ports behind it, and \
+    what these inner ports send leaves where the block's output leads. In the plan only the inner \
+    nodes are left, named 'block/node': a block costs nothing.";
+
+/// A node of kind `block`.
+pub(crate) static BLOCK: Table = Table {
+    what: "a block",
+    keys: &[
+        required("kind", Shape::Name, BLOCK_DOC),
+        optional("name", Shape::Name, "Unique name. Default: the kind."),
+        optional("domain", Shape::Name, "Domain its nodes run in. Default: the only one."),
+        required("nodes", Shape::ListOf(&NODE), "Its nodes, with the links among them."),
+        optional(
+            "inputs",
+            Shape::MapOfLists(&INNER),
+            "For each input of the block, the inputs inside that its packets go to.",
+        ),
+        optional(
+            "outputs",
+            Shape::MapOfLists(&INNER),
+            "For each output of the block, the outputs inside whose packets leave through it.",
+        ),
+        optional("ports", Shape::MapOfLists(&LINK), "For each output, where it leads."),
+    ],
+};
+
+/// A port inside a block.
+pub(crate) static INNER: Table = Table {
+    what: "a port inside a block",
+    keys: &[
+        required("name", Shape::Name, "A node of the block."),
+        required("port", Shape::Name, "Its port."),
+    ],
+};
+
 /// A row of `safe`.
 pub(crate) static SAFE: Table = Table {
     what: "a safe value",

@@ -5,6 +5,7 @@
 //! into one list, so that a user sees every error of a spec at once.
 
 mod assemble;
+mod blocks;
 pub mod catalogue;
 pub mod chain;
 pub mod diagnostic;
@@ -15,17 +16,20 @@ mod flows;
 mod join;
 pub mod keys;
 mod limits;
+mod names;
 mod nearest;
 mod options;
 mod order;
 pub mod picture;
 mod place;
 pub mod plan;
+mod ports;
 mod schema;
+mod unlinked;
 mod value;
 mod yaml;
 
-pub use diagnostic::{Diagnostic, Span, render};
+pub use diagnostic::{Diagnostic, Span, diagnose, render};
 pub use nearest::suggest;
 pub use schema::schema;
 pub use value::{duration_text, expected, size_text};
@@ -34,6 +38,7 @@ pub use yaml::{COPIES_MAX, DEPTH_MAX, Data, Entry, ITEMS_MAX, Item, TEXT_LEN_MAX
 use assemble::Graph;
 use catalogue::Kind;
 use diagnostic::{Lines, Report};
+use names::Names;
 use place::Home;
 use plan::{Machine, Plan};
 
@@ -85,7 +90,7 @@ fn build(
     draft::set(&mut root, source.overrides, report);
     let draft = draft::read(&root, catalogue, report)?;
     let lines = Lines::new(source.text);
-    let names = join::names(&draft, &lines, report);
+    let names = Names::new(&draft, &lines, report);
     let (joined, joined_all) = join::join(&draft, &names, &lines, report);
     let homes = place::homes(&draft, &names, report);
     let (of_packets, joined) = flows::split(&draft, joined);

@@ -1,16 +1,20 @@
 //! What a service needs at least, held against its limits: one that can never get ready would only
 //! be restarted in vain.
 
+use crate::catalogue::RunsIn;
 use crate::diagnostic::{Report, Span};
 use crate::draft::{Draft, Role};
 use crate::join::Joined;
 use crate::keys::DESCRIPTORS_MIN;
 use crate::place::Home;
+use crate::plan::Flows;
 
 /// Nodes and ends of links in a domain.
 #[derive(Clone, Copy, Default)]
 struct Members {
+    /// Nodes with a thread of their own.
     nodes: u64,
+    has_flows: bool,
     ends: u64,
 }
 
@@ -23,8 +27,12 @@ pub(crate) fn check(
     report: &mut Report,
 ) {
     let mut members = vec![Members::default(); draft.domains.len()];
-    for home in homes.iter().flatten() {
-        members[home.domain].nodes += 1;
+    for (node, home) in draft.nodes.iter().zip(homes) {
+        let Some(members) = home.map(|home| &mut members[home.domain]) else { continue };
+        match node.kind.is_some_and(|kind| kind.runs_in == RunsIn::Flow) {
+            true => members.has_flows = true,
+            false => members.nodes += 1,
+        }
     }
     for end in joined.iter().flat_map(|link| [link.from, link.to]) {
         if let Some(home) = homes[end.node] {
@@ -33,7 +41,7 @@ pub(crate) fn check(
     }
     for (domain, members) in draft.domains.iter().zip(members) {
         let Role::Service(service) = &domain.role else { continue };
-        let Members { nodes, ends } = members;
+        let Members { nodes, has_flows, ends } = members;
         let limits = &service.plan.limits;
         let mut check = |key: &str, limit: Option<u64>, at: Span, needed: u64, why: String| {
             if let Some(limit) = limit.filter(|&limit| limit < needed) {
@@ -44,8 +52,17 @@ pub(crate) fn check(
                 report.error(at, message, format!("write {key}: {needed} or more: {why}"));
             }
         };
-        let why = format!("a thread for each of its {nodes} nodes, and one that watches them");
-        check("processes", limits.processes, service.processes_at, nodes + 1, why);
+        let mut threads = vec![format!("a thread for each of its {nodes} nodes")];
+        let mut needed = nodes + 1;
+        if has_flows {
+            let Flows { workers, blocking } = service.plan.flows;
+            let (workers, blocking) = (u64::from(workers.unwrap_or(1)), u64::from(blocking));
+            needed += workers + blocking;
+            threads.retain(|_| nodes > 0);
+            threads.push(format!("{workers} for its flows, {blocking} for their work that blocks"));
+        }
+        let why = format!("{}, and one that watches them", threads.join(", "));
+        check("processes", limits.processes, service.processes_at, needed, why);
         let own = DESCRIPTORS_MIN as u64;
         let why = format!("{own} to begin with, and one for each of {ends} ends of links");
         check("descriptors", limits.descriptors, service.descriptors_at, own + ends, why);

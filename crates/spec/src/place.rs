@@ -8,6 +8,7 @@ use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
 use crate::join::Joined;
 use crate::keys::Trigger;
+use crate::names::Names;
 use crate::nearest::suggest;
 use crate::options::Reach;
 use crate::order::sort;
@@ -22,9 +23,9 @@ pub(crate) struct Home {
 }
 
 /// Homes of all nodes; `None` where that is reported already.
-pub(crate) fn homes(
-    draft: &Draft<'_>,
-    names: &HashMap<&str, usize>,
+pub(crate) fn homes<'a>(
+    draft: &Draft<'a>,
+    names: &Names<'a>,
     report: &mut Report,
 ) -> Vec<Option<Home>> {
     let mut domains = HashMap::new();
@@ -111,9 +112,9 @@ fn is_refused(draft: &Draft<'_>, domain: Option<Named<'_>>) -> bool {
 }
 
 /// Assigns nodes to threads in the domains whose spec lists threads.
-fn assign(
-    draft: &Draft<'_>,
-    names: &HashMap<&str, usize>,
+fn assign<'a>(
+    draft: &Draft<'a>,
+    names: &Names<'a>,
     homes: &mut [Option<Home>],
     report: &mut Report,
 ) {
@@ -128,7 +129,7 @@ fn assign(
                 );
             }
             for named in &row.nodes {
-                let node = names.get(named.text).copied();
+                let node = names.node(named.text);
                 let inside = node.filter(|&node| homes[node].is_some_and(|home| home.domain == at));
                 let Some(node) = inside else {
                     stranger(draft, homes, at, *named, report);

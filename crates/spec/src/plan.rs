@@ -187,7 +187,7 @@ pub struct Actuator {
 }
 
 /// An end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
     /// Index into [`Plan::nodes`].
     pub node: usize,

@@ -57,7 +57,7 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
     let json = match shape {
         Shape::Name => json!({"type": "string", "pattern": name_pattern()}),
         Shape::Duration { .. } => {
-            json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *(ns|us|µs|ms|s)$"})
+            json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *(ns|us|µs|ms|s|m|h)$"})
         }
         Shape::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Shape::Size { .. } => json!({"type": "string", "pattern": "^[0-9]+ *(KiB|MiB|GiB)$"}),
@@ -178,7 +178,10 @@ fn parameter(row: &Parameter) -> Json {
         ParameterType::Size { .. } => shape_json(&Shape::Size { min_bytes: 0, max_bytes: 0 }),
         ParameterType::Yaml => json!({}),
     };
-    json["description"] = json!(format!("{} Write {}.", row.doc, expected(row)));
+    json["description"] = match row.ty {
+        ParameterType::Yaml => json!(row.doc),
+        _ => json!(format!("{} Write {}.", row.doc, expected(row))),
+    };
     if let Some(default) = row.default {
         let parsed: Result<Json, _> = serde_json::from_str(default);
         json["default"] = parsed.unwrap_or_else(|_| json!(default));

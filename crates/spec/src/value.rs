@@ -6,12 +6,19 @@ use crate::nearest::suggest;
 use crate::yaml::{Data, Item};
 
 /// Units of a duration, with their length in ns.
-const UNITS: &[(&str, u64)] =
-    &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
 
 /// A duration such as `1ms` or `2.5us`, in ns. The error is what to write instead.
 pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
-    let form = "write a number and ns, us, ms or s, such as 1ms or 500us";
+    let form = "write a number and ns, us, ms, s, m or h, such as 1ms or 500us";
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
     if let Some(positive) = text.strip_prefix('-') {
@@ -34,9 +41,22 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
     whole_ns.checked_add(fraction_ns).ok_or_else(|| form.to_owned())
 }
 
-/// A duration as the spec writes it, in the largest unit that gives a whole number.
+/// The same within limits (both included).
+pub(crate) fn duration_within(text: &str, min_ns: u64, max_ns: u64) -> Result<u64, String> {
+    match duration_ns(text)? {
+        ns if (min_ns..=max_ns).contains(&ns) => Ok(ns),
+        _ => Err(at_least_at_most(&duration_text(min_ns), &duration_text(max_ns))),
+    }
+}
+
+fn at_least_at_most(min: &str, max: &str) -> String {
+    format!("it is at least {min} and at most {max}")
+}
+
+/// A duration as the spec writes it, in the largest unit up to seconds that gives a whole number.
 pub fn duration_text(ns: u64) -> String {
-    let whole = |&&(unit, unit_ns): &&(&str, u64)| unit != "µs" && ns.is_multiple_of(unit_ns);
+    let is_shown = |unit: &str| !["µs", "m", "h"].contains(&unit);
+    let whole = |&&(unit, unit_ns): &&(&str, u64)| is_shown(unit) && ns.is_multiple_of(unit_ns);
     let (unit, unit_ns) = UNITS.iter().rev().find(whole).unwrap_or(&UNITS[0]);
     format!("{}{unit}", ns / unit_ns)
 }
@@ -49,9 +69,20 @@ pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     let form = "write a whole number and KiB, MiB or GiB, such as 256MiB";
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
+    if unit.is_empty() && !number.is_empty() {
+        return Err(format!("a bare number has no unit: write {text}KiB, {text}MiB or {text}GiB"));
+    }
     let unit = SIZES.iter().find(|(word, _)| *word == unit.trim_start());
     let bytes = unit.and_then(|(_, bytes)| number.parse::<u64>().ok()?.checked_mul(*bytes));
     bytes.ok_or_else(|| form.to_owned())
+}
+
+/// The same within limits (both included).
+pub(crate) fn size_within(text: &str, min_bytes: u64, max_bytes: u64) -> Result<u64, String> {
+    match size_bytes(text)? {
+        bytes if (min_bytes..=max_bytes).contains(&bytes) => Ok(bytes),
+        _ => Err(at_least_at_most(&size_text(min_bytes), &size_text(max_bytes))),
+    }
 }
 
 /// A size as the spec writes it, in the largest unit that gives a whole number.
@@ -138,6 +169,9 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
     let Data::Scalar { text, plain } = &item.data else {
         return refuse(report, item.sort());
     };
+    if let Some(measure) = measure(parameter.ty, text).filter(|_| !text.is_empty()) {
+        return measure.map_err(|help| mismatch(parameter, text, item.span, help, report)).ok();
+    }
     let value = match parameter.ty {
         ParameterType::Bool if *plain => text.parse().ok().map(Value::Bool),
         ParameterType::Integer { min, max } if *plain => {
@@ -151,25 +185,34 @@ pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report)
         }
         ParameterType::Text if !(*plain && text.is_empty()) => Some(Value::Text(text.clone())),
         ParameterType::Path if !text.is_empty() => Some(Value::Text(text.clone())),
-        ParameterType::Duration { min_ns, max_ns } => {
-            let in_range = |ns: &u64| (min_ns..=max_ns).contains(ns);
-            duration_ns(text).ok().filter(in_range).map(Value::Duration)
-        }
-        ParameterType::Size { min_bytes, max_bytes } => {
-            let in_range = |bytes: &u64| (min_bytes..=max_bytes).contains(bytes);
-            size_bytes(text).ok().filter(in_range).map(Value::Size)
-        }
         _ => None,
     };
     match (value, parameter.ty) {
         (Some(value), _) => Some(value),
         (None, _) if *plain && text.is_empty() => refuse(report, "nothing"),
         (None, ParameterType::Choice(words)) => {
-            let message = format!("{} cannot be '{text}'", parameter.name);
-            report.error(item.span, message, suggest(text, words.iter().copied()));
+            let help = suggest(text, words.iter().copied());
+            mismatch(parameter, text, item.span, help, report);
             None
         }
         (None, _) => refuse(report, &format!("'{text}'")),
+    }
+}
+
+fn mismatch(parameter: &Parameter, text: &str, span: Span, help: String, report: &mut Report) {
+    report.error(span, format!("{} cannot be '{text}'", parameter.name), help);
+}
+
+/// A time or a size, if that is what a parameter takes; the error is what to write instead.
+fn measure(ty: ParameterType, text: &str) -> Option<Result<Value, String>> {
+    match ty {
+        ParameterType::Duration { min_ns, max_ns } => {
+            Some(duration_within(text, min_ns, max_ns).map(Value::Duration))
+        }
+        ParameterType::Size { min_bytes, max_bytes } => {
+            Some(size_within(text, min_bytes, max_bytes).map(Value::Size))
+        }
+        _ => None,
     }
 }
 
@@ -199,7 +242,7 @@ pub fn expected(parameter: &Parameter) -> String {
         ParameterType::Size { min_bytes, max_bytes } => {
             format!("a size from {} to {}", size_text(min_bytes), size_text(max_bytes))
         }
-        ParameterType::Yaml => "what its description says".to_owned(),
+        ParameterType::Yaml => "any value".to_owned(),
     };
     if !parameter.unit.is_empty() {
         text += &format!(" ({})", parameter.unit);
@@ -216,16 +259,18 @@ mod tests {
         assert_eq!(duration_ns("1ms"), Ok(1_000_000));
         assert_eq!(duration_ns("2.5us"), Ok(2_500));
         assert_eq!(duration_ns("10 s"), Ok(10_000_000_000));
+        assert_eq!(duration_ns("1.5m"), duration_ns("90s"));
+        assert_eq!(duration_ns("2h"), duration_ns("7200s"));
         assert!(duration_ns("100").unwrap_err().contains("write 100ms"));
         assert!(duration_ns("-1ms").unwrap_err().contains("positive"));
-        for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1h", "99999999999999999999s", "µ", "nan"] {
+        for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1d", "99999999999999999999s", "µ", "nan"] {
             assert!(duration_ns(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn durations_are_written_as_they_are_read() {
-        for text in ["1ms", "500us", "2s", "100ns", "1500us", "0s"] {
+        for text in ["1ms", "500us", "2s", "100ns", "1500us", "0s", "3600s"] {
             assert_eq!(duration_text(duration_ns(text).unwrap()), text);
         }
     }

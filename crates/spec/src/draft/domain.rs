@@ -109,7 +109,7 @@ fn is_service(fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> bool
     let of_realtime = |key: &str| {
         keys::OF_REALTIME.contains(&key) || keys::REALTIME.keys.iter().any(|row| row.name == key)
     };
-    !fields.keys().any(of_realtime)
+    !fields.entries().iter().any(|entry| of_realtime(&entry.key))
 }
 
 fn realtime_role<'a>(

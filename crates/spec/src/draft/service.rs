@@ -13,6 +13,8 @@ pub(crate) struct Service {
     pub(crate) plan: plan::Service,
     pub(crate) descriptors_at: Span,
     pub(crate) processes_at: Span,
+    /// Where `flows` stands, if it does.
+    pub(crate) flows_at: Option<Span>,
 }
 
 /// A service of which nothing is written.
@@ -49,6 +51,7 @@ pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
         },
         descriptors_at: fields.at("descriptors"),
         processes_at: fields.at("processes"),
+        flows_at: domain.entry("flows").map(|entry| entry.span),
     }
 }
 

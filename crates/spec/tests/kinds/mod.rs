@@ -1,8 +1,8 @@
 //! A small catalogue: the four kinds of the arm, a filter, and the machine they run on.
 
 use sinew_spec::catalogue::{
-    Direction, Field, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, SafeValue, Scalar,
-    type_hash,
+    ANY_MESSAGE, Direction, Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port,
+    RunsIn, SafeValue, Scalar, type_hash,
 };
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, compile};
@@ -130,8 +130,73 @@ static GAUGE: Kind = Kind {
     signals: &[],
 };
 
+const fn packets(name: &'static str, direction: Direction) -> Port {
+    let optional = matches!(direction, Direction::Out);
+    Port { optional, ..port(name, direction, &PACKET) }
+}
+
+static BEGIN: Kind = Kind {
+    name: "begin",
+    runs_in: RunsIn::Flow,
+    doc: "Begins flows.",
+    ports: &[packets("out", Direction::Out)],
+    parameters: &[],
+    signals: &[],
+};
+
+static STEP: Kind = Kind {
+    name: "step",
+    runs_in: RunsIn::Flow,
+    doc: "Passes packets on.",
+    ports: &[
+        packets("in", Direction::In),
+        packets("out", Direction::Out),
+        packets("error", Direction::Out),
+    ],
+    parameters: &[
+        parameter("code", "", ParameterType::Text, Some("")),
+        parameter(
+            "pause",
+            "",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
+            Some("100ms"),
+        ),
+        parameter(
+            "body_max",
+            "",
+            ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
+            Some("1MiB"),
+        ),
+        parameter("body", "", ParameterType::Yaml, Some("")),
+    ],
+    signals: &[],
+};
+
+static FAN: Kind = Kind {
+    name: "fan",
+    runs_in: RunsIn::Flow,
+    doc: "Passes packets on to one of many.",
+    ports: &[packets("in", Direction::In), packets("out[]", Direction::Out)],
+    parameters: &[],
+    signals: &[],
+};
+
+static LOOK: Kind = Kind {
+    name: "look",
+    runs_in: RunsIn::Flow,
+    doc: "Answers with the newest message, and sends another one.",
+    ports: &[
+        packets("in", Direction::In),
+        port("message", Direction::In, &ANY_MESSAGE),
+        Port { optional: true, ..port("wish", Direction::Out, &ANY_MESSAGE) },
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
 /// The catalogue.
-pub(crate) const KINDS: &[&Kind] = &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE];
+pub(crate) const KINDS: &[&Kind] =
+    &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &STEP, &FAN, &LOOK];
 
 /// Compiles for a machine with CPUs 0 to `cpus` - 1.
 pub(crate) fn compile_on(cpus: u32, text: &str) -> Result<Plan, Vec<Diagnostic>> {

@@ -1,0 +1,120 @@
+//! Blocks as the user wrote them: nodes behind ports of their own. What leads in and out is joined
+//! later; of a block nothing is left in the plan.
+
+use super::node::{Link, Reader, Site, links};
+use crate::diagnostic::{Report, Span};
+use crate::fields::{Fields, Named, check_name, list};
+use crate::keys;
+use crate::nearest::suggest;
+use crate::yaml::{Data, Item};
+
+/// A node of kind `block`.
+pub(crate) struct Block<'a> {
+    /// Its name, within its scope.
+    pub(crate) name: Named<'a>,
+    /// What its links lead to, as for a node.
+    pub(crate) scope: usize,
+    pub(crate) inputs: Vec<Gate<'a>>,
+    pub(crate) outputs: Vec<Gate<'a>>,
+    /// Where its outputs lead.
+    pub(crate) links: Vec<Link<'a>>,
+    /// Whether all its links and gates could be read.
+    pub(crate) complete: bool,
+    /// Where the block begins.
+    pub(crate) span: Span,
+}
+
+/// A port of a block.
+pub(crate) struct Gate<'a> {
+    pub(crate) name: Named<'a>,
+    /// The ports inside that it stands for.
+    pub(crate) inner: Vec<Inner<'a>>,
+}
+
+/// A port of a node or block inside.
+pub(crate) struct Inner<'a> {
+    pub(crate) node: Named<'a>,
+    pub(crate) port: Named<'a>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a block whose kind stands at `at`, and all that is in it. `None` if the graph gets too
+    /// large.
+    pub(super) fn block(
+        &mut self,
+        item: &'a Item,
+        at: Span,
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<()> {
+        let fields = Fields::new(item, &keys::BLOCK, &[], at, report);
+        let unnamed = Named { text: keys::BLOCK_KIND, span: at };
+        let name = fields.get("name").and_then(|_| fields.name("name", report)).unwrap_or(unnamed);
+        let domain = fields.reference("domain", report).or(site.domain);
+        let (inputs, inputs_complete) = gates("inputs", &fields, report);
+        let (outputs, outputs_complete) = gates("outputs", &fields, report);
+        let find = |port: Named<'a>, report: &mut Report| output(&outputs, name.text, port, report);
+        let (links, links_complete) = links(&fields, find, report);
+        let complete = inputs_complete && outputs_complete && links_complete;
+        let (scope, span) = (site.scope, item.span);
+        self.blocks.push(Block { name, scope, inputs, outputs, links, complete, span });
+        let inside = Site { scope: self.blocks.len(), domain };
+        let Some(nodes) = fields.get("nodes") else { return Some(()) };
+        if matches!(&nodes.data, Data::List(all) if all.is_empty()) {
+            let message = format!("block '{}' has no nodes", name.text);
+            report.error(nodes.span, message, "add '- kind: ...' to it");
+        }
+        self.all(list(nodes, "nodes", report), &inside, report)
+    }
+}
+
+/// The ports of a block on one side, and whether all could be read.
+fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Vec<Gate<'a>>, bool) {
+    let mut complete = true;
+    let mut gates = Vec::new();
+    for entry in fields.map(side, report) {
+        let name = Named { text: &entry.key, span: entry.span };
+        check_name(name, "a port of a block", report);
+        let items = list(&entry.value, &entry.key, report);
+        if matches!(&entry.value.data, Data::List(all) if all.is_empty()) {
+            let message = format!("nothing stands behind port '{}' of the block", entry.key);
+            report.error(
+                entry.value.span,
+                message,
+                "add '{name: NODE, port: PORT}' of a node inside",
+            );
+        }
+        let mut inner = Vec::with_capacity(items.len());
+        for item in items {
+            let fields = Fields::new(item, &keys::INNER, &[], item.span, report);
+            let (node, port) = (fields.reference("name", report), fields.reference("port", report));
+            inner.extend(node.zip(port).map(|(node, port)| Inner { node, port }));
+        }
+        complete &= inner.len() == items.len() && !items.is_empty();
+        gates.push(Gate { name, inner });
+    }
+    (gates, complete)
+}
+
+/// The output of a block with this name.
+fn output(
+    outputs: &[Gate<'_>],
+    block: &str,
+    port: Named<'_>,
+    report: &mut Report,
+) -> Option<usize> {
+    let found = outputs.iter().position(|gate| gate.name.text == port.text);
+    if found.is_none() {
+        report.error_with(port.span, || {
+            let message = format!("'{block}' (block) has no port '{}'", port.text);
+            let help = match outputs {
+                [] => {
+                    "name it under 'outputs:', with the inner ports that send through it".to_owned()
+                }
+                _ => suggest(port.text, outputs.iter().map(|gate| gate.name.text)),
+            };
+            (message, help)
+        });
+    }
+    found
+}

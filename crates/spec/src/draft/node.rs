@@ -1,0 +1,319 @@
+//! Nodes as the user wrote them, read by the tables of their kinds, with the links they write to.
+
+use std::collections::HashMap;
+
+use super::block::Block;
+use crate::catalogue::{Kind, Parameter, RunsIn, Value};
+use crate::diagnostic::{Report, Span};
+use crate::fields::{Fields, Named, how_to_add, list};
+use crate::keys::{self, NODES_MAX};
+use crate::nearest::suggest;
+use crate::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
+use crate::ports;
+use crate::value::parameter;
+use crate::yaml::{Data, Entry, Item, parse};
+
+/// A node.
+pub(crate) struct Node<'a> {
+    /// Its name, within its scope.
+    pub(crate) name: Named<'a>,
+    /// What its links lead to: 0 is what stands outside of blocks, `n` the inside of block `n - 1`.
+    pub(crate) scope: usize,
+    /// `None` if its kind is unknown or has no place here; that is reported already.
+    pub(crate) kind: Option<&'static Kind>,
+    pub(crate) domain: Option<Named<'a>>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) actuators: Vec<Actuator>,
+    pub(crate) links: Vec<Link<'a>>,
+    /// Whether all its links could be read.
+    pub(crate) links_complete: bool,
+    /// Where the node begins.
+    pub(crate) span: Span,
+}
+
+/// A link, as it stands at its writer: a node, or a block.
+pub(crate) struct Link<'a> {
+    /// Output of the writer: a port of its kind, or a gate; `None` if that is not known.
+    pub(crate) from: Option<usize>,
+    pub(crate) node: Named<'a>,
+    pub(crate) port: Named<'a>,
+    // What stands for an option that is not written depends on where the link leads.
+    pub(crate) transport: Option<Transport>,
+    pub(crate) sync: Option<Sync>,
+    pub(crate) delivery: Option<Delivery>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) capacity: u32,
+    pub(crate) full: Option<Full>,
+    pub(crate) delay: bool,
+    /// What was written, for the places of options.
+    pub(crate) fields: Fields<'a>,
+}
+
+/// Where nodes stand that are read.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    /// The scope of their names.
+    pub(super) scope: usize,
+    /// The domain of those that name none.
+    pub(super) domain: Option<Named<'a>>,
+}
+
+impl Site<'_> {
+    /// Outside of all blocks.
+    pub(super) const OUTSIDE: Self = Site { scope: 0, domain: None };
+}
+
+/// Reads nodes and blocks.
+pub(super) struct Reader<'a> {
+    catalogue: Vec<&'static str>,
+    kinds: HashMap<&'static str, Known>,
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) blocks: Vec<Block<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(catalogue: &[&'static Kind]) -> Reader<'a> {
+        let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
+        Reader {
+            catalogue: names.collect(),
+            kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
+            nodes: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Reads a list of nodes. `None` if they are too many for a graph.
+    pub(super) fn all(
+        &mut self,
+        items: &'a [Item],
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<()> {
+        let (read, all) = (self.nodes.len(), self.nodes.len() + items.len());
+        if all > NODES_MAX {
+            let message = format!("{all} nodes in one graph");
+            let help = format!("at most {NODES_MAX}; split the graph");
+            report.error(items[NODES_MAX - read].span, message, help);
+            return None;
+        }
+        for item in items {
+            let kind = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
+            match kind {
+                Some(Named { text: keys::BLOCK_KIND, span }) => {
+                    self.block(item, span, site, report)?;
+                }
+                kind => {
+                    let node = self.node(item, kind, site, report);
+                    self.nodes.extend(node);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn node(
+        &self,
+        item: &'a Item,
+        named: Option<Named<'a>>,
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<Node<'a>> {
+        let known = named.and_then(|named| self.kinds.get(named.text));
+        let kind = known.map(|known| known.kind);
+        let at = named.map_or(item.span, |named| named.span);
+        let fields = match kind {
+            Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
+            None => self.of_unknown_kind(item, named, report),
+        };
+        let name = match fields.get("name") {
+            Some(_) => fields.name("name", report),
+            None => named,
+        }?;
+        let kind = kind.filter(|kind| may_stand(kind, name, site, report));
+        let (links, links_complete) = match kind {
+            Some(kind) => {
+                let elsewhere = "write the link at the node that writes to it";
+                let output = |port: Named<'a>, report: &mut Report| {
+                    ports::output(kind, name.text, port, elsewhere, report)
+                };
+                links(&fields, output, report)
+            }
+            None => links(&fields, |_, _| None, report),
+        };
+        let spans = kind.map_or(&[][..], |kind| kind.parameters).iter();
+        let spans = spans.map(|row| fields.get(row.name).map_or(name.span, |item| item.span));
+        Some(Node {
+            name,
+            scope: site.scope,
+            kind,
+            spans: spans.collect(),
+            domain: fields.reference("domain", report).or(site.domain),
+            values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
+            actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
+            links,
+            links_complete,
+            span: item.span,
+        })
+    }
+
+    /// The fields of a node whose keys may be parameters of the kind that was meant: only the kind
+    /// is reported.
+    fn of_unknown_kind(
+        &self,
+        item: &'a Item,
+        named: Option<Named<'a>>,
+        report: &mut Report,
+    ) -> Fields<'a> {
+        match named {
+            Some(Named { text, span }) => report.error_with(span, || {
+                let help = suggest(text, self.catalogue.iter().copied());
+                (format!("there is no kind of node '{text}'"), help)
+            }),
+            None => {
+                let _ = Fields::new(item, &keys::NODE, &[], item.span, report).name("kind", report);
+            }
+        }
+        Fields::peek(item, &keys::NODE)
+    }
+}
+
+/// Whether a node may stand there; reports one that may not.
+fn may_stand(kind: &Kind, name: Named<'_>, site: &Site<'_>, report: &mut Report) -> bool {
+    let good = site.scope == 0 || kind.runs_in == RunsIn::Flow;
+    if !good {
+        let message = format!(
+            "node '{}' ({}) cannot stand in a block: it takes no part in flows",
+            name.text, kind.name
+        );
+        let help = "put it beside the block, and link it to a port of the block";
+        report.error(name.span, message, help);
+    }
+    good
+}
+
+/// A kind, with the defaults of its parameters read once for all its nodes.
+struct Known {
+    kind: &'static Kind,
+    defaults: Vec<Option<Value>>,
+}
+
+impl Known {
+    fn new(kind: &'static Kind) -> Known {
+        let default = |row: &Parameter| row.default.map(|text| default_value(kind, row, text));
+        Known { kind, defaults: kind.parameters.iter().map(default).collect() }
+    }
+}
+
+fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> Vec<Value> {
+    let mut values = Vec::with_capacity(known.defaults.len());
+    for (row, default) in known.kind.parameters.iter().zip(&known.defaults) {
+        let value = match (fields.get(row.name), default) {
+            (Some(item), _) => parameter(row, item, report),
+            (None, Some(value)) => Some(value.clone()),
+            (None, None) => {
+                let message = format!("node '{}' lacks '{}'", name.text, row.name);
+                report.error(name.span, message, how_to_add(row.name, row.doc));
+                None
+            }
+        };
+        values.extend(value);
+    }
+    values
+}
+
+/// A default of the catalogue, read as the spec would write it.
+fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
+    let item = parse(text, 0, &mut Report::default()).unwrap_or_else(|| {
+        // An empty default is an empty text.
+        let data = Data::Scalar { text: text.to_owned(), plain: false };
+        Item::new(Span::default(), data)
+    });
+    parameter(row, &item, &mut Report::default()).unwrap_or_else(|| {
+        panic!("kind {} has a bad default '{text}' for '{}'", kind.name, row.name)
+    })
+}
+
+fn actuators(
+    kind: &'static Kind,
+    fields: &Fields<'_>,
+    name: Named<'_>,
+    report: &mut Report,
+) -> Vec<Actuator> {
+    let entries = fields.map("safe", report);
+    let is_actuator = |at: &usize| !kind.ports[*at].safe.is_empty();
+    let actuator_ports = || (0..kind.ports.len()).filter(is_actuator);
+    for entry in entries {
+        if !actuator_ports().any(|at| kind.ports[at].name == entry.key) {
+            let message = format!("'{}' is no actuator port of {}", entry.key, kind.name);
+            let help = suggest(&entry.key, actuator_ports().map(|at| kind.ports[at].name));
+            report.error(entry.span, message, help);
+        }
+    }
+    let mut actuators = Vec::new();
+    for port in actuator_ports() {
+        let Some(entry) = entries.iter().find(|entry| entry.key == kind.ports[port].name) else {
+            let port = &kind.ports[port];
+            let message = format!("actuator port '{}.{}' has no safe value", name.text, port.name);
+            let help = format!(
+                "add 'safe: {{{}: {{value: {}, after: 50}}}}'",
+                port.name, port.safe[0].name
+            );
+            report.error(name.span, message, help);
+            continue;
+        };
+        let fields = Fields::new(&entry.value, &keys::SAFE, &[], entry.span, report);
+        let offers = kind.ports[port].safe;
+        let safe = fields.reference("value", report).and_then(|value| {
+            let found = offers.iter().position(|offer| offer.name == value.text);
+            if found.is_none() {
+                let message = format!("port '{}' offers no safe value '{}'", entry.key, value.text);
+                let help = suggest(value.text, offers.iter().map(|offer| offer.name));
+                report.error(value.span, message, help);
+            }
+            found
+        });
+        if let (Some(safe), Some(after)) = (safe, fields.integer("after", report)) {
+            actuators.push(Actuator { port, safe, after: after as u32 });
+        }
+    }
+    actuators
+}
+
+/// The links that begin at a node or block, and whether all could be read. `output` finds an output
+/// by its name and place, or reports it.
+pub(super) fn links<'a>(
+    fields: &Fields<'a>,
+    output: impl Fn(Named<'a>, &mut Report) -> Option<usize>,
+    report: &mut Report,
+) -> (Vec<Link<'a>>, bool) {
+    let mut links = Vec::new();
+    let mut complete = true;
+    for Entry { key, span, value } in fields.map("ports", report) {
+        let from = output(Named { text: key, span: *span }, report);
+        complete &= from.is_some() && matches!(value.data, Data::List(_));
+        for item in list(value, key, report) {
+            let link = link(from, item, report);
+            complete &= link.is_some();
+            links.extend(link);
+        }
+    }
+    (links, complete)
+}
+
+fn link<'a>(from: Option<usize>, item: &'a Item, report: &mut Report) -> Option<Link<'a>> {
+    let fields = Fields::new(item, &keys::LINK, &[], item.span, report);
+    Some(Link {
+        from,
+        node: fields.reference("name", report)?,
+        port: fields.reference("port", report)?,
+        transport: fields.given_word("transport", Transport::ALL, report),
+        sync: fields.given_word("sync", Sync::ALL, report),
+        delivery: fields.given_word("delivery", Delivery::ALL, report),
+        wait: fields.given_word("wait", Wait::ALL, report),
+        capacity: fields.power_of_two("capacity", report).unwrap_or(1),
+        full: fields.given_word("full", Full::ALL, report),
+        delay: fields.integer("delay", report).is_none_or(|delay| delay == 1),
+        fields,
+    })
+}

@@ -1,0 +1,407 @@
+//! Good graphs of flow nodes: their links, and blocks, of which only the nodes are left.
+
+mod kinds;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use kinds::{ARM, compile_on, compile_with};
+use proptest::prelude::*;
+use sinew_spec::catalogue::Value;
+use sinew_spec::plan::{Delivery, End, Flows, Link, Plan};
+use sinew_spec::render;
+
+fn plan(text: &str) -> Plan {
+    compile_on(2, text).unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
+}
+
+/// All links that carry packets, in the order of the plan.
+fn links(plan: &Plan) -> Vec<String> {
+    let end = |end: End| {
+        let node = &plan.nodes[end.node];
+        format!("{}.{}", node.name, node.kind.port_name(end.port))
+    };
+    plan.flow_links.iter().map(|link| format!("{} {}", end(link.from), end(link.to))).collect()
+}
+
+#[test]
+fn links_stand_in_the_order_of_ports_and_then_of_the_text() {
+    let plan = plan(
+        "
+- {kind: begin, ports: {out: [{name: b, port: in}, {name: a, port: in}, {name: b, port: in}]}}
+- {kind: step, name: a, ports: {error: [{name: b, port: in}], out: [{name: fan, port: in}]}}
+- {kind: step, name: b}
+- kind: fan
+  ports: {\"out[7]\": [{name: b, port: in}], \"out[1023]\": [], \"out[0]\": [{name: b, port: in}]}
+",
+    );
+    let expected = [
+        "begin.out b.in",
+        "begin.out a.in",
+        "begin.out b.in",
+        "a.out fan.in",
+        "a.error b.in",
+        "fan.out[0] b.in",
+        "fan.out[7] b.in",
+    ];
+    assert_eq!(links(&plan), expected);
+    assert!(plan.links.is_empty() && plan.notes.is_empty());
+}
+
+#[test]
+fn a_bare_list_of_flow_nodes_is_one_service() {
+    let plan = plan(
+        "
+- kind: begin
+  ports:
+    out:
+      - name: step
+        port: in
+- kind: step
+  pause: 1.5m
+  body_max: 8KiB
+  body: {a: [1, two]}
+  code: |
+    local x = 1
+
+    return x
+",
+    );
+    assert_eq!(plan.domains.len(), 1);
+    let service = plan.domains[0].service().expect("a service");
+    assert_eq!(service.flows, Flows { workers: None, blocking: 8 });
+    let values = &plan.nodes[1].values;
+    assert_eq!(values[0], Value::Text("local x = 1\n\nreturn x\n".to_owned()));
+    assert_eq!((&values[1], &values[2]), (&Value::Duration(90_000_000_000), &Value::Size(8192)));
+    let Value::Yaml(item) = &values[3] else { panic!("a piece of YAML") };
+    assert_eq!(item.to_json(), serde_json::json!({"a": [1, "two"]}));
+}
+
+const AUTH: &str = "
+- {kind: begin, ports: {out: [{name: auth, port: in}]}}
+- kind: block
+  name: auth
+  nodes:
+    - {kind: fan, name: check, ports: {\"out[1]\": [{name: log, port: in}]}}
+    - {kind: step, name: log}
+  inputs: {in: [{name: check, port: in}, {name: log, port: in}]}
+  outputs: {out: [{name: check, port: \"out[0]\"}], denied: [{name: check, port: \"out[1]\"}]}
+  ports: {out: [{name: next, port: in}], denied: [{name: next, port: in}]}
+- {kind: step, name: next}
+";
+
+#[test]
+fn of_a_block_only_its_nodes_are_left() {
+    let plan = plan(AUTH);
+    let names: Vec<&str> = plan.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["begin", "auth/check", "auth/log", "next"]);
+    assert_eq!(plan.nodes.iter().map(|node| node.line).collect::<Vec<_>>(), [2, 6, 7, 11]);
+    let expected = [
+        "begin.out auth/check.in",
+        "begin.out auth/log.in",
+        "auth/check.out[0] next.in",
+        "auth/check.out[1] auth/log.in",
+        "auth/check.out[1] next.in",
+    ];
+    assert_eq!(links(&plan), expected);
+}
+
+#[test]
+fn an_output_of_a_block_may_lead_nowhere() {
+    let plan = plan(&AUTH.replace("  ports: {out: [{name: next, port: in}], ", "  ports: {"));
+    assert!(!links(&plan).contains(&"auth/check.out[0] next.in".to_owned()));
+}
+
+#[test]
+fn blocks_nest_and_their_names_stay_inside() {
+    let plan = plan(
+        "
+name: nested
+domains: {web: {flows: {workers: 2}}, other: {}}
+nodes:
+  - {kind: gauge, domain: other}
+  - {kind: begin, domain: web, ports: {out: [{name: a, port: in}]}}
+  - kind: block
+    name: a
+    domain: web
+    nodes:
+      - kind: block
+        name: a
+        nodes: [{kind: step, name: a, ports: {error: [{name: b, port: in}]}}, {kind: step, name: b}]
+        inputs: {first: [{name: a, port: in}]}
+        outputs: {last: [{name: a, port: out}, {name: b, port: out}]}
+        ports: {last: [{name: b, port: in}]}
+      - {kind: step, name: b}
+    inputs: {in: [{name: a, port: first}]}
+    outputs: {out: [{name: b, port: out}], raw: [{name: a, port: last}]}
+    ports: {raw: [{name: b, port: in}]}
+  - {kind: step, name: b, domain: web}
+",
+    );
+    let expected = [
+        "begin.out a/a/a.in",
+        "a/a/a.out a/b.in",
+        "a/a/a.out b.in",
+        "a/a/a.error a/a/b.in",
+        "a/a/b.out a/b.in",
+        "a/a/b.out b.in",
+    ];
+    assert_eq!(links(&plan), expected);
+    let web = plan.domains.iter().position(|domain| domain.name == "web");
+    assert!(
+        plan.nodes.iter().filter(|node| node.kind.name == "step").all(|n| Some(n.domain) == web)
+    );
+}
+
+#[test]
+fn messages_reach_the_nodes_of_a_block_by_its_ports() {
+    let links_of_ik = "{name: ethercat, port: in}, {name: view, port: state, delivery: broadcast}";
+    let text = ARM
+        .replace("domains:\n", "domains:\n  web: {}\n")
+        .replace("{name: ethercat, port: in}", links_of_ik)
+        + "  - {kind: filter, name: wish, domain: control}
+  - {kind: begin, domain: web, ports: {out: [{name: view, port: in}]}}
+  - kind: block
+    name: view
+    domain: web
+    nodes: [{kind: look}]
+    inputs: {in: [{name: look, port: in}], state: [{name: look, port: message}]}
+    outputs: {wish: [{name: look, port: wish}]}
+    ports: {wish: [{name: wish, port: in, capacity: 4}]}
+";
+    let plan = plan(&text);
+    assert_eq!(links(&plan), ["begin.out view/look.in"]);
+    let look = plan.nodes.iter().position(|node| node.name == "view/look").expect("a node");
+    let of_look = |link: &&Link| [link.from.node, link.to.node].contains(&look);
+    let of_look = plan.links.iter().filter(of_look);
+    let found: Vec<_> =
+        of_look.map(|link| (link.message.name, link.delivery, link.capacity)).collect();
+    let expected = [("Joints", Delivery::Broadcast, 8), ("Joints", Delivery::Queue, 4)];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_command_line_reaches_into_blocks() {
+    let set =
+        |path: &str, value: &str| compile_with(2, AUTH, &[(path.to_owned(), value.to_owned())]);
+    let plan = set("auth/log.code", "x").expect("a good graph");
+    assert_eq!(plan.nodes[2].values[0], Value::Text("x".to_owned()));
+    let plan =
+        set("auth.outputs", "{denied: [{name: log, port: out}], out: [{name: log, port: out}]}");
+    assert!(links(&plan.expect("a good graph")).contains(&"auth/log.out next.in".to_owned()));
+    let help = |path: &str| set(path, "x").unwrap_err()[0].help.clone();
+    assert_eq!(help("auth/lgo.code"), "did you mean 'auth/log'?");
+    assert_eq!(help("log.code"), "known are: begin, auth, auth/check, auth/log, next");
+    let error = set("auth/log.pause", "5").unwrap_err().remove(0);
+    assert_eq!(error.file, "--set auth/log.pause=5");
+}
+
+#[test]
+fn a_service_with_flows_needs_threads_for_them() {
+    let text = "
+domains: {web: {flows: {workers: 3}, limits: {processes: 5}}}
+nodes: [{kind: begin}]
+";
+    let errors = compile_on(2, text).unwrap_err();
+    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 12");
+    assert!(compile_on(2, &text.replace("processes: 5", "processes: 12")).is_ok());
+}
+
+/// A chain of blocks, each around the next: ports of the inner ones are named `count` times.
+fn multiplied(depth: usize, count: usize, output: bool) -> String {
+    let mut text = "- {kind: begin, ports: {out: [{name: b, port: in}]}}\n- ".to_owned();
+    for _ in 0..depth {
+        let (ins, outs) =
+            ("{name: b, port: in}, ".repeat(count), "{name: b, port: out}, ".repeat(count));
+        let outs = if output { outs } else { String::new() };
+        let ins = if output { "{name: b, port: in}".to_owned() } else { ins };
+        write!(
+            text,
+            "{{kind: block, name: b, inputs: {{in: [{ins}]}}, outputs: {{out: [{outs}]}}, nodes: ["
+        )
+        .unwrap();
+    }
+    text += "{kind: step, name: b}";
+    text + &"]}".repeat(depth) + "\n"
+}
+
+#[test]
+fn blocks_that_multiply_their_ports_are_refused() {
+    for output in [true, false] {
+        let text = multiplied(8, 20, output);
+        let errors = compile_on(2, &text).unwrap_err();
+        let many = "more than 100000 ports stand behind the ports of blocks";
+        assert_eq!(errors.iter().filter(|error| error.message == many).count(), 1, "{errors:?}");
+    }
+    let fan = |count| {
+        let ends = "{name: s, port: in}, ".repeat(count);
+        let outs = "{name: s, port: out}, ".repeat(count);
+        format!(
+            "- {{kind: begin, ports: {{out: [{{name: one, port: in}}]}}}}
+- {{kind: block, name: one, inputs: {{in: [{ends}]}}, outputs: {{out: [{outs}]}},
+   ports: {{out: [{{name: two, port: in}}]}}, nodes: [{{kind: step, name: s}}]}}
+- {{kind: block, name: two, inputs: {{in: [{ends}]}}, nodes: [{{kind: step, name: s}}]}}
+"
+        )
+    };
+    assert_eq!(plan(&fan(30)).flow_links.len(), 30 + 900);
+    let errors = compile_on(2, &fan(400)).unwrap_err();
+    assert!(
+        errors[0].message.starts_with("ports of blocks make more than 100000"),
+        "{}",
+        errors[0]
+    );
+}
+
+/// Where a node of a drawn graph stands, and where its links lead: indices of other nodes.
+#[derive(Clone, Debug)]
+struct Drawn {
+    blocks: Vec<usize>,
+    leads: Vec<usize>,
+}
+
+fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+    let blocks = prop::collection::vec(0..3usize, 0..4);
+    let node = (blocks, prop::collection::vec(0..12usize, 0..4));
+    let node = node.prop_map(|(blocks, leads)| Drawn { blocks, leads });
+    prop::collection::vec(node, 1..12)
+}
+
+/// The graph with all nodes in their blocks, each link by as many ports as it crosses blocks; and
+/// the same without blocks.
+struct Written {
+    nested: String,
+    flat: String,
+}
+
+/// Links only lead to nodes further down, so that no flow goes round.
+fn forward(nodes: &[Drawn]) -> Vec<(usize, usize)> {
+    let pairs = nodes.iter().enumerate().flat_map(|(at, node)| {
+        let ahead = node.leads.iter().filter(move |&&to| to > at).map(move |&to| (at, to));
+        ahead.filter(|&(_, to)| to < nodes.len()).collect::<Vec<_>>()
+    });
+    // What nobody leads to begins at the source.
+    let pairs: Vec<_> = pairs.collect();
+    let reached: BTreeSet<usize> = pairs.iter().map(|&(_, to)| to).collect();
+    let begins = (0..nodes.len()).filter(|node| !reached.contains(node));
+    begins.map(|node| (usize::MAX, node)).chain(pairs.iter().copied()).collect()
+}
+
+fn path(blocks: &[usize]) -> Vec<String> {
+    blocks.iter().map(|block| format!("b{block}")).collect()
+}
+
+/// Who of a link stands at a level, and by which port it is reached there: the node itself, or the
+/// outermost block around it that is still inside.
+fn at_level(
+    blocks: &[usize],
+    level: usize,
+    node: &str,
+    port: &str,
+    link: usize,
+) -> (String, String) {
+    match blocks.get(level) {
+        Some(block) => (format!("b{block}"), format!("p{link}")),
+        None => (node.to_owned(), port.to_owned()),
+    }
+}
+
+fn write_level(nodes: &[Drawn], pairs: &[(usize, usize)], prefix: &[usize], out: &mut String) {
+    let level = prefix.len();
+    let here = |at: &usize| nodes[*at].blocks.starts_with(prefix);
+    let name = |at: usize| format!("n{at}");
+    let of = |from: usize| if from == usize::MAX { &[][..] } else { &nodes[from].blocks[..] };
+    // A link stands where the ways of both ends part.
+    let common = |from: usize, to: usize| {
+        of(from).iter().zip(&nodes[to].blocks).take_while(|(a, b)| a == b).count()
+    };
+    let links_of = |member: &str| {
+        let mut ports: Vec<(String, String)> = Vec::new();
+        for (link, &(from, to)) in pairs.iter().enumerate() {
+            if !of(from).starts_with(prefix) || common(from, to) != level || !here(&to) {
+                continue;
+            }
+            let source = if from == usize::MAX { "begin".to_owned() } else { name(from) };
+            let (writer, port) = at_level(of(from), level, &source, "out", link);
+            let (reader, input) = at_level(&nodes[to].blocks, level, &name(to), "in", link);
+            if writer == member {
+                let link = format!("{{name: {reader}, port: {input}}}");
+                match ports.iter_mut().find(|(known, _)| *known == port) {
+                    Some((_, links)) => *links += &format!(", {link}"),
+                    None => ports.push((port, link)),
+                }
+            }
+        }
+        let ports: Vec<String> =
+            ports.iter().map(|(port, links)| format!("{port}: [{links}]")).collect();
+        format!("ports: {{{}}}", ports.join(", "))
+    };
+    let mut members: Vec<String> = Vec::new();
+    if level == 0 {
+        members.push(format!("{{kind: begin, {}}}", links_of("begin")));
+    }
+    for at in (0..nodes.len()).filter(|&at| nodes[at].blocks == prefix) {
+        members.push(format!("{{kind: step, name: {}, {}}}", name(at), links_of(&name(at))));
+    }
+    let inner: BTreeSet<usize> = (0..nodes.len())
+        .filter(here)
+        .filter_map(|at| nodes[at].blocks.get(level).copied())
+        .collect();
+    for block in inner {
+        let inside: Vec<usize> = prefix.iter().copied().chain([block]).collect();
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (link, &(from, to)) in pairs.iter().enumerate() {
+            let (from_in, to_in) =
+                (of(from).starts_with(&inside), nodes[to].blocks.starts_with(&inside));
+            if to_in && !from_in {
+                let (node, port) = at_level(&nodes[to].blocks, level + 1, &name(to), "in", link);
+                inputs.push(format!("p{link}: [{{name: {node}, port: {port}}}]"));
+            }
+            if from_in && !to_in {
+                let (node, port) = at_level(of(from), level + 1, &name(from), "out", link);
+                outputs.push(format!("p{link}: [{{name: {node}, port: {port}}}]"));
+            }
+        }
+        let mut text = String::new();
+        write_level(nodes, pairs, &inside, &mut text);
+        members.push(format!(
+            "{{kind: block, name: b{block}, {}, inputs: {{{}}}, outputs: {{{}}}, nodes: [{text}]}}",
+            links_of(&format!("b{block}")),
+            inputs.join(", "),
+            outputs.join(", ")
+        ));
+    }
+    *out += &members.join(",\n");
+}
+
+fn write(nodes: &[Drawn]) -> Written {
+    let pairs = forward(nodes);
+    let mut nested = String::new();
+    write_level(nodes, &pairs, &[], &mut nested);
+    let full = |at: usize| {
+        let blocks = path(&nodes[at].blocks);
+        blocks.into_iter().chain([format!("n{at}")]).collect::<Vec<_>>().join("/")
+    };
+    let mut flat: Vec<String> = pairs
+        .iter()
+        .map(|&(from, to)| {
+            let from = if from == usize::MAX { "begin".to_owned() } else { full(from) };
+            format!("{from}.out {}.in", full(to))
+        })
+        .collect();
+    flat.sort();
+    Written { nested: format!("[{nested}]"), flat: flat.join("\n") }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However a graph is cut into blocks, the plan has its links and no others.
+    #[test]
+    fn a_graph_in_blocks_has_the_links_of_the_same_graph_without_them(nodes in drawn()) {
+        let Written { nested, flat } = write(&nodes);
+        let mut found = links(&plan(&nested));
+        found.sort();
+        prop_assert_eq!(found.join("\n"), flat, "{}", nested);
+    }
+}
