@@ -12,7 +12,14 @@ pub(crate) fn fixture(
     given: &[(&str, &str)],
 ) -> Result<Fixture, Fault> {
     let values = values(entry.kind, given);
-    let parameters = Parameters { kind: entry.kind, values: &values, base, spans: &[], period_ns: 1_000_000 };
+    let parameters = Parameters {
+        kind: entry.kind,
+        values: &values,
+        base,
+        spans: &[],
+        period_ns: 1_000_000,
+        messages: vec![],
+    };
     Fixture::new(entry, &parameters)
 }
 

@@ -28,6 +28,7 @@ fn make_all(plan: &Plan) {
             base: &folder(),
             spans: &node.spans,
             period_ns: plan.domains[node.domain].realtime().expect("realtime").period_ns,
+            messages: vec![],
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);
         let made = entry.expect("the plan names our kinds").make.cyclic(&parameters);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sinew_spec::catalogue::Direction;
+use sinew_spec::catalogue::{Direction, MessageType};
 use sinew_spec::plan::{
     Delivery, End, Link, Node as PlanNode, Plan, Release as PlanRelease, Transport,
 };
@@ -150,9 +150,17 @@ pub fn node_files(plan: &Plan, index: usize, table: &[NodeEntry], base: &Path) -
 }
 
 /// What a node is made of.
-pub(crate) fn parameters<'a>(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
+pub fn parameters<'a>(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
     let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
-    Parameters { kind: node.kind, values: &node.values, base, spans: &node.spans, period_ns }
+    let (values, spans) = (&node.values, &node.spans);
+    Parameters { kind: node.kind, values, base, spans, period_ns, messages: messages(plan, node) }
+}
+
+/// What crosses the links of a node, with its ports.
+fn messages(plan: &Plan, node: &PlanNode) -> Vec<(usize, &'static MessageType)> {
+    let is_here = |end: &End| std::ptr::eq(&plan.nodes[end.node], node);
+    let here = |link: &Link| [link.from, link.to].into_iter().find(is_here);
+    plan.links.iter().filter_map(|link| Some((here(link)?.port, link.message))).collect()
 }
 
 /// Puts one thread together.

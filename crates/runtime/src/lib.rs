@@ -27,6 +27,7 @@ pub mod node;
 pub mod observer;
 mod panics;
 pub mod privileges;
+pub mod profile;
 mod refusal;
 pub mod replay;
 pub mod run;
@@ -41,7 +42,7 @@ pub mod trace;
 pub mod transport;
 pub mod watch;
 
-pub use assemble::{check_node, node_files};
+pub use assemble::{check_node, node_files, parameters};
 pub use edition::Edition;
 pub use fault::{Cause, Fault};
 pub use message::Message;

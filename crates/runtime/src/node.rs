@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sinew_spec::catalogue::{Direction, Kind, Value};
+use sinew_spec::catalogue::{Direction, Kind, MessageType, Value};
 use sinew_spec::{Item, Span};
 
 use crate::fault::{Cause, Fault};
@@ -238,6 +238,9 @@ pub struct Parameters<'a> {
     pub spans: &'a [Span],
     /// Nominal period of the node's domain, ns; 0 in a service domain.
     pub period_ns: u64,
+    /// Ports (by index of the kind's table) and what crosses their links to other nodes: one entry
+    /// for each link that carries messages.
+    pub messages: Vec<(usize, &'static MessageType)>,
 }
 
 impl Parameters<'_> {

@@ -197,7 +197,14 @@ fn a_file_that_cannot_be_written_is_a_fault_that_names_it() {
 fn making_it_writes_nothing() {
     let path = place("making");
     let (base, values) = (path.parent().expect("a folder"), values(&INFO, &[("file", "axes.csv")]));
-    let parameters = Parameters { kind: &INFO, values: &values, base, spans: &[], period_ns: 0 };
+    let parameters = Parameters {
+        kind: &INFO,
+        values: &values,
+        base,
+        spans: &[],
+        period_ns: 0,
+        messages: vec![],
+    };
     let mut service = NODE.make.service(&parameters).expect("makes");
     assert!(!path.exists());
     service.start().expect("starts");
