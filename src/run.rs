@@ -8,6 +8,7 @@ mod late;
 mod live;
 mod memory;
 mod plain;
+mod profile;
 mod report;
 pub(crate) mod stats;
 mod systemd;
@@ -79,6 +80,13 @@ pub(crate) struct RunArgs {
     /// changes nothing and is told
     #[arg(long)]
     watch: bool,
+    /// Write CPU profiles of the processes with flows as they end, for 'go tool pprof'
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// How often a profile looks, in a second of CPU time
+    #[arg(long, value_name = "HZ", default_value_t = 99, requires = "profile",
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    profile_hz: u32,
     /// Give a parameter another value than the spec does; may be repeated
     #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
     overrides: Vec<String>,
@@ -90,6 +98,7 @@ Examples:
   sinew run graphs/arm/arm.yaml --duration 60s --json > report.json
   sinew run graphs/arm/arm.yaml --set planner.speed_mm_per_s=100 --csv run.csv
   sinew run graphs/http/ping.yaml --watch
+  sinew run graphs/http/ping.yaml --profile cpu.prof
 
 Exit status: 0 the job is done or was stopped, 1 a fault or a file that was asked for is incomplete,
 2 bad request or spec.";
@@ -136,6 +145,9 @@ fn prepare(
         notices: vec![],
         stats,
     };
+    if let Some(file) = &args.profile {
+        profile::check(file, plan)?;
+    }
     let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
     let edits = args.watch.then(edits).transpose()?;
     Ok((loaded, watch, edits))
@@ -234,7 +246,10 @@ impl Session {
         let strict = args.strict;
         let (pace, injections) = (Pace::AsPlanned, Vec::new());
         let request = Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
-        let run = Run::start(request)?;
+        let mut run = Run::start(request)?;
+        if let Some(file) = &args.profile {
+            run.profile(profile::asked(file, args.profile_hz)?);
+        }
         watch.view = View::open(args.json, &watch.stats);
         let systemd = Systemd::open().unwrap_or_else(|text| {
             watch.notice(text);

@@ -70,6 +70,8 @@ pub(crate) struct Launch {
     pub(crate) observed: Vec<(usize, usize, RawFd)>,
     /// Of a service that observes: a connection to the supervisor; else -1.
     pub(crate) supervisor: RawFd,
+    /// Where its CPU profile goes, and how often in a second of CPU time it is looked.
+    pub(crate) profile: Option<(RawFd, u32)>,
     /// What only this run and whoever may command it know.
     pub(crate) secret: String,
     /// Link and descriptor of its writing end.
@@ -100,6 +102,7 @@ impl Launch {
             "counters": self.counters,
             "observed": self.observed,
             "supervisor": self.supervisor,
+            "profile": self.profile,
             "secret": self.secret,
             "writers": self.writers,
             "readers": self.readers,
@@ -155,6 +158,7 @@ impl Launch {
             counters: list("counters")?.iter().map(descriptor).collect::<Option<_>>()?,
             observed: list("observed")?.into_iter().map(trace).collect::<Option<_>>()?,
             supervisor: descriptor(&value["supervisor"])?,
+            profile: serde_json::from_value(value["profile"].clone()).ok()?,
             secret: text("secret")?,
             writers: pairs("writers")?,
             readers: pairs("readers")?,
@@ -187,6 +191,7 @@ mod tests {
             counters: vec![12],
             observed: vec![(0, 1, 13)],
             supervisor: 14,
+            profile: Some((15, 99)),
             secret: "5ec3e7".into(),
             writers: vec![(0, 8)],
             readers: vec![(1, 9), (2, 10)],

@@ -27,6 +27,7 @@ pub mod node;
 pub mod observer;
 mod panics;
 pub mod privileges;
+pub mod profile;
 mod refusal;
 pub mod replay;
 pub mod run;

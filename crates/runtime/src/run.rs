@@ -45,6 +45,7 @@ use crate::inject::Injection;
 use crate::launch::Launch;
 pub use crate::launch::Pace;
 use crate::privileges::{Asked, Obtained};
+use crate::profile::Profile;
 use crate::status::{DomainState, EventKind, Events, StopStatus};
 use crate::trace::Record;
 
@@ -164,6 +165,7 @@ pub struct Run {
     /// Names of all nodes in the plan that the core was started with.
     born: Vec<String>,
     edits: Edits,
+    profile: Option<Profile>,
 }
 
 /// What a new process needs of the run.
@@ -176,6 +178,7 @@ struct Frame<'a> {
     /// The traces of the core, for reading only.
     observed: &'a [(ThreadId, OwnedFd)],
     secret: &'a str,
+    profile: Option<&'a Profile>,
 }
 
 /// What a new process is given beside its links.
@@ -188,6 +191,8 @@ struct Given<'a> {
     counters: Vec<RawFd>,
     /// Of a service that observes: its end of the connection to the supervisor.
     supervisor: Option<&'a UnixStream>,
+    /// Where its CPU profile goes.
+    profile: Option<&'a File>,
     output: [Stdio; 2],
 }
 
@@ -221,6 +226,10 @@ impl Frame<'_> {
             counters: given.counters,
             observed: observed.iter().map(trace).collect(),
             supervisor: given.supervisor.map_or(-1, |stream| stream.as_raw_fd()),
+            profile: given
+                .profile
+                .zip(self.profile)
+                .map(|(file, profile)| (file.as_raw_fd(), profile.frequency_hz)),
             secret: given.supervisor.map_or(String::new(), |_| self.secret.to_owned()),
             writers,
             readers,
@@ -263,6 +272,7 @@ impl Run {
             earlier_faults: Vec::new(),
             born: names(&request.plan),
             edits: Edits::default(),
+            profile: None,
             request,
         };
         run.spawn_all()?;
@@ -277,7 +287,8 @@ impl Run {
         let plan = &request.plan;
         let bounds = plan.domains.iter().map(|planned| Confinement::prepare(planned, name));
         let bounds = bounds.collect::<io::Result<Vec<_>>>()?;
-        let frame = Frame { request, clock: *clock, name, carriers, bell, observed: &[], secret };
+        let (clock, observed, profile) = (*clock, &[][..], None);
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
         for ((at, planned), bounds) in plan.domains.iter().enumerate().zip(bounds) {
             match &planned.role {
                 Role::Realtime(realtime) => {
@@ -326,6 +337,12 @@ impl Run {
         self.stop_services();
         self.answer(&questions);
         !self.is_over()
+    }
+
+    /// Has CPU profiles taken of all processes with flows; to be called before [`Run::poll`], which
+    /// starts them.
+    pub fn profile(&mut self, profile: Profile) {
+        self.profile = Some(profile);
     }
 
     /// Asks all domains to stop, in order. [`Run::poll`] carries it out.
@@ -398,8 +415,9 @@ impl Run {
     }
 
     fn go_on_with_services(&mut self) {
-        let Run { request, clock, name, carriers, bell, observed, secret, .. } = self;
-        let frame = Frame { request, clock: *clock, name, carriers, bell, observed, secret };
+        let Run { request, clock, name, carriers, bell, observed, secret, profile, .. } = self;
+        let (clock, profile) = (*clock, profile.as_ref());
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
         for service in &mut self.services {
             service.go_on(&frame, &mut self.events);
             if let Some(stream) = service.connection.take() {

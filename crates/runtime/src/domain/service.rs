@@ -23,6 +23,7 @@ use crate::flow::{Crew, MessageInput, MessageOutput, Setup};
 use crate::halt::Halt;
 use crate::inject;
 use crate::panics;
+use crate::profile::Profiler;
 use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
 use crate::transport::{Receiver, Sender, Shape, row};
@@ -42,8 +43,17 @@ struct Made {
     io: ServiceIo,
 }
 
-/// Runs the domain until its nodes have ended.
+/// Runs the domain until its nodes have ended, and writes its CPU profile if one is asked for.
 pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
+    let profile = process.launch.profile;
+    let profiler = profile.map(|(file, frequency_hz)| Profiler::start(file, frequency_hz));
+    let profiler = profiler.transpose().map_err(system("cannot take a CPU profile"))?;
+    let ended = carry_out(process, domain, ends);
+    let written = profiler.map_or(Ok(()), Profiler::write);
+    ended.and(written.map_err(system("cannot write the CPU profile")))
+}
+
+fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
     keep_away_from_core(process.plan, &process.launch.cpus);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;

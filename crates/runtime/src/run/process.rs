@@ -57,6 +57,7 @@ impl Process {
         open.extend(launch.traces.iter().chain(&launch.counters));
         open.extend(launch.observed.iter().map(|&(_, _, number)| number));
         open.extend((launch.supervisor >= 0).then_some(launch.supervisor));
+        open.extend(launch.profile.map(|(file, _)| file));
         open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
         let mut command = Command::new("/proc/self/exe");
         // So that `ps` tells one domain from another.

@@ -116,7 +116,8 @@ impl Life {
         let traces = traces.iter().map(number).collect();
         let output = [Stdio::null(), Stdio::inherit()];
         let (bell, counters, supervisor) = (frame.bell, vec![], None);
-        let given = Given { board: &board, bell, traces, counters, supervisor, output };
+        let profile = None;
+        let given = Given { board: &board, bell, traces, counters, supervisor, profile, output };
         let process = frame.spawn(at, confinement, given)?;
         Ok(Life { process, board })
     }

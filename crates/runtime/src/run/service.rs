@@ -2,6 +2,7 @@
 //! never a reason to stop the graph.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
@@ -18,6 +19,7 @@ use crate::bell::Bell;
 use crate::board::{Board, State, Wish};
 use crate::clock::now_ns;
 use crate::confine::Confinement;
+use crate::profile::{Profile, WRITE_NS_MAX};
 use crate::service::{Counted, open_counters};
 use crate::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
 use crate::sys::Region;
@@ -74,6 +76,10 @@ pub(super) struct Supervised {
     again: bool,
     /// Whether the graph stops.
     last: bool,
+    /// How often its process was started.
+    lives: u32,
+    /// Whether it writes a CPU profile as it stops.
+    is_profiled: bool,
 }
 
 /// How far a service is.
@@ -164,6 +170,8 @@ impl Supervised {
             charge: None,
             again: false,
             last: false,
+            lives: 0,
+            is_profiled: false,
         })
     }
 
@@ -214,7 +222,7 @@ impl Supervised {
             Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
             // A quarter of the heartbeat: so much later than the limit a hang may be seen.
             Phase::Running => now_ns() + self.policy.heartbeat_ns / 4,
-            Phase::Stopping { since_ns, killed: false } => since_ns + self.policy.stop_deadline_ns,
+            Phase::Stopping { since_ns, killed: false } => since_ns + self.stop_ns_max(),
             Phase::Stopping { since_ns, killed: true } => since_ns + GONE_NS_MAX,
             Phase::Waiting | Phase::Over(_) => u64::MAX,
         })
@@ -285,6 +293,8 @@ impl Supervised {
 
     fn spawn(&mut self, frame: &Frame<'_>) -> io::Result<Process> {
         // A page and a bell of its own for each life: what is left of the last one is not heard.
+        self.lives += 1;
+        self.is_profiled = frame.profile.is_some();
         self.board = Board::create()?;
         self.bell = Bell::create()?;
         let (lines, out, error) = Lines::open()?;
@@ -296,12 +306,17 @@ impl Supervised {
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
         let (ours, theirs) = if self.talks { UnixStream::pair().map(Some)? } else { None }.unzip();
+        let profile = match frame.profile {
+            Some(profile) => self.profile(profile, frame)?,
+            None => None,
+        };
         let given = Given {
             board,
             bell,
             traces: vec![],
             counters,
             supervisor: theirs.as_ref(),
+            profile: profile.as_ref(),
             output: [out, error],
         };
         let process = frame.spawn(self.at, &self.confinement, given)?;
@@ -309,6 +324,23 @@ impl Supervised {
         self.lines = Some(lines);
         self.flows.clear();
         Ok(process)
+    }
+
+    /// The file of this life's CPU profile; `None` if the domain has no flows.
+    fn profile(&self, profile: &Profile, frame: &Frame<'_>) -> io::Result<Option<File>> {
+        let plan = &frame.request.plan;
+        let flows = |domain: &plan::Domain| {
+            domain.service().is_some_and(|it| it.nodes.iter().any(|&node| plan.is_flow(node)))
+        };
+        if !flows(&plan.domains[self.at]) {
+            return Ok(None);
+        }
+        let domains = plan.domains.iter().filter(|domain| flows(domain)).count();
+        let path = profile.file_of(&self.name, domains, self.lives);
+        File::create(&path).map(Some).map_err(|error| {
+            let path = path.display();
+            io::Error::new(error.kind(), format!("cannot write the profile {path}: {error}"))
+        })
     }
 
     fn watch_start(&mut self, since_ns: u64, now_ns: u64, events: &mut Events) {
@@ -347,8 +379,9 @@ impl Supervised {
     }
 
     fn watch_stop(&mut self, since_ns: u64, killed: bool, now_ns: u64, events: &mut Events) {
-        if !killed && now_ns - since_ns >= self.policy.stop_deadline_ns {
-            let limit_ms = self.policy.stop_deadline_ns / 1_000_000;
+        let limit_ns = self.stop_ns_max();
+        if !killed && now_ns - since_ns >= limit_ns {
+            let limit_ms = limit_ns / 1_000_000;
             self.kill(format!("did not stop within {limit_ms} ms and was killed"), now_ns);
         } else if killed && now_ns - since_ns >= GONE_NS_MAX {
             // Only a process that the kernel holds (a broken disk or driver) outlives that.
@@ -356,6 +389,11 @@ impl Supervised {
             events.add(EventKind::Note, Some(&self.name), text);
             self.phase = Phase::Stopping { since_ns: now_ns, killed };
         }
+    }
+
+    /// How long it may take to stop.
+    fn stop_ns_max(&self) -> u64 {
+        self.policy.stop_deadline_ns + if self.is_profiled { WRITE_NS_MAX } else { 0 }
     }
 
     fn kill(&mut self, charge: String, now_ns: u64) {

@@ -247,7 +247,8 @@ impl Run {
         let last_stop = self.stop_status();
         self.carriers.renew(&self.request.plan)?;
         let Run { request, clock, name, carriers, bell, observed, secret, .. } = self;
-        let frame = Frame { request, clock: *clock, name, carriers, bell, observed, secret };
+        let (clock, profile) = (*clock, None);
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
         // All of them, before anything of the last life is forgotten.
         let lives = self.domains.iter().enumerate().map(|(at, domain)| domain.spawn(at, &frame));
         let lives = lives.collect::<std::io::Result<Vec<_>>>();

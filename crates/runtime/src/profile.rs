@@ -1,0 +1,101 @@
+//! CPU profiles of the processes that run flows, in pprof's format.
+//!
+//! A timer of the process's CPU time sends SIGPROF, and whoever runs then notes where it is. That
+//! goes on in services alone: no thread of the core ever gets the signal. An idle process gets none.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pprof::protos::Message;
+use pprof::{ProfilerGuard, ProfilerGuardBuilder};
+use signal_hook::consts::SIGPROF;
+
+use crate::sys::adopt;
+
+/// How much longer than its stop deadline a domain may take to stop if it writes a profile then: it
+/// reads the names of functions from its own program, which takes seconds if that is large.
+pub(crate) const WRITE_NS_MAX: u64 = 30_000_000_000;
+
+/// A profile that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Where it goes.
+    pub file: PathBuf,
+    /// How often in a second of CPU time.
+    pub frequency_hz: u32,
+}
+
+impl Profile {
+    /// The file of a life of a domain, from 1: the first one's is that which was asked for, later
+    /// ones have their number before the extension, and where several `domains` have flows, all
+    /// have the domain's name there.
+    pub(crate) fn file_of(&self, domain: &str, domains: usize, life: u32) -> PathBuf {
+        let name = (domains > 1).then(|| domain.to_owned());
+        let number = (life > 1).then(|| life.to_string());
+        let parts: Vec<String> = name.into_iter().chain(number).collect();
+        if parts.is_empty() {
+            return self.file.clone();
+        }
+        let mut stem = self.file.file_stem().unwrap_or_default().to_owned();
+        stem.push(format!(".{}", parts.join(".")));
+        self.file.with_file_name(with_extension(stem, &self.file))
+    }
+}
+
+fn with_extension(mut stem: OsString, file: &Path) -> OsString {
+    if let Some(extension) = file.extension() {
+        stem.push(".");
+        stem.push(extension);
+    }
+    stem
+}
+
+/// A profile that is taken of this process.
+pub(crate) struct Profiler {
+    guard: ProfilerGuard<'static>,
+    file: File,
+}
+
+impl Profiler {
+    /// Begins; to be called before the process has other threads. `file` is a descriptor that the
+    /// parent has left open.
+    pub(crate) fn start(file: RawFd, frequency_hz: u32) -> io::Result<Profiler> {
+        let file = File::from(adopt(file)?);
+        let builder = ProfilerGuardBuilder::default().frequency(frequency_hz as i32);
+        let guard = builder.build().map_err(io::Error::other)?;
+        // The first signal reads how to unwind this program, and allocates for that. In the middle
+        // of an allocation it would wait for itself; here it comes while nothing else goes on.
+        signal_hook::low_level::raise(SIGPROF)?;
+        Ok(Profiler { guard, file })
+    }
+
+    /// Ends, and writes what was seen.
+    pub(crate) fn write(self) -> io::Result<()> {
+        let report = self.guard.report().build().map_err(io::Error::other)?;
+        let bytes = report.pprof().map_err(io::Error::other)?.encode_to_vec();
+        drop(self.guard);
+        let mut packed = GzEncoder::new(self.file, Compression::default());
+        packed.write_all(&bytes)?;
+        packed.finish()?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_life_of_each_domain_has_a_file_of_its_own() {
+        let profile = |file: &str| Profile { file: file.into(), frequency_hz: 99 };
+        let file = |file: &str, domains, life| profile(file).file_of("web", domains, life);
+        assert_eq!(file("a/cpu.prof", 1, 1), Path::new("a/cpu.prof"));
+        assert_eq!(file("a/cpu.prof", 1, 2), Path::new("a/cpu.2.prof"));
+        assert_eq!(file("a/cpu.prof", 2, 1), Path::new("a/cpu.web.prof"));
+        assert_eq!(file("cpu", 2, 3), Path::new("cpu.web.3"));
+    }
+}
