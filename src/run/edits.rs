@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use sinew_runtime::run::Run;
-use sinew_runtime::status::EventKind;
+use sinew_runtime::status::{Event, EventKind};
 use sinew_runtime::{Edition, NodeEntry, node_files};
 
 use super::Watch;
@@ -79,22 +79,22 @@ impl Edits {
     }
 
     /// Hands good edits to the run, and says what is wrong with bad ones.
-    pub(crate) fn go_on(&mut self, run: &mut Run, watch: &mut Watch) {
+    pub(crate) fn go_on(&mut self, run: &mut Run, watch: &Watch) {
+        // The live view shows what is refused; all of it stands in 'sinew check'.
+        let says = !watch.view.is_live();
+        let refused = |event: &&Event| event.what == EventKind::EditRefused;
+        for event in run.events().after(self.seen).filter(refused).filter(|_| says) {
+            say(&format!("error: the edit is refused, the graph goes on: {}", event.text));
+        }
         for news in self.news.try_iter() {
             match news {
                 News::Edition(edition) => run.edit(*edition),
                 News::Bad(error) => {
-                    if !watch.view.is_live() {
+                    if says {
                         error.report();
                     }
                     run.note(EventKind::EditRefused, None, in_short(&error));
                 }
-            }
-        }
-        let refused = run.events().after(self.seen);
-        for event in refused.filter(|event| event.what == EventKind::EditRefused) {
-            if !watch.view.is_live() {
-                say(&format!("error: the edit is refused, the graph goes on: {}", event.text));
             }
         }
         self.seen = run.events().newest();

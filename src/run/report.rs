@@ -5,7 +5,7 @@ mod text;
 use serde_json::{Map, Value, json};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::privileges::{Asked, Obtained};
-use sinew_runtime::run::{Outcome, ServiceState, ThreadId};
+use sinew_runtime::run::{NodeState, Outcome, ServiceState, ThreadId};
 use sinew_runtime::status::StopStatus;
 use sinew_spec::plan::{Plan, Release};
 
@@ -162,6 +162,8 @@ impl Report<'_> {
                 row["state"] = json!(service.state);
                 row["restarts"] = json!(service.restarts);
                 row["last_reason"] = json!(service.last_reason);
+                let flow = |node: &NodeState| json!({ "name": node.name, "flow": node.status });
+                row["nodes"] = service.flows.iter().map(flow).collect();
             }
             row
         });

@@ -66,12 +66,14 @@ impl Profiler {
     /// parent has left open.
     pub(crate) fn start(file: RawFd, frequency_hz: u32) -> io::Result<Profiler> {
         let file = File::from(adopt(file)?);
-        let builder = ProfilerGuardBuilder::default().frequency(frequency_hz as i32);
-        let guard = builder.build().map_err(io::Error::other)?;
+        let builder = || ProfilerGuardBuilder::default().frequency(frequency_hz as i32).build();
         // The first signal reads how to unwind this program, and allocates for that. In the middle
-        // of an allocation it would wait for itself; here it comes while nothing else goes on.
+        // of an allocation it would wait for itself; here it comes while nothing else goes on, and
+        // what it saw is dropped.
+        let first = builder().map_err(io::Error::other)?;
         signal_hook::low_level::raise(SIGPROF)?;
-        Ok(Profiler { guard, file })
+        drop(first);
+        Ok(Profiler { guard: builder().map_err(io::Error::other)?, file })
     }
 
     /// Ends, and writes what was seen.

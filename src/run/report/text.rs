@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use sinew_runtime::board::FaultAt;
+use sinew_runtime::status::FlowStatus;
 
 use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
@@ -35,7 +36,10 @@ impl Report<'_> {
     fn stop_text(&self) -> String {
         let mut text = String::new();
         if let Some(stop) = &self.stop {
-            wrap(&mut text, "stop: ", &stop.to_string());
+            // Without a core there are no outputs to make safe.
+            let has_core = !self.stats.threads.is_empty();
+            let words = if has_core { stop.to_string() } else { stop.reason.clone() };
+            wrap(&mut text, "stop: ", &words);
         }
         if self.resets > 0 {
             let _ =
@@ -53,6 +57,7 @@ impl Report<'_> {
         for thread in &self.stats.threads {
             text += &thread_text(thread);
         }
+        text += &self.flows_text();
         text += &self.services_text();
         text += &self.late_text();
         text += &self.signals_text();
@@ -83,6 +88,13 @@ impl Report<'_> {
             let overruns = counted(control.overruns, "overrun");
             let _ = write!(text, ", {cycles}, {overruns}, {} skipped", control.skipped);
         }
+        let nodes = self.services.iter().flat_map(|service| &service.flows);
+        let sources: Vec<_> = nodes.filter(|node| node.is_source).collect();
+        if !sources.is_empty() {
+            let sum = |of: fn(&FlowStatus) -> u64| sources.iter().map(|it| of(&it.status)).sum();
+            let (flows, errors) = (sum(|status| status.packets), sum(|status| status.errors));
+            let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
+        }
         text.push('\n');
         if let Some(error) = self.stats.tracking_error_m() {
             let max_mm = error.max * 1e3;
@@ -101,6 +113,30 @@ impl Report<'_> {
             wrap(&mut text, "resident at most: ", &memory.join(", "));
         }
         text + &self.stop_text()
+    }
+
+    /// What the flow nodes have done in the last life of their domain.
+    fn flows_text(&self) -> String {
+        let nodes = self.services.iter().flat_map(|service| &service.flows);
+        let mut text = String::new();
+        for node in nodes {
+            let FlowStatus { packets, errors, .. } = node.status;
+            let FlowStatus { time_ns_p50, time_ns_p99, time_ns_max, .. } = node.status;
+            let short: String = node.name.chars().take(21).collect();
+            let _ = write!(text, "  {short:<22}{packets:>12}{errors:>9}");
+            for ns in [time_ns_p50, time_ns_p99, time_ns_max] {
+                let _ = write!(text, "{:>10}", micros(ns.map(|ns| ns as f64)));
+            }
+            text.push('\n');
+        }
+        if text.is_empty() {
+            return text;
+        }
+        let head = format!(
+            "  {:<22}{:>12}{:>9}{:>10}{:>10}{:>10}",
+            "", "n", "errors", "p50", "p99", "max"
+        );
+        format!("\nflow nodes; times in us, in the node itself and where it waits\n{head}\n{text}")
     }
 
     /// How the services fared.
