@@ -5,7 +5,7 @@ use sinew_spec::{Source, compile, render};
 use super::*;
 use crate::flow::{input, output};
 
-static WORD: MessageType = MessageType { name: "word", size: 8, align: 8, fields: &[] };
+static WORD: MessageType = MessageType { name: "word", size: 8, align: 8, fields: &[], hash: 0 };
 
 const fn port(name: &'static str, direction: Direction) -> Port {
     Port { name, doc: "", direction, message: &WORD, optional: true, safe: &[] }

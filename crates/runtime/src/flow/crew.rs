@@ -17,7 +17,7 @@ use super::sources::{self, Graph, HeldBy, OpenSources};
 use super::tally::Tally;
 use super::tell::Told;
 use super::worker::{BEAT, Order, Post, Shared, at};
-use super::{Figures, MessageInput, MessageOutput, Pool};
+use super::{Figures, MessageInput, MessageOutput, Pool, trace};
 use crate::board::{Board, FaultAt, Order as Orders};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
@@ -74,6 +74,8 @@ struct Worker {
 impl Crew {
     /// Opens all sources and makes all nodes; flows begin with [`Crew::serve`].
     pub(crate) fn open(setup: Setup) -> Result<Crew, FaultAt> {
+        trace::begin()
+            .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
         let shared = Arc::new(Shared {
             graph: Graph { plan: setup.plan, nodes: setup.nodes.into() },
             folder: setup.spec.base.clone(),

@@ -24,6 +24,7 @@ mod run;
 mod sources;
 mod tally;
 mod tell;
+mod trace;
 mod value;
 mod worker;
 

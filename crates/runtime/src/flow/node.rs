@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_spec::plan::Plan;
+use tracing::Instrument;
 
 use super::branches::Calls;
-use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value};
+use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, trace};
 use crate::fault::Fault;
 use crate::watch::Supervisor;
 
@@ -110,14 +111,16 @@ impl<'a> At<'a> {
     pub fn fork(self, port: usize, packet: Value, limit: Duration) -> Result<(), Error> {
         let begun = self.flow.program.base.children.begin()?;
         let (child, node) = (self.flow.child(), self.node);
-        tokio::task::spawn_local(async move {
+        let span = trace::child(child.id(), self.flow.program.entry(node).name(), self.flow.id());
+        let running = async move {
             let figures = child.program.entry(node).figures();
             let _open = (figures.waits(), begun);
             if let Err(error) = child.run(node, port, packet, limit).await {
                 figures.failed();
                 child.tell(node, &error);
             }
-        });
+        };
+        tokio::task::spawn_local(running.instrument(span));
         Ok(())
     }
 

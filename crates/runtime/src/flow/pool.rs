@@ -46,7 +46,7 @@ impl Pool {
         let work = move || {
             let done = catch_unwind(AssertUnwindSafe(work));
             // Nobody waits for the answer to a flow that was cancelled.
-            let _ = answer.send(done.map_err(|_| panics::take()));
+            let _ = answer.send(done.map_err(|panic| panics::take_or(&*panic)));
         };
         self.0.try_send(Box::new(work)).map_err(|error| match error {
             TrySendError::Full(_) => {
@@ -57,7 +57,7 @@ impl Pool {
         })?;
         match answered.await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(panic)) => Err(Error::new(format_args!("panic: {panic}"))),
+            Ok(Err(panic)) => Err(Error::new(panic)),
             Err(_) => Err(Error::new("the thread that did the work is gone")),
         }
     }
@@ -69,5 +69,79 @@ fn work(queue: &Mutex<Receiver<Work>>) {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
         work();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn work_is_done_elsewhere_and_answered() {
+        let pool = Pool::start(2).expect("threads");
+        let here = thread::current().id();
+        let there = run(pool.run(|| thread::current().id())).expect("an answer");
+        assert_ne!(there, here);
+    }
+
+    #[test]
+    fn a_panic_is_an_error_of_that_work_alone() {
+        let pool = Pool::start(1).expect("a thread");
+        let answer: Result<(), Error> = run(pool.run(|| panic!("boom")));
+        assert!(answer.expect_err("a panic").text().contains("panicked: boom"));
+        assert_eq!(run(pool.run(|| 7)), Ok(7), "the thread goes on");
+    }
+
+    #[test]
+    fn a_full_pool_refuses_and_goes_on_when_there_is_room() {
+        let pool = Pool::start(1).expect("a thread");
+        let (go_on, wait) = channel::<()>();
+        let (says, begun) = channel();
+        // The first holds the thread, the others fill the queue before it.
+        let mut first = Box::pin(pool.run(move || {
+            says.send(()).expect("the test waits");
+            wait.recv()
+        }));
+        assert!((&mut first).now_or_never().is_none());
+        begun.recv().expect("the thread has begun");
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(pool.run(|| ()))).collect();
+        for work in &mut waiting {
+            assert!(work.now_or_never().is_none());
+        }
+        let error = run(pool.run(|| ())).expect_err("no room");
+        assert_eq!(error.status(), 503);
+        go_on.send(()).expect("the thread waits");
+        run(first).expect("an answer").expect("the word to go on");
+        assert!(run(join_all(waiting)).iter().all(Result::is_ok));
+        assert_eq!(run(pool.run(|| 7)), Ok(7));
+    }
+
+    #[test]
+    fn the_threads_end_with_the_last_handle() {
+        let pool = Pool::start(2).expect("threads");
+        let other = pool.clone();
+        let alive = Arc::new(());
+        let held = Arc::clone(&alive);
+        drop(pool);
+        // What is under way is finished, also when nobody waits for it any more.
+        let (says, done) = channel();
+        let work = other.run(move || {
+            drop(held);
+            says.send(()).expect("the test waits");
+        });
+        assert!(Box::pin(work).now_or_never().is_none());
+        drop(other);
+        done.recv().expect("it was done");
+        assert_eq!(Arc::strong_count(&alive), 1);
     }
 }

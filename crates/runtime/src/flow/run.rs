@@ -16,10 +16,11 @@ use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::sleep_until;
+use tracing::{Instrument, Span};
 
 use super::branches::{Branches, Calls};
-use super::program::{Program, Target};
-use super::{At, Error, Local, Reply, Step, Value};
+use super::program::{Entry, Program, Target};
+use super::{At, Error, Local, Reply, Step, Value, trace};
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
@@ -46,6 +47,8 @@ struct Place<'a> {
     calls: &'a Calls,
     /// Since when the node has it, in ticks.
     begun: u64,
+    /// The node's span, if anybody asks for spans.
+    span: Span,
 }
 
 /// What a node gets to go on with.
@@ -136,7 +139,8 @@ impl Flow {
         let (program, figures) = (&*self.program, self.program.entry(source).figures());
         let begun = program.ticks();
         let _open = figures.waits();
-        let reply = self.run(source, port, packet, limit).await;
+        let span = trace::flow(self.id, self.program.entry(source).name());
+        let reply = self.run(source, port, packet, limit).instrument(span).await;
         figures.record(program.ticks().wrapping_sub(begun));
         if reply.is_err() {
             figures.failed();
@@ -181,7 +185,8 @@ impl Flow {
     /// Takes a packet to a node and on from there, until the reply is there.
     async fn take(&self, target: Target, packet: Value) -> Reply {
         let calls = Calls::default();
-        let mut place = Place { node: target.node, calls: &calls, begun: self.program.ticks() };
+        let (node, begun) = (target.node, self.program.ticks());
+        let mut place = Place { node, calls: &calls, begun, span: Span::none() };
         let mut turn = Turn::Packet(target.input, packet);
         loop {
             // A panic is a failure of the node that had the packet, in this flow alone.
@@ -190,7 +195,9 @@ impl Flow {
             turn = Turn::Step(match walked {
                 Ok(End::Reply(reply)) => return reply,
                 Ok(End::Several(targets, packet)) => return self.join(targets, packet).await,
-                Ok(End::Wait(waiting)) => entry.wait(at, waiting).await,
+                Ok(End::Wait(waiting)) => {
+                    entry.wait(at, waiting).instrument(place.span.clone()).await
+                }
                 Err(panic) => entry.panicked(at, &*panic),
             });
         }
@@ -201,7 +208,7 @@ impl Flow {
         let program = &*self.program;
         let mut entry = program.entry(place.node);
         let mut step = match turn {
-            Turn::Packet(input, packet) => entry.node().handle(self.at(place), input, packet),
+            Turn::Packet(input, packet) => self.hand(place, entry, input, packet),
             Turn::Step(step) => step,
         };
         loop {
@@ -225,8 +232,25 @@ impl Flow {
             };
             place.node = node;
             entry = program.entry(node);
-            step = entry.node().handle(self.at(place), input, packet);
+            step = self.hand(place, entry, input, packet);
         }
+    }
+
+    /// Hands a packet to the node at this place.
+    #[inline]
+    fn hand<'a>(
+        &'a self,
+        place: &mut Place<'a>,
+        entry: &'a Entry,
+        input: usize,
+        packet: Value,
+    ) -> Step<'a> {
+        let at = self.at(place);
+        if trace::is_on() {
+            place.span = trace::node(entry.name());
+            return place.span.in_scope(|| entry.node().handle(at, input, packet));
+        }
+        entry.node().handle(at, input, packet)
     }
 
     fn at<'a>(&'a self, place: &Place<'a>) -> At<'a> {
