@@ -55,6 +55,13 @@ enum State {
     GivenUp,
 }
 
+impl Gathering {
+    /// The first place with a packet.
+    fn first(&self) -> Option<usize> {
+        self.places.borrow().iter().position(Option::is_some)
+    }
+}
+
 fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     Ok(Box::new(Merge::default()))
 }
@@ -124,26 +131,28 @@ struct Brought<'a> {
 
 impl<'a> Brought<'a> {
     async fn answer(self, at: At<'a>) -> Step<'a> {
-        let Brought { merge, gathering, .. } = &self;
+        let Brought { merge, gathering, place, .. } = &self;
         at.wake_branches();
-        at.wait_for_branches(|| gathering.state.get() != State::Gathers).await;
+        let ended = || gathering.state.get() != State::Gathers;
+        if !at.wait_for_branches(ended).await {
+            self.give_up();
+            at.wake_branches();
+        }
         match gathering.state.get() {
-            State::Gathers => {
-                self.forget(State::GivenUp);
-                at.wake_branches();
-                Step::Fail(merge.missing(gathering))
-            }
-            State::Complete if self.place == 0 => {
+            State::Complete if *place == 0 => {
                 let packets = gathering.places.take().into_iter().flatten();
                 Step::Pass(OUT, Value::list(packets))
             }
-            State::Complete | State::GivenUp => Step::Reply(None),
+            State::GivenUp if gathering.first() == Some(*place) => {
+                Step::Fail(merge.missing(gathering))
+            }
+            _ => Step::Reply(None),
         }
     }
 
     /// Nothing more is gathered here.
-    fn forget(&self, state: State) {
-        self.gathering.state.set(state);
+    fn give_up(&self) {
+        self.gathering.state.set(State::GivenUp);
         self.merge.gatherings.borrow_mut().remove(&self.flow);
     }
 }
@@ -152,8 +161,8 @@ impl Drop for Brought<'_> {
     fn drop(&mut self) {
         if self.gathering.state.get() == State::Gathers {
             self.gathering.places.borrow_mut()[self.place] = None;
-            if self.gathering.places.borrow().iter().all(Option::is_none) {
-                self.forget(State::GivenUp);
+            if self.gathering.first().is_none() {
+                self.give_up();
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::{Expression, Scope};
@@ -73,10 +73,17 @@ struct Retry {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let when = Expression::of(parameters.yaml("when"), &["error"]).map_err(|it| vec![it])?;
+    let (backoff, backoff_max) =
+        (parameters.duration("backoff"), parameters.duration("backoff_max"));
+    if backoff > backoff_max {
+        let message = format!("a pause of {backoff:?} is longer than backoff_max, {backoff_max:?}");
+        let help = "raise backoff_max, or shorten backoff";
+        return Err(vec![Refusal::new(parameters.span("backoff"), message, help)]);
+    }
     Ok(Box::new(Retry {
         threshold: parameters.integer("threshold") as u32,
-        backoff: parameters.duration("backoff"),
-        backoff_max: parameters.duration("backoff_max"),
+        backoff,
+        backoff_max,
         jitter: parameters.number("jitter"),
         when,
     }))

@@ -5,7 +5,6 @@ use std::time::Duration;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
-use sinew_spec::Data;
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::Expression;
@@ -48,7 +47,7 @@ enum Sleep {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let (duration, item) = (parameters.duration("duration"), parameters.yaml("duration_ms"));
-    let is_given = !matches!(&item.data, Data::Scalar { text, plain: true } if text == "null");
+    let is_given = !item.to_json().is_null();
     match (duration, is_given) {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
@@ -96,5 +95,47 @@ impl Sleep {
         }
         let found = value.to_json()?;
         Err(Error::new(format_args!("expected a number of ms from 0 to {max_ms}, got {found}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::Value;
+
+    use crate::testing::{refusals, reply};
+
+    fn graph(parameters: &str) -> String {
+        format!(
+            "- {{kind: begin, name: begin, ports: {{out: [{{name: s, port: in}}]}}}}\n\
+             - {{kind: sleep, name: s{parameters}}}"
+        )
+    }
+
+    #[test]
+    fn a_packet_passes_later() {
+        let packet = Value::Number(1.5);
+        for parameters in [", duration: 1ms", ", duration_ms: packet", ", duration_ms: 2"] {
+            assert_eq!(reply(&graph(parameters), packet.clone()), Ok(Some(packet.clone())));
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_an_error() {
+        for bad in [Value::Integer(-1), Value::text("1ms"), Value::Number(f64::NAN)] {
+            let error = reply(&graph(", duration_ms: packet"), bad).expect_err("no time");
+            assert!(error.text().contains("expected a number of ms"), "{error}");
+        }
+    }
+
+    #[test]
+    fn it_is_said_once_how_long() {
+        for (bad, said) in [
+            ("", "how long?"),
+            (", duration: 1s, duration_ms: 1", "both"),
+            (", duration_ms: 'packet.'", ""),
+        ] {
+            let refusals = refusals(&graph(bad));
+            assert!(refusals.len() == 1 && refusals[0].message.contains(said), "{refusals:?}");
+        }
     }
 }

@@ -101,3 +101,50 @@ fn checked(status: &Value) -> Result<u16, Error> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::{Error, Value};
+
+    use crate::testing::{refusals, reply};
+
+    fn graph(parameters: &str) -> String {
+        format!(
+            "- {{kind: begin, name: begin, ports: {{out: [{{name: t, port: in}}]}}}}\n\
+             - {{kind: throw, name: t{parameters}}}"
+        )
+    }
+
+    fn thrown(parameters: &str, packet: Value) -> Error {
+        reply(&graph(parameters), packet).expect_err("an error")
+    }
+
+    #[test]
+    fn only_the_body_is_shown() {
+        let packet = Value::map([("id", Value::Integer(7))]);
+        let error = thrown(
+            ", status: 404, message: 'no {{ packet.id }}', body: {id: '{{ packet.id }}'}",
+            packet.clone(),
+        );
+        assert_eq!((error.text(), error.status()), ("no 7", 404));
+        assert_eq!(error.shown(), Some(&packet));
+        assert_eq!(thrown("", Value::Null).shown(), None);
+    }
+
+    #[test]
+    fn a_status_that_is_computed_is_checked_when_it_is_there() {
+        let status = ", status: '{{ packet }}'";
+        assert_eq!(thrown(status, Value::Integer(409)).status(), 409);
+        let error = thrown(status, Value::Integer(200));
+        assert!(error.status() == 500 && error.text().contains("got 200"), "{error}");
+    }
+
+    #[test]
+    fn a_status_that_is_no_error_is_refused() {
+        for bad in ["200", "600", "'x'"] {
+            let refusals = refusals(&graph(&format!(", status: {bad}")));
+            assert!(refusals[0].message.contains("400 to 599"), "{refusals:?}");
+        }
+        assert_eq!(refusals(&graph(", message: '{{', body: '{{'")).len(), 2);
+    }
+}

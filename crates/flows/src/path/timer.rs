@@ -84,13 +84,18 @@ struct Timer {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     let schedule = Schedule::new(parameters, Timestamp::now())?;
-    let (open_max, waiting_max) = match parameters.text("overlap") {
+    let (open_max, waiting_max) = bounds(parameters.text("overlap"));
+    let limit = parameters.duration("deadline");
+    Ok(Box::new(Timer { schedule, open_max, waiting_max, limit }))
+}
+
+/// How many flows may be under way, and how many packets may wait for that.
+fn bounds(overlap: &str) -> (usize, usize) {
+    match overlap {
         "skip" => (1, 0),
         "queue" => (1, 1),
         _ => (OPEN_MAX, 0),
-    };
-    let limit = parameters.duration("deadline");
-    Ok(Box::new(Timer { schedule, open_max, waiting_max, limit }))
+    }
 }
 
 impl Source for Timer {

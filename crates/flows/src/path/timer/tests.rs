@@ -1,1 +1,105 @@
-//! Tests.
+//! What comes due, and what becomes of it; and timers that are refused.
+
+use std::path::Path;
+
+use sinew_runtime::flow::Fixture;
+use sinew_runtime::{Refusal, check_node};
+use tokio::time::timeout;
+
+use super::*;
+use crate::testing::{fixture, plan, run, table};
+
+/// Longest that a test waits.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn graph(parameters: &str, next: &str) -> String {
+    format!(
+        "- {{kind: timer, name: timer{parameters}, ports: {{out: [{{name: next, port: in}}]}}}}\n\
+         - {{kind: {next}, name: next}}"
+    )
+}
+
+fn refusals(parameters: &str) -> Vec<Refusal> {
+    let plan = plan(&graph(parameters, "nop"));
+    check_node(&plan, 0, &table(), Path::new(".")).err().unwrap_or_default()
+}
+
+/// A timer whose flows go to a node `next` of this kind.
+fn timer(overlap: &str, next: &str) -> (Timer, Fixture) {
+    let (open_max, waiting_max) = bounds(overlap);
+    let schedule = Schedule::Every(Duration::from_millis(2));
+    let timer = Timer { schedule, open_max, waiting_max, limit: LIMIT };
+    (timer, fixture(&graph(", interval: 1s", next)))
+}
+
+/// Under way, waiting and left out, when three times have come and no flow has ended.
+fn after_three(overlap: &str) -> (usize, usize, i64) {
+    let (timer, fixture) = timer(overlap, "sleep, duration: 60s");
+    let mut turns = Turns::new(&timer, fixture.outlet("timer"));
+    (0..3).for_each(|_| turns.come((Timestamp::UNIX_EPOCH, 0)));
+    (turns.open.len(), turns.waiting.len(), turns.missed)
+}
+
+#[test]
+fn what_comes_while_a_flow_is_under_way_is_left_out_waits_or_begins() {
+    assert_eq!(after_three("skip"), (1, 0, 2));
+    assert_eq!(after_three("queue"), (1, 1, 1));
+    assert_eq!(after_three("allow"), (3, 0, 0));
+}
+
+#[test]
+fn a_packet_says_when_which_and_what_was_left_out() {
+    let (timer, fixture) = timer("queue", "nop");
+    run(async {
+        let mut turns = Turns::new(&timer, fixture.outlet("timer"));
+        let at = |ms| Timestamp::from_millisecond(ms).expect("a time");
+        turns.come((at(1000), 0));
+        turns.come((at(2000), 4));
+        turns.come((at(3000), 0));
+        let mut packets = Vec::new();
+        while let Some(reply) = turns.open.next().await {
+            packets.push(reply.expect("no error").expect("the packet").to_json().expect("JSON"));
+            turns.begin();
+        }
+        let packet = |time_ms, number, missed| serde_json::json!({"time_ms": time_ms, "number": number, "missed": missed});
+        assert_eq!(packets, [packet(1000, 0, 0), packet(2000, 1, 5)]);
+    });
+}
+
+#[test]
+fn a_timer_that_stops_lets_its_flow_end_and_begins_none() {
+    let (timer, fixture) = timer("queue", "sleep, duration: 10ms");
+    run(async {
+        let (stopper, stop) = Stop::new();
+        let serving = Box::new(timer).serve(fixture.outlet("timer"), stop);
+        let stops = async {
+            while fixture.figures("next").packets() < 3 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stopper.send(true).expect("it listens");
+        };
+        let both = futures_util::future::join(serving, stops);
+        timeout(LIMIT, both).await.expect("it stops").0.expect("no fault");
+        assert_eq!(fixture.figures("next").waiting(), 0);
+    });
+}
+
+#[test]
+fn what_can_never_be_is_refused() {
+    for (bad, said) in [
+        ("", "when?"),
+        (", interval: 10us", "interval cannot be 10"),
+        (", interval: 1s, cron: '* * * * *'", "both"),
+        (", cron: 'at noon'", "cron: "),
+        (", cron: '61 * * * *'", "cron: "),
+        (", cron: '0 0 30 2 *'", "no time is ever"),
+        (", cron: '* * * * *', timezone: Mars/Olympus", "no timezone 'Mars/Olympus'"),
+    ] {
+        let refusals = refusals(bad);
+        let message = refusals.first().map_or("", |refusal| &refusal.message);
+        assert!(message.contains(said), "{bad}: {refusals:?}");
+    }
+    for good in [", interval: 1s", ", cron: '30 6 * * MON-FRI'", ", cron: '*/5 * * * * *'"] {
+        assert_eq!(refusals(good), [], "{good}");
+    }
+}

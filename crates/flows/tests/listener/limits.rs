@@ -1,0 +1,155 @@
+//! Clients that are slow, or send too much, or come in too great a number.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::server::{Client, Server, get, post, until};
+
+#[test]
+fn a_head_that_does_not_come_closes_its_connection() {
+    let server = Server::start("head_deadline: 300ms");
+    let mut slow = server.client();
+    slow.send("GET / HTTP/1.1\r\nHost:");
+    assert!(slow.is_closed());
+    let mut later = server.client();
+    assert_eq!(later.ask(&get("/text")).status, 200);
+    later.send("GET /");
+    assert!(later.is_closed());
+}
+
+#[test]
+fn a_head_byte_by_byte_is_slow_too() {
+    let server = Server::start("head_deadline: 300ms");
+    let mut client = server.client();
+    client.send("GET / HTTP/1.1\r\n");
+    assert!(until(|| (&client.stream).write(b"A").is_err()));
+}
+
+#[test]
+fn a_body_that_does_not_come_is_408() {
+    let server = Server::start("body_deadline: 200ms");
+    let mut client = server.client();
+    let answer = client.ask(&post("/", "", "hello").replace("hello", "he"));
+    assert_eq!(answer.status, 408);
+    client.stream.shutdown(Shutdown::Write).expect("half closed");
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_body_that_ends_early_is_no_request() {
+    let server = Server::start("");
+    let mut client = server.client();
+    client.send(post("/never?id=short", "", "hello").replace("hello", "he"));
+    client.stream.shutdown(Shutdown::Write).expect("half closed");
+    let mut rest = String::new();
+    client.stream.read_to_string(&mut rest).expect("closed");
+    assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 400"), "{rest}");
+}
+
+#[test]
+fn a_head_too_large_is_431() {
+    let server = Server::start("head_size_max: 8KiB, headers_max: 20");
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n", "x".repeat(9000));
+    assert_eq!(server.ask(&long).status, 431);
+    let many = (0..20).map(|at| format!("A{at}: b\r\n")).collect::<String>();
+    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n");
+    assert_eq!(server.ask(&many).status, 431);
+    let target = format!("/{}", "x".repeat(9000));
+    assert!([414, 431].contains(&server.ask(&get(&target)).status));
+    assert_eq!(server.ask(&get("/text")).status, 200);
+}
+
+#[test]
+fn a_body_too_large_is_413_and_the_client_gets_to_read_it() {
+    let server = Server::start("body_size_max: 1KiB");
+    let whole = "x".repeat(1024);
+    assert_eq!(server.ask(&post("/", "", &whole)).body.len(), 1024);
+    let large = "x".repeat(4 << 20);
+    assert_eq!(server.ask(&post("/", "", &large)).status, 413);
+    let chunks = "400\r\n".to_owned() + &whole + "\r\n1\r\nx\r\n0\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_eq!(server.ask(&(head.to_owned() + &chunks)).status, 413);
+}
+
+#[test]
+fn a_large_body_in_pieces_comes_whole() {
+    let server = Server::start("body_size_max: 8MiB");
+    let body: String = (0..1_000_000).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+    assert_eq!(server.ask(&post("/", "", &body)).text(), body);
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let server = Server::start("idle_max: 200ms");
+    let mut silent = server.client();
+    assert!(silent.is_closed());
+    let mut once = server.client();
+    assert_eq!(once.ask(&get("/text")).status, 200);
+    assert!(once.is_closed());
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_closed() {
+    let server = Server::start("stall_max: 300ms");
+    let mut client = server.client();
+    let size = 64 << 20;
+    client.send(get(&format!("/big?size={size}")));
+    // Nothing is read until the server has given up, and what it could not send is lost.
+    assert!(until(|| client.stream.peek(&mut [0]).is_ok()));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mut rest = Vec::new();
+    let ended = client.stream.read_to_end(&mut rest);
+    assert!(ended.is_err() || rest.len() < size, "{} bytes came", rest.len());
+    assert_eq!(server.ask(&get("/text")).status, 200);
+}
+
+#[test]
+fn a_flow_past_its_deadline_is_504() {
+    let server = Server::start("deadline: 100ms");
+    assert_eq!(server.ask(&get("/never?id=late")).status, 504);
+    assert!(super::server::is_cancelled("late"));
+}
+
+#[test]
+fn a_connection_too_many_is_503() {
+    let server = Server::start("connections_max: 2");
+    let mut first = server.client();
+    assert_eq!(first.ask(&get("/text")).status, 200);
+    let mut second = server.client();
+    assert_eq!(second.ask(&get("/text")).status, 200);
+    let mut third = server.client();
+    assert_eq!(third.answer(true).status, 503);
+    drop(second);
+    assert!(until(|| {
+        let mut next = server.client();
+        // Refused, its request may find the connection gone.
+        let sent = next.stream.write_all(get("/text").as_bytes());
+        let mut first = [0; 12];
+        sent.is_ok() && next.stream.read_exact(&mut first).is_ok() && first.ends_with(b"200")
+    }));
+    assert_eq!(first.ask(&get("/text")).status, 200);
+}
+
+/// Both ends of a connection are in this process.
+#[test]
+fn ten_thousand_idle_connections_disturb_nobody() {
+    let server = Server::start("");
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let wanted = 10_000;
+    let count = wanted.min((limit.saturating_sub(2000) / 2) as usize);
+    if count < wanted {
+        println!("{count} connections only: the limit of open files is {limit}");
+    }
+    let idle: Vec<TcpStream> =
+        (0..count).map(|_| TcpStream::connect(server.address).expect("connected")).collect();
+    for _ in 0..100 {
+        assert_eq!(server.ask(&get("/text")).status, 200);
+    }
+    for stream in idle.iter().step_by(count / 20) {
+        let stream = stream.try_clone().expect("a descriptor");
+        let mut client = Client::of(stream);
+        assert_eq!(client.ask(&get("/text")).text(), "pong");
+    }
+}

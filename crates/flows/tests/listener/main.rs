@@ -1,0 +1,8 @@
+//! The kind `listener` against real sockets: what is right, and what clients should not do.
+
+mod http1;
+mod http2;
+mod limits;
+mod server;
+mod sockets;
+mod tls;

@@ -1,0 +1,334 @@
+//! A listener with one worker on a thread, and a client that can say anything.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sinew_flows::FLOWS;
+use sinew_runtime::catalogue::{Kind, RunsIn};
+use sinew_runtime::flow::{
+    At, Error, Fixture, FlowNode, Source as FlowSource, Step, Stop, Stream, Value, input,
+};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal, parameters};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Source, compile, render};
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+/// Longest that a test waits for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+static APP: Kind = Kind {
+    name: "app",
+    runs_in: RunsIn::Flow,
+    doc: "Answers by the path.",
+    ports: &[input("in", "A request.")],
+    parameters: &[],
+    signals: &[],
+};
+
+struct App;
+
+fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(App))
+}
+
+/// Ids of requests that were cancelled.
+static CANCELLED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Whether the request with this id is cancelled within the patience of a test.
+pub(crate) fn is_cancelled(id: &str) -> bool {
+    let seen = || CANCELLED.lock().unwrap_or_else(PoisonError::into_inner).contains(id);
+    until(seen)
+}
+
+/// Whether something comes true within the patience of a test.
+pub(crate) fn until(seen: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !seen() {
+        if begun.elapsed() > PATIENCE {
+            return false;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+struct Guard(String);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        CANCELLED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.0.clone());
+    }
+}
+
+fn query(packet: &Value, name: &str) -> String {
+    let query = packet.field("query").and_then(|query| query.field(name));
+    query.ok().and_then(|value| value.as_text().map(str::to_owned)).unwrap_or_default()
+}
+
+impl FlowNode for App {
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let path = packet.field("path").expect("a path");
+        match path.as_text().expect("a text") {
+            "/text" => Step::Reply(Some(Value::text("pong"))),
+            "/json" => match packet.resolve() {
+                Ok(packet) => Step::Reply(Some(packet)),
+                Err(error) => Step::Fail(error),
+            },
+            "/fail" => Step::Fail(Error::new("a secret")),
+            "/never" => {
+                let guard = Guard(query(&packet, "id"));
+                Step::wait(async move {
+                    std::future::pending::<()>().await;
+                    drop(guard);
+                    Step::Reply(None)
+                })
+            }
+            "/slow" => Step::wait(async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                Step::Reply(Some(Value::text("slow")))
+            }),
+            "/big" => {
+                let size = query(&packet, "size").parse().expect("a size");
+                Step::Reply(Some(Value::Bytes(Bytes::from(vec![b'x'; size]))))
+            }
+            "/page" => Step::Reply(Some(Value::text("page ".repeat(1000)))),
+            "/stream" => {
+                let parts = ["a", "b", "c"].map(|part| Ok(Bytes::from_static(part.as_bytes())));
+                let stream = Stream::new(futures_util::stream::iter(parts));
+                Step::Reply(Some(Value::Stream(stream)))
+            }
+            _ => Step::Reply(Some(packet)),
+        }
+    }
+}
+
+fn table() -> Vec<NodeEntry> {
+    let app = NodeEntry { kind: &APP, make: Make::Flow(make), safe: None };
+    [&[app], FLOWS].concat()
+}
+
+/// The plan of a graph with a listener, `options` of which are in YAML.
+pub(crate) fn plan(options: &str) -> Arc<Plan> {
+    let port = if options.contains("port:") { "" } else { "port: 0" };
+    let options = if options.is_empty() { String::new() } else { format!("{options}, ") };
+    let text = format!(
+        "- {{kind: listener, name: listener, {options}{port}{} ports: {{out: [{{name: app, \
+         port: in}}]}}}}\n- {{kind: app, name: app}}\n",
+        if port.is_empty() { "" } else { "," }
+    );
+    let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
+    let source = Source { file: "test.yaml", text: &text, overrides: &[] };
+    let plan = compile(&source, &kinds, &Machine { cpus: vec![0] });
+    Arc::new(plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false))))
+}
+
+/// The listener of a plan, made.
+pub(crate) fn source(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
+    let node = plan.nodes.iter().find(|node| node.name == "listener").expect("a listener");
+    let parameters = parameters(plan, node, Path::new("."));
+    let table = table();
+    let row = table.iter().find(|row| row.kind.name == "listener").expect("its row");
+    match row.make {
+        Make::Source(make) => make(&parameters),
+        _ => panic!("a listener is a source"),
+    }
+}
+
+/// A listener that serves.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    stopper: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts one with these options.
+    pub(crate) fn start(options: &str) -> Server {
+        let plan = plan(options);
+        let source = source(&plan).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+        let mut parts = source.open(1).unwrap_or_else(|fault| panic!("{fault}"));
+        let part = parts.remove(0);
+        let address = part.address().expect("an address");
+        let address = address.split("//").nth(1).expect("a URI").parse().expect("an address");
+        let (sender, receiver) = sync_channel(1);
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let fixture = Fixture::new(&plan, &table(), Path::new("."));
+            let fixture = fixture.unwrap_or_else(|refusals| panic!("{refusals:?}"));
+            let (stopper, stop) = Stop::new();
+            sender.send(stopper).expect("the test listens");
+            let serves = part.serve(fixture.outlet("listener"), stop);
+            LocalSet::new().block_on(&runtime, serves).expect("served");
+        });
+        let stopper = receiver.recv().expect("a stopper");
+        Server { address, stopper, thread: Some(thread) }
+    }
+
+    /// Tells it to stop.
+    pub(crate) fn stop(&self) {
+        self.stopper.send(true).expect("it serves");
+    }
+
+    /// Whether it has ended within the patience of a test.
+    pub(crate) fn has_ended(&self) -> bool {
+        until(|| self.thread.as_ref().is_none_or(JoinHandle::is_finished))
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::to(self.address)
+    }
+
+    /// What it answers to one request.
+    pub(crate) fn ask(&self, request: &str) -> Answer {
+        self.client().ask(request)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended needs no word.
+        let _ = self.stopper.send(true);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(thread::panicking() || ended.is_ok(), "the server panicked");
+        }
+    }
+}
+
+/// A connection.
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    /// Bytes that belong to the next answer.
+    left: Vec<u8>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// A request of HTTP/1.1.
+pub(crate) fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n")
+}
+
+/// A request with a body.
+pub(crate) fn post(target: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    )
+}
+
+impl Client {
+    pub(crate) fn to(address: SocketAddr) -> Client {
+        Client::of(TcpStream::connect(address).expect("a connection"))
+    }
+
+    pub(crate) fn of(stream: TcpStream) -> Client {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a limit");
+        Client { stream, left: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
+        self.stream.write_all(text.as_ref()).expect("sent");
+    }
+
+    pub(crate) fn ask(&mut self, request: &str) -> Answer {
+        self.send(request);
+        self.answer(!request.starts_with("HEAD"))
+    }
+
+    fn more(&mut self) -> usize {
+        let mut bytes = [0; 65536];
+        let read = self.stream.read(&mut bytes).expect("an answer in time");
+        self.left.extend_from_slice(&bytes[..read]);
+        read
+    }
+
+    /// Reads an answer.
+    pub(crate) fn answer(&mut self, has_body: bool) -> Answer {
+        let end = loop {
+            if let Some(at) = self.left.windows(4).position(|it| it == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.more() > 0, "closed within a head: {:?}", self.left);
+        };
+        let head: Vec<u8> = self.left.drain(..end).collect();
+        let head = String::from_utf8(head).expect("a head of text");
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        let mut answer = Answer { status, head, body: Vec::new() };
+        let length = answer.header("content-length").and_then(|it| it.parse::<usize>().ok());
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = self.chunks();
+        } else if let (Some(length), true) = (length, has_body) {
+            while self.left.len() < length {
+                assert!(self.more() > 0, "closed within a body");
+            }
+            answer.body = self.left.drain(..length).collect();
+        }
+        answer
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let size = self.line();
+            let size = usize::from_str_radix(&size, 16).expect("a size");
+            while self.left.len() < size + 2 {
+                assert!(self.more() > 0, "closed within a chunk");
+            }
+            body.extend(self.left.drain(..size));
+            self.left.drain(..2);
+            if size == 0 {
+                return body;
+            }
+        }
+    }
+
+    fn line(&mut self) -> String {
+        loop {
+            if let Some(at) = self.left.windows(2).position(|it| it == b"\r\n") {
+                let line: Vec<u8> = self.left.drain(..at + 2).collect();
+                return String::from_utf8(line[..at].to_vec()).expect("text");
+            }
+            assert!(self.more() > 0, "closed within a line");
+        }
+    }
+
+    /// Whether the other side closes, with nothing more to say.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        let closed = match self.stream.read_to_end(&mut rest) {
+            Ok(_) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        };
+        closed && self.left.is_empty() && rest.is_empty()
+    }
+}

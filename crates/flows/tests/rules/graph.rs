@@ -1,0 +1,198 @@
+//! Graphs as trees, and as a spec.
+
+use std::fmt::Write;
+
+/// A node with all that it leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    /// Its name in the graph is this with an 'n' before it; 0 until it is numbered.
+    pub(crate) number: usize,
+    pub(crate) sort: Sort,
+    /// Where its errors lead.
+    pub(crate) error: Fan,
+}
+
+/// What one port leads to.
+pub(crate) type Fan = Vec<Tree>;
+
+/// A kind, and its other ports.
+#[derive(Clone, Debug)]
+pub(crate) enum Sort {
+    Nop(Fan),
+    Step(Does, Fan),
+    Throw(u16),
+    Pipe(Vec<Fan>),
+    Split(Vec<Fan>),
+    For {
+        concurrency: usize,
+        out: Fan,
+        done: Fan,
+    },
+    /// Steps in a child.
+    Fork(Vec<Does>),
+    Try(Fan),
+    Retry {
+        threshold: usize,
+        out: Fan,
+    },
+    /// Several ways of steps from here to a merge, and what that leads to.
+    Merge {
+        ways: Vec<Vec<Does>>,
+        out: Fan,
+    },
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Does {
+    Pass,
+    Nothing,
+    Fail,
+}
+
+impl Tree {
+    /// Its ports by name.
+    fn ports(&self) -> Vec<(String, &Fan)> {
+        let one = |name: &str, fan| vec![(name.to_owned(), fan)];
+        let mut ports = match &self.sort {
+            Sort::Nop(out) => return one("out", out),
+            Sort::Step(_, out) | Sort::Try(out) => one("out", out),
+            Sort::Retry { out, .. } | Sort::Merge { out, .. } => one("out", out),
+            Sort::For { out, done, .. } => [one("out", out), one("done", done)].concat(),
+            Sort::Pipe(outs) | Sort::Split(outs) => numbered(outs),
+            Sort::Throw(_) | Sort::Fork(_) => vec![],
+        };
+        ports.push(("error".to_owned(), &self.error));
+        ports
+    }
+
+    /// The same, to change what they lead to.
+    fn fans(&mut self) -> Vec<&mut Fan> {
+        let mut fans: Vec<&mut Fan> = match &mut self.sort {
+            Sort::Nop(out) | Sort::Step(_, out) | Sort::Try(out) => vec![out],
+            Sort::Retry { out, .. } | Sort::Merge { out, .. } => vec![out],
+            Sort::For { out, done, .. } => vec![out, done],
+            Sort::Pipe(outs) | Sort::Split(outs) => outs.iter_mut().collect(),
+            Sort::Throw(_) | Sort::Fork(_) => vec![],
+        };
+        fans.push(&mut self.error);
+        fans
+    }
+
+    /// The steps that belong to it: their numbers follow its own.
+    fn steps(&self) -> usize {
+        match &self.sort {
+            Sort::Fork(steps) => steps.len(),
+            Sort::Merge { ways, .. } => ways.iter().map(Vec::len).sum(),
+            _ => 0,
+        }
+    }
+
+    /// Whether a packet may have to wait in it, or behind it.
+    fn waits(&self) -> bool {
+        let waits = matches!(self.sort, Sort::Merge { .. } | Sort::Retry { .. });
+        waits || self.ports().iter().any(|(_, fan)| fan.iter().any(Tree::waits))
+    }
+
+    /// The node that takes its packets.
+    fn entry(&self) -> String {
+        let letter = if matches!(self.sort, Sort::Merge { .. }) { 'b' } else { 'n' };
+        format!("{letter}{}", self.number)
+    }
+
+    /// Its kind, as the spec begins with it.
+    fn kind(&self) -> String {
+        match &self.sort {
+            Sort::Nop(_) => "nop".to_owned(),
+            Sort::Step(does, _) => step(*does, self.number),
+            Sort::Throw(status) => format!("throw, status: {status}"),
+            Sort::Pipe(_) => "pipe".to_owned(),
+            Sort::Split(_) => "split".to_owned(),
+            Sort::For { concurrency, .. } => format!("for, concurrency: {concurrency}"),
+            Sort::Fork(_) => "fork".to_owned(),
+            Sort::Try(_) => "try".to_owned(),
+            Sort::Retry { threshold, .. } => format!("retry, threshold: {threshold}, backoff: 0s"),
+            Sort::Merge { .. } => "merge".to_owned(),
+        }
+    }
+}
+
+/// The ports of outputs with numbers.
+fn numbered(outs: &[Fan]) -> Vec<(String, &Fan)> {
+    outs.iter().enumerate().map(|(at, out)| (format!("'out[{at}]'"), out)).collect()
+}
+
+/// Gives every node its number.
+pub(crate) fn number(fan: &mut Fan, next: &mut usize) {
+    for tree in fan {
+        // Only where none waits do we know which elements are under way together.
+        if let Sort::For { concurrency, out, .. } = &mut tree.sort
+            && out.iter().any(Tree::waits)
+        {
+            *concurrency = 1;
+        }
+        tree.number = *next;
+        *next += 1 + tree.steps();
+        tree.fans().into_iter().for_each(|fan| number(fan, next));
+    }
+}
+
+/// The graph that sends a packet into `fan`.
+pub(crate) fn spec(fan: &Fan) -> String {
+    let mut text = format!("- {{kind: begin, name: begin, ports: {{out: {}}}}}\n", links(fan));
+    fan.iter().for_each(|tree| write_tree(tree, &mut text));
+    text
+}
+
+fn links(fan: &Fan) -> String {
+    let link = |tree: &Tree| format!("{{name: {}, port: in}}", tree.entry());
+    format!("[{}]", fan.iter().map(link).collect::<Vec<_>>().join(", "))
+}
+
+fn write_tree(tree: &Tree, text: &mut String) {
+    let number = tree.number;
+    let mut ports: Vec<String> =
+        tree.ports().iter().map(|(name, fan)| format!("{name}: {}", links(fan))).collect();
+    match &tree.sort {
+        Sort::Fork(steps) => {
+            let first = chain(steps, number + 1, None, text);
+            ports.extend(first.map(|first| format!("out: [{first}]")));
+        }
+        Sort::Merge { ways, .. } => {
+            let (mut firsts, mut next) = (Vec::new(), number + 1);
+            for (at, way) in ways.iter().enumerate() {
+                let end = format!("{{name: n{number}, port: 'in[{at}]'}}");
+                firsts.extend(chain(way, next, Some(end), text));
+                next += way.len();
+            }
+            let out = firsts.join(", ");
+            line(text, &format!("nop, name: b{number}, ports: {{out: [{out}]}}"));
+        }
+        _ => {}
+    }
+    line(text, &format!("{}, name: n{number}, ports: {{{}}}", tree.kind(), ports.join(", ")));
+    tree.ports().iter().for_each(|(_, fan)| fan.iter().for_each(|tree| write_tree(tree, text)));
+}
+
+/// Steps one after the other, the last of which leads to `end`; the link to the first of all that.
+fn chain(steps: &[Does], first: usize, end: Option<String>, text: &mut String) -> Option<String> {
+    steps.iter().enumerate().rev().fold(end, |next, (at, does)| {
+        let (number, out) = (first + at, next.unwrap_or_default());
+        let kind = step(*does, number);
+        line(text, &format!("{kind}, name: n{number}, ports: {{out: [{out}]}}"));
+        Some(format!("{{name: n{number}, port: in}}"))
+    })
+}
+
+fn step(does: Does, number: usize) -> String {
+    let does = match does {
+        Does::Pass => "pass",
+        Does::Nothing => "nothing",
+        Does::Fail => "fail",
+    };
+    format!("step, does: {does}, says: n{number}")
+}
+
+fn line(text: &mut String, node: &str) {
+    writeln!(text, "- {{kind: {node}}}").expect("memory");
+}
