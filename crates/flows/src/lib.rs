@@ -33,6 +33,11 @@ pub const FLOWS: &[NodeEntry] = &[
     path::print::NODE,
     path::nop::NODE,
     path::timer::NODE,
+    // Scripts: what makes packets, sets values and decides by expressions.
+    script::snippet::NODE,
+    script::branch::NODE,
+    script::switch::NODE,
+    script::set::NODE,
     // The bridge to the core.
     bridge::read::NODE,
     bridge::send::NODE,

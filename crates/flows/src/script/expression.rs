@@ -13,11 +13,13 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
 
+use cel::common::ast::Expr;
 use cel::common::value::CowVal;
 use cel::context::VariableResolver;
-use cel::{Context, ExecutionError, IdedExpr};
+use cel::{Context, Env, ExecutionError, IdedExpr};
 use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Value};
 use sinew_spec::{Data, Item, Span};
@@ -29,13 +31,22 @@ use rewrite::rewrite;
 
 /// Longest expression, in bytes: one fits on a screen. A longer one is refused.
 pub(crate) const LEN_MAX: usize = 4096;
-/// Deepest nesting of an expression, as written and as a tree. Reading and evaluating it call
-/// themselves; this many levels fit the stack of a worker many times. Past it, it is refused.
-pub(crate) const DEPTH_MAX: usize = 32;
+/// Deepest nesting of an expression, as written and as a tree; past it, it is refused. Evaluating
+/// one calls itself, with some 50 KiB for a level in a debug build (8 KiB in a release build), on
+/// the 2 MiB of a worker's stack.
+pub(crate) const DEPTH_MAX: usize = 24;
+/// Stack of the thread that reads an expression, in bytes. The grammar's machinery takes up to
+/// 256 KiB for a level in a debug build; only what is touched is ever taken.
+const STACK_SIZE: usize = 32 << 20;
 /// Most characters of an expression that an error repeats.
 const SHOWN_MAX: usize = 60;
+/// What to write instead of what is none.
+const HELP: &str = "write CEL, such as packet.user.age >= 18 && packet.user.name != ''";
 /// Most characters of the interpreter's own words in an error.
 const REASON_MAX: usize = 200;
+
+/// Where each byte of a text stands in the spec.
+pub(crate) type Place<'a> = &'a (dyn Fn(usize) -> Span + Sync);
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -84,17 +95,14 @@ impl Expression {
     /// the usual ones.
     pub(crate) fn compile_at(
         text: &str,
-        place: &dyn Fn(usize) -> Span,
+        place: Place<'_>,
         also: &[&str],
     ) -> Result<Expression, Refusal> {
         check_shape(text)
             .map_err(|(offset, message, help)| Refusal::new(place(offset), message, help))?;
-        let tree = parse(text, place)?;
-        let (tree, paths) = rewrite(tree, text, place, also)?;
+        let (tree, paths) = read(text, place, also)?;
         let code = match (tree.expr, paths) {
-            (cel::common::ast::Expr::Ident(_), mut paths)
-                if paths.len() == 1 && paths[0].plain() =>
-            {
+            (Expr::Ident(_), mut paths) if paths.len() == 1 && paths[0].plain() => {
                 Code::Path(paths.swap_remove(0))
             }
             (expr, paths) => Code::Tree(IdedExpr { id: tree.id, expr }, paths),
@@ -170,7 +178,7 @@ impl Expression {
     ) -> Result<Value, Error> {
         let variables = Variables(paths.iter().map(|path| Lookup::new(path, scope)).collect());
         let work = Work::begin();
-        let mut context = Context::with_env(LANGUAGE.with(std::sync::Arc::clone));
+        let mut context = Context::with_env(LANGUAGE.with(Arc::clone));
         context.set_variable_resolver(&variables);
         let result = cel::Value::resolve_val(tree, &context);
         // Whatever the expression made of it: what was cut short is no answer.
@@ -248,22 +256,34 @@ fn check_shape(text: &str) -> Result<(), (usize, String, &'static str)> {
     Ok(())
 }
 
-fn parse(text: &str, place: &dyn Fn(usize) -> Span) -> Result<IdedExpr, Refusal> {
-    let help = "write CEL, such as packet.user.age >= 18 && packet.user.name != ''";
-    let parser = LANGUAGE.with(|language| language.parser());
-    // The grammar's machinery is foreign code that meets whatever a user typed.
-    let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse(text)));
-    match parsed {
-        Ok(Ok(tree)) => Ok(tree),
-        Ok(Err(errors)) => {
-            let first = errors.errors.first();
-            let at = first.map_or(0, |error| offset_of(text, error.pos));
-            let reason = first.map_or("", |error| &error.msg);
-            let message = format!("not an expression: {}", shortened(reason, REASON_MAX));
-            Err(Refusal::new(place(at), message, help))
-        }
-        Err(_) => Err(Refusal::new(place(0), "not an expression", help)),
-    }
+/// Reads an expression, on a thread of its own: for its stack, and because that machinery is
+/// foreign code that meets whatever a user typed.
+fn read(text: &str, place: Place<'_>, also: &[&str]) -> Result<(IdedExpr, Vec<Path>), Refusal> {
+    let language = LANGUAGE.with(Arc::clone);
+    let read = || parse(&language, text, place).and_then(|tree| rewrite(tree, text, place, also));
+    let refuse =
+        |reason: &str| Refusal::new(place(0), format!("not an expression: {reason}"), HELP);
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, read);
+        let reader = reader.map_err(|error| refuse(&format!("no thread to read it: {error}")))?;
+        reader.join().unwrap_or_else(|_| Err(refuse("the parser gave up")))
+    })
+}
+
+fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refusal> {
+    language.parser().parse(text).map_err(|errors| {
+        // What follows from an error stands before it, at no place.
+        let cause = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
+        let first = cause.or(errors.errors.first());
+        let at = first.map_or(0, |error| offset_of(text, error.pos));
+        let reason = first.map_or("", |error| &error.msg);
+        let message = if reason.contains("Recursion limit") {
+            format!("nested deeper than {DEPTH_MAX} levels")
+        } else {
+            format!("not an expression: {}", shortened(reason, REASON_MAX))
+        };
+        Refusal::new(place(at), message, HELP)
+    })
 }
 
 /// The byte at a line and a column, both from 1.

@@ -11,7 +11,7 @@ use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Item, Span};
 
-use super::expression::{Expression, Scope};
+use super::expression::{Expression, Place, Scope};
 
 /// Longest text that a template makes, in bytes; past it, rendering is an error.
 pub(crate) const RENDERED_MAX: usize = 16 << 20;
@@ -62,10 +62,7 @@ impl Template {
     ///
     /// # Errors
     /// As [`Template::compile`].
-    pub(crate) fn text(
-        text: &str,
-        place: &dyn Fn(usize) -> Span,
-    ) -> Result<Template, Vec<Refusal>> {
+    pub(crate) fn text(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
         let mut refusals = Vec::new();
         let part = pieces(text, place, &[], &mut refusals);
         if refusals.is_empty() { Ok(Template(part)) } else { Err(refusals) }
@@ -192,12 +189,7 @@ fn compile(item: &Item, also: &[&str], refusals: &mut Vec<Refusal>) -> Part {
 }
 
 /// A text with its expressions, where `{{` stands for one begins.
-fn pieces(
-    text: &str,
-    place: &dyn Fn(usize) -> Span,
-    also: &[&str],
-    refusals: &mut Vec<Refusal>,
-) -> Part {
+fn pieces(text: &str, place: Place<'_>, also: &[&str], refusals: &mut Vec<Refusal>) -> Part {
     let mut pieces = Vec::new();
     let mut rest = 0;
     while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
@@ -237,7 +229,7 @@ fn push(pieces: &mut Vec<Piece>, text: &str) {
 }
 
 /// Pieces of which those that never change are one text already.
-fn folded(pieces: Vec<Piece>, place: &dyn Fn(usize) -> Span, refusals: &mut Vec<Refusal>) -> Part {
+fn folded(pieces: Vec<Piece>, place: Place<'_>, refusals: &mut Vec<Refusal>) -> Part {
     let mut folded: Vec<Piece> = Vec::new();
     for piece in pieces {
         let mut text = String::new();

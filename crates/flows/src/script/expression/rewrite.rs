@@ -10,7 +10,7 @@ use sinew_spec::Span;
 
 use super::functions::{EACH, FUNCTIONS, WEIGH, own_name, regex};
 use super::paths::{Path, Root, StepIn, Want};
-use super::{DEPTH_MAX, shortened};
+use super::{DEPTH_MAX, Place, shortened};
 
 /// Names that stand for types.
 const TYPES: &[&str] = &[
@@ -34,7 +34,7 @@ const NAMESPACES: &[&str] = &["optional", "math", "base64"];
 pub(super) fn rewrite(
     mut tree: IdedExpr,
     text: &str,
-    place: &dyn Fn(usize) -> Span,
+    place: Place<'_>,
     also: &[&str],
 ) -> Result<(IdedExpr, Vec<Path>), Refusal> {
     let mut rewriter = Rewriter { text, place, also, paths: Vec::new(), bound: Vec::new() };
@@ -44,7 +44,7 @@ pub(super) fn rewrite(
 
 struct Rewriter<'a> {
     text: &'a str,
-    place: &'a dyn Fn(usize) -> Span,
+    place: Place<'a>,
     also: &'a [&'a str],
     paths: Vec<Path>,
     /// The variables of the loops around.

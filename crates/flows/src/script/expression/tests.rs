@@ -1,1 +1,267 @@
+use std::any::Any;
 
+use sinew_runtime::flow::Document;
+
+use super::functions::WORK_MAX;
+use super::*;
+
+fn span(start: usize) -> Span {
+    Span { source: 0, start: start as u32, len: 1 }
+}
+
+fn compile(text: &str) -> Result<Expression, Refusal> {
+    Expression::compile_at(text, &span, &["reply"])
+}
+
+fn compiled(text: &str) -> Expression {
+    compile(text).unwrap_or_else(|refusal| panic!("{text}: {refusal}"))
+}
+
+fn evaluate(text: &str, packet: &Value) -> Result<Value, Error> {
+    let reply = Value::Integer(7);
+    compiled(text).evaluate_in(&Scope { flow: None, packet, also: &[&reply] })
+}
+
+/// The value of an expression about a packet.
+fn value(text: &str, packet: &Value) -> Value {
+    evaluate(text, packet).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn error(text: &str, packet: &Value) -> String {
+    match evaluate(text, packet) {
+        Ok(value) => panic!("{text} gives {value:?}"),
+        Err(error) => error.text().to_owned(),
+    }
+}
+
+fn refusal(text: &str) -> (usize, String) {
+    let refusal = compile(text).map(|_| ()).expect_err(text);
+    (refusal.span.expect("a place").start as usize, refusal.to_string())
+}
+
+fn json(text: &str) -> Value {
+    Value::from(serde_json::from_str::<serde_json::Value>(text).expect("JSON"))
+}
+
+fn user() -> Value {
+    json(r#"{"user": {"name": "Ada", "age": 36, "tags": ["a", "b"], "none": null}, "n": 2.5}"#)
+}
+
+#[test]
+fn an_expression_sees_the_packet() {
+    let table = [
+        ("packet.user.name", r#""Ada""#),
+        ("packet.user.age + 1", "37"),
+        ("packet.n * 2.0", "5.0"),
+        ("packet.user.tags[1]", r#""b""#),
+        ("packet['user']['name']", r#""Ada""#),
+        ("packet.user.none", "null"),
+        ("packet.user.age >= 18 && packet.user.name.startsWith('A')", "true"),
+        ("has(packet.user.name)", "true"),
+        ("has(packet.user.phone)", "false"),
+        ("has(packet.nobody.name)", "false"),
+        ("packet.user.?phone.orValue('unknown')", r#""unknown""#),
+        ("packet.?user.name.orValue('unknown')", r#""Ada""#),
+        ("packet.?nobody.name.orValue('unknown')", r#""unknown""#),
+        ("packet.user.tags.map(t, t + '!')", r#"["a!", "b!"]"#),
+        ("packet.user.tags.filter(t, t != packet.user.tags[0])", r#"["b"]"#),
+        ("packet.user.tags == ['a', 'b'] && ['a', 'b'] == packet.user.tags", "true"),
+        ("'a' in packet.user.tags && 'name' in packet.user", "true"),
+        ("packet.user.tags.join('-').upperAscii()", r#""A-B""#),
+        ("{'b': packet.n, 'a': [packet.user.age]}", r#"{"a": [36], "b": 2.5}"#),
+        ("size(packet.user) + size(packet.user.name)", "7"),
+        ("type(packet.n) == double ? 'number' : 'else'", r#""number""#),
+        ("reply + 1", "8"),
+        ("packet.user.name.replace('a', 'e')", r#""Ade""#),
+        ("packet.user.name.matches('^A.a$')", "true"),
+        ("base64.encode(bytes(packet.user.name))", r#""QWRh""#),
+        ("math.abs(-3)", "3"),
+        ("packet.user.tags.exists(t, t == 'b') && packet.user.tags.all(t, size(t) == 1)", "true"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(value(text, &user()), json(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_does_not_change_is_worked_out_when_the_graph_is_compiled() {
+    assert_eq!(compiled("1 + 2 * 3").constant(), Some(&Value::Integer(7)));
+    assert_eq!(compiled("[1, 2].map(x, x * 2)").constant(), Some(&json("[2, 4]")));
+    assert_eq!(compiled("packet").constant(), None);
+    assert!(refusal("1 / 0").1.contains("by zero"));
+}
+
+#[test]
+fn a_path_alone_gives_the_very_value() {
+    let list = Value::list([Value::Integer(1)]);
+    let packet = Value::map([("a", list.clone())]);
+    let (Value::List(inside), Value::List(found)) = (list, value("packet.a", &packet)) else {
+        panic!("lists")
+    };
+    assert!(Arc::ptr_eq(&inside, &found));
+}
+
+#[test]
+fn the_environment_is_read_once() {
+    assert!(compiled("env.PATH").constant().is_some());
+    assert_eq!(compiled("has(env.PATH)").constant(), Some(&Value::Bool(true)));
+    assert_eq!(compiled("has(env.SINEW_NO)").constant(), Some(&Value::Bool(false)));
+    let port = compiled("env.?SINEW_NO.orValue('8000')");
+    assert_eq!(port.constant(), Some(&Value::text("8000")));
+    assert_eq!(compiled("env.?PATH.hasValue()").constant(), Some(&Value::Bool(true)));
+    let (at, text) = refusal("'x' + env.SINEW_NO");
+    assert_eq!(at, 10);
+    assert!(text.contains("env.?SINEW_NO.orValue"), "{text}");
+}
+
+#[test]
+fn what_nobody_offers_is_refused_where_it_stands() {
+    let table = [
+        ("1 + packte.a", 4, "no variable 'packte'"),
+        ("packet.a.frobnicate()", 9, "no function 'frobnicate'"),
+        ("1 + + 2", 4, "not an expression"),
+        ("'ä' + ?", 7, "not an expression"),
+        ("(1", 2, "not an expression"),
+        ("", 0, "not an expression"),
+        ("values", 0, "'values' alone"),
+        ("flow.name", 0, "write flow.id"),
+        ("env", 0, "'env' alone"),
+        ("env.PATH.x", 4, "has no parts"),
+        ("packet.a.matches('(')", 9, "no regular expression"),
+        ("google.Duration{seconds: 1}", 0, "no message type"),
+        ("'%s'.format([1])", 5, "no function 'format'"),
+        ("[1].map(x, y)", 11, "no variable 'y'"),
+    ];
+    for (text, place, expected) in table {
+        let (at, message) = refusal(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert_eq!(at, place, "{text}: {message}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_an_error_that_says_where() {
+    let text = error("packet.user.phone.number == 1", &user());
+    assert!(text.contains("packet.user.phone: there is no such part"), "{text}");
+    let text = error("packet.user.tags[5]", &user());
+    assert!(text.contains("packet.user.tags[5]"), "{text}");
+    let text = error("values.count + 1", &user());
+    assert!(text.contains("values.count: the flow has no such value"), "{text}");
+    let text = error("packet.user.name + 1", &user());
+    assert!(text.contains("expression 'packet.user.name + 1'"), "{text}");
+    // An error that does not matter is none.
+    assert_eq!(value("packet.nothing == 1 || true", &user()), Value::Bool(true));
+}
+
+#[test]
+fn an_error_repeats_neither_a_long_expression_nor_a_long_packet() {
+    let packet = Value::text("x".repeat(1 << 20));
+    let long = format!("packet + {} + 1", vec!["'abcdefgh'"; 20].join(" + "));
+    let text = error(&long, &packet);
+    assert!(text.len() < 600, "{} bytes", text.len());
+}
+
+#[derive(Debug)]
+struct Broken;
+
+impl Document for Broken {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        match name {
+            "path" => Ok(Value::text("/x")),
+            _ => Err(Error::new("the body is no JSON").with_status(400)),
+        }
+    }
+    fn names(&self) -> &'static [&'static str] {
+        &["path", "body"]
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+#[test]
+fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
+    let packet = Value::Document(Arc::new(Broken));
+    assert_eq!(value("packet.path == '/x' && has(packet.path)", &packet), Value::Bool(true));
+    assert_eq!(value("has(packet.method)", &packet), Value::Bool(false));
+    for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)", "size(packet)"] {
+        let error = evaluate(text, &packet).expect_err(text);
+        assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{text}");
+    }
+}
+
+#[test]
+fn true_or_false_is_asked_for_and_nothing_else_taken() {
+    let scope = Scope { flow: None, packet: &user(), also: &[] };
+    assert_eq!(compiled("packet.n > 2.0").holds_in(&scope), Ok(true));
+    let error = compiled("packet.n").holds_in(&scope).unwrap_err();
+    assert!(error.text().contains("gives a number"), "{error}");
+}
+
+#[test]
+fn what_takes_too_much_work_is_stopped() {
+    let thousand = Value::list((0..1000).map(Value::Integer));
+    let texts = Value::list([Value::text("x".repeat(100_000))]);
+    let doubling = format!("packet{}", ".map(a, a + a)".repeat(20));
+    let nested = format!("packet{}", ".map(a, [a, a, a, a])".repeat(20));
+    let table = [
+        ("packet.map(a, packet.map(b, packet.map(c, 0)))", &thousand),
+        ("packet.all(a, packet.all(b, a + b >= 0))", &thousand),
+        ("packet.exists(a, packet.exists(b, packet.exists(c, false)))", &thousand),
+        ("packet.filter(a, packet.filter(b, packet == packet) == [])", &thousand),
+        (&doubling, &texts),
+        (&nested, &texts),
+        ("packet[0].replace('', packet[0])", &texts),
+        ("packet[0].replace('x', packet[0])", &texts),
+        ("packet[0].split('').map(a, packet[0].split('').join(packet[0]))", &texts),
+        ("packet.map(a, 'x'.matches(string(a)))", &thousand),
+    ];
+    for (text, packet) in table {
+        let message = error(text, packet);
+        assert!(message.contains("looks at more than"), "{text}: {message}");
+    }
+    // An error that is swallowed is no way around it.
+    let message = error("packet.all(a, packet.all(b, a + b >= 0)) || true", &thousand);
+    assert!(message.contains(&WORK_MAX.to_string()), "{message}");
+    assert_eq!(value("packet.map(a, a * 2).size()", &thousand), Value::Integer(1000));
+}
+
+#[test]
+fn deep_and_long_expressions_are_refused_on_a_small_stack() {
+    let deep = [
+        ("(".repeat(2000) + "1" + &")".repeat(2000), "nested deeper"),
+        ("[".repeat(2000) + &"]".repeat(2000), "nested deeper"),
+        ("!".repeat(4000) + "true", "nested deeper"),
+        ("- ".repeat(2000) + "1", "nested deeper"),
+        (vec!["1"; 2000].join("+"), "nested deeper"),
+        (format!("packet{}", ".a".repeat(2000)), ""),
+        (format!("packet{}", ".size()".repeat(500)), "nested deeper"),
+        (format!("packet{}", "[packet.a]".repeat(400)), "nested deeper"),
+        ("true?1:".repeat(500) + "1", "nested deeper"),
+        (vec!["packet.a"; 400].join("&&"), ""),
+        (format!("packet{}", ".map(a, a)".repeat(300)), "nested deeper"),
+        ("1".repeat(5000), "5000 bytes"),
+        ("(1 + ".repeat(23) + "packet" + &")".repeat(23), ""),
+        ("[1].map(a, ".repeat(7) + "packet.a" + &")".repeat(7), ""),
+    ];
+    let small = thread::Builder::new().stack_size(2 << 20);
+    let checked = small.spawn(move || {
+        for (text, expected) in deep {
+            let shown = &text[..20];
+            match compile(&text) {
+                Ok(expression) => {
+                    assert!(expected.is_empty(), "{shown} is taken");
+                    let scope = Scope { flow: None, packet: &Value::Null, also: &[] };
+                    assert!(expression.evaluate_in(&scope).is_err(), "{shown}");
+                }
+                Err(refusal) => {
+                    assert!(refusal.to_string().contains(expected), "{shown}: {refusal}");
+                }
+            }
+        }
+    });
+    checked.expect("a thread").join().expect("no overflow");
+}

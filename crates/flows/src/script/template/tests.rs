@@ -1,1 +1,104 @@
+use super::*;
 
+fn span(start: usize) -> Span {
+    Span { source: 0, start: start as u32, len: 1 }
+}
+
+fn template(text: &str) -> Result<Template, Vec<Refusal>> {
+    Template::text(text, &span)
+}
+
+fn rendered(text: &str, packet: &Value) -> Result<Value, Error> {
+    let template = template(text).unwrap_or_else(|refusals| panic!("{text}: {refusals:?}"));
+    template.render_in(&Scope { flow: None, packet, also: &[] })
+}
+
+fn packet() -> Value {
+    let list = Value::list([Value::Integer(1), Value::text("}}")]);
+    Value::map([
+        ("name", Value::text("{{ 1 }} & \"co\"")),
+        ("age", Value::Integer(36)),
+        ("n", Value::Number(2.5)),
+        ("list", list),
+        ("nothing", Value::Null),
+        ("raw", Value::Bytes(bytes::Bytes::from_static(b"\xff"))),
+    ])
+}
+
+#[test]
+fn one_expression_keeps_its_type_and_a_text_writes_it_out() {
+    let table = [
+        ("{{ packet.age }}", Value::Integer(36)),
+        ("{{packet.n}}", Value::Number(2.5)),
+        ("age {{ packet.age }}, {{ packet.n }}", Value::text("age 36, 2.5")),
+        ("{{ packet.list }}!", Value::text("[1,\"}}\"]!")),
+        ("<{{ packet.nothing }}>", Value::text("<>")),
+        ("{{ {'a': {'b': '}}'}}.a.b }}", Value::text("}}")),
+        ("{{ '{{' }} stays", Value::text("{{ stays")),
+        ("{{ r'\\' }}x", Value::text("\\x")),
+        ("{{ \"\"\"a\"}}\"b\"\"\" }}", Value::text("a\"}}\"b")),
+        ("", Value::text("")),
+        ("no } or }} or { here", Value::text("no } or }} or { here")),
+    ];
+    for (text, expected) in table {
+        assert_eq!(rendered(text, &packet()), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_a_packet_holds_is_never_a_template() {
+    let value = rendered("{{ packet.name }}/{{ packet.name }}", &packet());
+    assert_eq!(value, Ok(Value::text("{{ 1 }} & \"co\"/{{ 1 }} & \"co\"")));
+}
+
+#[test]
+fn what_never_changes_is_made_once() {
+    let constant = |text: &str| template(text).expect(text).constant().cloned();
+    assert_eq!(constant("pong"), Some(Value::text("pong")));
+    assert_eq!(constant("{{ 1 + 1 }}"), Some(Value::Integer(2)));
+    assert_eq!(constant("a{{ 1 }}b{{ 'c' }}"), Some(Value::text("a1bc")));
+    assert!(constant("{{ env.PATH }}/x").is_some());
+    assert_eq!(constant("a{{ packet }}"), None);
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_with_its_place() {
+    let refusals = template("ab {{ packte }} {{ 1 + }} {{ open").unwrap_err();
+    let places: Vec<_> = refusals.iter().map(|refusal| refusal.span.map(|s| s.start)).collect();
+    assert_eq!(places, [Some(6), Some(22), Some(26)], "{refusals:?}");
+    for unclosed in ["{{", "{{ '}}", "{{ {1: 2} }", "{{ \"\\", "a {{ '''}}' }}"] {
+        assert!(template(unclosed).is_err(), "{unclosed}");
+    }
+}
+
+#[test]
+fn a_text_has_no_room_for_some_values_and_no_end() {
+    let error = rendered("x{{ packet.raw }}", &packet()).unwrap_err();
+    assert!(error.text().contains("not UTF-8"), "{error}");
+    let big = Value::text("x".repeat(9 << 20));
+    let error = rendered("{{ packet }}{{ packet }}", &big).unwrap_err();
+    assert!(error.text().contains("more than 16777216 bytes"), "{error}");
+}
+
+fn scalar(text: &str, plain: bool) -> Item {
+    Item::new(span(0), Data::Scalar { text: text.to_owned(), plain })
+}
+
+#[test]
+fn a_tree_keeps_its_shape_and_its_types() {
+    let entry = |key: &str, value| sinew_spec::Entry { key: key.to_owned(), span: span(0), value };
+    let tree = Item::new(
+        span(0),
+        Data::Map(vec![
+            entry("z", scalar("{{ packet.age }}", false)),
+            entry("a", Item::new(span(0), Data::List(vec![scalar("5", true), scalar("5", false)]))),
+        ]),
+    );
+    let template = Template::compile(&tree).expect("a template");
+    let scope = Scope { flow: None, packet: &packet(), also: &[] };
+    let value = template.render_in(&scope).expect("a value");
+    let json = value.to_json().expect("JSON").to_string();
+    assert_eq!(json, r#"{"z":36,"a":[5,"5"]}"#);
+    let bad = Item::new(span(0), Data::Map(vec![entry("{{ 1 }}", scalar("1", true))]));
+    assert!(Template::compile(&bad).unwrap_err()[0].message.contains("key"));
+}

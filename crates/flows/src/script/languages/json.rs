@@ -1,0 +1,57 @@
+//! `json`: a JSON text whose strings may be templates. The text is read first, so that a value that
+//! is put in can never become syntax.
+
+use serde_json::Value as Json;
+use sinew_runtime::Refusal;
+use sinew_spec::{Data, Entry, Item, Span};
+
+use super::{Limits, Script, code};
+use crate::script::template::Template;
+
+pub(super) fn compile(item: &Item, _limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
+    if !matches!(item.data, Data::Scalar { .. }) {
+        return Ok(Box::new(Template::compile(item)?));
+    }
+    let text = code(item)?;
+    let json = serde_json::from_str(text).map_err(|error| {
+        let help = "an expression stands in a string: \"{{ packet.name }}\"";
+        let place = item.span_at(offset_of(text, error.line(), error.column()));
+        vec![Refusal::new(place, format!("not JSON: {error}"), help)]
+    })?;
+    Ok(Box::new(Template::compile(&tree(&json, text, item))?))
+}
+
+/// The byte at a line and a column (in bytes), both from 1.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    start + column.saturating_sub(1)
+}
+
+/// JSON as a piece of the spec, in which a template knows its place.
+fn tree(json: &Json, text: &str, code: &Item) -> Item {
+    let data = match json {
+        Json::Array(items) => Data::List(items.iter().map(|item| tree(item, text, code)).collect()),
+        Json::Object(entries) => {
+            let entry = |(key, value): (&String, &Json)| {
+                let span = place(key, text, code);
+                Entry { key: key.clone(), span, value: tree(value, text, code) }
+            };
+            Data::Map(entries.iter().map(entry).collect())
+        }
+        Json::String(string) => {
+            let data = Data::Scalar { text: string.clone(), plain: false };
+            return Item::new(place(string, text, code), data);
+        }
+        // Numbers, truths and nothing are written in YAML as in JSON.
+        other => Data::Scalar { text: other.to_string(), plain: true },
+    };
+    Item::new(code.span, data)
+}
+
+/// Where a string that holds a template stands: at the first that is written so.
+fn place(string: &str, text: &str, code: &Item) -> Span {
+    let written = Json::from(string).to_string();
+    let found = string.contains("{{").then(|| text.find(&written)).flatten();
+    let place = found.map(|offset| code.span_at(offset)).filter(|place| place.len == 1);
+    place.map_or(code.span, |place| Span { len: written.len() as u32, ..place })
+}

@@ -1,0 +1,181 @@
+//! Values of flows as values of Lua, and back.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mlua::{Function, Lua, Scope, Table, Value as LuaValue};
+use sinew_runtime::flow::{Document, Error, Value};
+
+use super::Budget;
+
+/// Deepest table that becomes a value; one that holds itself has no end.
+const DEPTH_MAX: usize = 64;
+/// Most bytes of text that become a value, however often a table holds the same.
+const BYTES_MAX: usize = 64 << 20;
+/// Bytes of text that count as one instruction.
+pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
+
+/// What both directions need.
+#[derive(Clone)]
+pub(super) struct Converter {
+    /// Marks tables that were lists, so that an empty one stays one.
+    pub(super) list: Table,
+    pub(super) budget: Rc<Budget>,
+}
+
+impl Converter {
+    /// A value as Lua has it. Nothing is nil, which no table can hold: in a list it is `json.null`.
+    pub(super) fn to_lua(&self, lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
+        self.budget.spend(1)?;
+        Ok(match value {
+            Value::Null => LuaValue::Nil,
+            Value::Bool(value) => LuaValue::Boolean(*value),
+            Value::Integer(value) => LuaValue::Integer(*value),
+            Value::Number(value) => LuaValue::Number(*value),
+            Value::Text(text) => LuaValue::String(lua.create_string(&**text)?),
+            Value::Bytes(bytes) => LuaValue::String(lua.create_string(bytes)?),
+            Value::List(items) => {
+                let table = lua.create_table_with_capacity(items.len(), 0)?;
+                for (at, item) in items.iter().enumerate() {
+                    let item = match item {
+                        Value::Null => LuaValue::NULL,
+                        item => self.to_lua(lua, item)?,
+                    };
+                    table.raw_set(at + 1, item)?;
+                }
+                table.set_metatable(Some(self.list.clone()))?;
+                LuaValue::Table(table)
+            }
+            Value::Map(map) => {
+                let table = lua.create_table_with_capacity(0, map.len())?;
+                for (key, value) in map.iter() {
+                    table.raw_set(&**key, self.to_lua(lua, value)?)?;
+                }
+                LuaValue::Table(table)
+            }
+            Value::Document(_) => {
+                let whole = value.resolve().map_err(mlua::Error::external)?;
+                self.to_lua(lua, &whole)?
+            }
+            Value::Stream(_) => {
+                let text = "bytes that are still to come cannot be had in lua";
+                return Err(mlua::Error::external(Error::new(text)));
+            }
+        })
+    }
+
+    /// A value of Lua as flows have it.
+    pub(super) fn value(&self, value: &LuaValue) -> mlua::Result<Value> {
+        self.value_at(value, 0, &Cell::new(BYTES_MAX))
+    }
+
+    fn value_at(&self, value: &LuaValue, depth: usize, bytes: &Cell<usize>) -> mlua::Result<Value> {
+        self.budget.spend(1)?;
+        Ok(match value {
+            LuaValue::Nil | LuaValue::LightUserData(_) => Value::Null,
+            LuaValue::Boolean(value) => Value::Bool(*value),
+            LuaValue::Integer(value) => Value::Integer(*value),
+            LuaValue::Number(value) => Value::Number(*value),
+            LuaValue::String(text) => {
+                let text = text.as_bytes();
+                let left = bytes.get().checked_sub(text.len());
+                let Some(left) = left else {
+                    return refuse(&format!("more than {BYTES_MAX} bytes of text in one value"));
+                };
+                bytes.set(left);
+                match std::str::from_utf8(&text) {
+                    Ok(text) => Value::text(text),
+                    Err(_) => Value::Bytes(Bytes::copy_from_slice(&text)),
+                }
+            }
+            LuaValue::Table(_) if depth == DEPTH_MAX => {
+                return refuse(&format!("a table nested deeper than {DEPTH_MAX} levels"));
+            }
+            LuaValue::Table(table) => self.table(table, depth + 1, bytes)?,
+            other => return refuse(&format!("a {} is no value of a flow", other.type_name())),
+        })
+    }
+
+    /// A table with the keys 1 to n is a list, every other a mapping.
+    fn table(&self, table: &Table, depth: usize, bytes: &Cell<usize>) -> mlua::Result<Value> {
+        let len = table.raw_len();
+        let marked = table.metatable().is_some_and(|meta| meta == self.list);
+        let (mut numbered, mut entries) = (0, Vec::new());
+        for pair in table.pairs::<LuaValue, LuaValue>() {
+            let (key, value) = pair?;
+            let name = match &key {
+                LuaValue::Integer(at) => {
+                    numbered +=
+                        usize::from(usize::try_from(*at).is_ok_and(|at| (1..=len).contains(&at)));
+                    at.to_string()
+                }
+                LuaValue::String(name) => name.to_str()?.to_string(),
+                LuaValue::Number(number) => number.to_string(),
+                LuaValue::Boolean(key) => key.to_string(),
+                other => return refuse(&format!("a key of type {} is no name", other.type_name())),
+            };
+            entries.push((name, self.value_at(&value, depth, bytes)?));
+        }
+        if numbered == entries.len() && (numbered > 0 || marked) {
+            // A table gives the numbers of its list in their order, but for those in its hash part.
+            let mut items = entries;
+            items.sort_by_key(|(at, _)| at.parse::<usize>().unwrap_or(usize::MAX));
+            return Ok(Value::list(items.into_iter().map(|(_, value)| value)));
+        }
+        // The order of a table's names differs from one process to the next.
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Value::map(entries))
+    }
+}
+
+fn refuse<T>(text: &str) -> mlua::Result<T> {
+    Err(mlua::Error::runtime(text))
+}
+
+/// A request as a table whose fields are made when the code asks for them, and what makes the rest.
+pub(super) fn lazy<'scope, 'env: 'scope>(
+    lua: &'env Lua,
+    scope: &'scope Scope<'scope, 'env>,
+    converter: &'env Converter,
+    document: &'env Arc<dyn Document>,
+) -> mlua::Result<(Table, Function)> {
+    let field = move |name: &str| {
+        let value = document.field(name).map_err(mlua::Error::external)?;
+        converter.to_lua(lua, &value)
+    };
+    let get = scope.create_function(move |_, (table, name): (Table, LuaValue)| {
+        let LuaValue::String(name) = name else { return Ok(LuaValue::Nil) };
+        let name = name.to_str()?;
+        if !document.names().contains(&&*name) {
+            return Ok(LuaValue::Nil);
+        }
+        let value = field(&name)?;
+        table.raw_set(&*name, &value)?;
+        Ok(value)
+    })?;
+    let fill = scope.create_function(move |_, table: Table| {
+        for name in document.names() {
+            if table.raw_get::<LuaValue>(*name)?.is_nil() {
+                table.raw_set(*name, field(name)?)?;
+            }
+        }
+        Ok(())
+    })?;
+    let meta = lua.create_table()?;
+    meta.raw_set("__index", get)?;
+    meta.raw_set("__metatable", false)?;
+    let filled = fill.clone();
+    let next: Function = lua.globals().raw_get("next")?;
+    meta.raw_set(
+        "__pairs",
+        scope.create_function(move |_, table: Table| {
+            filled.call::<()>(&table)?;
+            Ok((next.clone(), table, LuaValue::Nil))
+        })?,
+    )?;
+    let table = lua.create_table()?;
+    table.set_metatable(Some(meta))?;
+    Ok((table, fill))
+}

@@ -1,0 +1,243 @@
+use std::time::Duration;
+
+use sinew_runtime::flow::{Reply, Value};
+
+use super::pattern::Matcher;
+use super::*;
+use crate::testing::{fixture, reply, run};
+
+fn graph(code: &str) -> String {
+    let code = code.replace('\n', "\n            ");
+    format!(
+        "
+        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
+        - kind: snippet
+          name: a
+          language: lua
+          memory: 4MiB
+          code: |
+            {code}
+        "
+    )
+}
+
+fn answer(code: &str, packet: Value) -> Reply {
+    reply(&graph(code), packet)
+}
+
+fn value(code: &str, packet: Value) -> Value {
+    answer(code, packet).unwrap_or_else(|error| panic!("{code}: {error}")).expect("a value")
+}
+
+fn json(text: &str) -> Value {
+    Value::from(serde_json::from_str::<serde_json::Value>(text).expect("JSON"))
+}
+
+#[test]
+fn values_go_in_and_come_back() {
+    let packet = json(r#"{"a": [1, 2.5, "x", null, true, []], "b": {}, "c": "é"}"#);
+    let same = value("return packet", packet.clone());
+    assert_eq!(same, packet);
+    assert_eq!(value("return {}", Value::Null), json("{}"));
+    assert_eq!(value("return json.list({})", Value::Null), json("[]"));
+    assert_eq!(value("return {1, nil, 3}", Value::Null), json(r#"{"1": 1, "3": 3}"#));
+    assert_eq!(value("return {b = 1, a = {2, 3}}", Value::Null), json(r#"{"b": 1, "a": [2, 3]}"#));
+    assert_eq!(value("return '\\xff'", Value::Null), Value::Bytes(b"\xff"[..].into()));
+    assert_eq!(value("local x = 1", Value::Null), Value::Null);
+    assert_eq!(value("return json.encode({a = {1}})", Value::Null), Value::text(r#"{"a":[1]}"#));
+    assert_eq!(value("return json.decode('[1, null]')[1]", Value::Null), Value::Integer(1));
+    assert_eq!(
+        value("return #env.PATH > 0 and env.SINEW_NO == nil", Value::Null),
+        Value::Bool(true)
+    );
+}
+
+#[test]
+fn a_script_sees_and_sets_values_of_its_flow() {
+    let text = "
+        - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
+        - {kind: snippet, name: a, language: lua, code: 'values.n = {packet}; return values.n[1] + 1',
+           ports: {out: [{name: b, port: in}]}}
+        - {kind: snippet, name: b, language: lua, code: 'return {values.n[1], packet, flow.id > 0, values.no}'}
+    ";
+    assert_eq!(reply(text, Value::Integer(1)), Ok(Some(json("[1, 2, true]"))));
+}
+
+#[test]
+fn an_error_says_what_whoever_asked_may_know() {
+    let error = answer("error({status = 404, message = 'no such user'})", Value::Null).unwrap_err();
+    assert_eq!((error.status(), error.shown()), (404, Some(&Value::text("no such user"))));
+    let error = answer("\nerror('secret')", Value::Null).unwrap_err();
+    assert_eq!((error.status(), error.shown()), (500, None));
+    assert_eq!(error.text(), "lua: code:2: secret");
+    let error = answer("return nil + 1", Value::Null).unwrap_err();
+    assert!(error.text().contains("arithmetic on a nil value"), "{error}");
+    let caught =
+        value("local ok, e = pcall(error, {status = 1}) return {ok, e.status}", Value::Null);
+    assert_eq!(caught, json("[false, 1]"));
+}
+
+#[test]
+fn nothing_dangerous_is_there_and_nothing_stays_behind() {
+    for name in [
+        "io",
+        "os",
+        "package",
+        "debug",
+        "coroutine",
+        "load",
+        "loadstring",
+        "loadfile",
+        "dofile",
+        "require",
+        "collectgarbage",
+        "setmetatable",
+        "getmetatable",
+        "rawset",
+        "rawget",
+        "_G",
+        "string.dump",
+        "string.pack",
+        "table.move",
+        "math.randomseed",
+        "print",
+        "xpcall",
+    ] {
+        assert_eq!(
+            value(&format!("return {name} == nil"), Value::Null),
+            Value::Bool(true),
+            "{name}"
+        );
+    }
+    for code in ["string.rep = 1", "math.pi = 3", "env.PATH = 1", "json.x = 1", "('').x = 1"] {
+        assert!(answer(code, Value::Null).is_err(), "{code}");
+    }
+    let fixture = fixture(&graph("n = (n or 0) + 1; string2 = 1; return n"));
+    let open = || fixture.open("begin", 0, Value::Null, Duration::from_secs(20));
+    run(async {
+        for _ in 0..3 {
+            assert_eq!(open().await, Ok(Some(Value::Integer(1))));
+        }
+    });
+}
+
+#[test]
+fn what_never_ends_is_stopped_and_the_next_packet_answered() {
+    let endless = [
+        "while packet do end",
+        "while packet do pcall(function() while true do end end) end",
+        "local function f() return pcall(f) end while packet do f() end",
+        "local function f() return f() end if packet then f() end",
+        "local function f() return 1 + f() end if packet then f() end",
+        "local s = 'x' while packet do s = s .. s end",
+        "local t = {} while packet do t[#t + 1] = 'x' end",
+        "local t = {} while packet do t = {t, t} end",
+        "if packet then return ('x'):rep(1 << 40) end",
+        "if packet then (''):rep(1 << 62) ; while true do end end",
+        "if packet then return ('a'):rep(100000):find('.-.-.-.-b') end",
+        "if packet then return ('a'):rep(100000):gsub('a*a*a*b', '') end",
+        "if packet then for _ in ('a'):rep(100000):gmatch('.-.-.-b') do end end",
+        "if packet then ('x'):gsub('x', function() while true do end end) end",
+        "if packet then return ('x'):rep(1000000):gsub('x', ('y'):rep(1000000)) end",
+        "local t = {} for i = 1, 60 do t = {t, t} end if packet then return t end",
+        "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end if packet then return t end",
+        "local t = {} t.t = t if packet then return t end",
+        "if packet then table.sort({3, 2, 1}, function() while true do end end) end",
+        "local t = {} for i = 1, 100000 do t[i] = i % 7 end if packet then while true do table.sort(t) end end",
+        "if packet then return table.concat({}, 'x', 1, 1 << 40) end",
+        "if packet then return table.unpack({}, 1, 1 << 40) end",
+        "if packet then return json.decode(('['):rep(100000)) end",
+        "local t = {} for i = 1, 100000 do t[i] = ('x'):rep(i) end return packet",
+    ];
+    for code in endless {
+        let fixture = fixture(&graph(code));
+        let open = |packet| fixture.open("begin", 0, packet, Duration::from_secs(20));
+        let (first, second) =
+            run(async { (open(Value::Bool(true)).await, open(Value::Bool(false)).await) });
+        let error = first.expect_err(code);
+        assert_eq!((error.status(), error.shown()), (500, None), "{code}");
+        if !code.ends_with("return packet") {
+            assert!(second.is_ok(), "{code}: {second:?}");
+        }
+    }
+}
+
+#[test]
+fn errors_of_limits_name_the_knob() {
+    let table = [
+        ("while true do end", "raise 'time'"),
+        ("local t = {} while true do t[#t + 1] = {} end", "'"),
+    ];
+    for (code, expected) in table {
+        let error = answer(code, Value::Null).unwrap_err();
+        assert!(error.text().contains(expected), "{error}");
+    }
+    let few = graph("for i = 1, 1e6 do end").replace("memory: 4MiB", "instructions_max: 1000");
+    let error = reply(&few, Value::Null).unwrap_err();
+    assert!(error.text().contains("more than 1000 instructions"), "{error}");
+}
+
+/// The same in Lua's own library and in ours, over texts and patterns made at random.
+#[test]
+fn patterns_mean_what_they_mean_in_lua() {
+    let lua = Lua::new();
+    let limits =
+        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
+    let ours = Lua::new();
+    let budget = Rc::new(Budget::new(&limits));
+    let (run, _) = library::install(&ours, &budget).expect("the library");
+    let code = "local _ENV, _, values = ... local s, p = values.s, values.p
+        local function all(...) local t = table.pack(...)
+          for i = 1, t.n do t[i] = tostring(t[i]) end return table.concat(t, ',') end
+        local function show(fine, ...) return fine and all(...) or 'error' end
+        local out = {show(pcall(string.find, s, p)), show(pcall(string.match, s, p, 2)),
+          show(pcall(string.gsub, s, p, '<%0>')), show(pcall(string.gsub, s, p, {a = 'b'}, 1))}
+        out[#out + 1] = show(pcall(function() local found = {}
+          for a, b in s:gmatch(p) do found[#found + 1] = all(a, b) end
+          return table.concat(found, ';') end))
+        return table.concat(out, '|')";
+    let theirs: Function = lua.load(code).into_function().expect("code");
+    let body: Function = ours.load(code).into_function().expect("code");
+    let values =
+        |lua: &Lua, s: &str, p: &str| lua.create_table_from([("s", s), ("p", p)]).expect("a table");
+    let mut seed = 1_u64;
+    let mut next = |signs: &[&str], most: u64| {
+        let mut made = String::new();
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        for _ in 0..(seed >> 33) % (most + 1) {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            made += signs[(seed >> 33) as usize % signs.len()];
+        }
+        made
+    };
+    let signs = [
+        "a", "b", "1", " ", ".", "%a", "%d", "%s", "%w", "[ab]", "[^a]", "[a-c1]", "*", "+", "-",
+        "?", "(", ")", "()", "^", "$", "%b()", "%f[%w]", "%1", "%", "[", "]", "%%", "%S",
+    ];
+    for _ in 0..3000 {
+        let (s, p) = (next(&["a", "b", "c", "1", " ", "(", ")", "x", "%"], 12), next(&signs, 6));
+        let env = lua.globals();
+        let expected: String =
+            theirs.call((env, LuaValue::Nil, values(&lua, &s, &p))).expect("Lua's");
+        budget.begin();
+        let (fine, found): (bool, LuaValue) =
+            run.call((&body, LuaValue::Nil, values(&ours, &s, &p), LuaValue::Nil)).expect("ours");
+        assert!(fine, "{s:?} {p:?}: {found:?}");
+        assert_eq!(found.to_string().expect("a text"), expected, "text {s:?}, pattern {p:?}");
+    }
+}
+
+#[test]
+fn a_pattern_of_nothing_but_signs_does_not_panic() {
+    let limits =
+        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 };
+    let budget = Budget::new(&limits);
+    for pattern in
+        ["%", "[", "[^", "[]", "[^]", "[%", "[a-", "[a-]", "%b", "%bx", "%f", "%f[", "(", ")", "%9"]
+    {
+        let mut matcher = Matcher::new(b"a]-%", pattern.as_bytes(), &budget);
+        if let Ok(Some(end)) = matcher.matches(0) {
+            let _ = matcher.capture(0, 0, end);
+        }
+    }
+}

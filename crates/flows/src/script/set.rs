@@ -1,0 +1,149 @@
+//! `set`: sets values of the flow, or replaces the packet.
+
+use bytestring::ByteString;
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, Error, Flow, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_spec::{Data, Item};
+
+use super::template::Template;
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "set",
+    runs_in: RunsIn::Flow,
+    doc: "Sets values of the flow, which later nodes see as values.NAME, and passes the packet on, \
+          or another in its place. All templates see the flow as it was before.",
+    ports: &[
+        input("in", "The packet."),
+        output("out", "The packet, or what takes its place."),
+        error(),
+    ],
+    parameters: &[
+        Parameter {
+            name: "values",
+            doc: "A mapping of names to templates.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("~"),
+        },
+        Parameter {
+            name: "packet",
+            doc: "A template whose value takes the place of the packet.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: Some("~"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+struct Set {
+    values: Vec<(ByteString, Template)>,
+    packet: Option<Template>,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let (values, packet) = (parameters.yaml("values"), parameters.yaml("packet"));
+    let mut refusals = Vec::new();
+    if is_nothing(values) && is_nothing(packet) {
+        let help = "write values: {name: '{{ packet.name }}'}, or packet: with a template";
+        refusals.push(Refusal::new(values.span, "nothing is set", help));
+    }
+    let values = match &values.data {
+        Data::Map(entries) => {
+            let template = |entry: &sinew_spec::Entry| {
+                let value = taken(Template::compile(&entry.value), &mut refusals)?;
+                Some((entry.key.as_str().into(), value))
+            };
+            entries.iter().filter_map(template).collect()
+        }
+        _ if is_nothing(values) => Vec::new(),
+        _ => {
+            let message = format!("'values' is a mapping, found {}", values.sort());
+            refusals.push(Refusal::new(values.span, message, "write values: {name: value}"));
+            Vec::new()
+        }
+    };
+    let packet = (!is_nothing(packet)).then(|| Template::compile(packet));
+    let packet = packet.and_then(|packet| taken(packet, &mut refusals));
+    if refusals.is_empty() { Ok(Box::new(Set { values, packet })) } else { Err(refusals) }
+}
+
+fn taken(made: Result<Template, Vec<Refusal>>, refusals: &mut Vec<Refusal>) -> Option<Template> {
+    made.map_err(|found| refusals.extend(found)).ok()
+}
+
+/// Whether a parameter was left out.
+fn is_nothing(item: &Item) -> bool {
+    matches!(&item.data, Data::Scalar { text, plain: true } if text.is_empty() || text == "~")
+}
+
+impl Set {
+    fn apply(&self, flow: &Flow, packet: Value) -> Result<Value, Error> {
+        let render = |(name, template): &(ByteString, Template)| {
+            Ok((name.clone(), template.render(flow, &packet)?))
+        };
+        let values: Vec<_> = self.values.iter().map(render).collect::<Result<_, Error>>()?;
+        let next =
+            self.packet.as_ref().map(|template| template.render(flow, &packet)).transpose()?;
+        for (name, value) in values {
+            flow.set(name, value);
+        }
+        Ok(next.unwrap_or(packet))
+    }
+}
+
+impl FlowNode for Set {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        self.apply(at.flow(), packet).map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::Value;
+
+    use crate::testing::{refusals, reply};
+
+    fn graph(parameters: &str) -> String {
+        format!(
+            "
+        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
+        - {{kind: set, name: a, {parameters}, ports: {{out: [{{name: b, port: in}}]}}}}
+        - {{kind: snippet, name: b, language: cel, code: '[packet, values.n, values.?m.orValue(0)]'}}
+        "
+        )
+    }
+
+    fn list(values: [i64; 3]) -> Value {
+        Value::list(values.map(Value::Integer))
+    }
+
+    #[test]
+    fn later_nodes_see_what_was_set() {
+        let text = graph("values: {n: '{{ packet + 1 }}'}");
+        assert_eq!(reply(&text, Value::Integer(1)), Ok(Some(list([1, 2, 0]))));
+        let text = graph("values: {n: 5, m: '{{ packet }}'}, packet: '{{ packet * 10 }}'");
+        assert_eq!(reply(&text, Value::Integer(1)), Ok(Some(list([10, 5, 1]))));
+    }
+
+    #[test]
+    fn a_template_that_fails_sets_nothing() {
+        let text = graph("values: {n: 1, m: '{{ packet.x }}'}");
+        let error = reply(&text, Value::Integer(1)).unwrap_err();
+        assert!(error.text().contains("packet.x"), "{error}");
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let text = graph("values: {n: '{{ packte }}', m: '{{'}, packet: '{{ 1 + }}'");
+        assert_eq!(refusals(&text).len(), 3);
+        assert_eq!(refusals(&graph("values: 5")).len(), 1);
+        assert_eq!(refusals(&graph("packet: ~")).len(), 1);
+    }
+}

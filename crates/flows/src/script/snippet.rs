@@ -1,0 +1,196 @@
+//! `snippet`: makes a packet by a script, in one of several languages.
+
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{At, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+
+use super::languages::{LANGUAGES, Limits, Script};
+
+/// The row of the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+
+static INFO: Kind = Kind {
+    name: "snippet",
+    runs_in: RunsIn::Flow,
+    doc: "Makes a packet by a script and passes it on; where its output leads nowhere, that is the \
+          reply. Languages: text, json and yaml are templates, cel is an expression, lua a \
+          function's body. Code is compiled once, and nothing of a flow stays behind in it.",
+    ports: &[
+        input("in", "The packet; the script's variable 'packet'."),
+        output("out", "What the script made."),
+        error(),
+    ],
+    parameters: &[
+        Parameter {
+            name: "language",
+            doc: "What the code is written in.",
+            unit: "",
+            ty: ParameterType::Choice(&["text", "json", "yaml", "cel", "lua"]),
+            default: None,
+        },
+        Parameter {
+            name: "code",
+            doc: "The script; for json and yaml also what they stand for, as YAML.",
+            unit: "",
+            ty: ParameterType::Yaml,
+            default: None,
+        },
+        Parameter {
+            name: "time",
+            doc: "Longest that a lua script may run for a packet; then it is stopped.",
+            unit: "",
+            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
+            default: Some("50ms"),
+        },
+        Parameter {
+            name: "instructions_max",
+            doc: "Most instructions that a lua script may carry out for a packet.",
+            unit: "",
+            ty: ParameterType::Integer { min: 1_000, max: 10_000_000_000 },
+            default: Some("10000000"),
+        },
+        Parameter {
+            name: "memory",
+            doc: "Most memory that a lua script may take, in each worker.",
+            unit: "",
+            ty: ParameterType::Size { min_bytes: 1 << 20, max_bytes: 1 << 30 },
+            default: Some("16MiB"),
+        },
+    ],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+enum Snippet {
+    /// The same packet each time: a clone of it shares its bytes.
+    Constant(Value),
+    Script(Box<dyn Script>),
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let name = parameters.text("language");
+    let language = LANGUAGES.iter().find(|language| language.name == name);
+    let language = language.expect("the table of parameters names the languages");
+    let limits = Limits {
+        time: Duration::from_nanos(parameters.duration("time").as_nanos() as u64),
+        instructions_max: parameters.integer("instructions_max").unsigned_abs(),
+        memory_bytes: usize::try_from(parameters.size("memory")).unwrap_or(usize::MAX),
+    };
+    let script = (language.compile)(parameters.yaml("code"), &limits)?;
+    Ok(Box::new(match script.constant() {
+        Some(value) => Snippet::Constant(value.clone()),
+        None => Snippet::Script(script),
+    }))
+}
+
+impl FlowNode for Snippet {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let made = match self {
+            Snippet::Constant(value) => Ok(value.clone()),
+            Snippet::Script(script) => script.run(at.flow(), &packet),
+        };
+        made.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::flow::Value;
+
+    use super::LANGUAGES;
+    use crate::testing::{plan, refusals, reply};
+
+    fn graph(language: &str, code: &str) -> String {
+        let code = code.replace('\n', "\n            ");
+        format!(
+            "
+        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
+        - kind: snippet
+          name: a
+          language: {language}
+          code: {code}
+        "
+        )
+    }
+
+    fn made(language: &str, code: &str, packet: Value) -> Value {
+        let reply = reply(&graph(language, code), packet);
+        reply.unwrap_or_else(|error| panic!("{code}: {error}")).expect("a value")
+    }
+
+    #[test]
+    fn every_language_is_a_choice_and_answers() {
+        let codes = [
+            ("text", "hello {{ packet }}", "\"hello you\""),
+            (
+                "json",
+                "|\n{\"hello\": [\"{{ packet }}\", 1.5, null]}",
+                r#"{"hello":["you",1.5,null]}"#,
+            ),
+            ("yaml", "|\nhello: ['{{ packet }}', 1.5, ~]", r#"{"hello":["you",1.5,null]}"#),
+            ("cel", "\"{'hello': [packet]}\"", r#"{"hello":["you"]}"#),
+            ("lua", "\"return {hello = packet}\"", r#"{"hello":"you"}"#),
+        ];
+        let names: Vec<_> = LANGUAGES.iter().map(|language| language.name).collect();
+        assert_eq!(names, codes.map(|(language, ..)| language));
+        for (language, code, expected) in codes {
+            let value = made(language, code, Value::text("you"));
+            assert_eq!(value.to_json().expect("JSON").to_string(), expected, "{language}");
+        }
+    }
+
+    #[test]
+    fn a_tree_of_yaml_is_code_too() {
+        for language in ["json", "yaml"] {
+            let value = made(language, "{a: '{{ packet }}', b: [1, x]}", Value::Integer(7));
+            let json = value.to_json().expect("JSON").to_string();
+            assert_eq!(json, r#"{"a":7,"b":[1,"x"]}"#, "{language}");
+        }
+    }
+
+    #[test]
+    fn values_go_in_as_values() {
+        let evil = Value::text("\"}, \"admin\": true, \"x\": {\"");
+        for (language, code) in
+            [("json", "|\n{\"name\": \"{{ packet }}\"}"), ("yaml", "|\nname: '{{ packet }}'")]
+        {
+            let value = made(language, code, evil.clone());
+            assert_eq!(value, Value::map([("name", evil.clone())]), "{language}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_stands() {
+        let cases = [
+            ("json", "|\n{\"a\": 1,\n \"b\": }", "}", "not JSON"),
+            ("json", "|\n{\"a\": 1,\n \"b\": \"{{ packte }}\"}", "packte", "no variable"),
+            ("yaml", "|\na: 1\nb: '{{ packte }}'", "packte", "no variable"),
+            ("yaml", "|\na: 1\nb: [1", "", "not YAML"),
+            ("cel", "1 + packte", "packte", "no variable"),
+            ("text", "hello {{ 1 + packte }}", "packte", "no variable"),
+            ("lua", "|\nlocal a = 1\nlocal b = = 2", "local b", "unexpected symbol"),
+        ];
+        for (language, code, word, expected) in cases {
+            let text = graph(language, code);
+            let refusals = refusals(&text);
+            assert_eq!(refusals.len(), 1, "{code}: {refusals:?}");
+            assert!(refusals[0].message.contains(expected), "{code}: {refusals:?}");
+            let start = refusals[0].span.expect("a place").start as usize;
+            assert!(text[start..].starts_with(word), "{code}: points at {:?}", &text[start..]);
+        }
+    }
+
+    #[test]
+    fn a_script_that_fails_uses_the_error_port() {
+        let text = "
+            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
+            - {kind: snippet, name: a, language: cel, code: packet.b, ports: {error: [{name: e, port: in}]}}
+            - {kind: snippet, name: e, language: cel, code: packet.node}
+        ";
+        assert_eq!(reply(text, Value::Null), Ok(Some(Value::text("a"))));
+        let _ = plan(text);
+    }
+}
