@@ -97,3 +97,18 @@ fn refused(address: SocketAddr, error: &io::Error) -> Fault {
     };
     Fault::new(Cause::System, format_args!("cannot listen at {address}: {error}{help}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_change() {
+        let address = SocketAddr::from(([0, 0, 0, 0], 80));
+        let said = |kind: io::ErrorKind| refused(address, &kind.into()).to_string();
+        let denied = said(io::ErrorKind::PermissionDenied);
+        assert!(denied.contains("cannot listen at 0.0.0.0:80"), "{denied}");
+        assert!(denied.contains("CAP_NET_BIND_SERVICE"), "{denied}");
+        assert!(said(io::ErrorKind::AddrInUse).contains("another 'port'"));
+    }
+}
