@@ -88,6 +88,11 @@ fn literal(text: &str) -> Result<String, (String, &'static str)> {
     Ok(normal.replace('{', "{{").replace('}', "}}"))
 }
 
+/// The path of which this is the shape, if it has no parameters.
+pub(super) fn literal_of(shape: &str) -> String {
+    shape.replace("{{", "{").replace("}}", "}")
+}
+
 impl<'a> Segment<'a> {
     fn parse(text: &'a str) -> Result<Segment<'a>, (String, &'static str)> {
         if let Some(name) = text.strip_prefix(':') {
@@ -135,7 +140,7 @@ impl<'a> Segment<'a> {
         if after.replace("{{", "").replace("}}", "").contains(['{', '}']) {
             return Err((format!("'{text}' has two parameters in one segment"), BRACES));
         }
-        let after = after.replace("{{", "{").replace("}}", "}");
+        let after = literal_of(after);
         Ok(Segment { before: before.to_owned(), name: Some(name), is_rest, after })
     }
 }

@@ -9,7 +9,7 @@ use sinew_runtime::flow::{Map, Value};
 use sinew_spec::{Data, Item, Span};
 
 use super::escapes;
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
 
 /// The methods that a route may name.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
@@ -17,8 +17,12 @@ const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 const ANY: &str = "ANY";
 const KEYS: &str = "a route has 'method', 'path' and 'port'";
 
-/// A table of routes: a radix tree of their paths, with the methods in its leaves.
+/// A table of routes: paths, and the methods of each in a leaf.
 pub struct Routes {
+    /// Paths without parameters, as they stand in requests. They are the most exact ones, and would
+    /// find their way through the tree too; but that allocates where it may have to turn back.
+    fixed: HashMap<String, Leaf>,
+    /// Paths with parameters.
     tree: matchit::Router<Leaf>,
     /// All methods of the table, for `OPTIONS *`.
     allow: ByteString,
@@ -86,17 +90,15 @@ impl Routes {
             return Found::Options(&self.allow);
         }
         let Some(path) = escapes::normal(path) else { return Found::Malformed };
-        let Ok(matched) = self.tree.at(&path) else { return Found::NotFound };
-        let leaf = matched.value;
-        let Some(route) = leaf.route(method) else {
-            return match method {
-                "OPTIONS" => Found::Options(&leaf.allow),
-                _ => Found::NotAllowed(&leaf.allow),
-            };
-        };
-        if route.names.is_empty() {
-            return Found::Route(route.port, None);
+        if let Some(leaf) = self.fixed.get(&*path) {
+            return leaf
+                .route(method)
+                .map_or_else(|| leaf.without(method), |route| Found::Route(route.port, None));
         }
+        let Ok(matched) = self.tree.at(&path) else { return Found::NotFound };
+        let Some(route) = matched.value.route(method) else {
+            return matched.value.without(method);
+        };
         let values = matched.params.iter().map(|(_, value)| escapes::decode(value));
         let named = route.names.iter().zip(values);
         let params = named.map(|(name, value)| Some((name.clone(), Value::Text(value?))));
@@ -113,6 +115,14 @@ impl Leaf {
         let of = |method: &str| self.routes.iter().find(|route| route.method == method);
         let get = || (method == "HEAD").then(|| of("GET")).flatten();
         of(method).or_else(get).or_else(|| of(ANY))
+    }
+
+    /// What becomes of a method that has no route.
+    fn without(&self, method: &str) -> Found<'_> {
+        match method {
+            "OPTIONS" => Found::Options(&self.allow),
+            _ => Found::NotAllowed(&self.allow),
+        }
     }
 }
 
@@ -230,14 +240,20 @@ impl Table {
     }
 
     fn finish(mut self) -> Result<Routes, Vec<Refusal>> {
-        let mut tree = matchit::Router::new();
+        let (mut fixed, mut tree) = (HashMap::new(), matchit::Router::new());
         let all = allow(self.paths.iter().flat_map(|(_, routes)| routes));
         // The leaves move into the tree; a later conflict still has to name the route it met.
         let firsts: Vec<(usize, Span)> =
             self.paths.iter().map(|(_, routes)| (routes[0].number, routes[0].span)).collect();
         for (at, (shape, routes)) in self.paths.into_iter().enumerate() {
             let allow = allow(routes.iter());
-            let Err(error) = tree.insert(&shape, Leaf { routes, allow }) else { continue };
+            let is_fixed = routes[0].names.is_empty();
+            let leaf = Leaf { routes, allow };
+            if is_fixed {
+                fixed.insert(pattern::literal_of(&shape), leaf);
+                continue;
+            }
+            let Err(error) = tree.insert(&shape, leaf) else { continue };
             let (number, span) = firsts[at];
             let other = match &error {
                 matchit::InsertError::Conflict { with } => self.places.get(with),
@@ -255,7 +271,10 @@ impl Table {
                 }
             }
         }
-        if self.refusals.is_empty() { Ok(Routes { tree, allow: all }) } else { Err(self.refusals) }
+        match self.refusals.is_empty() {
+            true => Ok(Routes { fixed, tree, allow: all }),
+            false => Err(self.refusals),
+        }
     }
 }
 
