@@ -48,14 +48,16 @@ const CONTENDERS: &[(&str, &str)] = &[
     ),
     (
         "lua: sum of packet.list of 10",
-        "kind: snippet, language: lua, code: 'local n = 0 for _, x in ipairs(packet.list) do n = n + x end return n'",
+        "kind: snippet, language: lua, \
+         code: 'local n = 0 for _, x in ipairs(packet.list) do n = n + x end return n'",
     ),
 ];
 
 fn fixture(node: &str) -> Fixture {
     let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
     let text = format!(
-        "- {{kind: test, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n- {{name: a, {node}}}\n"
+        "- {{kind: test, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
+         - {{name: a, {node}}}\n"
     );
     let source = Source { file: "script.yaml", text: &text, overrides: &[] };
     let plan = compile(&source, &kinds, &Machine { cpus: vec![0] }).expect("the spec is good");

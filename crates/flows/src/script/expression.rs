@@ -1,7 +1,7 @@
 //! Expressions in CEL: compiled once, with a bound on what one may cost.
 //!
-//! Before it runs, an expression is rewritten: each way into a variable (`packet.user.name`) becomes
-//! one look-up, so that a request makes only the fields that are asked for. One that is nothing but
+//! Before it runs, an expression is rewritten: each way into a variable (`packet.user.name`)
+//! becomes one look-up, so that a request makes only the fields that are asked for. One that is nothing but
 //! such a way never meets the interpreter, and one without variables is worked out right here.
 
 mod convert;

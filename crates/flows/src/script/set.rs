@@ -115,7 +115,10 @@ mod tests {
             "
         - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
         - {{kind: set, name: a, {parameters}, ports: {{out: [{{name: b, port: in}}]}}}}
-        - {{kind: snippet, name: b, language: cel, code: '[packet, values.n, values.?m.orValue(0)]'}}
+        - kind: snippet
+          name: b
+          language: cel
+          code: '[packet, values.n, values.?m.orValue(0)]'
         "
         )
     }

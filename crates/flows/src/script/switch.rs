@@ -23,7 +23,7 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter {
             name: "matches",
-            doc: "A list of {when: expression, port: out[i]}, in the order in which they are tried.",
+            doc: "A list of {when: expression, port: out[i]}; they are tried in this order.",
             unit: "",
             ty: ParameterType::Yaml,
             default: None,

@@ -1,7 +1,7 @@
 //! Templates: texts and whole trees of YAML with `{{ expression }}` in them.
 //!
 //! A text that is one expression keeps the type of its value; in a longer text, values are written
-//! out. Values go in as values: nothing that a packet holds is ever read as a template or as syntax.
+//! out. Values go in as values: what a packet holds is never read as a template or as syntax.
 
 #[cfg(test)]
 mod tests;

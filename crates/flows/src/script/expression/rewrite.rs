@@ -110,8 +110,8 @@ impl Rewriter<'_> {
     }
 
     fn call(&mut self, call: &mut CallExpr, depth: usize) -> Done {
-        let operator = call.func_name.starts_with(|c: char| !c.is_ascii_alphabetic());
-        if !operator && !FUNCTIONS.contains(&call.func_name.as_str()) {
+        let symbol = call.func_name.starts_with(|c: char| !c.is_ascii_alphabetic());
+        if !symbol && !FUNCTIONS.contains(&call.func_name.as_str()) {
             let message = format!("there is no function '{}'", call.func_name);
             let help = format!("there are {}", FUNCTIONS.join(", "));
             return self.refuse(&call.func_name.clone(), message, help);

@@ -1,4 +1,4 @@
-//! `lua`: the body of a function in Lua 5.4, with the variables `packet`, `values`, `env` and `flow`.
+//! `lua`: the body of a function in Lua 5.4, which sees `packet`, `values`, `env` and `flow`.
 //!
 //! One state for each node and worker, whose globals nobody can change: each call gets a table of
 //! its own for what it sets. A script has neither files nor processes nor other code, and three
@@ -17,7 +17,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value as LuaValue, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, LuaString, Scope, StdLib, Table, Value as LuaValue,
+    VmState,
+};
 use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Value};
 use sinew_spec::Item;
@@ -47,6 +50,9 @@ struct State {
     run: Function,
     budget: Rc<Budget>,
     converter: Converter,
+    /// Whether the code has the word; without it, it cannot ask for what the word stands for.
+    uses_values: bool,
+    uses_flow: bool,
 }
 
 pub(super) fn compile(item: &Item, limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
@@ -95,29 +101,37 @@ impl State {
             Ok(VmState::Continue)
         })?;
         lua.set_memory_limit(limits.memory_bytes)?;
-        Ok(State { lua, body, run, budget, converter })
+        let (uses_values, uses_flow) = (code.contains("values"), code.contains("flow"));
+        Ok(State { lua, body, run, budget, converter, uses_values, uses_flow })
+    }
+
+    /// The values of a flow, as a table that reads and sets them.
+    fn values<'scope, 'env: 'scope>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        flow: &'env Flow,
+    ) -> mlua::Result<Table> {
+        let get = scope.create_function(|_, (_, name): (Table, LuaString)| {
+            let value = flow.get(&name.to_str()?).unwrap_or_default();
+            self.converter.to_lua(&self.lua, &value)
+        })?;
+        let set = scope.create_function(|_, (_, name, value): (Table, LuaString, LuaValue)| {
+            let value = self.converter.value(&value)?;
+            flow.set(name.to_str()?.to_string().into(), value);
+            Ok(())
+        })?;
+        let meta = self.lua.create_table()?;
+        meta.raw_set("__index", get)?;
+        meta.raw_set("__newindex", set)?;
+        let values = self.lua.create_table()?;
+        values.set_metatable(Some(meta))?;
+        Ok(values)
     }
 
     fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
         self.budget.begin();
         let result = self.lua.scope(|scope| {
-            let values = self.lua.create_table()?;
-            let get = scope.create_function(|_, (_, name): (Table, mlua::LuaString)| {
-                let value = flow.get(&name.to_str()?).unwrap_or_default();
-                self.converter.to_lua(&self.lua, &value)
-            })?;
-            let set = scope.create_function(
-                |_, (_, name, value): (Table, mlua::LuaString, LuaValue)| {
-                    let value = self.converter.value(&value)?;
-                    flow.set(name.to_str()?.to_string().into(), value);
-                    Ok(())
-                },
-            )?;
-            values.set_metatable(Some(self.lua.create_table_from([
-                ("__index", LuaValue::Function(get)),
-                ("__newindex", LuaValue::Function(set)),
-                ("__metatable", LuaValue::Boolean(false)),
-            ])?))?;
+            let values = self.uses_values.then(|| self.values(scope, flow)).transpose()?;
             let (packet, fill) = match packet {
                 Value::Document(document) => {
                     let (table, fill) = lazy(&self.lua, scope, &self.converter, document)?;
@@ -125,7 +139,8 @@ impl State {
                 }
                 other => (self.converter.to_lua(&self.lua, other)?, None),
             };
-            let about = self.lua.create_table_from([("id", flow.id())])?;
+            let about = self.uses_flow.then(|| self.lua.create_table_from([("id", flow.id())]));
+            let about = about.transpose()?;
             let body = self.body.clone();
             let (fine, made): (bool, LuaValue) =
                 self.run.call((body, packet.clone(), values, about))?;

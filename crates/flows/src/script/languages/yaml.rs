@@ -1,5 +1,5 @@
-//! `yaml`: a tree of YAML whose texts may be templates, as part of the spec or as a text of its own.
-//! A text is read first, so that a value that is put in can never become syntax.
+//! `yaml`: a tree of YAML whose texts may be templates, as part of the spec or as a text of its
+//! own. A text is read first, so that a value that is put in can never become syntax.
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use sinew_runtime::Refusal;

@@ -118,7 +118,7 @@ impl Converter {
             };
             entries.push((name, self.value_at(&value, depth, bytes)?));
         }
-        if numbered == entries.len() && (numbered > 0 || marked) {
+        if numbered == len && entries.len() == len && (len > 0 || marked) {
             // A table gives the numbers of its list in their order, but for those in its hash part.
             let mut items = entries;
             items.sort_by_key(|(at, _)| at.parse::<usize>().unwrap_or(usize::MAX));

@@ -42,8 +42,8 @@ local base = {
   }),
   math = sealed("math", {
     abs = math.abs, ceil = math.ceil, cos = math.cos, exp = math.exp, floor = math.floor,
-    fmod = math.fmod, huge = math.huge, log = math.log, max = math.max, maxinteger = math.maxinteger,
-    min = math.min, mininteger = math.mininteger, modf = math.modf, pi = math.pi,
+    fmod = math.fmod, huge = math.huge, log = math.log, max = math.max,
+    maxinteger = math.maxinteger, min = math.min, mininteger = math.mininteger, modf = math.modf, pi = math.pi,
     random = math.random, sin = math.sin, sqrt = math.sqrt, tan = math.tan,
     tointeger = math.tointeger, type = math.type, ult = math.ult,
   }),

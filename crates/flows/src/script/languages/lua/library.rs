@@ -12,6 +12,9 @@ use super::Budget;
 use super::convert::{BYTES_PER_INSTRUCTION, Converter};
 use super::pattern::{Captured, Matcher};
 
+/// What means something in a pattern; `find` takes one without any of it as a word.
+const SPECIAL: &[u8] = b"^$*+?.([%-";
+
 /// Puts the library into a state; gives what calls a script, and what converts its values.
 pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Converter)> {
     let list = lua.create_table()?;
@@ -82,7 +85,8 @@ fn texts(lua: &Lua, natives: &Table, budget: &Rc<Budget>) -> Result<()> {
             )| {
                 let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
                 let start = start_of(from.unwrap_or(1), text.len());
-                if find && plain.unwrap_or(false) {
+                let plain = plain.unwrap_or(false) || !pattern.iter().any(|b| SPECIAL.contains(b));
+                if find && plain {
                     counted.spend((text.len() / BYTES_PER_INSTRUCTION) as u64)?;
                     return found_plain(lua, &text, &pattern, start);
                 }

@@ -56,9 +56,15 @@ fn values_go_in_and_come_back() {
 fn a_script_sees_and_sets_values_of_its_flow() {
     let text = "
         - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
-        - {kind: snippet, name: a, language: lua, code: 'values.n = {packet}; return values.n[1] + 1',
-           ports: {out: [{name: b, port: in}]}}
-        - {kind: snippet, name: b, language: lua, code: 'return {values.n[1], packet, flow.id > 0, values.no}'}
+        - kind: snippet
+          name: a
+          language: lua
+          code: 'values.n = {packet}; return values.n[1] + 1'
+          ports: {out: [{name: b, port: in}]}
+        - kind: snippet
+          name: b
+          language: lua
+          code: 'return {values.n[1], packet, flow.id > 0, values.no}'
     ";
     assert_eq!(reply(text, Value::Integer(1)), Ok(Some(json("[1, 2, true]"))));
 }
@@ -140,10 +146,12 @@ fn what_never_ends_is_stopped_and_the_next_packet_answered() {
         "if packet then ('x'):gsub('x', function() while true do end end) end",
         "if packet then return ('x'):rep(1000000):gsub('x', ('y'):rep(1000000)) end",
         "local t = {} for i = 1, 60 do t = {t, t} end if packet then return t end",
-        "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end if packet then return t end",
+        "local s, t = ('x'):rep(1000000), {} for i = 1, 1000 do t[i] = s end \
+         if packet then return t end",
         "local t = {} t.t = t if packet then return t end",
         "if packet then table.sort({3, 2, 1}, function() while true do end end) end",
-        "local t = {} for i = 1, 100000 do t[i] = i % 7 end if packet then while true do table.sort(t) end end",
+        "local t = {} for i = 1, 100000 do t[i] = i % 7 end \
+         if packet then while true do table.sort(t) end end",
         "if packet then return table.concat({}, 'x', 1, 1 << 40) end",
         "if packet then return table.unpack({}, 1, 1 << 40) end",
         "if packet then return json.decode(('['):rep(100000)) end",
