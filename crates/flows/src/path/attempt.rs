@@ -10,8 +10,9 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "try",
     runs_in: RunsIn::Flow,
-    doc: "Passes a packet on and answers with the reply; if that is an error, from whichever node \
-          behind it, {error, status, node} goes to 'error', and the reply of that is the answer.",
+    doc: "Passes a packet on and answers with the reply; if that is an error, from whichever \
+          node behind it, {error, status, node} goes to 'error', and the reply of that is the \
+          answer.",
     ports: &[
         input("in", "The packet."),
         output("out", "The same packet."),

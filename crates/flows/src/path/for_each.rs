@@ -15,10 +15,10 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "for",
     runs_in: RunsIn::Flow,
-    doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and null \
-          for nothing, are a list: it goes to 'done', and where that leads nowhere it is the \
-          reply. After an error no more elements are begun; those under way end, and their errors \
-          are joined.",
+    doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and \
+          null for nothing, are a list: it goes to 'done', and where that leads nowhere it is \
+          the reply. After an error no more elements are begun; those under way end, and their \
+          errors are joined.",
     ports: &[
         input("in", "The list, or what 'items' makes one of."),
         error(),

@@ -14,9 +14,9 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "fork",
     runs_in: RunsIn::Flow,
-    doc: "Begins a child of the flow with a packet, and answers at once with nothing. The child sees \
-          the values of its parent, not the other way round; its replies go nowhere, its errors are \
-          told in the log. It goes on when its parent has ended or was cancelled.",
+    doc: "Begins a child of the flow with a packet, and answers at once with nothing. The child \
+          sees the values of its parent, not the other way round; its replies go nowhere, its \
+          errors are told in the log. It goes on when its parent has ended or was cancelled.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, in the child.")],
     parameters: &[Parameter {
         name: "deadline",

@@ -16,10 +16,10 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "merge",
     runs_in: RunsIn::Flow,
-    doc: "Waits until one packet of the flow has come to each linked input, and sends the list of \
-          them, in the order of the inputs, to 'out'. Its reply is the reply to the packet at the \
-          first input; the others get nothing. If no branch of the flow is left that could bring \
-          what is missing, that is an error.",
+    doc: "Waits until one packet of the flow has come to each linked input, and sends the list \
+          of them, in the order of the inputs, to 'out'. Its reply is the reply to the packet at \
+          the first input; the others get nothing. If no branch of the flow is left that could \
+          bring what is missing, that is an error.",
     ports: &[
         output("out", "The list."),
         error(),

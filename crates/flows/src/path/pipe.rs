@@ -12,9 +12,9 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "pipe",
     runs_in: RunsIn::Flow,
-    doc: "Takes a packet through steps: what out[0] replies is the packet for out[1], and so on; the \
-          last reply is the answer. A step that replies nothing ends it with nothing, one that \
-          replies an error with that error.",
+    doc: "Takes a packet through steps: what out[0] replies is the packet for out[1], and so on; \
+          the last reply is the answer. A step that replies nothing ends it with nothing, one \
+          that replies an error with that error.",
     ports: &[
         input("in", "The packet for the first step."),
         error(),

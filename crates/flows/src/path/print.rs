@@ -19,8 +19,9 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "print",
     runs_in: RunsIn::Flow,
-    doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: lines \
-          that cannot be written as fast as they come are left out, and the log says how many.",
+    doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: \
+          lines that cannot be written as fast as they come are left out, and the log says how \
+          many.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
     parameters: &[Parameter {
         name: "format",

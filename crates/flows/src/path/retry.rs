@@ -16,8 +16,8 @@ static INFO: Kind = Kind {
     name: "retry",
     runs_in: RunsIn::Flow,
     doc: "Passes a packet on; if an error comes back, once more after a pause, up to 'threshold' \
-          times in all. The last error is the answer. A pause that would not end before the flow's \
-          deadline is not begun.",
+          times in all. The last error is the answer. A pause that would not end before the \
+          flow's deadline is not begun.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
     parameters: &[
         Parameter {
@@ -43,8 +43,8 @@ static INFO: Kind = Kind {
         },
         Parameter {
             name: "jitter",
-            doc: "Part of each pause that is left to chance, so that those who failed together do \
-                  not come back together: 0.5 means from half of it to all of it.",
+            doc: "Part of each pause that is left to chance, so that those who failed together \
+                  do not come back together: 0.5 means from half of it to all of it.",
             unit: "",
             ty: ParameterType::Number { min: 0.0, max: 1.0 },
             default: Some("0.5"),

@@ -15,8 +15,8 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "sleep",
     runs_in: RunsIn::Flow,
-    doc: "Passes every packet on after some time; other flows go on meanwhile. The time is known to \
-          about a millisecond.",
+    doc: "Passes every packet on after some time; other flows go on meanwhile. The time is known \
+          to about a millisecond.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
     parameters: &[
         Parameter {

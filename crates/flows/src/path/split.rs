@@ -14,9 +14,9 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "split",
     runs_in: RunsIn::Flow,
-    doc: "Sends the first element of a list to out[0], the second to out[1] and so on, all at once, \
-          and joins the replies. A list with more elements than there are linked outputs is an \
-          error, and so is whatever is no list.",
+    doc: "Sends the first element of a list to out[0], the second to out[1] and so on, all at \
+          once, and joins the replies. A list with more elements than there are linked outputs \
+          is an error, and so is whatever is no list.",
     ports: &[
         input("in", "The list."),
         error(),

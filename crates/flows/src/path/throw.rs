@@ -12,8 +12,8 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(mak
 static INFO: Kind = Kind {
     name: "throw",
     runs_in: RunsIn::Flow,
-    doc: "Answers every packet with an error. Its message is for the operator and for 'error' ports; \
-          over HTTP only status and body are seen.",
+    doc: "Answers every packet with an error. Its message is for the log and for 'error' \
+          ports; over HTTP only status and body are seen.",
     ports: &[input("in", "The packet."), error()],
     parameters: &[
         Parameter {

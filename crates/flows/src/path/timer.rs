@@ -4,8 +4,8 @@ mod schedule;
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{Local, Opened, Outlet, Reply, Source, Stop, Value, output};
@@ -20,10 +20,10 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "timer",
     runs_in: RunsIn::Flow,
-    doc: "Begins a flow every so often ('interval', by a clock that nobody sets) or at times of the \
-          day ('cron', by the clock on the wall). Its packet is {time_ms, number, missed}: the time \
-          since 1970, how many flows it has begun before, how many it has left out since the last. \
-          The first worker alone has it.",
+    doc: "Begins a flow every so often ('interval', by a clock that nobody sets) or at times of \
+          the day ('cron', by the clock on the wall). Its packet is {time_ms, number, missed}: \
+          the time since 1970, how many flows it has begun before, how many it has left out \
+          since the last. The first worker alone has it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
         Parameter {
@@ -43,15 +43,16 @@ static INFO: Kind = Kind {
         },
         Parameter {
             name: "timezone",
-            doc: "Where 'cron' has its times from, such as Europe/Berlin; the system must know it.",
+            doc: "Where 'cron' has its times from, such as Europe/Berlin; the system must know \
+                  it.",
             unit: "",
             ty: ParameterType::Text,
             default: Some("UTC"),
         },
         Parameter {
             name: "overlap",
-            doc: "When the last flow has not ended: leave this one out (skip), begin it then, one at \
-                  most (queue), or begin it all the same (allow).",
+            doc: "When the last flow has not ended: leave this one out (skip), begin it then, \
+                  one at most (queue), or begin it all the same (allow).",
             unit: "",
             ty: ParameterType::Choice(&["skip", "queue", "allow"]),
             default: Some("skip"),
@@ -106,7 +107,7 @@ impl Source for Timer {
 
 impl Opened for Timer {
     fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
-        Box::pin(async move {
+        async move {
             let mut clock = Clock::new(&self.schedule);
             let mut turns = Turns::new(&self, outlet);
             loop {
@@ -120,7 +121,8 @@ impl Opened for Timer {
             // Those that have begun end; nothing new begins.
             while turns.open.next().await.is_some() {}
             Ok(())
-        })
+        }
+        .boxed_local()
     }
 }
 
@@ -163,7 +165,8 @@ impl<'a> Turns<'a> {
             ]);
             self.number += 1;
             let (outlet, limit) = (self.outlet.clone(), self.timer.limit);
-            self.open.push(Box::pin(async move { outlet.open(OUT, packet, limit).await }));
+            let flow = async move { outlet.open(OUT, packet, limit).await };
+            self.open.push(flow.boxed_local());
         }
     }
 }
