@@ -51,7 +51,6 @@ pub(crate) const WORDS: &[Word] = &[
         word: "task",
         instead: "node",
         exceptions: &[
-            ("crates/flows/tests/rules/begin.rs", "tokio::task"),
             ("crates/lab/src/scenario/pipeline/driver.rs", "/proc/PID/task"),
             ("crates/lab/src/scenario/services/supervisor.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer.rs", "/proc/PID/task"),
@@ -75,7 +74,6 @@ pub(crate) const WORDS: &[Word] = &[
         word: "channel",
         instead: "link",
         exceptions: &[
-            ("crates/flows/src/path/print.rs", "std::sync::mpsc"),
             ("crates/lab/src/scenario/robot/cost.rs", "a field of mcap's statistics"),
             ("crates/runtime/src/domain/realtime.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
@@ -116,10 +114,6 @@ pub(crate) const WORDS: &[Word] = &[
         word: "util",
         instead: "the thing's own name",
         exceptions: &[
-            ("crates/flows/src/path/for_each.rs", "the crate futures_util"),
-            ("crates/flows/src/path/split.rs", "the crate futures_util"),
-            ("crates/flows/src/path/timer.rs", "the crate futures_util"),
-            ("crates/flows/tests/rules/leaks.rs", "the crate futures_util"),
             ("crates/services/src/dashboard/server.rs", "the crate hyper_util"),
             ("crates/services/src/dashboard/viewer.rs", "the crate futures_util"),
             ("crates/services/src/monitor/server.rs", "crates beside hyper"),

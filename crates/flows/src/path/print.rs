@@ -171,7 +171,6 @@ fn write(orders: &Receiver<Order>, lost: &AtomicU64, mut into: Box<dyn Write + S
 mod tests {
     use std::io;
     use std::sync::Mutex;
-    use std::sync::mpsc::channel;
 
     use super::*;
     use crate::testing::{refusals, reply};
@@ -223,7 +222,7 @@ mod tests {
 
     #[test]
     fn lines_that_nobody_takes_are_counted_and_the_count_is_written() {
-        let (opener, open) = channel();
+        let (opener, open) = sync_channel(0);
         let written = Arc::new(Mutex::new(Vec::new()));
         let printer = Printer::open(Box::new(Gate { open, written: Arc::clone(&written) }));
         let sent = WAITING_MAX + 100;
