@@ -1,8 +1,10 @@
 //! `send`: a command into a mailbox of the core, checked and never waited for.
 
+mod fields;
+
 use bytestring::ByteString;
 use sinew_runtime::catalogue::{
-    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, Scalar,
+    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn,
 };
 use sinew_runtime::flow::{
     At, Error, FlowNode, MessageOutput, Site, Step, Value, error, input, output, to_message,
@@ -10,6 +12,7 @@ use sinew_runtime::flow::{
 use sinew_runtime::transport::Sent;
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
+use self::fields::{check, count_max};
 use super::{shown, unavailable};
 use crate::script::template::Template;
 
@@ -69,6 +72,11 @@ struct Send {
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let value = Template::compile(parameters.yaml("value"))?;
     let count = Some(parameters.text("count")).filter(|name| !name.is_empty());
+    let messages = parameters.messages.iter().filter(|(port, _)| *port == TO);
+    let refusals: Vec<_> = messages.flat_map(|(_, ty)| check(ty, parameters, count)).collect();
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
     Ok(Box::new(Send { to: Vec::new(), value, count: count.map(ByteString::from) }))
 }
 
@@ -121,24 +129,13 @@ fn with_number(
     name: &ByteString,
     number: u64,
 ) -> Result<Value, Error> {
-    let field = ty.fields.iter().find(|field| field.name == &**name && field.count == 1);
-    let max = field.and_then(|field| match field.scalar {
-        Scalar::U8 => Some(u8::MAX.into()),
-        Scalar::U16 => Some(u16::MAX.into()),
-        Scalar::U32 => Some(u32::MAX.into()),
-        Scalar::U64 => Some(i64::MAX as u64),
-        _ => None,
-    });
-    let max = max.ok_or_else(|| {
-        let what = "no field of that name that is a whole number from 0";
-        Error::new(format_args!("'count' is '{name}', and a {} has {what}", ty.name))
-    })?;
     let Value::Map(map) = value.resolve()? else { return Ok(value.clone()) };
     if map.contains_key(name) {
         let text = format!("'{name}' is filled in here; leave it away");
         let error = shown(&text);
         return Err(Error::new(text).with_status(400).with_shown(error));
     }
+    let max = count_max(ty, name).expect("checked as the node was made");
     let mut map = (*map).clone();
     map.insert(name.clone(), Value::Integer((number & max) as i64));
     Ok(Value::Map(map.into()))

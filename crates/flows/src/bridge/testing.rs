@@ -7,7 +7,7 @@ use std::time::Duration;
 use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_runtime::flow::{Fixture, MessageInput, MessageOutput, Reply, Site, Value};
 use sinew_runtime::transport::{Receiver, Sender, Shape, row};
-use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters};
+use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Refusal};
 use sinew_spec::plan::{Delivery, Machine, Plan, Sync, Transport, Wait};
 use sinew_spec::{Source, compile, render};
 
@@ -84,6 +84,14 @@ pub(super) fn try_plan(nodes: &str) -> Result<Plan, String> {
     plan.map_err(|errors| render(&errors, &text, false))
 }
 
+/// Says where a port of a node is.
+type Ports<'a> = &'a dyn Fn(&str) -> usize;
+
+/// A `send` with these keys, in a spec.
+fn send(keys: &str) -> String {
+    format!("kind: send, {keys}, ports: {{to: [{{name: core, port: hears}}]}}")
+}
+
 /// A graph with a core, and a node of the bridge that gets packets.
 pub(super) struct Graph(Fixture);
 
@@ -98,12 +106,25 @@ impl Graph {
 
     /// A `send` with these keys.
     pub(super) fn sends(keys: &str, to: Vec<MessageOutput>) -> Graph {
-        let node = format!("kind: send, {keys}, ports: {{to: [{{name: core, port: hears}}]}}");
-        Graph::new("", &node, |ports, site| site.outputs[ports("to")] = to.clone())
+        Graph::new("", &send(keys), |ports, site| site.outputs[ports("to")] = to.clone())
+    }
+
+    /// Why there is no `send` with these keys.
+    pub(super) fn refusals(keys: &str) -> Vec<Refusal> {
+        Graph::try_new("", &send(keys), |_, _| {}).err().expect("a refusal")
+    }
+
+    fn new(core: &str, node: &str, furnish: impl Fn(Ports<'_>, &mut Site)) -> Graph {
+        let made = Graph::try_new(core, node, furnish);
+        made.unwrap_or_else(|refusals| panic!("{refusals:?}"))
     }
 
     /// `furnish` gives the node its links, by the places of its ports.
-    fn new(core: &str, node: &str, furnish: impl Fn(&dyn Fn(&str) -> usize, &mut Site)) -> Graph {
+    fn try_new(
+        core: &str,
+        node: &str,
+        furnish: impl Fn(Ports<'_>, &mut Site),
+    ) -> Result<Graph, Vec<Refusal>> {
         let plan = try_plan(&format!(
             "
 - {{kind: core, name: core, domain: core, ports: {{{core}}}}}
@@ -112,13 +133,13 @@ impl Graph {
 "
         ));
         let plan = Arc::new(plan.unwrap_or_else(|errors| panic!("{errors}")));
-        let made = Fixture::with_sites(&plan, &kinds(), Path::new("."), |at, site| {
+        let furnish_node = |at: usize, site: &mut Site| {
             let node = &plan.nodes[at];
             if node.name == "node" {
                 furnish(&|port| node.kind.port_index(port).expect("a port"), site);
             }
-        });
-        Graph(made.unwrap_or_else(|refusals| panic!("{refusals:?}")))
+        };
+        Fixture::with_sites(&plan, &kinds(), Path::new("."), furnish_node).map(Graph)
     }
 
     /// The node's reply to a packet.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sinew_runtime::flow::{Fixture, Reply, Value};
-use sinew_runtime::{NodeEntry, Parameters, Refusal};
-use sinew_spec::plan::Plan;
+use sinew_runtime::{NodeEntry, Refusal, parameters};
+use sinew_spec::plan::{Node, Plan};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -55,12 +55,8 @@ impl Suite {
         folder: &Path,
     ) -> Result<Suite, Vec<Refusal>> {
         let nodes = plan.nodes.iter().filter(|node| node.kind.name == INFO.name);
-        let test = |node: &sinew_spec::plan::Node| {
-            let (values, spans) = (&node.values, &node.spans);
-            let parameters =
-                Parameters { kind: node.kind, values, base: folder, spans, period_ns: 0 };
-            Ok((node.name.clone(), Test::of(&parameters)?))
-        };
+        let test =
+            |node: &Node| Ok((node.name.clone(), Test::of(&parameters(plan, node, folder))?));
         let tests = nodes.map(test).collect::<Result<Vec<_>, Vec<Refusal>>>()?;
         let made = (!tests.is_empty()).then(|| Fixture::new(plan, table, folder)).transpose()?;
         let runtime = Builder::new_current_thread().enable_all().build();
