@@ -136,6 +136,7 @@ impl Crew {
             self.reload.look(board);
             board.sleep_while(Orders::Run, BEAT.as_nanos() as u64);
         }
+        self.reload.end();
         self.order(|| Order::Stop);
         for worker in self.workers {
             // A worker that panicked has said so.

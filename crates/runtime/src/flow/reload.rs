@@ -93,6 +93,11 @@ impl Reload {
         }
     }
 
+    /// The domain stops: nobody takes anything over any more.
+    pub(super) fn end(&mut self) {
+        self.held.clear();
+    }
+
     fn prepare(&mut self, number: u32) {
         self.number = number;
         let maker = Maker {
