@@ -398,11 +398,11 @@ pub(crate) static BLOCK: Table = Table {
     ],
 };
 
-/// A port inside a block.
+/// A port of a node, without options: one inside a block, or where packets go.
 pub(crate) static INNER: Table = Table {
-    what: "a port inside a block",
+    what: "a port",
     keys: &[
-        required("name", Shape::Name, "A node of the block."),
+        required("name", Shape::Name, "Name of the node."),
         required("port", Shape::Name, "Its port."),
     ],
 };

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::catalogue::{Direction, Kind, Parameter, ParameterType};
-use crate::keys::{GRAPH, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape, Table};
+use crate::catalogue::{Direction, Kind, Parameter, ParameterType, Port};
+use crate::keys::{
+    BLOCK, BLOCK_DOC, BLOCK_KIND, GRAPH, INNER, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape, Table,
+};
+use crate::ports::crossing;
 use crate::value::expected;
 
 /// The schema of a spec with these kinds of nodes.
@@ -20,8 +23,19 @@ pub fn schema(catalogue: &[&'static Kind]) -> Json {
     schema.insert("then".into(), json!({"description": list, "minItems": 1, "items": items}));
     schema.insert("else".into(), Json::Object(root));
     let definitions = catalogue.iter().map(|kind| (kind.name.to_owned(), node(kind)));
+    let definitions = definitions.chain([(BLOCK_KIND.to_owned(), block())]);
     schema.insert("$defs".into(), Json::Object(definitions.collect()));
     Json::Object(schema)
+}
+
+/// A block: its nodes are like those of the graph.
+fn block() -> Json {
+    let mut object = table(&BLOCK);
+    object.insert("description".into(), json!(BLOCK_DOC));
+    object["properties"]["kind"] = json!({"const": BLOCK_KIND, "description": BLOCK_DOC});
+    let items = json!({"$ref": "#/else/properties/nodes/items"});
+    object["properties"]["nodes"]["items"] = items;
+    Json::Object(object)
 }
 
 fn table(table: &Table) -> Map<String, Json> {
@@ -86,7 +100,7 @@ fn shape(shape: &Shape, catalogue: &[&'static Kind]) -> Map<String, Json> {
 /// Any node. The kind decides by itself which definition holds, so that an editor shows the errors
 /// of that one and not that none fits.
 fn nodes(catalogue: &[&'static Kind]) -> Json {
-    let names: Vec<&str> = catalogue.iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = catalogue.iter().map(|kind| kind.name).chain([BLOCK_KIND]).collect();
     let rule = |name: &&str| {
         let is_kind = json!({"properties": {"kind": {"const": name}}, "required": ["kind"]});
         json!({"if": is_kind, "then": {"$ref": format!("#/$defs/{name}")}})
@@ -113,7 +127,14 @@ fn node(kind: &Kind) -> Json {
         let mut property = property(key, &[]);
         match key.name {
             "kind" => property = json!({"const": kind.name, "description": kind.doc}),
-            "ports" => property["properties"] = outputs(kind),
+            "ports" => {
+                let outputs = outputs(kind);
+                let elements = elements(&outputs);
+                if !elements.is_empty() {
+                    property["patternProperties"] = Json::Object(elements);
+                }
+                property["properties"] = Json::Object(single(outputs));
+            }
             "safe" => property["properties"] = actuators(kind),
             _ => {}
         }
@@ -133,18 +154,38 @@ fn node(kind: &Kind) -> Json {
 
 fn outputs(kind: &Kind) -> Json {
     let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
-    let list = |doc: String| json!({"type": "array", "items": table(&LINK), "description": doc});
-    let row = |port: &crate::catalogue::Port| {
-        let doc =
-            format!("{} Sends {} ({} bytes).", port.doc, port.message.name, port.message.size);
-        (port.name.to_owned(), list(doc))
+    let row = |port: &Port| {
+        let items = if port.is_flow() { table(&INNER) } else { table(&LINK) };
+        let crosses = match crossing(port.message) {
+            words @ ("packets" | "messages") => words.to_owned(),
+            name => format!("{name} ({} bytes)", port.message.size),
+        };
+        let doc = format!("{} Sends {crosses}.", port.doc);
+        let list = json!({"type": "array", "items": items, "description": doc});
+        (port.name.to_owned(), list)
     };
     Json::Object(outputs.map(row).collect())
 }
 
+/// The ports that are no elements.
+fn single(outputs: Json) -> Map<String, Json> {
+    let rows = if let Json::Object(rows) = outputs { rows } else { Map::new() };
+    rows.into_iter().filter(|(name, _)| !name.ends_with("[]")).collect()
+}
+
+/// For `out[]`: the form of the names of its elements, with the same list.
+fn elements(outputs: &Json) -> Map<String, Json> {
+    let rows = outputs.as_object().into_iter().flatten();
+    let element = |(name, list): (&String, &Json)| {
+        let name = name.strip_suffix("[]")?;
+        Some((format!("^{name}\\[(0|[1-9][0-9]{{0,3}})\\]$"), list.clone()))
+    };
+    rows.filter_map(element).collect()
+}
+
 fn actuators(kind: &Kind) -> Json {
     let actuators = kind.ports.iter().filter(|port| !port.safe.is_empty());
-    let row = |port: &crate::catalogue::Port| {
+    let row = |port: &Port| {
         let mut object = table(&SAFE);
         let choices = port.safe.iter();
         let choices: Vec<Json> =

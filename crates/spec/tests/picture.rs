@@ -89,6 +89,59 @@ const SERVICES: &str = "
 - {kind: gauge, name: b}
 ";
 
+/// Twelve flow nodes: a block, a fan, ways that join again, an error that goes back, and a node
+/// that reads what the core says.
+fn flows() -> String {
+    let to = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| format!("{{name: {name}, port: in}}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    format!(
+        "name: api
+domains:
+  control: {{realtime: {{period: 1ms}}}}
+  web: {{flows: {{workers: 2}}}}
+nodes:
+  - kind: filter
+    name: joints
+    domain: control
+    ports: {{out: [{{name: state, port: message}}]}}
+  - {{kind: begin, name: listener, domain: web, ports: {{out: [{}]}}}}
+  - {{kind: fan, name: router, domain: web, ports: {{
+      \"out[0]\": [{}], \"out[1]\": [{}], \"out[4]\": [{}]}}}}
+  - kind: block
+    name: auth
+    domain: web
+    nodes:
+      - {{kind: step, name: check, ports: {{out: [{{name: user, port: in}}]}}}}
+      - {{kind: step, name: user}}
+    inputs: {{in: [{{name: check, port: in}}]}}
+    outputs: {{out: [{{name: user, port: out}}], denied: [{{name: check, port: error}}]}}
+    ports: {{out: [{}], denied: [{}]}}
+  - {{kind: look, name: state, domain: web}}
+  - {{kind: step, name: ping, domain: web}}
+  - {{kind: step, name: plan, domain: web, ports: {{out: [{}], error: [{}]}}}}
+  - {{kind: step, name: send, domain: web, ports: {{error: [{}]}}}}
+  - {{kind: step, name: log, domain: web, ports: {{out: [{}]}}}}
+  - {{kind: step, name: denied, domain: web}}
+  - {{kind: step, name: tell, domain: web}}
+",
+        to(&["router", "log"]),
+        to(&["state"]),
+        to(&["ping"]),
+        to(&["auth", "log"]),
+        to(&["plan"]),
+        to(&["denied"]),
+        to(&["send"]),
+        to(&["denied"]),
+        to(&["denied"]),
+        to(&["tell", "tell"]),
+    )
+}
+
 #[test]
 fn the_text_names_everything_and_keeps_its_width() {
     let specs = [
@@ -98,6 +151,7 @@ fn the_text_names_everything_and_keeps_its_width() {
         (beside(), 80),
         (beside(), 48),
         (SERVICES.to_owned(), 70),
+        (flows(), 100),
     ];
     for (spec, width) in specs {
         let plan = compile_on(2, &spec).unwrap();
@@ -110,6 +164,8 @@ fn the_text_names_everything_and_keeps_its_width() {
             assert!(text.contains(&node.name), "{text}");
         }
         assert_eq!(text.matches('▶').count(), plan.links.len() + 3, "{text}");
+        let of_flows = plan.flow_links.len();
+        assert_eq!(text.matches('▷').count(), of_flows + usize::from(of_flows > 0), "{text}");
     }
 }
 
@@ -158,11 +214,31 @@ fn the_summary_says_how_a_service_comes_back() {
 }
 
 #[test]
+fn the_summary_says_what_flows_run_on() {
+    let summary = |spec: &str| picture::summary(&compile_on(2, spec).unwrap());
+    let list = "- {kind: begin, ports: {out: [{name: step, port: in}]}}\n- {kind: step}\n";
+    assert_eq!(
+        summary(list),
+        "graph: 1 service domain, 2 flow nodes, 1 link\n  services: service, 2 flow nodes on a worker \
+         for each CPU that the core leaves, restarted on failure, at most 10 times in 60s\n    begin, \
+         step\n"
+    );
+    let summary = summary(&flows());
+    let first = "api: 2 domains (1 service), 1 realtime thread, 12 nodes (11 of flows), 15 links\n";
+    assert!(summary.starts_with(first), "{summary}");
+    assert!(summary.contains("  web: service, 11 flow nodes on 2 workers, restarted"), "{summary}");
+}
+
+#[test]
 fn the_json_names_everything() {
     let json = picture::json(&compile_on(2, ARM).unwrap());
     assert_eq!(json["domains"][1]["threads"][0]["release"]["input"], "drives.in");
     assert_eq!(json["nodes"][3]["safe"]["in"]["value"], "quick_stop");
     assert_eq!(json["links"][2]["message"]["bytes"], 80);
+    let json = picture::json(&compile_on(2, &flows()).unwrap());
+    let link = serde_json::json!({"from": "router.out[4]", "to": "auth/check.in"});
+    assert_eq!(json["flow_links"][4], link);
+    assert_eq!(json["domains"][1]["flows"]["workers"], 2);
 }
 
 /// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES`
@@ -176,6 +252,7 @@ fn nothing_overlaps_in_the_svg() {
         ("star", &star()),
         ("beside", &beside()),
         ("services", SERVICES),
+        ("flows", &flows()),
     ];
     for (name, spec) in pictures {
         let svg = picture::svg(&compile_on(2, spec).unwrap());
@@ -213,7 +290,7 @@ fn nothing_overlaps_in_the_svg() {
 
 #[test]
 fn a_program_that_draws_it_itself_finds_everything_inside_the_picture() {
-    for text in [ARM, &large(), ONE, &star()] {
+    for text in [ARM, &large(), ONE, &star(), &flows()] {
         let places = picture::places(&compile_on(4, text).expect("a good graph"));
         let number = |row: &serde_json::Value, key: &str| row[key].as_f64().expect("a number");
         let (width, height) = (number(&places, "width"), number(&places, "height"));

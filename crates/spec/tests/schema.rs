@@ -40,11 +40,26 @@ fn references_of_the_schema_lead_somewhere() {
     let list = schema["then"]["items"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
     assert!(schema.pointer(list).is_some(), "{list}");
     let rules = &schema["else"]["properties"]["nodes"]["items"]["allOf"];
-    assert_eq!(rules.as_array().unwrap().len(), KINDS.len());
+    assert_eq!(rules.as_array().unwrap().len(), KINDS.len() + 1, "and block");
     for rule in rules.as_array().unwrap() {
         let path = rule["then"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
         assert!(schema.pointer(path).is_some(), "{path}");
     }
+}
+
+#[test]
+fn the_schema_knows_blocks_and_links_that_carry_packets() {
+    let schema = schema(KINDS);
+    let block = &schema["$defs"]["block"];
+    assert_eq!(block["required"], json!(["kind", "nodes"]));
+    let inner = block["properties"]["nodes"]["items"]["$ref"].as_str().unwrap();
+    assert!(schema.pointer(inner.strip_prefix('#').unwrap()).is_some(), "{inner}");
+    let ports = &schema["$defs"]["fan"]["properties"]["ports"];
+    let list = &ports["patternProperties"]["^out\\[(0|[1-9][0-9]{0,3})\\]$"];
+    assert_eq!(list["items"]["required"], json!(["name", "port"]));
+    assert_eq!(list["items"]["properties"].as_object().unwrap().len(), 2, "no options");
+    let body = &schema["$defs"]["step"]["properties"]["body"];
+    assert_eq!(body, &json!({"description": "A parameter.", "default": ""}));
 }
 
 /// What the schema gives as the default of a link option is what the compiler takes.

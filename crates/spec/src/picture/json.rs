@@ -5,7 +5,8 @@ use serde_json::{Value as Json, json};
 use crate::catalogue::Value;
 use crate::picture::end_text;
 use crate::plan::{
-    Domain, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service, Thread,
+    Domain, FlowLink, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service,
+    Thread,
 };
 use crate::value::{duration_text, size_text};
 
@@ -17,6 +18,7 @@ pub fn json(plan: &Plan) -> Json {
         "domains": domains.collect::<Json>(),
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
+        "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
         "notes": plan.notes,
     })
 }
@@ -57,6 +59,7 @@ fn service_json(plan: &Plan, service: &Service) -> Json {
         "name": "",
         "role": "service",
         "nodes": names.collect::<Json>(),
+        "flows": {"workers": service.flows.workers, "blocking": service.flows.blocking},
         "restart": {
             "policy": policy.word(),
             "backoff_ns": backoff_ns,
@@ -132,4 +135,8 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "full": link.full.word(),
         "delay": u8::from(link.delay),
     })
+}
+
+fn flow_link(plan: &Plan, link: &FlowLink) -> Json {
+    json!({"from": end_text(plan, link.from), "to": end_text(plan, link.to)})
 }

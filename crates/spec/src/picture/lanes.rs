@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::picture::layout::{Layout, Rect, Turns};
-use crate::plan::{Link, Plan};
+use crate::picture::line::Line;
+use crate::plan::Plan;
 
 /// From lane to lane, px.
 const LANE: f64 = 16.0;
@@ -17,9 +18,9 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The innermost box that both ends of a link stand in.
-    pub(super) fn of(plan: &Plan, link: &Link) -> Level {
-        let (from, to) = (&plan.nodes[link.from.node], &plan.nodes[link.to.node]);
+    /// The innermost box that both ends of a line stand in.
+    pub(super) fn of(plan: &Plan, line: &Line) -> Level {
+        let (from, to) = (&plan.nodes[line.from.node], &plan.nodes[line.to.node]);
         match (from.domain == to.domain, from.thread == to.thread) {
             (true, true) => Level::Thread(from.domain, from.thread),
             (true, false) => Level::Domain(from.domain),
@@ -45,10 +46,10 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Shorter ways lie higher; two that do not meet may share a lane.
-    pub(super) fn new(plan: &Plan, nets: &[usize], turns: &[Turns]) -> Lanes {
+    pub(super) fn new(plan: &Plan, lines: &[Line], nets: &[usize], turns: &[Turns]) -> Lanes {
         let mut of_net: Vec<Option<(Level, usize)>> = vec![None; nets.len()];
         let mut placed: Vec<(Span, usize)> = Vec::new();
-        for span in spans(plan, nets, turns) {
+        for span in spans(plan, lines, nets, turns) {
             let meets = |other: &Span| {
                 other.level == span.level && other.left < span.right && span.left < other.right
             };
@@ -83,12 +84,12 @@ impl Lanes {
 }
 
 /// What the nets take of their lanes, the shortest first.
-fn spans(plan: &Plan, nets: &[usize], turns: &[Turns]) -> Vec<Span> {
+fn spans(plan: &Plan, lines: &[Line], nets: &[usize], turns: &[Turns]) -> Vec<Span> {
     let mut spans: Vec<Option<Span>> = vec![None; nets.len()];
-    for (at, link) in plan.links.iter().enumerate() {
+    for (at, line) in lines.iter().enumerate() {
         let Some(entry_x) = turns[at].entry_x else { continue };
         let (net, exit_x) = (nets[at], turns[at].exit_x);
-        let level = Level::of(plan, link);
+        let level = Level::of(plan, line);
         let span = spans[net].get_or_insert(Span { net, level, left: exit_x, right: exit_x });
         span.left = span.left.min(entry_x);
         span.right = span.right.max(entry_x);

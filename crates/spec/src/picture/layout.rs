@@ -8,17 +8,19 @@
 //!   │ entry tracks │ labels │ node │ exit tracks │ entry tracks │ labels │ node │
 //! ```
 //!
-//! A label stands at the input port that its link arrives at. An input has one writer and a row of
-//! its own, so labels cannot meet. A link into the next column turns once in an exit track; every
+//! A label stands at the input port that its link arrives at. An input of messages has one writer and
+//! a row of its own, so labels cannot meet; links that carry packets have none. A link into the next column turns once in an exit track; every
 //! other one goes down to a lane below the thread, the domain or the picture, and up again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use crate::catalogue::Direction;
 use crate::order::sort;
 use crate::picture::lanes::{Lanes, Level};
+use crate::picture::line::{Line, lines};
 use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, rows, thread_head};
-use crate::plan::{Domain, End, Link, Plan};
+use crate::plan::{Domain, End, Plan};
 
 /// Nodes in a row before it wraps.
 const COLUMNS_MAX: usize = 6;
@@ -83,7 +85,14 @@ pub(super) struct Layout {
     pub(super) nodes: Vec<Rect>,
     /// Height of the rows of each node's ports.
     pub(super) rows: Vec<f64>,
+    /// What is drawn between ports.
+    pub(super) lines: Vec<Line>,
+    /// For each line.
     pub(super) ways: Vec<Way>,
+    /// The ports of each node that are drawn, from top to bottom.
+    pub(super) ports: Vec<Vec<usize>>,
+    /// The ends of all lines.
+    pub(super) linked: HashSet<End>,
 }
 
 /// Width of a text of `size` pixels in a proportional font, on the safe side.
@@ -106,59 +115,84 @@ struct Column {
     node_x: f64,
 }
 
+/// The ports of each node that are drawn: of elements `out[i]` those that lead somewhere.
+fn ports(plan: &Plan, linked: &HashSet<End>) -> Vec<Vec<usize>> {
+    let mut ports: Vec<Vec<usize>> = Vec::with_capacity(plan.nodes.len());
+    for node in &plan.nodes {
+        let is_one = |at: &usize| !node.kind.ports[*at].name.ends_with("[]");
+        ports.push((0..node.kind.ports.len()).filter(is_one).collect());
+    }
+    for end in linked {
+        if plan.port(*end).name.ends_with("[]") {
+            ports[end.node].push(end.port);
+        }
+    }
+    ports.iter_mut().for_each(|ports| ports.sort_unstable());
+    ports
+}
+
 /// Row of a port among its node's inputs or outputs.
-pub(super) fn row(plan: &Plan, node: usize, port: usize) -> usize {
-    let ports = plan.nodes[node].kind.ports;
-    ports[..port].iter().filter(|other| other.direction == ports[port].direction).count()
+fn row(plan: &Plan, ports: &[Vec<usize>], end: End) -> usize {
+    let direction = |port: usize| plan.nodes[end.node].kind.port(port).direction;
+    let above = ports[end.node].iter().take_while(|&&other| other != end.port);
+    above.filter(|&&other| direction(other) == direction(end.port)).count()
 }
 
 /// Places everything.
 pub(super) fn layout(plan: &Plan) -> Layout {
-    let mut columns = columns(plan);
+    let lines = lines(plan);
+    let linked: HashSet<End> = lines.iter().flat_map(|line| [line.from, line.to]).collect();
+    let ports = ports(plan, &linked);
+    let depths = depths(plan, &lines);
+    let mut columns = columns(plan, &depths);
     let column_of = column_of(plan, &columns);
-    let bands = bands(plan);
-    let direct = |link: &Link| column_of[link.to.node] == column_of[link.from.node] + 1;
-    for (at, link) in plan.links.iter().enumerate() {
-        columns[column_of[link.from.node]].exits.push(at);
-        let target = &mut columns[column_of[link.to.node]];
-        target.label_width = target.label_width.max(label_width(plan, link));
-        if !direct(link) {
+    // The row of columns in which each node stands: a chain that is too long wraps.
+    let bands: Vec<usize> = depths.into_iter().map(|depth| depth / COLUMNS_MAX).collect();
+    let direct = |line: &Line| column_of[line.to.node] == column_of[line.from.node] + 1;
+    for (at, line) in lines.iter().enumerate() {
+        columns[column_of[line.from.node]].exits.push(at);
+        let target = &mut columns[column_of[line.to.node]];
+        target.label_width = target.label_width.max(label_width(plan, line));
+        if !direct(line) {
             target.entries.push(at);
         }
     }
-    let nets = nets(plan);
+    let nets = nets(plan, &lines);
     // Upper ports turn outside of lower ones, so that ways to a lane do not cross each other.
-    let height = |end: End| (columns_place(plan, &bands, end.node), row(plan, end.node, end.port));
+    let height = |end: End| (columns_place(plan, &bands, end.node), row(plan, &ports, end));
     for column in &mut columns {
-        column.entries.sort_by_key(|&at| height(plan.links[at].to));
+        column.entries.sort_by_cached_key(|&at| height(lines[at].to));
         // Ways that go down turn before those into the next column, whose last piece may pass a
         // port.
-        let turn = |&at: &usize| (direct(&plan.links[at]), Reverse(height(plan.links[at].from)));
-        column.exits.sort_by_key(turn);
+        let turn = |&at: &usize| (direct(&lines[at]), Reverse(height(lines[at].from)));
+        column.exits.sort_by_cached_key(turn);
         column.entries = tracks(&column.entries, &nets);
         column.exits = tracks(&column.exits, &nets);
     }
     let mut layout = Layout {
         nodes: vec![Rect::default(); plan.nodes.len()],
         rows: row_heights(plan),
+        ports,
+        linked,
         ..Layout::default()
     };
     place_columns(plan, &mut columns, &mut layout);
-    let turn = |(at, link): (usize, &Link)| {
+    let turn = |(at, line): (usize, &Line)| {
         let (writer, reader) =
-            (&columns[column_of[link.from.node]], &columns[column_of[link.to.node]]);
+            (&columns[column_of[line.from.node]], &columns[column_of[line.to.node]]);
         let exit_x = writer.exit_x() + track(&writer.exits, nets[at]);
         let entry_x = reader.entry_x + track(&reader.entries, nets[at]);
-        Turns { exit_x, entry_x: (!direct(link)).then_some(entry_x) }
+        Turns { exit_x, entry_x: (!direct(line)).then_some(entry_x) }
     };
-    let turns: Vec<Turns> = plan.links.iter().enumerate().map(turn).collect();
-    let lanes = Lanes::new(plan, &nets, &turns);
+    let turns: Vec<Turns> = lines.iter().enumerate().map(turn).collect();
+    let lanes = Lanes::new(plan, &lines, &nets, &turns);
     place_rows(plan, &columns, &bands, &lanes, &mut layout);
-    let way = |(at, link): (usize, &Link)| {
-        let label_width = columns[column_of[link.to.node]].label_width;
-        way(plan, link, &layout, &turns[at], lanes.y(nets[at], &layout), label_width)
+    let way = |(at, line): (usize, &Line)| {
+        let label_width = columns[column_of[line.to.node]].label_width;
+        way(plan, line, &layout, &turns[at], lanes.y(nets[at], &layout), label_width)
     };
-    layout.ways = plan.links.iter().enumerate().map(way).collect();
+    layout.ways = lines.iter().enumerate().map(way).collect();
+    layout.lines = lines;
     layout
 }
 
@@ -171,13 +205,13 @@ pub(super) struct Turns {
 
 /// For each link the first of those that share its tracks and lane: links of one port that look
 /// alike are drawn as a tree.
-fn nets(plan: &Plan) -> Vec<usize> {
+fn nets(plan: &Plan, lines: &[Line]) -> Vec<usize> {
     let mut first = HashMap::new();
-    let net = |(at, link): (usize, &Link)| {
-        let key = (link.from.node, link.from.port, link.delay, Level::of(plan, link));
+    let net = |(at, line): (usize, &Line)| {
+        let key = (line.from, line.delay, Level::of(plan, line));
         *first.entry(key).or_insert(at)
     };
-    plan.links.iter().enumerate().map(net).collect()
+    lines.iter().enumerate().map(net).collect()
 }
 
 /// The nets of some links, each once.
@@ -201,7 +235,8 @@ impl Column {
     }
 }
 
-fn label_width(plan: &Plan, link: &Link) -> f64 {
+fn label_width(plan: &Plan, line: &Line) -> f64 {
+    let Some(link) = line.link(plan) else { return 2.0 * TRACK };
     let options = option_texts(plan, link).into_iter().flatten();
     let texts = options.chain([message_text(link)]);
     let widest = texts.map(|text| text_width(&text, 11.0)).fold(0.0, f64::max);
@@ -209,12 +244,12 @@ fn label_width(plan: &Plan, link: &Link) -> f64 {
 }
 
 /// How deep each node stands behind those of its domain that it reads from.
-fn depths(plan: &Plan) -> Vec<usize> {
-    let inside = |link: &&Link| {
-        !link.delay && plan.nodes[link.from.node].domain == plan.nodes[link.to.node].domain
+fn depths(plan: &Plan, lines: &[Line]) -> Vec<usize> {
+    let inside = |line: &&Line| {
+        !line.delay && plan.nodes[line.from.node].domain == plan.nodes[line.to.node].domain
     };
     let pairs: Vec<(usize, usize)> =
-        plan.links.iter().filter(inside).map(|link| (link.from.node, link.to.node)).collect();
+        lines.iter().filter(inside).map(|line| (line.from.node, line.to.node)).collect();
     let mut readers = vec![Vec::new(); plan.nodes.len()];
     for &(from, to) in &pairs {
         readers[from].push(to);
@@ -228,14 +263,8 @@ fn depths(plan: &Plan) -> Vec<usize> {
     depths
 }
 
-/// The row of columns in which each node stands: a chain that is too long wraps.
-fn bands(plan: &Plan) -> Vec<usize> {
-    depths(plan).into_iter().map(|depth| depth / COLUMNS_MAX).collect()
-}
-
 /// All columns from left to right, with their nodes from top to bottom.
-fn columns(plan: &Plan) -> Vec<Column> {
-    let depths = depths(plan);
+fn columns(plan: &Plan, depths: &[usize]) -> Vec<Column> {
     let mut columns = Vec::new();
     for (at, domain) in plan.domains.iter().enumerate() {
         let nodes: Vec<usize> = rows(domain).concat();
@@ -274,13 +303,13 @@ fn row_heights(plan: &Plan) -> Vec<f64> {
     rows
 }
 
-fn node_width(plan: &Plan, node: usize) -> f64 {
+fn node_width(plan: &Plan, node: usize, ports: &[usize]) -> f64 {
     let row = &plan.nodes[node];
     let widest = |direction| {
-        let ports = row.kind.ports.iter().filter(|port| port.direction == direction);
-        ports.map(|port| text_width(port.name, 11.0)).fold(0.0, f64::max)
+        let ports = ports.iter().filter(|&&port| row.kind.port(port).direction == direction);
+        ports.map(|&port| text_width(&row.kind.port_name(port), 11.0)).fold(0.0, f64::max)
     };
-    let ports = widest(crate::catalogue::Direction::In) + widest(crate::catalogue::Direction::Out);
+    let ports = widest(Direction::In) + widest(Direction::Out);
     let name = text_width(&row.name, 15.0) + 30.0;
     let kind = text_width(row.kind.name, 11.0);
     let safe = row.actuators.iter().map(|actuator| {
@@ -311,7 +340,8 @@ fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
             x += DOMAIN_PAD + THREAD_PAD;
         }
         let column = &mut columns[at];
-        let widths = column.nodes.iter().map(|&node| node_width(plan, node));
+        let widths = column.nodes.iter();
+        let widths = widths.map(|&node| node_width(plan, node, &layout.ports[node]));
         column.node_width = widths.fold(NODE_WIDTH_MIN, f64::max);
         column.entry_x = x + TRACK / 2.0;
         x += TRACK * column.entries.len() as f64;
@@ -333,7 +363,7 @@ fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
 
 /// Room for what is said of a domain and its threads.
 fn domain_width_min(plan: &Plan, domain: &Domain) -> f64 {
-    let facts = text_width(&domain_facts(domain).join(SEPARATOR), 11.0);
+    let facts = text_width(&domain_facts(plan, domain).join(SEPARATOR), 11.0);
     let threads = domain.threads().iter().enumerate();
     let heads = threads.map(|(at, thread)| text_width(&thread_head(plan, at, thread), 12.0));
     (heads.fold(0.0, f64::max) + 2.0 * DOMAIN_PAD).max(facts) + 36.0
@@ -374,7 +404,7 @@ fn place_rows(
                             continue;
                         }
                         layout.nodes[node].y = node_y;
-                        layout.nodes[node].height = node_height(plan, node, layout.rows[node]);
+                        layout.nodes[node].height = node_height(plan, layout, node);
                         node_y += layout.nodes[node].height + NODE_GAP;
                     }
                     bottom = bottom.max(node_y);
@@ -395,31 +425,31 @@ fn place_rows(
     layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN + 4.0;
 }
 
-fn node_height(plan: &Plan, node: usize, row: f64) -> f64 {
-    let ports = plan.nodes[node].kind.ports;
-    let inputs = ports.iter().filter(|port| port.direction == crate::catalogue::Direction::In);
-    let inputs = inputs.count();
+fn node_height(plan: &Plan, layout: &Layout, node: usize) -> f64 {
+    let (kind, ports) = (plan.nodes[node].kind, &layout.ports[node]);
+    let inputs = ports.iter().filter(|&&port| kind.port(port).direction == Direction::In).count();
     let rows = inputs.max(ports.len() - inputs).max(1);
-    NODE_HEADER + FIRST_PORT + rows as f64 * row - ROW / 2.0 + 3.0
+    NODE_HEADER + FIRST_PORT + rows as f64 * layout.rows[node] - ROW / 2.0 + 3.0
 }
 
 /// Where a port stands on its node's side.
-pub(super) fn port_y(layout: &Layout, plan: &Plan, node: usize, port: usize) -> f64 {
-    let row_height = layout.rows[node];
-    layout.nodes[node].y + NODE_HEADER + FIRST_PORT + row_height * row(plan, node, port) as f64
+pub(super) fn port_y(layout: &Layout, plan: &Plan, end: End) -> f64 {
+    let row_height = layout.rows[end.node];
+    let row = row(plan, &layout.ports, end);
+    layout.nodes[end.node].y + NODE_HEADER + FIRST_PORT + row_height * row as f64
 }
 
 fn way(
     plan: &Plan,
-    link: &Link,
+    line: &Line,
     layout: &Layout,
     turns: &Turns,
     lane_y: f64,
     label_width: f64,
 ) -> Way {
-    let Link { from, to, .. } = link;
-    let start = (layout.nodes[from.node].right(), port_y(layout, plan, from.node, from.port));
-    let end = (layout.nodes[to.node].x, port_y(layout, plan, to.node, to.port));
+    let &Line { from, to, .. } = line;
+    let start = (layout.nodes[from.node].right(), port_y(layout, plan, from));
+    let end = (layout.nodes[to.node].x, port_y(layout, plan, to));
     let exit_x = turns.exit_x;
     let mut points = vec![start, (exit_x, start.1)];
     match turns.entry_x {

@@ -5,6 +5,7 @@
 mod json;
 mod lanes;
 mod layout;
+mod line;
 mod places;
 mod svg;
 mod text;
@@ -16,7 +17,7 @@ pub use text::{summary, text};
 
 use crate::plan::{
     Delivery, Domain, End, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy,
-    Role, Thread,
+    Role, Service, Thread,
 };
 use crate::value::{duration_text, size_text};
 
@@ -24,13 +25,23 @@ use crate::value::{duration_text, size_text};
 fn counts(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().len()).sum();
     let services = plan.domains.iter().filter(|domain| domain.service().is_some()).count();
+    let nodes = plan.nodes.len();
+    let flow_nodes = (0..nodes).filter(|&node| plan.is_flow(node)).count();
+    let links = count(plan.links.len() + plan.flow_links.len(), "link");
+    if flow_nodes == nodes {
+        let services = count(services, "service domain");
+        return [services, count(nodes, "flow node"), links].join(", ");
+    }
     let mut parts = vec![count(plan.domains.len(), "domain"), count(threads, "thread")];
     if services > 0 {
         parts[0] += &format!(" ({})", count(services, "service"));
         parts[1] = parts[1].replace("thread", "realtime thread");
     }
-    parts.push(count(plan.nodes.len(), "node"));
-    parts.push(count(plan.links.len(), "link"));
+    parts.push(count(nodes, "node"));
+    if flow_nodes > 0 {
+        parts[2] += &format!(" ({flow_nodes} of flows)");
+    }
+    parts.push(links);
     parts.join(", ")
 }
 
@@ -44,11 +55,12 @@ pub(crate) fn count(count: usize, word: &str) -> String {
 
 /// `node.port`.
 pub(crate) fn end_text(plan: &Plan, end: End) -> String {
-    format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name)
+    let node = &plan.nodes[end.node];
+    format!("{}.{}", node.name, node.kind.port_name(end.port))
 }
 
 /// What is to be said of a domain beside its name.
-fn domain_facts(domain: &Domain) -> Vec<String> {
+fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
     let mut facts = match &domain.role {
         Role::Realtime(realtime) => vec![
             format!("every {}", duration_text(realtime.period_ns)),
@@ -62,13 +74,25 @@ fn domain_facts(domain: &Domain) -> Vec<String> {
             },
         ],
         Role::Service(service) => {
-            let mut facts = vec!["service".to_owned(), restart_text(&service.restart)];
+            let mut facts = vec!["service".to_owned()];
+            facts.extend(flows_text(plan, service));
+            facts.push(restart_text(&service.restart));
             facts.extend(limits_text(&service.limits));
             facts
         }
     };
     facts.extend(domain.user.as_ref().map(|user| format!("user {user}")));
     facts
+}
+
+/// The flow nodes of a service, and what they run on.
+fn flows_text(plan: &Plan, service: &Service) -> Option<String> {
+    let nodes = service.nodes.iter().filter(|&&node| plan.is_flow(node)).count();
+    let workers = match service.flows.workers {
+        Some(workers) => count(workers as usize, "worker"),
+        None => "a worker for each CPU that the core leaves".to_owned(),
+    };
+    (nodes > 0).then(|| format!("{} on {workers}", count(nodes, "flow node")))
 }
 
 fn restart_text(restart: &Restart) -> String {
@@ -157,14 +181,4 @@ fn option_texts(plan: &Plan, link: &Link) -> Option<[String; 2]> {
         format!("{} · {}", link.transport.word(), link.sync.word()),
         format!("{} · {wait}", delivery_text(link)),
     ])
-}
-
-/// How far a link reaches: inside a thread, between threads, between domains.
-fn reach(plan: &Plan, link: &Link) -> &'static str {
-    let domain = |end: End| plan.nodes[end.node].domain;
-    match (link.fused, domain(link.from) == domain(link.to)) {
-        (true, _) => "fused",
-        (false, true) => "threads",
-        (false, false) => "domains",
-    }
 }

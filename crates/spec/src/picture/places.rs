@@ -2,15 +2,13 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::catalogue::{Direction, Port};
+use crate::catalogue::Direction;
 use crate::picture::layout::{Layout, Rect, layout, port_y};
-use crate::picture::{
-    SEPARATOR, domain_facts, end_text, message_text, option_texts, reach, thread_head,
-};
-use crate::plan::{Link, Plan};
+use crate::picture::{SEPARATOR, domain_facts, end_text, message_text, option_texts, thread_head};
+use crate::plan::{End, Plan};
 
 /// The picture's rectangles, ways and words, in pixels from the upper left. Domains, nodes and
-/// links are in the order of the plan.
+/// links are in the order of the plan; links that carry packets are left out.
 pub fn places(plan: &Plan) -> Json {
     let places = layout(plan);
     let all = |count: usize, row: &dyn Fn(usize) -> Json| (0..count).map(row).collect::<Json>();
@@ -38,7 +36,7 @@ fn domain(plan: &Plan, places: &Layout, at: usize) -> Json {
     let json = json!({
         "name": domain.name,
         "service": domain.service().is_some(),
-        "facts": domain_facts(domain).join(SEPARATOR),
+        "facts": domain_facts(plan, domain).join(SEPARATOR),
     });
     placed(places.domains[at], json)
 }
@@ -56,8 +54,8 @@ fn threads(plan: &Plan, places: &Layout) -> Json {
 
 fn node(plan: &Plan, places: &Layout, at: usize) -> Json {
     let node = &plan.nodes[at];
-    let ports = node.kind.ports.iter().enumerate();
-    let ports = ports.map(|(port, row)| port_json(plan, places, (at, port), row));
+    let ports = places.ports[at].iter();
+    let ports = ports.map(|&port| port_json(plan, places, End { node: at, port }));
     let json = json!({
         "name": node.name,
         "kind": node.kind.name,
@@ -67,23 +65,23 @@ fn node(plan: &Plan, places: &Layout, at: usize) -> Json {
     placed(places.nodes[at], json)
 }
 
-fn port_json(plan: &Plan, places: &Layout, (node, port): (usize, usize), row: &Port) -> Json {
-    let frame = places.nodes[node];
-    let is_out = row.direction == Direction::Out;
-    let mut ends = plan.links.iter().flat_map(|link| [link.from, link.to]);
-    let safe = plan.nodes[node].actuators.iter().find(|actuator| actuator.port == port);
+fn port_json(plan: &Plan, places: &Layout, end: End) -> Json {
+    let (frame, node, port) = (places.nodes[end.node], &plan.nodes[end.node], plan.port(end));
+    let is_out = port.direction == Direction::Out;
+    let safe = node.actuators.iter().find(|actuator| actuator.port == end.port);
     json!({
-        "name": row.name,
+        "name": node.kind.port_name(end.port),
         "out": is_out,
         "x": if is_out { frame.right() } else { frame.x },
-        "y": port_y(places, plan, node, port),
-        "linked": ends.any(|end| (end.node, end.port) == (node, port)),
-        "safe": safe.map(|it| format!("{} after {}", row.safe[it.safe].name, it.after)),
+        "y": port_y(places, plan, end),
+        "linked": places.linked.contains(&end),
+        "safe": safe.map(|it| format!("{} after {}", port.safe[it.safe].name, it.after)),
     })
 }
 
 fn link(plan: &Plan, places: &Layout, at: usize) -> Json {
-    let (link, way): (&Link, _) = (&plan.links[at], &places.ways[at]);
+    // The lines begin with those of links.
+    let (link, line, way) = (&plan.links[at], &places.lines[at], &places.ways[at]);
     json!({
         "from": end_text(plan, link.from),
         "to": end_text(plan, link.to),
@@ -92,7 +90,7 @@ fn link(plan: &Plan, places: &Layout, at: usize) -> Json {
         "message": message_text(link),
         "options": option_texts(plan, link),
         "capacity": link.capacity,
-        "reach": reach(plan, link),
+        "reach": line.reach(plan),
         "delayed": link.delay,
         "points": way.points,
         "label": placed(way.label, json!({})),

@@ -2,14 +2,15 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::catalogue::{Direction, Port};
+use crate::catalogue::Direction;
 use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
+use crate::picture::line::Line;
 use crate::picture::{
-    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, reach, thread_head,
+    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
 };
-use crate::plan::{Link, Plan};
+use crate::plan::{End, Link, Plan};
 
 /// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
 const STYLE: &str = include_str!("picture.css");
@@ -45,14 +46,16 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     if let Some(x) = layout.firewall_x {
         draw_firewall(out, layout, x)?;
     }
-    for (link, way) in plan.links.iter().zip(&layout.ways) {
-        draw_way(out, plan, link, way)?;
+    for (line, way) in layout.lines.iter().zip(&layout.ways) {
+        draw_way(out, plan, line, way)?;
     }
     for node in 0..plan.nodes.len() {
         draw_node(out, plan, layout, node)?;
     }
-    for (link, way) in plan.links.iter().zip(&layout.ways) {
-        draw_label(out, plan, link, way)?;
+    for (line, way) in layout.lines.iter().zip(&layout.ways) {
+        if let Some(link) = line.link(plan) {
+            draw_label(out, plan, link, way)?;
+        }
     }
     legend(out, plan, layout)?;
     writeln!(out, "</svg>")
@@ -108,7 +111,7 @@ fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout, at: usize) -> fmt
         Some(_) => rect(out, "domain service", frame, 4.0)?,
     }
     label(out, "domain-name", (frame.x + 18.0, frame.y + 27.0), "start", &domain.name)?;
-    let facts = domain_facts(domain).join(SEPARATOR);
+    let facts = domain_facts(plan, domain).join(SEPARATOR);
     label(out, "fact", (frame.x + 18.0, frame.y + 45.0), "start", &facts)?;
     for (thread, row) in domain.threads().iter().enumerate() {
         let frame = layout.threads[at][thread];
@@ -132,14 +135,9 @@ fn draw_firewall(out: &mut String, layout: &Layout, x: f64) -> fmt::Result {
     )
 }
 
-/// What a link is to the eye: inside a thread, between threads, between domains; delayed or not.
-fn classes(plan: &Plan, link: &Link) -> String {
-    format!("{}{}", reach(plan, link), if link.delay { " delayed" } else { "" })
-}
-
-fn draw_way(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Result {
-    let class = classes(plan, link);
-    let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+fn draw_way(out: &mut String, plan: &Plan, line: &Line, way: &Way) -> fmt::Result {
+    let class = format!("{}{}", line.reach(plan), if line.delay { " delayed" } else { "" });
+    let (from, to) = (end_text(plan, line.from), end_text(plan, line.to));
     writeln!(out, "<g class=\"{class}\"><title>{from} to {to}</title>")?;
     writeln!(out, "<path class=\"way\" d=\"{}\"/>", rounded(&way.points))?;
     if let Some(&(x, y)) = way.points.last() {
@@ -219,43 +217,44 @@ fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt
     label(out, "fact", (x, frame.y + 37.0), "start", row.kind.name)?;
     let line_y = frame.y + NODE_HEADER;
     writeln!(out, "<path class=\"rule\" d=\"M{:.1} {line_y:.1}H{:.1}\"/>", frame.x, frame.right())?;
-    for (at, port) in row.kind.ports.iter().enumerate() {
-        let y = port_y(layout, plan, node, at);
-        let linked = plan
-            .links
-            .iter()
-            .any(|link| [link.from, link.to].iter().any(|end| (end.node, end.port) == (node, at)));
-        draw_port(out, port, linked, frame, y)?;
+    for &port in &layout.ports[node] {
+        draw_port(out, plan, layout, End { node, port })?;
     }
     for actuator in &row.actuators {
         let safe = row.kind.ports[actuator.port].safe[actuator.safe].name;
         let text = format!("{safe} after {}", actuator.after);
-        let y = port_y(layout, plan, node, actuator.port) + 17.0;
+        let y = port_y(layout, plan, End { node, port: actuator.port }) + 17.0;
         label(out, "safe", (frame.x + 12.0, y), "start", &text)?;
     }
     writeln!(out, "</g>")
 }
 
-fn draw_port(out: &mut String, port: &Port, linked: bool, frame: Rect, y: f64) -> fmt::Result {
-    let (x, text_x, anchor) = match port.direction {
+fn draw_port(out: &mut String, plan: &Plan, layout: &Layout, end: End) -> fmt::Result {
+    let (frame, y) = (layout.nodes[end.node], port_y(layout, plan, end));
+    let (x, text_x, anchor) = match plan.port(end).direction {
         Direction::In => (frame.x, frame.x + 12.0, "start"),
         Direction::Out => (frame.right(), frame.right() - 12.0, "end"),
     };
-    let class = if linked { "port" } else { "port open" };
+    let class = if layout.linked.contains(&end) { "port" } else { "port open" };
     writeln!(out, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>")?;
-    label(out, "port-name", (text_x, y + 3.8), anchor, port.name)
+    let name = plan.nodes[end.node].kind.port_name(end.port);
+    label(out, "port-name", (text_x, y + 3.8), anchor, &name)
 }
 
 /// What the lines mean, and the notes of the plan.
 fn legend(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     let mut x = layout.domains.first().map_or(0.0, |domain| domain.x);
     let mut y = layout.legend_y;
-    for (class, text) in [
+    let has = |flow: bool| layout.lines.iter().any(|line| line.link.is_none() == flow);
+    let messages = [
         ("fused", "inside a thread"),
         ("threads", "between threads"),
         ("domains", "between domains"),
         ("fused delayed", "one cycle later"),
-    ] {
+    ];
+    let packets = has(true).then_some(("flow", "a packet, and its reply"));
+    let messages = messages.into_iter().filter(|_| has(false) || packets.is_none());
+    for (class, text) in messages.chain(packets) {
         writeln!(out, "<g class=\"{class}\"><path class=\"way\" d=\"M{x:.1} {y:.1}h26\"/></g>")?;
         label(out, "fact", (x + 33.0, y + 3.8), "start", text)?;
         x += 33.0 + text_width(text, 12.0) + 18.0;

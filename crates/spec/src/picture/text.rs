@@ -23,7 +23,14 @@ pub fn text(plan: &Plan, width: usize) -> String {
         lines.extend(domain_box(plan, domain, width));
     }
     lines.push(String::new());
-    lines.push("──▶ inside a thread   ══▶ between threads   ┄┄▶ one cycle later".to_owned());
+    let mut legend = Vec::new();
+    if !plan.links.is_empty() || plan.flow_links.is_empty() {
+        legend.push("──▶ inside a thread   ══▶ between threads   ┄┄▶ one cycle later");
+    }
+    if !plan.flow_links.is_empty() {
+        legend.push("──▷ a packet, and its reply");
+    }
+    lines.extend(wrap("", &legend.join("   "), width));
     for note in &plan.notes {
         lines.extend(wrap("note: ", note, width));
     }
@@ -34,7 +41,7 @@ pub fn text(plan: &Plan, width: usize) -> String {
 pub fn summary(plan: &Plan) -> String {
     let mut lines = vec![format!("{}: {}", plan.name, counts(plan))];
     for domain in &plan.domains {
-        lines.push(format!("  {}: {}", domain.name, domain_facts(domain).join(", ")));
+        lines.push(format!("  {}: {}", domain.name, domain_facts(plan, domain).join(", ")));
         for (at, thread) in domain.threads().iter().enumerate() {
             let names = thread.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
             let names = names.collect::<Vec<_>>().join(" -> ");
@@ -79,7 +86,7 @@ fn domain_box(plan: &Plan, domain: &Domain, width: usize) -> Vec<String> {
     for (at, thread) in domain.threads().iter().enumerate() {
         body.extend(thread_box(plan, at, thread, inner));
     }
-    let facts = domain_facts(domain);
+    let facts = domain_facts(plan, domain);
     let Some(service) = domain.service() else {
         return boxed(&SOLID, &domain.name, &facts, body, width);
     };
@@ -111,6 +118,12 @@ fn node_lines(plan: &Plan, node: usize, order: &str, width: usize) -> Vec<String
     for link in plan.links.iter().filter(|link| link.from.node == node) {
         lines.extend(link_lines(plan, link, width));
     }
+    // They are in the order of their nodes.
+    let first = plan.flow_links.partition_point(|link| link.from.node < node);
+    for link in plan.flow_links[first..].iter().take_while(|link| link.from.node == node) {
+        let (port, to) = (row.kind.port_name(link.from.port), end_text(plan, link.to));
+        lines.push(cut(&format!("    {port} ──▷ {to}"), width));
+    }
     lines
 }
 
@@ -120,7 +133,11 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
         (false, true) => "──▶",
         (false, false) => "══▶",
     };
-    let head = format!("    {} {arrow} {}", plan.port(link.from).name, end_text(plan, link.to));
+    let head = format!(
+        "    {} {arrow} {}",
+        plan.nodes[link.from.node].kind.port_name(link.from.port),
+        end_text(plan, link.to)
+    );
     let mut facts = vec![message_text(link)];
     facts.extend(option_texts(plan, link).into_iter().flatten());
     let facts = facts.join(" · ");
