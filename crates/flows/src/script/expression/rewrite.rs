@@ -12,6 +12,8 @@ use super::functions::{EACH, FUNCTIONS, WEIGH, own_name, regex};
 use super::paths::{Path, Root, StepIn, Want};
 use super::{DEPTH_MAX, Place, shortened};
 
+/// Most characters of a message: what it names may be as long as the expression.
+const MESSAGE_MAX: usize = 300;
 /// Names that stand for types.
 const TYPES: &[&str] = &[
     "bool",
@@ -64,7 +66,7 @@ impl Rewriter<'_> {
     fn expression(&mut self, expression: &mut IdedExpr, depth: usize) -> Done {
         if depth > DEPTH_MAX {
             let message = format!("nested deeper than {DEPTH_MAX} levels");
-            return self.refuse("", message, "set values in a node 'set' before it");
+            return Err(self.refusal("", message, "set values in a node 'set' before it"));
         }
         if let Some(way) = way(expression).filter(|way| !self.is_bound(way.name)) {
             if let Some(instead) = self.variable(&way)? {
@@ -103,7 +105,7 @@ impl Rewriter<'_> {
             }
             Expr::Struct(made) => {
                 let message = format!("there is no message type '{}'", made.type_name);
-                self.refuse(&made.type_name.clone(), message, "write a mapping: {'a': 1}")
+                Err(self.refusal(&made.type_name, message, "write a mapping: {'a': 1}"))
             }
             Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
         }
@@ -114,7 +116,7 @@ impl Rewriter<'_> {
         if !symbol && !FUNCTIONS.contains(&call.func_name.as_str()) {
             let message = format!("there is no function '{}'", call.func_name);
             let help = format!("there are {}", FUNCTIONS.join(", "));
-            return self.refuse(&call.func_name.clone(), message, help);
+            return Err(self.refusal(&call.func_name, message, help));
         }
         if call.func_name == "matches" {
             self.pattern(call)?;
@@ -138,9 +140,9 @@ impl Rewriter<'_> {
         else {
             return Ok(());
         };
-        regex(pattern.inner()).map(drop).or_else(|reason| {
+        regex(pattern.inner()).map(drop).map_err(|reason| {
             let message = format!("'{}' is no regular expression: {reason}", pattern.inner());
-            self.refuse("matches", message, "see docs.rs/regex for what it may hold")
+            self.refusal("matches", message, "see docs.rs/regex for what it may hold")
         })
     }
 
@@ -153,7 +155,7 @@ impl Rewriter<'_> {
                 let name = way.name;
                 if !matches!(steps.first(), Some(StepIn::Field(_))) {
                     let message = format!("'{name}' alone is no value");
-                    return self.refuse(name, message, format!("write {name}.NAME")).map(|()| None);
+                    return Err(self.refusal(name, message, format!("write {name}.NAME")));
                 }
                 let StepIn::Field(field) = steps.remove(0) else { unreachable!("it was one") };
                 if name == "env" {
@@ -164,7 +166,7 @@ impl Rewriter<'_> {
             "flow" => {
                 if steps != [StepIn::Field("id".into())] {
                     let message = "a flow has nothing but its 'id' here";
-                    return self.refuse("flow", message, "write flow.id").map(|()| None);
+                    return Err(self.refusal("flow", message, "write flow.id"));
                 }
                 steps.clear();
                 Root::FlowId
@@ -172,7 +174,7 @@ impl Rewriter<'_> {
             name => match self.also.iter().position(|also| *also == name) {
                 Some(at) => Root::Also(at, name.into()),
                 None if TYPES.contains(&name) => return Ok(None),
-                None => return self.unknown(name).map(|()| None),
+                None => return Err(self.unknown(name)),
             },
         };
         let path = Path { root, steps, want: way.want };
@@ -180,10 +182,10 @@ impl Rewriter<'_> {
         Ok(Some(Expr::Ident(format!("@{}", self.paths.len() - 1))))
     }
 
-    fn unknown(&self, name: &str) -> Done {
+    fn unknown(&self, name: &str) -> Refusal {
         let also: String = self.also.iter().map(|name| format!(", {name}")).collect();
         let help = format!("there are packet, values.NAME, env.NAME, flow.id{also}");
-        self.refuse(name, format!("there is no variable '{name}'"), help)
+        self.refusal(name, format!("there is no variable '{name}'"), help)
     }
 
     /// A variable of the process's environment, as a text that stands in the expression.
@@ -194,12 +196,12 @@ impl Rewriter<'_> {
             Err(VarError::NotUnicode(_)) => {
                 let message =
                     format!("the environment variable {name} holds bytes that are no text");
-                self.refuse(name, message, "set it to UTF-8")?;
-                None
+                return Err(self.refusal(name, message, "set it to UTF-8"));
             }
         };
         if !whole {
-            self.refuse(name, format!("env.{name} is a text and has no parts"), "write env.NAME")?;
+            let message = format!("env.{name} is a text and has no parts");
+            return Err(self.refusal(name, message, "write env.NAME"));
         }
         let literal = |text: String| Expr::Literal(LiteralValue::String(text.into()));
         let optional = |function: &str, args: Vec<IdedExpr>| {
@@ -219,7 +221,7 @@ impl Rewriter<'_> {
             (Want::Value, None) => {
                 let message = format!("the environment has no variable {name}");
                 let help = format!("set it, or give a default: env.?{name}.orValue('...')");
-                self.refuse(name, message, help).map(|()| Expr::Unspecified)
+                Err(self.refusal(name, message, help))
             }
         }
     }
@@ -239,7 +241,7 @@ impl Rewriter<'_> {
     }
 
     /// A refusal at the first place where a word stands in the text.
-    fn refuse(&self, word: &str, message: impl Into<String>, help: impl Into<String>) -> Done {
+    fn refusal(&self, word: &str, message: impl Into<String>, help: impl Into<String>) -> Refusal {
         let is_name =
             |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
         let bytes = self.text.as_bytes();
@@ -248,8 +250,8 @@ impl Rewriter<'_> {
                 && !is_name(bytes.get(at + word.len()))
         };
         let offset = self.text.match_indices(word).find(whole).map_or(0, |(at, _)| at);
-        let message = shortened(&message.into(), 300).into_owned();
-        Err(Refusal::new((self.place)(offset), message, help))
+        let message = shortened(&message.into(), MESSAGE_MAX).into_owned();
+        Refusal::new((self.place)(offset), message, help)
     }
 }
 

@@ -51,6 +51,7 @@ struct State {
     budget: Rc<Budget>,
     converter: Converter,
     /// Whether the code has the word; without it, it cannot ask for what the word stands for.
+    uses_packet: bool,
     uses_values: bool,
     uses_flow: bool,
 }
@@ -101,8 +102,9 @@ impl State {
             Ok(VmState::Continue)
         })?;
         lua.set_memory_limit(limits.memory_bytes)?;
-        let (uses_values, uses_flow) = (code.contains("values"), code.contains("flow"));
-        Ok(State { lua, body, run, budget, converter, uses_values, uses_flow })
+        let [uses_packet, uses_values, uses_flow] =
+            ["packet", "values", "flow"].map(|word| code.contains(word));
+        Ok(State { lua, body, run, budget, converter, uses_packet, uses_values, uses_flow })
     }
 
     /// The values of a flow, as a table that reads and sets them.
@@ -133,6 +135,7 @@ impl State {
         let result = self.lua.scope(|scope| {
             let values = self.uses_values.then(|| self.values(scope, flow)).transpose()?;
             let (packet, fill) = match packet {
+                _ if !self.uses_packet => (LuaValue::Nil, None),
                 Value::Document(document) => {
                     let (table, fill) = lazy(&self.lua, scope, &self.converter, document)?;
                     (LuaValue::Table(table), Some(fill))
@@ -298,9 +301,12 @@ impl Budget {
 
     /// Spends instructions, or what takes as long. Once a limit is met this fails for good.
     fn spend(&self, instructions: u64) -> mlua::Result<()> {
-        let left = self.left.get().saturating_sub(instructions);
+        let before = self.left.get();
+        let left = before.saturating_sub(instructions);
         self.left.set(left);
-        if self.stopped.get().is_none() {
+        let look = u64::from(INSTRUCTIONS_PER_LOOK);
+        let looks = left == 0 || before / look != left / look;
+        if looks && self.stopped.get().is_none() {
             if left == 0 {
                 self.stopped.set(Some(Stop::Instructions));
             } else if self.began.get().elapsed() > self.limits.time {

@@ -1,6 +1,8 @@
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_runtime::flow::{Reply, Value};
+use sinew_runtime::flow::{Document, Reply, Value};
 
 use super::pattern::Matcher;
 use super::*;
@@ -67,6 +69,43 @@ fn a_script_sees_and_sets_values_of_its_flow() {
           code: 'return {values.n[1], packet, flow.id > 0, values.no}'
     ";
     assert_eq!(reply(text, Value::Integer(1)), Ok(Some(json("[1, 2, true]"))));
+}
+
+#[derive(Debug)]
+struct Request;
+
+impl Document for Request {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        match name {
+            "path" => Ok(Value::text("/x")),
+            "query" => Ok(json(r#"{"a": "1"}"#)),
+            _ => Err(Error::new("the body is no JSON").with_status(400)),
+        }
+    }
+    fn names(&self) -> &'static [&'static str] {
+        &["path", "query", "body"]
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+#[test]
+fn of_a_request_only_those_fields_are_made_that_the_code_asks_for() {
+    let request = || Value::Document(Arc::new(Request));
+    assert_eq!(value("return packet.path .. packet.query.a", request()), Value::text("/x1"));
+    assert_eq!(value("return packet.nothing", request()), Value::Null);
+    for code in ["return packet.body", "for _ in pairs(packet) do end", "return packet"] {
+        let error = answer(code, request()).expect_err(code);
+        assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{code}");
+    }
+    assert_eq!(
+        value("return pcall(function() return packet.body end)", request()),
+        Value::Bool(false)
+    );
 }
 
 #[test]
