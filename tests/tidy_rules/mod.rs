@@ -132,7 +132,12 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 17] = [
+    "mpsc::channel",
+    "oneshot::channel",
+    "watch::channel",
+    "unbounded_channel",
+    "as_pin_mut",
     "std::pin::{Pin, pin}",
     "std::pin::pin",
     "std::pin",

@@ -6,18 +6,13 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod begin;
+
 use std::fmt::Write;
 use std::hint::black_box;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sinew_flows::FLOWS;
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{Fixture, Opened, Source as FlowSource, Value, output};
-use sinew_runtime::{Fault, Make, NodeEntry};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use sinew_runtime::flow::{Fixture, Value};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -29,28 +24,8 @@ const BAR_NS: f64 = 40.0;
 /// Between the costs of a node in the short and in the long half; what more would not be linear.
 const BEND_MAX: f64 = 1.25;
 
-static BEGIN: Kind = Kind {
-    name: "begin",
-    runs_in: RunsIn::Flow,
-    doc: "Begins flows by hand.",
-    ports: &[output("out", "The packet.")],
-    parameters: &[],
-    signals: &[],
-};
-
-struct Begin;
-
-impl FlowSource for Begin {
-    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        Ok(Vec::new())
-    }
-}
-
 /// `begin`, and so many `nop` nodes behind each other.
 fn chain(nodes: usize) -> Fixture {
-    let begin = NodeEntry { kind: &BEGIN, make: Make::Source(|_| Ok(Box::new(Begin))), safe: None };
-    let table = [&[begin], FLOWS].concat();
-    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
     let mut text =
         "- {kind: begin, name: begin, ports: {out: [{name: n1, port: in}]}}\n".to_owned();
     for at in 1..nodes {
@@ -59,9 +34,7 @@ fn chain(nodes: usize) -> Fixture {
         writeln!(text, "- {{kind: nop, name: n{at}, ports: {ports}}}").expect("memory");
     }
     writeln!(text, "- {{kind: nop, name: n{nodes}}}").expect("memory");
-    let source = Source { file: "chain.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0] }).expect("the spec is good");
-    Fixture::new(&Arc::new(plan), &table, Path::new(".")).expect("the nodes are good")
+    begin::fixture(&text)
 }
 
 /// Nanoseconds of a flow through the chain, on average of a round.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Crew {
         let opened = sources::open(&shared, &shared.graph, |_| true, &HeldBy::new());
         let OpenSources { parts, held } = opened.map_err(|(node, fault)| at(Some(node), fault))?;
         let mut told = Told::new();
-        let (sender, made) = channel();
+        let (sender, made) = mpsc::channel();
         let (mut workers, mut counted) = (Vec::new(), Vec::new());
         for (number, parts) in parts.into_iter().enumerate() {
             let (beats, figures) = (Arc::new(AtomicU64::new(0)), Arc::<Figures>::default());

@@ -6,7 +6,7 @@ use bytestring::ByteString;
 
 use super::Value;
 
-/// A flow's answer that is none. What it says is for the operator; only [`Error::shown`] may leave
+/// A flow's answer that is none. What it says is for the log; only [`Error::shown`] may leave
 /// the machine.
 #[derive(Clone, PartialEq)]
 pub struct Error(Box<Inside>);
@@ -19,7 +19,7 @@ struct Inside {
     headers: Vec<(ByteString, ByteString)>,
     node: Option<ByteString>,
     parts: Vec<Error>,
-    /// Whether the operator knows of it already.
+    /// Whether the log has it already.
     told: bool,
     /// Whether some other error of the flow may have caused it.
     follows: bool,
@@ -78,13 +78,13 @@ impl Error {
         self
     }
 
-    /// The same, once the operator knows of it.
+    /// The same, once the log has it.
     pub(super) fn told(mut self) -> Error {
         self.0.told = true;
         self
     }
 
-    /// Whether the operator knows of it, and of all of which it was joined.
+    /// Whether the log has it, or all of which it was joined.
     pub(super) fn is_told(&self) -> bool {
         self.0.told || (!self.0.parts.is_empty() && self.0.parts.iter().all(Error::is_told))
     }

@@ -2,10 +2,12 @@
 //!
 //! A [`Source`] begins a [`Flow`] with a packet. Each node answers every packet that it gets: by
 //! itself, or with the reply of the node that it passed it to. So a path is a loop of calls in one
-//! task ([`Flow::pass`]); a node costs a call, and only one that waits costs an allocation.
+//! future ([`Flow`]); a node costs a call, and only one that waits costs an allocation.
 //!
-//! Flows are divided among workers, each a thread with nodes, sources and figures of its own: no
-//! path of a flow takes a lock that another worker could hold.
+//! Flows are divided among workers, each a thread with nodes, sources and figures of its own. All
+//! that workers share are the queue before the threads that block ([`Pool`]), the ends of links to
+//! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log; each is
+//! touched only by a flow that needs it. Others take no lock that another worker could hold.
 
 mod branches;
 mod children;

@@ -104,7 +104,7 @@ impl<'a> At<'a> {
 
     /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
     /// the values of its parent, not the other way round, and has a deadline of its own. Its
-    /// errors are counted as this node's and told to the operator, its replies are dropped.
+    /// errors are counted as this node's and told in the log, its replies are dropped.
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).

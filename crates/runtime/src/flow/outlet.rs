@@ -49,7 +49,7 @@ impl Outlet {
         reply
     }
 
-    /// Tells the operator of an error that the source itself met with a reply.
+    /// Tells the log of an error that the source itself met with a reply.
     pub fn tell(&self, error: &Error) {
         let current = self.0.borrow();
         Flow::new(Rc::clone(&current.program)).tell(current.node, error);

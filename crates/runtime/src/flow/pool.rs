@@ -74,7 +74,7 @@ fn work(queue: &Mutex<Receiver<Work>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc;
 
     use futures_util::FutureExt;
     use futures_util::future::join_all;
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn a_full_pool_refuses_and_goes_on_when_there_is_room() {
         let pool = Pool::start(1).expect("a thread");
-        let (go_on, wait) = channel::<()>();
-        let (says, begun) = channel();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (says, begun) = mpsc::channel();
         // The first holds the thread, the others fill the queue before it.
         let mut first = Box::pin(pool.run(move || {
             says.send(()).expect("the test waits");
@@ -134,7 +134,7 @@ mod tests {
         let held = Arc::clone(&alive);
         drop(pool);
         // What is under way is finished, also when nobody waits for it any more.
-        let (says, done) = channel();
+        let (says, done) = mpsc::channel();
         let work = other.run(move || {
             drop(held);
             says.send(()).expect("the test waits");

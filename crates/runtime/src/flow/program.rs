@@ -15,7 +15,7 @@ use sinew_spec::plan::Plan;
 use super::children::Children;
 use super::figures::{Figures, NodeFigures};
 use super::tell::Teller;
-use super::{At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value};
+use super::{At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, trace};
 use crate::clock::Clock;
 use crate::panics;
 
@@ -31,6 +31,8 @@ pub struct Program {
     entries: Vec<Entry>,
     pub(super) base: Base,
     pub(super) pool: Pool,
+    /// Whether anybody asks for spans.
+    pub(super) is_traced: bool,
 }
 
 /// A node of a program.
@@ -107,7 +109,7 @@ impl Program {
             let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
             entry.error = entry.error.filter(leads);
         }
-        Program { entries, base: base.clone(), pool }
+        Program { entries, base: base.clone(), pool, is_traced: trace::is_on() }
     }
 
     pub(super) fn next_id(&self) -> u64 {

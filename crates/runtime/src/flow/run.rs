@@ -245,12 +245,25 @@ impl Flow {
         input: usize,
         packet: Value,
     ) -> Step<'a> {
-        let at = self.at(place);
-        if trace::is_on() {
-            place.span = trace::node(entry.name());
-            return place.span.in_scope(|| entry.node().handle(at, input, packet));
+        if self.program.is_traced {
+            return self.hand_in_span(place, entry, input, packet);
         }
-        entry.node().handle(at, input, packet)
+        entry.node().handle(self.at(place), input, packet)
+    }
+
+    /// The same in a span of the node; apart, so that the loop stays small without one.
+    #[cold]
+    #[inline(never)]
+    fn hand_in_span<'a>(
+        &'a self,
+        place: &mut Place<'a>,
+        entry: &'a Entry,
+        input: usize,
+        packet: Value,
+    ) -> Step<'a> {
+        let at = self.at(place);
+        place.span = trace::node(entry.name());
+        place.span.in_scope(|| entry.node().handle(at, input, packet))
     }
 
     fn at<'a>(&'a self, place: &Place<'a>) -> At<'a> {
@@ -271,7 +284,7 @@ impl Flow {
         join_replies(join_all(targets.iter().map(branch)).await)
     }
 
-    /// Tells the operator of an error that ends this flow, begun by the node `by`. What whoever
+    /// Tells the log of an error that ends this flow, begun by the node `by`. What whoever
     /// asked did wrong is his own business.
     pub(super) fn tell(&self, by: usize, error: &Error) {
         if error.status() >= 500 && !error.is_told() {

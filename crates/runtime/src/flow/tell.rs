@@ -1,4 +1,4 @@
-//! Lines for the operator: what went wrong inside, which nobody who asked gets to see.
+//! Lines for the log: what went wrong inside, which nobody who asked gets to see.
 //!
 //! A flow never waits for them. A worker puts a line into a bounded queue; past that it counts. The
 //! crew writes them to standard error, so many a second, and says how many it left out.

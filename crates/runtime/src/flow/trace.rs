@@ -47,8 +47,7 @@ where
     registry().with(Targets::new().with_target(TARGET, LevelFilter::INFO)).with(lines)
 }
 
-/// Whether anybody asks.
-#[inline]
+/// Whether anybody asks; that is known before the first program is made.
 pub(super) fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
 }

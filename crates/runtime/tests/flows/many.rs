@@ -93,7 +93,9 @@ fn ten_thousand_flows_never_see_each_other_and_leave_nothing() {
 #[test]
 fn failures_and_panics_of_many_leave_no_packet_behind() {
     const GRAPH: &str = "
-- {kind: act, name: a, ports: {out: [{name: b, port: in}, {name: c, port: in}, {name: d, port: in}]}}
+- kind: act
+  name: a
+  ports: {out: [{name: b, port: in}, {name: c, port: in}, {name: d, port: in}]}
 - {kind: act, name: b, does: wait_panic, ports: {error: [{name: e, port: in}]}}
 - {kind: act, name: c, does: fail}
 - {kind: act, name: d, does: fork, ports: {out: [{name: f, port: in}]}}
