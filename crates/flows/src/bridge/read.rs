@@ -95,10 +95,10 @@ impl Read {
             Err(fault) => return Judged::Bad(Error::new(fault)),
         };
         let Some(limit) = self.stale_after else { return Judged::Good(seen.value) };
-        if seen.age_max.is_some_and(|age| age <= limit) {
-            Judged::Good(seen.value)
-        } else if seen.is_closed {
+        if seen.is_closed {
             Judged::Bad(unavailable("the core has stopped"))
+        } else if seen.age_max.is_some_and(|age| age <= limit) {
+            Judged::Good(seen.value)
         } else {
             Judged::Unsure(limit)
         }
