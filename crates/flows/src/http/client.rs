@@ -180,22 +180,21 @@ fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Form
     };
     let (url, method) = (template("url"), template("method"));
     let (query, header, body) = (template("query"), template("header"), template("body"));
-    let hosts = hosts(parameters, refusals)?;
-    let (url, method, header) = (url?, method?, header?);
-    let mut refuse = |name: &str, message: String, help: &str| {
-        refusals.push(Refusal::new(parameters.span(name), message, help));
-    };
-    if let Some(constant) = url.constant() {
-        let text = constant.as_text().unwrap_or_default();
-        if let Err(message) = target::parse(text, &hosts) {
-            refuse("url", message, "write a url such as http://host/path");
-        }
-    }
-    if let Some(Err(message)) = method.constant().map(ask::method) {
-        refuse("method", message, "write GET, POST, PUT, PATCH or DELETE");
+    let hosts = hosts(parameters, refusals);
+    if let Some(Err(message)) = method.as_ref().and_then(Template::constant).map(ask::method) {
+        let help = "write GET, POST, PUT, PATCH or DELETE";
+        refusals.push(Refusal::new(parameters.span("method"), message, help));
     }
     check_names(parameters.yaml("header"), refusals);
-    Some(Form { url, method, query: query?, header, body: body?, hosts })
+    let (url, hosts) = (url?, hosts?);
+    if let Some(constant) = url.constant()
+        && let Err(message) = target::parse(constant.as_text().unwrap_or_default(), &hosts)
+    {
+        let help = "write a url such as http://host/path";
+        refusals.push(Refusal::new(parameters.span("url"), message, help));
+    }
+    let (method, query, header, body) = (method?, query?, header?, body?);
+    Some(Form { url, method, query, header, body, hosts })
 }
 
 /// The hosts of the spec; without any, the one in the url.

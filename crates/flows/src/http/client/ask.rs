@@ -187,7 +187,7 @@ fn full(bytes: Bytes) -> Content {
 }
 
 impl Ask {
-    /// What is asked, for the operator.
+    /// What is asked, for the log.
     pub(super) fn shown(&self) -> String {
         format!("{} {}", self.method, target::shown(&self.uri))
     }

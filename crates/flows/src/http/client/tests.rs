@@ -4,6 +4,7 @@ mod bad;
 mod server;
 mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,10 +13,10 @@ use futures_util::future::join_all;
 use hyper::{Response, StatusCode};
 use serde_json::json;
 use sinew_runtime::flow::{Error, Fixture, Reply, Value};
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use crate::testing::{fixture, refusals, run};
-use server::{Parts, Server, echo, parts, text};
+use server::{Server, echo, parts, text, whole};
 
 /// Longest that a flow in a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -119,7 +120,7 @@ fn a_body_is_what_its_type_says_and_nonsense_fails_where_it_is_asked_for() {
     run(async {
         let server = Server::start(|request| async move {
             let path = request.uri().path().trim_start_matches('/').replace('.', "/");
-            let body = Parts::Whole(Bytes::from_static(b"{\"a\":"));
+            let body = whole(&b"{\"a\":"[..]);
             Response::builder().header("content-type", path).body(body).expect("an answer")
         })
         .await;
@@ -135,11 +136,11 @@ fn a_body_is_what_its_type_says_and_nonsense_fails_where_it_is_asked_for() {
 #[test]
 fn a_stream_is_passed_on_while_it_comes() {
     run(async {
-        let (more, wait) = oneshot::channel::<()>();
-        let wait = std::sync::Mutex::new(Some(wait));
+        let more = Arc::new(Notify::new());
+        let wait = Arc::clone(&more);
         let server = Server::start(move |_| {
-            let wait = wait.lock().expect("a lock").take().expect("one request");
-            async move { Response::new(parts(["one", "two"], wait)) }
+            let body = parts(["one", "two"], Arc::clone(&wait));
+            async move { Response::new(body) }
         })
         .await;
         let url = format!("url: 'http://{}/', stream: true", server.address);
@@ -148,7 +149,7 @@ fn a_stream_is_passed_on_while_it_comes() {
         let mut stream = stream.take().expect("a stream");
         assert_eq!(stream.next().await, Some(Ok(Bytes::from_static(b"one"))));
         // Only now the server sends the rest.
-        more.send(()).expect("a server that waits");
+        more.notify_one();
         assert_eq!(stream.next().await, Some(Ok(Bytes::from_static(b"two"))));
         assert_eq!(stream.next().await, None);
     });
@@ -181,7 +182,7 @@ async fn leads(status: u16, location: String) -> Server {
                 return echo(request).await;
             }
             let response = Response::builder().status(status).header("location", location);
-            response.body(Parts::Whole(Bytes::new())).expect("an answer")
+            response.body(whole(Bytes::new())).expect("an answer")
         }
     })
     .await
@@ -256,6 +257,12 @@ fn no_value_of_a_packet_adds_a_header_or_changes_the_host() {
         assert_eq!(said["header"]["x"], "y");
         assert_eq!(server.requests(), 1);
     });
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let wrong = "url: '{{ packet }}', method: 'G T', header: {'a b': c, host: d}, ca: nowhere.pem";
+    assert_eq!(refusals(&graph(wrong)).len(), 5);
 }
 
 #[test]

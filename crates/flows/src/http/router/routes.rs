@@ -259,7 +259,8 @@ impl Table {
                 matchit::InsertError::Conflict { with } => self.places.get(with),
                 _ => None,
             };
-            let help = "at one place stands :name, *name or a pattern of both sides, not two";
+            let help =
+                "of :name, *name and a {name} with text on both sides only one can stand there";
             match other.map(|&other| firsts[other]) {
                 Some((other, first)) => {
                     let message = format!("route {number} and route {other} are ambiguous");

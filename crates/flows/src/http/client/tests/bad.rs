@@ -1,13 +1,12 @@
 //! Servers that are slow, silent, gone, or speak nonsense.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures_util::StreamExt;
 use sinew_runtime::flow::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use super::server::{Server, read_head};
 use super::{Duration, ask, body, fail, fixture, get, graph, run};
@@ -104,49 +103,44 @@ fn a_long_answer_is_refused_unless_it_is_streamed() {
     });
 }
 
+/// A server that answers nothing, and says when a connection is closed.
+async fn silent() -> (Server, Rc<Notify>) {
+    let closed = Rc::new(Notify::new());
+    let says = Rc::clone(&closed);
+    let server = Server::raw(move |_, mut stream| {
+        let says = Rc::clone(&says);
+        async move {
+            read_head(&mut stream).await?;
+            let end = stream.read(&mut [0; 1]).await;
+            assert!(!matches!(end, Ok(1)), "more than one request");
+            says.notify_one();
+            Ok(())
+        }
+    });
+    (server.await, closed)
+}
+
 #[test]
 fn a_silent_server_is_a_gateway_timeout_and_its_connection_is_closed() {
     run(async {
-        let (closed, is_closed) = oneshot::channel();
-        let closed = Rc::new(RefCell::new(Some(closed)));
-        let server = Server::raw(move |_, mut stream| {
-            let closed = closed.borrow_mut().take();
-            async move {
-                read_head(&mut stream).await?;
-                let end = stream.read(&mut [0; 1]).await;
-                closed.map(|closed| closed.send(end.is_ok_and(|count| count == 0)));
-                Ok(())
-            }
-        })
-        .await;
+        let (server, closed) = silent().await;
         let fixture = fixture(&graph(&format!("url: 'http://{}/', timeout: 50ms", server.address)));
         let error = ask(&fixture, Value::Null).await.expect_err("nothing comes");
         assert_eq!(error.status(), 504);
         assert!(error.text().contains("no answer within 50ms"), "{error}");
-        assert_eq!(is_closed.await, Ok(true));
+        closed.notified().await;
     });
 }
 
 #[test]
 fn a_flow_that_ends_lets_go_of_its_request() {
     run(async {
-        let (closed, is_closed) = oneshot::channel();
-        let closed = Rc::new(RefCell::new(Some(closed)));
-        let server = Server::raw(move |_, mut stream| {
-            let closed = closed.borrow_mut().take();
-            async move {
-                read_head(&mut stream).await?;
-                let _ = stream.read(&mut [0; 1]).await;
-                closed.map(|closed| closed.send(()));
-                Ok(())
-            }
-        })
-        .await;
+        let (server, closed) = silent().await;
         let fixture = fixture(&graph(&format!("url: 'http://{}/'", server.address)));
         let limit = Duration::from_millis(50);
         let error = fixture.open("begin", 0, Value::Null, limit).await.expect_err("no time");
         assert_eq!(error.status(), 504);
-        assert_eq!(is_closed.await, Ok(()));
+        closed.notified().await;
     });
 }
 

@@ -5,21 +5,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use futures_util::stream::unfold;
-use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::Builder;
 use serde_json::json;
-use sinew_runtime::flow::{BytesToCome, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
 
 use crate::http::decode;
 
@@ -68,10 +69,10 @@ impl Server {
         let address = listener.local_addr().expect("its address");
         let counts = Arc::new(Counts::default());
         let shared = Arc::clone(&counts);
-        tokio::task::spawn_local(async move {
+        spawn_local(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 shared.connections.fetch_add(1, Ordering::Relaxed);
-                tokio::task::spawn_local(speak(stream, Arc::clone(&shared)));
+                spawn_local(speak(stream, Arc::clone(&shared)));
             }
         });
         Server { address, counts }
@@ -116,7 +117,7 @@ struct Local;
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
     fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
+        spawn_local(future);
     }
 }
 
@@ -132,57 +133,33 @@ pub(super) async fn echo(request: Request<Incoming>) -> Response<Parts> {
         "body": String::from_utf8_lossy(&body),
     });
     let response = Response::builder().header("content-type", "application/json");
-    response.body(Parts::Whole(said.to_string().into())).expect("an answer")
+    response.body(whole(said.to_string())).expect("an answer")
 }
 
 /// Answers with a text.
 pub(super) async fn text(status: StatusCode, text: &'static str) -> Response<Parts> {
     let response = Response::builder().status(status).header("content-type", "text/plain");
-    response.body(Parts::Whole(Bytes::from_static(text.as_bytes()))).expect("an answer")
+    response.body(whole(text)).expect("an answer")
 }
 
 /// The body of an answer.
-pub(super) enum Parts {
-    Whole(Bytes),
-    Stream(BytesToCome),
+pub(super) type Parts = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A body that is there.
+pub(super) fn whole(bytes: impl Into<Bytes>) -> Parts {
+    Full::new(bytes.into()).boxed_unsync()
 }
 
 /// Two parts; the second comes once `wait` says so.
-pub(super) fn parts(texts: [&'static str; 2], wait: oneshot::Receiver<()>) -> Parts {
-    let stream = unfold((0, Some(wait)), move |(at, mut wait)| async move {
-        if at == 1 {
-            // One that is gone says so too.
-            let _ = wait.take()?.await;
-        }
+pub(super) fn parts(texts: [&'static str; 2], wait: Arc<Notify>) -> Parts {
+    let stream = unfold((0, wait), move |(at, wait)| async move {
         let part = Bytes::from_static(texts.get(at)?.as_bytes());
+        if at == 1 {
+            wait.notified().await;
+        }
         Some((Ok(part), (at + 1, wait)))
     });
-    Parts::Stream(Stream::new(stream).take().expect("nobody took it"))
-}
-
-impl Body for Parts {
-    type Data = Bytes;
-    type Error = sinew_runtime::flow::Error;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match &mut *self {
-            Parts::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Parts::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Parts::Stream(parts) => {
-                parts.as_mut().poll_next(context).map(|part| part.map(|it| it.map(Frame::data)))
-            }
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Parts::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Parts::Stream(_) => SizeHint::default(),
-        }
-    }
+    StreamBody::new(stream.map_ok(Frame::data)).boxed_unsync()
 }
 
 /// Reads the head of a request.
