@@ -69,14 +69,14 @@ static INFO: Kind = Kind {
         yaml("header", "Headers by name: a mapping; a template.", Some("{}")),
         yaml(
             "body",
-            "A template: text, bytes, a stream, a listener's request (its body as it came), nothing; \
-             any other value becomes JSON.",
+            "A template: text, bytes, a stream, a listener's request (its body as it came), or \
+             nothing; any other value becomes JSON.",
             Some("null"),
         ),
         Parameter {
             name: "hosts",
-            doc: "Where requests and redirects may go: hosts with or without a port, or '*' for all. \
-                  Without it only the host in the url, which then must not be a template.",
+            doc: "Where requests and redirects may go: hosts with or without a port, or '*' for \
+                  all. Without it only the host in the url, which then must not be a template.",
             unit: "",
             ty: ParameterType::Texts { max: 1024 },
             default: Some("[]"),

@@ -54,7 +54,8 @@ fn a_request_is_made_of_templates() {
         let server = Server::start(echo).await;
         let parameters = format!(
             "url: 'http://{}/{{{{ packet.place }}}}?a=1', method: '{{{{ packet.how }}}}', \
-             query: {{b: '{{{{ packet.n }}}}'}}, header: {{X-It: 'is {{{{ packet.n }}}}', x-no: null}}, \
+             query: {{b: '{{{{ packet.n }}}}'}}, \
+             header: {{X-It: 'is {{{{ packet.n }}}}', x-no: null}}, \
              body: {{n: '{{{{ packet.n }}}}'}}",
             server.address
         );

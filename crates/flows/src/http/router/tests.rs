@@ -331,7 +331,7 @@ proptest! {
                 Found::Options(_) => Err(204),
                 Found::Malformed => Err(400),
             };
-            prop_assert_eq!(found, naive(&table, method, path), "{} {:?} {:?}", method, path, table);
+            prop_assert_eq!(found, naive(&table, method, path), "{} {} {:?}", method, path, table);
         }
     }
 
