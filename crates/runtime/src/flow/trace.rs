@@ -104,10 +104,8 @@ mod tests {
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let [node, flow] = lines.as_slice() else { panic!("two spans: {text}") };
-        assert_eq!(
-            (&node["span"]["name"], &flow["span"]["name"]),
-            (&"pong".into(), &"flow".into())
-        );
+        let names = (&node["span"]["name"], &flow["span"]["name"]);
+        assert_eq!(names, (&"node".into(), &"flow".into()));
         assert_eq!((&node["span"]["node"], &node["spans"][0]["id"]), (&"pong".into(), &7.into()));
         assert!(node["fields"]["time.busy"].is_string(), "{text}");
     }
