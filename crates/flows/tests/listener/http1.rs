@@ -1,10 +1,10 @@
 //! HTTP/1.1, as it should be and as it should not.
 
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 
 use serde_json::{Value as Json, json};
 
-use super::server::{Answer, Server, get, is_cancelled, post};
+use super::server::{Answer, Server, get, is_cancelled, post, until};
 
 fn fields(answer: &Answer) -> Json {
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -199,6 +199,7 @@ fn a_stop_lets_what_has_begun_be_answered() {
     busy.send(get("/slow"));
     assert_eq!(server.ask(&get("/text")).status, 200);
     server.stop();
+    assert!(until(|| TcpStream::connect(server.address).is_err()), "it listens on");
     let answer = busy.answer(true);
     assert_eq!((answer.status, answer.text().as_str()), (200, "slow"));
     assert_eq!(answer.header("connection"), Some("close"));

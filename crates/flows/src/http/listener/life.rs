@@ -85,6 +85,12 @@ impl Life {
         }
     }
 
+    /// What came so far was no head, but a handshake.
+    pub(super) fn rest(&self, now: Round) {
+        self.in_head.set(false);
+        self.since.set(now);
+    }
+
     /// The client took bytes.
     pub(super) fn wrote(&self) {
         self.stalled.set(None);

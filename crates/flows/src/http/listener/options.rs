@@ -30,12 +30,13 @@ pub(super) struct Options {
 impl Options {
     /// Reads and checks them.
     pub(super) fn of(parameters: &Parameters<'_>) -> Result<Options, Vec<Refusal>> {
-        let host = parameters.text("host");
-        let host: IpAddr = host.parse().map_err(|_| {
-            let text = format!("'{host}' is no address");
-            let help = "write an address of this machine, such as 127.0.0.1, 0.0.0.0 or '::1'";
-            vec![Refusal::new(parameters.span("host"), text, help)]
-        })?;
+        let (host, tls) = match (host(parameters), Tls::of(parameters)) {
+            (Ok(host), Ok(tls)) => (host, tls),
+            (host, tls) => {
+                let of_tls = tls.err().unwrap_or_default();
+                return Err(host.err().into_iter().chain(of_tls).collect());
+            }
+        };
         // The table of parameters holds all of them within these types.
         let count = |name| parameters.integer(name) as usize;
         Ok(Options {
@@ -53,7 +54,16 @@ impl Options {
             compression: parameters.bool("compression"),
             access_log: Some(parameters.path("access_log"))
                 .filter(|_| !parameters.text("access_log").is_empty()),
-            tls: Tls::of(parameters)?,
+            tls,
         })
     }
+}
+
+fn host(parameters: &Parameters<'_>) -> Result<IpAddr, Refusal> {
+    let host = parameters.text("host");
+    host.parse().map_err(|_| {
+        let text = format!("'{host}' is no address");
+        let help = "write an address of this machine, such as 127.0.0.1, 0.0.0.0 or '::1'";
+        Refusal::new(parameters.span("host"), text, help)
+    })
 }

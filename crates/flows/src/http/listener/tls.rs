@@ -23,7 +23,7 @@ pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
     /// What it was read from.
     pub(super) files: [PathBuf; 2],
-    /// What an operator should know of the certificate.
+    /// What is to be known of the certificate.
     note: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Tls {
         }
     }
 
-    /// Tells the operator what there is to know of the certificate.
+    /// Tells what there is to know of the certificate.
     pub(super) fn tell(&self) {
         if let Some(note) = &self.note {
             // Nobody listens: the clients will say it.

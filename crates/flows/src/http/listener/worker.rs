@@ -21,6 +21,7 @@ use super::exchange::Peer;
 use super::life::{Life, Patience, ROUND, Round, rounds};
 use super::log::AccessLog;
 use super::options::Options;
+use super::tls::Tls;
 
 /// Pause when no connection can be taken, for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -61,10 +62,12 @@ impl Worker {
     }
 
     /// Serves until it is told to stop, and what has begun is answered.
-    pub(super) async fn serve(self, socket: Arc<StdListener>, mut stop: Stop) -> Result<(), Fault> {
-        let socket = socket.try_clone().and_then(TcpListener::from_std).map_err(|error| {
+    pub(super) async fn serve(self, held: Arc<StdListener>, mut stop: Stop) -> Result<(), Fault> {
+        let socket = held.try_clone().and_then(TcpListener::from_std).map_err(|error| {
             Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
         })?;
+        // From now on only a listener that may take its place holds it.
+        drop(held);
         let worker = Rc::new(self);
         let patrol = spawn_local(Rc::clone(&worker).patrol());
         tokio::select! {
@@ -106,24 +109,22 @@ impl Worker {
     fn begin(self: &Rc<Self>, stream: TcpStream, address: SocketAddr) {
         let mut lives = self.lives.borrow_mut();
         if lives.len() >= self.options.connections_max {
-            refuse(stream);
+            // Over TLS nothing can be said before the handshake.
+            if self.options.tls.is_none() {
+                refuse(stream);
+            }
             return;
         }
         let life = Rc::new(Life::new(self.now()));
         let place = Place { worker: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
         let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.now));
         spawn_local(async move {
-            let worker = Rc::clone(&place.worker);
+            let worker = &place.worker;
             match &worker.options.tls {
-                None => serve(&worker, &life, Peer { address, scheme: "http" }, wire).await,
-                Some(tls) => {
-                    // Who speaks no TLS was told so by an alert.
-                    if let Some(Ok(wire)) = unless_ended(&life, tls.acceptor.accept(wire)).await {
-                        serve(&worker, &life, Peer { address, scheme: "https" }, wire).await;
-                    }
-                }
+                None => serve(worker, &life, Peer { address, scheme: "http" }, wire).await,
+                // In a place of its own: without TLS a connection need not have room for it.
+                Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
             }
-            drop(place);
         });
     }
 
@@ -140,6 +141,15 @@ impl Worker {
             self.now.set(now);
             self.lives.borrow().iter().for_each(|(_, life)| life.judge(now, &patience));
         }
+    }
+}
+
+/// Shakes hands, and serves the connection.
+async fn secure(worker: &Rc<Worker>, life: &Rc<Life>, address: SocketAddr, tls: &Tls, wire: Wire) {
+    // Who speaks no TLS was told so by an alert.
+    if let Some(Ok(wire)) = unless_ended(life, tls.acceptor.accept(wire)).await {
+        life.rest(worker.now());
+        serve(worker, life, Peer { address, scheme: "https" }, wire).await;
     }
 }
 

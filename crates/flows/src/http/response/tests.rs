@@ -1,3 +1,5 @@
+//! Every sort of reply, and what it becomes.
+
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
