@@ -6,7 +6,8 @@ use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, picture, render};
 
 fuzz_target!(|text: &str| {
-    let catalogue: Vec<_> = sinew_nodes::NODES.iter().map(|entry| entry.kind).collect();
+    let entries = sinew_nodes::NODES.iter().chain(sinew_flows::FLOWS);
+    let catalogue: Vec<_> = entries.map(|entry| entry.kind).collect();
     let source = Source { file: "fuzz.yaml", text, overrides: &[] };
     let machine = Machine { cpus: vec![0, 1] };
     match compile(&source, &catalogue, &machine) {

@@ -26,6 +26,27 @@ nodes:
   - {kind: gauge, name: log, domain: log, ports: {out: [{name: a, port: in, full: drop}]}}
 ";
 
+/// Flow nodes, in blocks and around them.
+const FLOWS: &str = "- {kind: begin, ports: {out: [{name: auth, port: in}, {name: fan, port: in}]}}
+- kind: block
+  name: auth
+  nodes:
+    - {kind: step, name: check, ports: {error: [{name: more, port: in}]}}
+    - kind: block
+      name: more
+      nodes: [{kind: step, name: check, pause: 1m, body_max: 4KiB}]
+      inputs: {in: [{name: check, port: in}]}
+      outputs: {out: [{name: check, port: out}]}
+  inputs: {in: [{name: check, port: in}]}
+  outputs: {out: [{name: check, port: out}, {name: more, port: out}]}
+  ports: {out: [{name: fan, port: in}]}
+- {kind: fan, ports: {\"out[0]\": [{name: last, port: in}], \"out[9]\": [{name: last, port: in}]}}
+- kind: step
+  name: last
+  code: |
+    return 1
+";
+
 /// Pieces that mean something to the parser or to the compiler.
 const PIECES: &[&str] = &[
     "{",
@@ -80,6 +101,13 @@ const PIECES: &[&str] = &[
     "- {kind: gauge, name: g, domain: screen, ports: {out: [{name: planner, port: feedback}]}}\n",
     "{name: g, port: in, delivery: broadcast}",
     "99999999999999999GiB",
+    "kind: block",
+    "nodes: [{kind: step}]",
+    "inputs: {in: [{name: check, port: in}]}",
+    "outputs: {out: [{name: check, port: out}]}",
+    "\"out[1023]\"",
+    "auth/check",
+    "flows: {workers: 2}",
 ];
 
 fn check(text: &str, overrides: &[(String, String)]) {
@@ -174,8 +202,15 @@ proptest! {
     }
 
     #[test]
+    fn on_changed_specs_with_flows(changes in prop::collection::vec(change(), 1..6)) {
+        let text = changes.iter().fold(FLOWS.to_owned(), |text, change| apply(&text, change));
+        check(&text, &[]);
+    }
+
+    #[test]
     fn on_any_override(path in any::<String>(), value in any::<String>()) {
-        check(ARM, &[(path, value.clone()), ("planner.laps".to_owned(), value)]);
+        check(ARM, &[(path.clone(), value.clone()), ("planner.laps".to_owned(), value.clone())]);
+        check(FLOWS, &[(path, value.clone()), ("auth/more/check.code".to_owned(), value)]);
     }
 }
 
@@ -217,9 +252,21 @@ fn large_graphs_of_every_shape_are_compiled() {
         writeln!(nodes, "- {{kind: gauge, name: n{i}, domain: s{i}, {links}}}").unwrap();
     }
     let services = services + "nodes:\n" + &nodes;
-    for text in [&chain, &star, &domains, &services] {
+    let mut blocks = "- {kind: begin, name: x, ports: {out: [{name: n0, port: in}]}}\n".to_owned();
+    for i in 0..COUNT {
+        let next = if i + 1 == COUNT { "" } else { &format!("{{name: n{}, port: in}}", i + 1) };
+        let ends = "inputs: {in: [{name: s, port: in}]}, outputs: {out: [{name: s, port: out}]}";
+        let links = format!("ports: {{out: [{next}]}}");
+        writeln!(
+            blocks,
+            "- {{kind: block, name: n{i}, {ends}, nodes: [{{kind: step, name: s}}], {links}}}"
+        )
+        .unwrap();
+    }
+    for text in [&chain, &star, &domains, &services, &blocks] {
         let plan = compile_on(4, text).unwrap_or_else(|errors| panic!("{}", errors[0]));
-        assert_eq!((plan.nodes.len(), plan.links.len()), (COUNT + 1, COUNT));
+        let links = plan.links.len() + plan.flow_links.len();
+        assert_eq!((plan.nodes.len(), links), (COUNT + 1, COUNT));
     }
     // The same with an error on every line: unknown names are searched for, but not without end.
     let errors = compile_on(4, &chain.replace("{name: n", "{name: m")).unwrap_err();
