@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use sinew_spec::plan::{self, Plan};
 
@@ -121,7 +121,7 @@ struct Gone {
 struct Watched {
     name: String,
     region: Region,
-    counted: Arc<Counted>,
+    counted: Rc<Counted>,
     /// Whether the region is that of another flow node of this life of the domain: an edit brought
     /// the node. The heart of all flow nodes of a domain is one.
     is_lent: bool,
@@ -565,7 +565,7 @@ impl Supervised {
 impl Watched {
     fn new(name: String, is_flow: bool) -> io::Result<Watched> {
         let region = open_counters()?;
-        let counted = Arc::new(Counted::attach(region.clone())?);
+        let counted = Rc::new(Counted::attach(region.clone())?);
         let (is_lent, beats, heard_ns, ends_before) = (false, 0, 0, 0);
         Ok(Watched { name, region, counted, is_lent, is_flow, beats, heard_ns, ends_before })
     }
