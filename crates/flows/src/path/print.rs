@@ -232,8 +232,8 @@ mod tests {
             thread::yield_now();
         }
         let (sender, done) = sync_channel(1);
-        let flushes = printer.orders.send(Order::Flush(sender));
-        flushes.and_then(|()| Ok(done.recv().expect("an answer"))).expect("the thread lives");
+        printer.orders.send(Order::Flush(sender)).expect("the thread lives");
+        done.recv().expect("an answer");
         let text = String::from_utf8(written.lock().expect("no panic").clone()).expect("text");
         let lines = text.lines().filter(|line| line.starts_with("line ")).count();
         let lost: usize = text

@@ -72,13 +72,19 @@ struct Retry {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let when = Expression::of(parameters.yaml("when"), &["error"]).map_err(|it| vec![it])?;
+    let mut refusals = Vec::new();
     let (backoff, backoff_max) =
         (parameters.duration("backoff"), parameters.duration("backoff_max"));
     if backoff > backoff_max {
         let message = format!("a pause of {backoff:?} is longer than backoff_max, {backoff_max:?}");
         let help = "raise backoff_max, or shorten backoff";
-        return Err(vec![Refusal::new(parameters.span("backoff"), message, help)]);
+        refusals.push(Refusal::new(parameters.span("backoff"), message, help));
+    }
+    let when = Expression::of(parameters.yaml("when"), &["error"]);
+    let when = when.map_err(|refusal| refusals.push(refusal));
+    let Ok(when) = when else { return Err(refusals) };
+    if !refusals.is_empty() {
+        return Err(refusals);
     }
     Ok(Box::new(Retry {
         threshold: parameters.integer("threshold") as u32,

@@ -51,7 +51,8 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     match (duration, is_given) {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
-            Err(vec![Refusal { span: None, message: "how long?".into(), help: help.into() }])
+            let message = "nothing says how long it sleeps".to_owned();
+            Err(vec![Refusal { span: None, message, help: help.into() }])
         }
         (duration, false) => Ok(Box::new(Sleep::Always(duration))),
         (Duration::ZERO, true) => {
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn it_is_said_once_how_long() {
         for (bad, said) in [
-            ("", "how long?"),
+            ("", "how long"),
             (", duration: 1s, duration_ms: 1", "both"),
             (", duration_ms: 'packet.'", ""),
         ] {

@@ -60,7 +60,7 @@ impl FlowNode for Split {
 #[cold]
 fn too_long(items: usize, outputs: usize) -> Error {
     Error::new(format_args!(
-        "a list of {items} elements, and {outputs} outputs; link out[{}], or use 'for'",
+        "a list of {items} elements, room for {outputs}; link out[{}], or use 'for'",
         items - 1
     ))
 }

@@ -48,22 +48,24 @@ struct Throw {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let template = |name| Template::compile(parameters.yaml(name));
-    let (message, status, body) = (template("message"), template("status"), template("body"));
-    let (message, status, body) = match (message, status, body) {
-        (Ok(message), Ok(status), Ok(body)) => (message, status, body),
-        (message, status, body) => {
-            let refusals = [message.err(), status.err(), body.err()];
-            return Err(refusals.into_iter().flatten().flatten().collect());
-        }
+    let mut refusals = Vec::new();
+    let mut template = |name| {
+        let template = Template::compile(parameters.yaml(name));
+        template.map_err(|refused| refusals.extend(refused)).ok()
     };
-    if let Some(constant) = status.constant()
+    let (message, status, body) = (template("message"), template("status"), template("body"));
+    if let Some(constant) = status.as_ref().and_then(Template::constant)
         && let Err(error) = checked(constant)
     {
         let help = "write a number from 400 to 599";
-        return Err(vec![Refusal::new(parameters.span("status"), error.text(), help)]);
+        refusals.push(Refusal::new(parameters.span("status"), error.text(), help));
     }
-    Ok(Box::new(Throw { message, status, body }))
+    match (message, status, body) {
+        (Some(message), Some(status), Some(body)) if refusals.is_empty() => {
+            Ok(Box::new(Throw { message, status, body }))
+        }
+        _ => Err(refusals),
+    }
 }
 
 impl FlowNode for Throw {
@@ -145,6 +147,6 @@ mod tests {
             let refusals = refusals(&graph(&format!(", status: {bad}")));
             assert!(refusals[0].message.contains("400 to 599"), "{refusals:?}");
         }
-        assert_eq!(refusals(&graph(", message: '{{', body: '{{'")).len(), 2);
+        assert_eq!(refusals(&graph(", message: '{{', body: '{{', status: 200")).len(), 3);
     }
 }

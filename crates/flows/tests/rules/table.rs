@@ -208,7 +208,7 @@ const RULES: &[Rule] = &[
         graph: "- {kind: split, name: a, ports: {'out[0]': [{name: b, port: in}]}}
                 - {kind: nop, name: b}",
         packet: "[1, 2]",
-        reply: "node 'a': a list of 2 elements, and 1 outputs; link out[1], or use 'for' (500)",
+        reply: "node 'a': a list of 2 elements, room for 1; link out[1], or use 'for' (500)",
     },
     Rule {
         says: "split: a mapping is no list",

@@ -71,4 +71,5 @@ fn what_makes_no_sense_is_refused() {
     for bad in [", when: 'error.'", ", backoff: 11s"] {
         assert_eq!(refusals(&retry(bad)).len(), 1, "{bad}");
     }
+    assert_eq!(refusals(&retry(", when: 'error.', backoff: 11s")).len(), 2);
 }

@@ -35,7 +35,7 @@ impl Schedule {
         match (interval, cron) {
             (Duration::ZERO, "") => {
                 let help = "add 'interval: 1s', or 'cron: 30 6 * * *'".to_owned();
-                Err(vec![Refusal { span: None, message: "when?".to_owned(), help }])
+                Err(vec![Refusal { span: None, message: "nothing says when".to_owned(), help }])
             }
             (interval, "") if interval < Duration::from_millis(1) => {
                 let message = format!("interval cannot be {interval:?}");
@@ -54,7 +54,10 @@ impl Schedule {
                 match schedule.map_err(|error| error.to_string()) {
                     Ok(schedule) if schedule.after(now).is_some() => Ok(schedule),
                     Ok(_) => refuse("cron", format!("no time is ever '{cron}'"), CRON_HELP),
-                    Err(error) => refuse("cron", format!("cron: {error}"), CRON_HELP),
+                    Err(error) => {
+                        let error = error.trim_end_matches('.');
+                        refuse("cron", format!("cron cannot be '{cron}': {error}"), CRON_HELP)
+                    }
                 }
             }
             _ => refuse("cron", "both 'interval' and 'cron' say when".into(), "remove one of them"),
