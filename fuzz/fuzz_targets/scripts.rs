@@ -21,7 +21,8 @@ fuzz_target!(|input: (u8, &str, &str)| {
     let code = serde_json::Value::from(code);
     let text = format!(
         "- {{kind: test, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
-         - {{kind: snippet, name: a, language: {language}, time: 10ms, memory: 2MiB, code: {code}}}\n"
+         - {{kind: snippet, name: a, language: {language}, time: 10ms, memory: 2MiB, \
+         code: {code}}}\n"
     );
     let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
     let source = Source { file: "fuzz.yaml", text: &text, overrides: &[] };

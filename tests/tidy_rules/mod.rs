@@ -123,7 +123,11 @@ pub(crate) const WORDS: &[Word] = &[
     word("utils", "the thing's own name"),
     word("helper", "the thing's own name"),
     word("misc", "the thing's own name"),
-    word("common", "the thing's own name"),
+    Word {
+        word: "common",
+        instead: "the thing's own name",
+        exceptions: &[("crates/flows/src/script/expression.rs", "a module of the crate cel")],
+    },
     Word {
         word: "manager",
         instead: "the thing's own name",

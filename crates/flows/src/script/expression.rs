@@ -1,8 +1,8 @@
 //! Expressions in CEL: compiled once, with a bound on what one may cost.
 //!
 //! Before it runs, an expression is rewritten: each way into a variable (`packet.user.name`)
-//! becomes one look-up, so that a request makes only the fields that are asked for. One that is nothing but
-//! such a way never meets the interpreter, and one without variables is worked out right here.
+//! becomes one look-up, so that a request makes only the fields that are asked for. One that is
+//! nothing but such a way never meets the interpreter; one without variables is worked out here.
 
 mod convert;
 mod functions;
@@ -16,18 +16,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread;
 
-use cel::common::ast::Expr;
-use cel::common::value::CowVal;
+use cel::common::{ast, types, value};
 use cel::context::VariableResolver;
 use cel::{Context, Env, ExecutionError, IdedExpr};
 use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Value};
 use sinew_spec::{Data, Item, Span};
 
+use ast::Expr;
 use convert::from_cel;
 use functions::{LANGUAGE, Work};
 use paths::{Lookup, Path};
 use rewrite::rewrite;
+use value::CowVal;
 
 /// Longest expression, in bytes: one fits on a screen. A longer one is refused.
 pub(crate) const LEN_MAX: usize = 4096;

@@ -9,7 +9,7 @@ mod tests;
 use bytestring::ByteString;
 use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Map, Value};
-use sinew_spec::{Data, Item, Span};
+use sinew_spec::{Data, Item};
 
 use super::expression::{Expression, Place, Scope};
 

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use cel::common::types::{
+use sinew_runtime::flow::Value;
+
+use super::types::{
     CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional,
     CelString, CelType, CelUInt,
 };
-use cel::common::value::Val;
-use sinew_runtime::flow::Value;
+use super::value::Val;
 
 /// Bytes of text that weigh as much as one value in a list.
 const BYTES_PER_UNIT: u64 = 16;
@@ -95,10 +96,9 @@ pub(super) fn from_cel(value: &dyn Val) -> Result<Value, String> {
             list.inner().iter().map(|item| from_cel(item.as_ref())).collect();
         Value::list(items?)
     } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
-        let entry = |(key, value): (&CelMapKey<'_>, &Box<dyn Val + '_>)| {
-            Ok((key_text(key), from_cel(value.as_ref())?))
-        };
-        let mut entries = map.inner().iter().map(entry).collect::<Result<Vec<_>, String>>()?;
+        let entries = map.inner().iter();
+        let entries = entries.map(|(key, value)| Ok((key_text(key), from_cel(value.as_ref())?)));
+        let mut entries = entries.collect::<Result<Vec<_>, String>>()?;
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         Value::map(entries)
     } else if let Some(optional) = value.downcast_ref::<CelOptional<'_>>() {

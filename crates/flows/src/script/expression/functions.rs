@@ -9,14 +9,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cel::common::types::{
-    CelBool, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type,
-};
-use cel::common::value::{CowVal, Val};
 use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
 
 use super::convert::cel_weight;
+use super::types::{
+    CelBool, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type,
+};
+use super::value::{CowVal, Val};
 
 /// Most that one evaluation may look at: values, steps of loops, and parts of 16 bytes of text. At
 /// some 100 ns each that is a tenth of a second; past it the evaluation is an error.

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use bytestring::ByteString;
-use cel::common::types::{CelBool, CelOptional};
-use cel::common::value::{CowVal, Val};
 use sinew_runtime::flow::{Error, Value};
 
 use super::Scope;
 use super::convert::{look, to_cel, weight};
 use super::functions::charge;
+use super::types::{CelBool, CelOptional};
+use super::value::{CowVal, Val};
 
 /// A way into a variable.
 #[derive(Debug)]

@@ -3,13 +3,12 @@
 
 use std::env::{self, VarError};
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
-use cel::common::types::CelBool;
 use sinew_runtime::Refusal;
-use sinew_spec::Span;
 
+use super::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use super::functions::{EACH, FUNCTIONS, WEIGH, own_name, regex};
 use super::paths::{Path, Root, StepIn, Want};
+use super::types::CelBool;
 use super::{DEPTH_MAX, Place, shortened};
 
 /// Most characters of a message: what it names may be as long as the expression.

@@ -1,13 +1,13 @@
 //! `cel`: the value of an expression.
 
-use sinew_runtime::Refusal;
+use sinew_runtime::Made;
 use sinew_runtime::flow::{Error, Flow, Value};
 use sinew_spec::Item;
 
 use super::{Limits, Script};
 use crate::script::expression::Expression;
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
+pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
     let expression = Expression::of(item, &[]).map_err(|refusal| vec![refusal])?;
     Ok(Box::new(expression))
 }

@@ -2,13 +2,13 @@
 //! is put in can never become syntax.
 
 use serde_json::Value as Json;
-use sinew_runtime::Refusal;
+use sinew_runtime::{Made, Refusal};
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script, code};
 use crate::script::template::Template;
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
+pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
     if !matches!(item.data, Data::Scalar { .. }) {
         return Ok(Box::new(Template::compile(item)?));
     }

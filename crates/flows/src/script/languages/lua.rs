@@ -21,8 +21,8 @@ use mlua::{
     Function, HookTriggers, Lua, LuaOptions, LuaString, Scope, StdLib, Table, Value as LuaValue,
     VmState,
 };
-use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::{Made, Refusal};
 use sinew_spec::Item;
 
 use super::{Limits, Script, code};
@@ -56,7 +56,7 @@ struct State {
     uses_flow: bool,
 }
 
-pub(super) fn compile(item: &Item, limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
+pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
     let code = code(item)?;
     let state = State::new(code, limits).map_err(|error| {
         let text = innermost(&error);

@@ -8,8 +8,8 @@ mod yaml;
 
 use std::time::Duration;
 
-use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::{Made, Refusal};
 use sinew_spec::{Data, Item};
 
 /// A language.
@@ -17,7 +17,7 @@ pub(crate) struct Language {
     /// What the spec calls it.
     pub(crate) name: &'static str,
     /// Compiles a script; without effect.
-    pub(crate) compile: fn(&Item, &Limits) -> Result<Box<dyn Script>, Vec<Refusal>>,
+    pub(crate) compile: fn(&Item, &Limits) -> Made<dyn Script>,
 }
 
 /// All of them.

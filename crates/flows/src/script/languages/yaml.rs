@@ -2,7 +2,7 @@
 //! own. A text is read first, so that a value that is put in can never become syntax.
 
 use granit_parser::{Event, Parser, ScalarStyle};
-use sinew_runtime::Refusal;
+use sinew_runtime::{Made, Refusal};
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script};
@@ -11,7 +11,7 @@ use crate::script::template::Template;
 /// Deepest nesting of a text.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Result<Box<dyn Script>, Vec<Refusal>> {
+pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
     let template = match &item.data {
         Data::Scalar { text, .. } => Template::compile(&read(text, item)?)?,
         _ => Template::compile(item)?,

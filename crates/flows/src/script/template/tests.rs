@@ -1,3 +1,7 @@
+//! What templates make of texts and trees.
+
+use sinew_spec::Span;
+
 use super::*;
 
 fn span(start: usize) -> Span {

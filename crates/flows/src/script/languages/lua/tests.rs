@@ -1,3 +1,5 @@
+//! What scripts see, and what they cannot do.
+
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
