@@ -198,3 +198,6 @@ impl Life {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

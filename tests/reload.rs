@@ -1,0 +1,236 @@
+//! `--watch`: a graph that is edited while clients hammer it, well and badly.
+
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "the tests of the command line use the rest of it")]
+mod program;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use program::{Running, SINEW, calm, folder, send, sinew, wait_until};
+
+/// A client that waits longer than this for an answer has found a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A graph that answers with `text`.
+fn graph(text: &str) -> String {
+    format!(
+        "- {{kind: listener, name: listener, port: 0, ports: {{out: [{{name: router, port: in}}]}}}}
+- kind: router
+  name: router
+  routes: [{{method: GET, path: /ping, port: \"out[0]\"}}]
+  ports: {{\"out[0]\": [{{name: pong, port: in}}]}}
+- {{kind: snippet, name: pong, language: text, code: {text}}}
+"
+    )
+}
+
+/// A run that looks at its file.
+struct Watched {
+    running: Running,
+    file: PathBuf,
+    out: PathBuf,
+    address: String,
+}
+
+impl Watched {
+    fn start(name: &str, more: &[&str]) -> Watched {
+        let folder = folder(name);
+        let (file, out) = (folder.join("graph.yaml"), folder.join("out"));
+        fs::write(&file, graph("v0")).expect("a place for it");
+        let mut command = Command::new(SINEW);
+        command.arg("run").arg(&file).arg("--watch").args(more);
+        let output = File::create(&out).expect("a place for it").into();
+        let running = Running::start_into(command, Some(output));
+        let mut watched = Watched { running, file, out, address: String::new() };
+        wait_until("it says where it listens", || {
+            let told = watched.told();
+            let at = told.split("http://").nth(1).and_then(|rest| rest.split_once('\n'));
+            watched.address = at.map_or(String::new(), |(address, _)| address.trim().to_owned());
+            !watched.address.is_empty()
+        });
+        wait_until("it answers", || watched.ask() == "v0");
+        watched
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(&self.out).expect("its output")
+    }
+
+    /// How often it has told this.
+    fn count(&self, what: &str) -> usize {
+        self.told().matches(what).count()
+    }
+
+    /// Edits the file, in place or as editors do that put a new one there, and waits until it says
+    /// `what` of that.
+    fn edit(&self, text: &str, in_place: bool, what: &str) {
+        let before = self.count(what);
+        if in_place {
+            fs::write(&self.file, text).expect("the file");
+        } else {
+            let new = self.file.with_extension("new");
+            fs::write(&new, text).and_then(|()| fs::rename(new, &self.file)).expect("the file");
+        }
+        wait_until(&format!("it says '{what}' of:\n{text}"), || self.count(what) > before);
+    }
+
+    /// The answer on a connection of its own; empty if there is none.
+    fn ask(&self) -> String {
+        let Ok(mut stream) = TcpStream::connect(&self.address) else { return String::new() };
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let request = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut answer = String::new();
+        let got =
+            stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        let good = got.is_ok() && answer.starts_with("HTTP/1.1 200");
+        if good {
+            answer.split_once("\r\n\r\n").map_or("", |it| it.1).into()
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// Asks on one connection again and again; how many answers came. Each must be one of a graph.
+fn ask_on_and_on(address: &str, done: &AtomicBool) -> u64 {
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let (mut reader, mut count) = (BufReader::new(stream), 0);
+    while !done.load(Relaxed) {
+        reader.get_mut().write_all(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").expect("it is open");
+        let (mut line, mut length) = (String::new(), 0);
+        reader.read_line(&mut line).expect("an answer");
+        assert!(line.starts_with("HTTP/1.1 200"), "answer {count}: '{line}'");
+        while line.trim() != "" {
+            line.clear();
+            reader.read_line(&mut line).expect("a header");
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a length");
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).expect("a body");
+        assert_eq!(body.first(), Some(&b'v'), "answer {count}: {body:?}");
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn no_request_fails_while_the_graph_is_edited() {
+    let watched = Watched::start("reload-load", &[]);
+    let (done, lone) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let kept = scope.spawn(|| ask_on_and_on(&watched.address, &done));
+        let alone = scope.spawn(|| {
+            while !done.load(Relaxed) {
+                let answer = watched.ask();
+                assert!(answer.starts_with('v'), "'{answer}' after {lone:?} answers");
+                lone.fetch_add(1, Relaxed);
+            }
+        });
+        for at in 1..=50 {
+            match at % 3 {
+                0 => {
+                    let bad = graph("v").replace("kind: snippet", "kind: snipet");
+                    watched.edit(&bad, at % 2 == 0, "the edit is refused");
+                }
+                _ => {
+                    watched.edit(&graph(&format!("v{at}")), at % 2 == 0, "the graph was edited");
+                    assert_eq!(watched.ask(), format!("v{at}"));
+                }
+            }
+        }
+        done.store(true, Relaxed);
+        alone.join().expect("no request failed");
+        assert!(kept.join().expect("no request failed") > 100);
+    });
+    assert!(lone.load(Relaxed) > 100);
+    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
+}
+
+#[test]
+fn a_bad_edit_changes_nothing_and_says_why() {
+    let watched = Watched::start("reload-bad", &[]);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let cases = [
+        (graph("v1").replace("- kind: router", "- kind: router: x"), "graph.yaml"),
+        (graph("v1").replace("kind: snippet", "kind: snipet"), "did you mean 'snippet'?"),
+        (graph("v1").replace("name: pong, port: in", "name: pang, port: in"), "pang"),
+        (graph("v1").replace("path: /ping", "path: 'ping'"), "ping"),
+        (graph("v1").replace("language: text", "language: cobol"), "cobol"),
+        (graph("v1").replace("port: 0", &format!("port: {port}")), "cannot listen at"),
+        (format!("name: other\nnodes:\n{}", graph("v1")), "the graph lacks 'domains'"),
+        (String::new(), ""),
+    ];
+    let mut refused = 0;
+    for (text, _) in &cases {
+        watched.edit(text, true, "the edit is refused");
+        refused += 1;
+        assert_eq!(watched.ask(), "v0", "{text}");
+    }
+    fs::remove_file(&watched.file).expect("the file");
+    wait_until("it misses its file", || watched.count("the edit is refused") > refused);
+    assert_eq!(watched.ask(), "v0");
+    watched.edit(&graph("v2"), false, "the graph was edited: 1 node changed (pong)");
+    assert_eq!(watched.ask(), "v2");
+    watched.running.signal(Signal::TERM);
+    let answer = watched.running.answer().ended_with(0);
+    for (text, expected) in cases {
+        assert!(answer.err.contains(expected), "'{expected}' of:\n{text}\nin:\n{}", answer.err);
+    }
+}
+
+#[test]
+fn a_listener_that_is_edited_keeps_its_port() {
+    let watched = Watched::start("reload-port", &[]);
+    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
+    let fixed = |more: &str| graph("v0").replace("port: 0", &format!("port: {port}{more}"));
+    watched.edit(&fixed(""), true, "the graph was edited: 1 node changed (listener)");
+    assert_eq!(watched.ask(), "v0");
+    watched.edit(&fixed(", headers_max: 50"), true, "the graph was edited: 1 node changed (lis");
+    assert_eq!(watched.ask(), "v0");
+}
+
+#[test]
+fn a_domain_that_comes_back_starts_with_the_newest_graph() {
+    let watched = Watched::start("reload-restart", &[]);
+    watched.edit(&graph("v1").replace("pong", "other"), true, "3 nodes changed (other, pong");
+    let domain = watched.running.domains(1)[0];
+    send(domain, Signal::KILL);
+    wait_until("it is ready again", || watched.count("restarting") == 1);
+    wait_until("it listens again", || watched.count("http://") > 1);
+    watched.edit(&graph("v2"), true, "the graph was edited");
+    assert_eq!(watched.count("the edit is refused"), 0, "{}", watched.told());
+}
+
+#[test]
+fn what_has_no_flows_is_not_watched_and_not_profiled() {
+    let graph = calm();
+    for flags in [&["--watch"][..], &["--profile", "/tmp/none.prof"]] {
+        let answer = sinew(["run", &graph].iter().chain(flags)).ended_with(2);
+        assert!(answer.err.contains("this graph has no flows"), "{}", answer.err);
+    }
+}
+
+#[test]
+fn a_profile_is_written_at_the_end() {
+    let place = folder("profile");
+    let profile = place.join("cpu.prof").display().to_string();
+    let watched = Watched::start("reload-profile", &["--profile", &profile, "--profile-hz", "999"]);
+    (0..500).for_each(|_| assert_eq!(watched.ask(), "v0"));
+    watched.running.signal(Signal::TERM);
+    watched.running.answer().ended_with(0);
+    let bytes = fs::read(&profile).expect("the profile");
+    assert_eq!(bytes.get(..2), Some(&[0x1f, 0x8b][..]), "a gzip file of {} bytes", bytes.len());
+}
