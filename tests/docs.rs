@@ -1,9 +1,13 @@
-//! The guides tell the truth: their graphs compile, and the files that they name are there.
+//! The guides tell the truth: their graphs compile, the tests in them pass, and the files that they
+//! name are there.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use sinew_spec::plan::Machine;
+use sinew_flows::{FLOWS, Suite};
+use sinew_runtime::{NodeEntry, check_node};
+use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
 /// What a path of this repository begins with.
@@ -14,27 +18,62 @@ fn pages() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let paths = fs::read_dir(folder).expect("docs").map(|entry| entry.expect("an entry").path());
     let pages = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    let page = |path| (format!("{path:?}"), fs::read_to_string(&path).expect("UTF-8"));
+    let page =
+        |path: PathBuf| (path.display().to_string(), fs::read_to_string(&path).expect("UTF-8"));
     pages.map(page).collect()
+}
+
+/// Every piece of YAML in the guides that begins so, with the name of its page.
+fn blocks(beginning: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (page, text) in pages() {
+        let blocks = text.split("```yaml\n").skip(1);
+        let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or(rest));
+        let blocks = blocks.filter(|block| block.starts_with(beginning));
+        found.extend(blocks.map(|block| (page.clone(), block.to_owned())));
+    }
+    assert!(!found.is_empty(), "no guide shows a graph that begins with '{beginning}'");
+    found
+}
+
+/// All kinds.
+fn table() -> Vec<NodeEntry> {
+    [sinew_nodes::NODES, sinew_services::SERVICES, FLOWS].concat()
+}
+
+/// The plan of a piece of YAML.
+fn plan(page: &str, text: &str) -> Plan {
+    let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
+    let source = Source { file: page, text, overrides: &[] };
+    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }
 
 #[test]
 fn every_graph_in_a_guide_compiles() {
-    let kinds: Vec<_> =
-        sinew_nodes::NODES.iter().chain(sinew_services::SERVICES).map(|row| row.kind).collect();
-    let machine = Machine { cpus: vec![0, 1] };
-    let mut graphs = 0;
-    for (page, text) in pages() {
-        let blocks = text.split("```yaml\n").skip(1);
-        let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or(rest));
-        for text in blocks.filter(|block| block.starts_with("name:")) {
-            let source = Source { file: &page, text, overrides: &[] };
-            let errors = compile(&source, &kinds, &machine).err().unwrap_or_default();
-            assert!(errors.is_empty(), "{}", render(&errors, text, false));
-            graphs += 1;
+    for (page, text) in blocks("name:") {
+        plan(&page, &text);
+    }
+}
+
+#[test]
+fn every_list_of_nodes_in_a_guide_can_be_made_and_passes_its_tests() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let mut tests = 0;
+    for (page, text) in blocks("- kind:") {
+        let plan = Arc::new(plan(&page, &text));
+        for node in 0..plan.nodes.len() {
+            let refusals = check_node(&plan, node, &table(), &folder).err().unwrap_or_default();
+            assert!(refusals.is_empty(), "{page}: {refusals:?} in:\n{text}");
+        }
+        let suite = Suite::new(&plan, &table(), &folder).expect("its nodes could be made");
+        for name in suite.names() {
+            let outcome = suite.run(name).expect("a test of this name");
+            assert!(outcome.passed, "{page}: {outcome}\n{text}");
+            tests += 1;
         }
     }
-    assert!(graphs > 0, "no guide shows a graph that begins with 'name:'");
+    assert!(tests > 0, "no guide shows a test");
 }
 
 #[test]
@@ -49,7 +88,10 @@ fn every_file_that_a_guide_names_is_there() {
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
             let (file, section) = link.split_once('#').unwrap_or((link, ""));
-            let path = root.join("docs").join(file);
+            let path = match file {
+                "" => PathBuf::from(&page),
+                file => root.join("docs").join(file),
+            };
             assert!(path.exists(), "{page} links to {link}");
             let there = section.is_empty() || sections(&path).any(|there| there == section);
             assert!(there, "{page} links to {link}, and there is no such section");

@@ -37,8 +37,8 @@ static INFO: Kind = Kind {
         },
         Parameter {
             name: "within",
-            doc: "Longest that it waits for the end of the stop; then it fails with status 504, and \
-                  the stop goes on. 0s answers once the order is taken.",
+            doc: "Longest that it waits for the end of the stop; then it fails with status 504, \
+                  and the stop goes on. 0s answers once the order is taken.",
             unit: "",
             ty: ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 },
             default: Some("5s"),
