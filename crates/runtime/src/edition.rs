@@ -63,18 +63,22 @@ fn moved(old: &Plan, new: &Plan) -> Option<String> {
     if old.hold != new.hold {
         return Some("'hold' of the graph changed".into());
     }
-    moved_domain(old, new).or_else(|| moved_node(old, new)).or_else(|| moved_link(old, new))
+    other_domains(old, new)
+        .or_else(|| moved_node(old, new))
+        .or_else(|| moved_domain(old, new))
+        .or_else(|| moved_link(old, new))
 }
 
-fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {
+fn other_domains(old: &Plan, new: &Plan) -> Option<String> {
     let names = |plan: &Plan| {
         let names: Vec<_> = plan.domains.iter().map(|domain| domain.name.clone()).collect();
         names.join(", ")
     };
     let (before, after) = (names(old), names(new));
-    if before != after {
-        return Some(format!("the domains changed from {before} to {after}"));
-    }
+    (before != after).then(|| format!("the domains changed from {before} to {after}"))
+}
+
+fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {
     old.domains.iter().zip(&new.domains).find_map(|(here, there)| {
         let name = &here.name;
         if here.user != there.user || !same_role(old, here, new, there) {
