@@ -1,5 +1,5 @@
-//! `--watch`: looks at the files of a graph that runs. What was edited is checked on a thread of its
-//! own, as `sinew check` does, and offered to the run if it is good; else nothing changes.
+//! `--watch`: looks at the files of a graph that runs. What was edited is checked on a thread of
+//! its own, as `sinew check` does, and offered to the run if it is good; else nothing changes.
 
 use std::fs;
 use std::mem;
@@ -124,8 +124,8 @@ struct File {
     stamp: Option<Stamp>,
 }
 
-/// What changes when a file is written or another one takes its place: device, number, length, times
-/// of its content and of itself.
+/// What changes when a file is written or another one takes its place: device, number, length,
+/// times of its content and of itself.
 type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -1,7 +1,8 @@
 //! CPU profiles of the processes that run flows, in pprof's format.
 //!
 //! A timer of the process's CPU time sends SIGPROF, and whoever runs then notes where it is. That
-//! goes on in services alone: no thread of the core ever gets the signal. An idle process gets none.
+//! goes on in services alone: no thread of the core ever gets the signal. An idle process gets
+//! none.
 
 use std::ffi::OsString;
 use std::fs::File;

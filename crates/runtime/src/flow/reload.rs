@@ -1,5 +1,5 @@
-//! An edited graph in a domain's process: the crew prepares it on a thread of its own while flows go
-//! on, and swaps it in or drops it when the supervisor says so. Until then nothing of it serves.
+//! An edited graph in a domain's process: the crew prepares it on a thread of its own while flows
+//! go on, and swaps it in or drops it when the supervisor says so. Until then nothing of it serves.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
