@@ -49,8 +49,8 @@ impl Diagnostic {
     }
 }
 
-/// What others than the compiler find wrong with a spec, as the compiler would say it: each with its
-/// place, what is wrong, and what to write instead. In the order of the text, at most
+/// What others than the compiler find wrong with a spec, as the compiler would say it: each with
+/// its place, what is wrong, and what to write instead. In the order of the text, at most
 /// [`DIAGNOSTICS_MAX`].
 pub fn diagnose(
     source: &Source<'_>,

@@ -312,13 +312,13 @@ fn write_level(nodes: &[Drawn], pairs: &[(usize, usize)], prefix: &[usize], out:
     let name = |at: usize| format!("n{at}");
     let of = |from: usize| if from == usize::MAX { &[][..] } else { &nodes[from].blocks[..] };
     // A link stands where the ways of both ends part.
-    let common = |from: usize, to: usize| {
+    let shared = |from: usize, to: usize| {
         of(from).iter().zip(&nodes[to].blocks).take_while(|(a, b)| a == b).count()
     };
     let links_of = |member: &str| {
         let mut ports: Vec<(String, String)> = Vec::new();
         for (link, &(from, to)) in pairs.iter().enumerate() {
-            if !of(from).starts_with(prefix) || common(from, to) != level || !here(&to) {
+            if !of(from).starts_with(prefix) || shared(from, to) != level || !here(&to) {
                 continue;
             }
             let source = if from == usize::MAX { "begin".to_owned() } else { name(from) };

@@ -219,9 +219,9 @@ fn the_summary_says_what_flows_run_on() {
     let list = "- {kind: begin, ports: {out: [{name: step, port: in}]}}\n- {kind: step}\n";
     assert_eq!(
         summary(list),
-        "graph: 1 service domain, 2 flow nodes, 1 link\n  services: service, 2 flow nodes on a worker \
-         for each CPU that the core leaves, restarted on failure, at most 10 times in 60s\n    begin, \
-         step\n"
+        "graph: 1 service domain, 2 flow nodes, 1 link\n  \
+         services: service, 2 flow nodes on a worker for each CPU that the core leaves, \
+         restarted on failure, at most 10 times in 60s\n    begin, step\n"
     );
     let summary = summary(&flows());
     let first = "api: 2 domains (1 service), 1 realtime thread, 12 nodes (11 of flows), 15 links\n";

@@ -8,9 +8,10 @@
 //!   │ entry tracks │ labels │ node │ exit tracks │ entry tracks │ labels │ node │
 //! ```
 //!
-//! A label stands at the input port that its link arrives at. An input of messages has one writer and
-//! a row of its own, so labels cannot meet; links that carry packets have none. A link into the next column turns once in an exit track; every
-//! other one goes down to a lane below the thread, the domain or the picture, and up again.
+//! A label stands at the input port that its link arrives at. An input of messages has one writer
+//! and a row of its own, so labels cannot meet; links that carry packets have none. A link into the
+//! next column turns once in an exit track; every other one goes down to a lane below the thread,
+//! the domain or the picture, and up again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
