@@ -82,7 +82,7 @@ static INFO: Kind = Kind {
             default: Some("[]"),
         },
         Parameter {
-            name: "timeout",
+            name: "deadline",
             doc: "Longest time until the whole answer is there; with 'stream' until it begins, and \
                   then for each part.",
             unit: "",
@@ -100,7 +100,7 @@ static INFO: Kind = Kind {
         flag("stream", "Whether the body is passed on while it comes, instead of gathered."),
         flag("fail", "Whether an answer with a status of 400 or more is an error (502)."),
         Parameter {
-            name: "body_max",
+            name: "body_size_max",
             doc: "Longest body that is gathered.",
             unit: "",
             ty: ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
@@ -122,14 +122,14 @@ static INFO: Kind = Kind {
             default: Some("''"),
         },
         Parameter {
-            name: "idle_max",
+            name: "idle_connections_max",
             doc: "Most unused connections that each worker keeps for a host.",
             unit: "",
             ty: ParameterType::Integer { min: 0, max: 100_000 },
             default: Some("32"),
         },
         Parameter {
-            name: "idle_time",
+            name: "idle_max",
             doc: "How long an unused connection is kept.",
             unit: "",
             ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
@@ -144,9 +144,9 @@ const OUT: usize = 1;
 struct Http {
     form: Form,
     client: Client<Connector, Body>,
-    timeout: Duration,
+    patience: Duration,
     redirects_max: i64,
-    body_max: u64,
+    body_size_max: u64,
     streams: bool,
     fails: bool,
 }
@@ -162,9 +162,9 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         (Some(form), Ok(client)) if refusals.is_empty() => Ok(Box::new(Http {
             form,
             client,
-            timeout: parameters.duration("timeout"),
+            patience: parameters.duration("deadline"),
             redirects_max: parameters.integer("redirects"),
-            body_max: parameters.size("body_max"),
+            body_size_max: parameters.size("body_size_max"),
             streams: parameters.bool("stream"),
             fails: parameters.bool("fail"),
         })),
@@ -248,8 +248,8 @@ fn client(parameters: &Parameters<'_>) -> Result<Client<Connector, Body>, String
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(parameters.duration("idle_time"))
-        .pool_max_idle_per_host(parameters.integer("idle_max") as usize)
+        .pool_idle_timeout(parameters.duration("idle_max"))
+        .pool_max_idle_per_host(parameters.integer("idle_connections_max") as usize)
         .http2_only(protocol == "h2")
         .build(connector))
 }
@@ -269,11 +269,11 @@ impl Http {
     /// Asks, and waits for the answer as long as the spec says.
     async fn ask(&self, flow: &Flow, packet: &Value) -> Result<Answer, Error> {
         let mut ask = self.form.fill(flow, packet)?;
-        let patience = self.timeout;
+        let patience = self.patience;
         match timeout(patience, self.exchange(&mut ask)).await {
             Ok(outcome) => outcome.map_err(|text| failed(&ask, &text).with_status(BAD_GATEWAY)),
             Err(_) => {
-                let text = format!("no answer within {patience:?}; raise 'timeout'");
+                let text = format!("no answer within {patience:?}; raise 'deadline'");
                 Err(failed(&ask, &text).with_status(GATEWAY_TIMEOUT))
             }
         }
@@ -299,9 +299,9 @@ impl Http {
             return Err(format!("answered {}", parts.status));
         }
         if self.streams {
-            return Ok(Answer::streamed(parts, body, self.timeout));
+            return Ok(Answer::streamed(parts, body, self.patience));
         }
-        let bytes = answer::gather(body, self.body_max).await?;
+        let bytes = answer::gather(body, self.body_size_max).await?;
         Ok(Answer::whole(parts, bytes))
     }
 

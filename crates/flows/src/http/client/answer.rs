@@ -100,7 +100,8 @@ pub(super) async fn gather(body: Incoming, bytes_max: u64) -> Result<Bytes, Stri
     match Limited::new(body, bytes_max).collect().await {
         Ok(all) => Ok(all.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(format!(
-            "the answer has more than {bytes_max} bytes; raise 'body_max', or write 'stream: true'"
+            "the answer has more than {bytes_max} bytes; raise 'body_size_max', or write \
+             'stream: true'"
         )),
         Err(error) => Err(format!("the answer breaks off: {}", super::chain(&*error))),
     }
@@ -113,7 +114,7 @@ fn stream(body: Incoming, patience: Duration) -> Stream {
         loop {
             let part = match timeout(patience, body.frame()).await {
                 Err(_) => Err(Error::new(format_args!(
-                    "no part of the answer has come for {patience:?}; raise 'timeout'"
+                    "no part of the answer has come for {patience:?}; raise 'deadline'"
                 ))),
                 Ok(None) => return None,
                 Ok(Some(Err(error))) => {

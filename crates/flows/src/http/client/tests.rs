@@ -90,7 +90,8 @@ fn a_kept_connection_is_used_again() {
 fn a_thousand_flows_ask_at_once() {
     run(async {
         let server = Server::start(echo).await;
-        let url = format!("url: 'http://{}/{{{{ packet }}}}', idle_max: 8", server.address);
+        let url =
+            format!("url: 'http://{}/{{{{ packet }}}}', idle_connections_max: 8", server.address);
         let fixture = fixture(&graph(&url));
         let all = join_all((0..1000).map(|n| ask(&fixture, Value::Integer(n)))).await;
         for (n, reply) in all.into_iter().enumerate() {

@@ -92,9 +92,9 @@ fn a_long_answer_is_refused_unless_it_is_streamed() {
             stream.write_all(b"0\r\n\r\n").await
         })
         .await;
-        let url = format!("url: 'http://{}/', body_max: 16KiB", server.address);
+        let url = format!("url: 'http://{}/', body_size_max: 16KiB", server.address);
         let error = fail(&url).await;
-        assert!(error.text().contains("more than 16384 bytes; raise 'body_max'"), "{error}");
+        assert!(error.text().contains("more than 16384 bytes; raise 'body_size_max'"), "{error}");
         let answer = get(&format!("{url}, stream: true")).await;
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
         let parts = stream.take().expect("a stream");
@@ -124,7 +124,8 @@ async fn silent() -> (Server, Rc<Notify>) {
 fn a_silent_server_is_a_gateway_timeout_and_its_connection_is_closed() {
     run(async {
         let (server, closed) = silent().await;
-        let fixture = fixture(&graph(&format!("url: 'http://{}/', timeout: 50ms", server.address)));
+        let fixture =
+            fixture(&graph(&format!("url: 'http://{}/', deadline: 50ms", server.address)));
         let error = ask(&fixture, Value::Null).await.expect_err("nothing comes");
         assert_eq!(error.status(), 504);
         assert!(error.text().contains("no answer within 50ms"), "{error}");
@@ -153,7 +154,7 @@ fn a_stream_that_stands_still_ends_with_an_error() {
             stream.read(&mut [0; 1]).await.map(drop)
         })
         .await;
-        let url = format!("url: 'http://{}/', stream: true, timeout: 50ms", server.address);
+        let url = format!("url: 'http://{}/', stream: true, deadline: 50ms", server.address);
         let answer = get(&url).await;
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
         let parts: Vec<_> = stream.take().expect("a stream").collect().await;
