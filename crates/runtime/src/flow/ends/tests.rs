@@ -84,7 +84,7 @@ fn numbers_rise_and_a_message_that_is_not_made_takes_none() {
     assert!(output.send(|_| Err(Error::new("no"))).is_err());
     assert_eq!(send(&output.clone()), Ok(Sent::Done));
     assert_eq!(send(&output), Ok(Sent::Full), "and nobody waited");
-    let mut numbers = [0; 2];
+    let mut numbers = [0_u64; 2];
     for place in &mut numbers {
         receiver.receive(place.as_mut_bytes()).expect("no fault");
     }
