@@ -1,5 +1,6 @@
 //! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
 
+mod arguments;
 mod csv;
 mod edits;
 #[cfg(test)]
@@ -17,11 +18,9 @@ pub(crate) mod view;
 pub(crate) mod words;
 
 use std::io::{self, Write, stdout};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -31,6 +30,7 @@ use sinew_runtime::run::{Pace, Request, Run, ServiceState, ThreadId};
 use sinew_runtime::status::EventKind;
 use sinew_runtime::trace::Record;
 
+pub(crate) use self::arguments::RunArgs;
 use self::csv::Csv;
 use self::edits::Edits;
 use self::late::Late;
@@ -41,7 +41,6 @@ use self::systemd::Systemd;
 use self::tidings::Tidings;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
-use crate::duration::duration;
 use crate::load::{LoadError, Loaded, load_and_make};
 use sinew_lab::machine::Machine;
 
@@ -53,55 +52,6 @@ const POLL: Duration = Duration::from_millis(500);
 const POLL_LIVE: Duration = Duration::from_millis(20);
 /// Seconds between two events of late cycles, each of which speaks for all since the last one.
 const LATE_SPACING_S: f64 = 1.0;
-
-/// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
-///
-/// Ctrl-C stops in order, actuators first; a second one kills. The run also ends when a node says
-/// that the job is done, after --duration, and on any fault.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct RunArgs {
-    /// The graph's YAML file
-    file: PathBuf,
-    /// Stop in order so long after the first cycle: 500ms, 10s, 5m, 2h
-    #[arg(long, value_parser = duration)]
-    duration: Option<Duration>,
-    /// Print the report as one JSON object on standard output, and nothing else there
-    #[arg(long)]
-    json: bool,
-    /// Make it a fault when the kernel refuses SCHED_FIFO, mlockall or a CPU
-    #[arg(long)]
-    strict: bool,
-    /// Write a row for every cycle of the first timer-released thread; those of other threads go to
-    /// files beside it with the domain's name before the extension. Times in ns
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Look at the graph's file, and swap in what is edited of its flows while it runs; a bad edit
-    /// changes nothing and is told
-    #[arg(long)]
-    watch: bool,
-    /// Write CPU profiles of the processes with flows as they end, for 'go tool pprof'
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
-    /// How often a profile looks, in a second of CPU time
-    #[arg(long, value_name = "HZ", default_value_t = 99, requires = "profile",
-        value_parser = clap::value_parser!(u32).range(1..=1000))]
-    profile_hz: u32,
-    /// Give a parameter another value than the spec does; may be repeated
-    #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
-    overrides: Vec<String>,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  sinew run graphs/arm/arm.yaml
-  sinew run graphs/arm/arm.yaml --duration 60s --json > report.json
-  sinew run graphs/arm/arm.yaml --set planner.speed_mm_per_s=100 --csv run.csv
-  sinew run graphs/http/ping.yaml --watch
-  sinew run graphs/http/ping.yaml --profile cpu.prof
-
-Exit status: 0 the job is done or was stopped, 1 a fault or a file that was asked for is incomplete,
-2 bad request or spec.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
