@@ -134,12 +134,14 @@ fn a_connection_too_many_is_503() {
 
 /// Both ends of a connection are in this process.
 #[test]
+#[expect(clippy::print_stdout, reason = "it says when it proves less than its name")]
 fn ten_thousand_idle_connections_disturb_nobody() {
     let server = Server::start("");
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let wanted = 10_000;
     let count = wanted.min((limit.saturating_sub(2000) / 2) as usize);
     if count < wanted {
+        assert!(std::env::var_os("CI").is_none(), "allow {} open files", 2 * wanted + 2000);
         println!("{count} connections only: the limit of open files is {limit}");
     }
     let idle: Vec<TcpStream> =
