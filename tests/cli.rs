@@ -3,6 +3,8 @@
 //! Every run here has a graph that bears a busy machine (`cli/calm.yaml`), and every wait a limit
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
+#[path = "cli/api.rs"]
+mod api;
 #[path = "cli/check.rs"]
 mod check;
 #[path = "cli/control.rs"]
@@ -11,6 +13,8 @@ mod control;
 mod doctor;
 #[path = "cli/drill.rs"]
 mod drill;
+#[path = "cli/flow_tests.rs"]
+mod flow_tests;
 #[path = "cli/hold.rs"]
 mod hold;
 #[path = "cli/lab.rs"]

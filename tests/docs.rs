@@ -104,5 +104,5 @@ fn sections(page: &Path) -> impl Iterator<Item = String> {
     let text = fs::read_to_string(page).expect("UTF-8");
     let name = |heading: &str| heading.trim_start_matches(['#', ' ']).to_lowercase();
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with('#')).map(name).collect();
-    heads.into_iter().map(|head| head.replace(' ', "-"))
+    heads.into_iter().map(|head| head.replace('`', "").replace(' ', "-"))
 }
