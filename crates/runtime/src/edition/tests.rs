@@ -1,3 +1,5 @@
+//! What an edit may change, and what it may not.
+
 use sinew_spec::catalogue::{Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};

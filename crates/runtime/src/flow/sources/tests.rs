@@ -1,3 +1,5 @@
+//! Swaps with a flow in flight.
+
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
