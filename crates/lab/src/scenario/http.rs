@@ -107,10 +107,10 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
 const NOTES: [&str; 4] = [
     "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
      over the answers: the one figure here that who else is on the machine hardly moves",
-    "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the last. \
-     load 'source': 102400 requests on 1024 connections, as `ab -n 102400 -c 1024 -k`, server and \
-     load on all CPUs. With two CPUs the load takes what a second worker would need: client_cpu \
-     says how much",
+    "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
+     last. load 'source': 102400 requests on 1024 connections, as `ab -n 102400 -c 1024 -k`, \
+     server and load on all CPUs. With two CPUs the load takes what a second worker would need: \
+     client_cpu says how much",
     "hyper and axum: each worker has connections of its own, as ours has; the shared ones are what \
      tokio does unless told otherwise",
     "memory_per_flow: what the process took more with so many flows asleep, over their number",
