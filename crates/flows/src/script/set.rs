@@ -42,6 +42,10 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 
+/// Deepest nesting of a value that is kept. A loop that puts the value of its last turn into the
+/// next one would nest without end, and whoever goes through a value calls itself for each level.
+const DEPTH_MAX: usize = 256;
+
 struct Set {
     values: Vec<(ByteString, Template)>,
     packet: Option<Template>,
@@ -86,7 +90,11 @@ fn is_nothing(item: &Item) -> bool {
 impl Set {
     fn apply(&self, flow: &Flow, packet: Value) -> Result<Value, Error> {
         let render = |(name, template): &(ByteString, Template)| {
-            Ok((name.clone(), template.render(flow, &packet)?))
+            let value = template.render(flow, &packet)?;
+            if value.is_deeper_than(DEPTH_MAX) {
+                return Err(too_deep(name));
+            }
+            Ok((name.clone(), value))
         };
         let values: Vec<_> = self.values.iter().map(render).collect::<Result<_, Error>>()?;
         let next =
@@ -96,6 +104,13 @@ impl Set {
         }
         Ok(next.unwrap_or(packet))
     }
+}
+
+#[cold]
+fn too_deep(name: &str) -> Error {
+    Error::new(format_args!(
+        "values.{name} would be nested deeper than {DEPTH_MAX} levels; keep a list, and add to it"
+    ))
 }
 
 impl FlowNode for Set {
@@ -140,6 +155,19 @@ mod tests {
         let text = graph("values: {n: 1, m: '{{ packet.x }}'}");
         let error = reply(&text, Value::Integer(1)).unwrap_err();
         assert!(error.text().contains("packet.x"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_nests_itself_again_and_again_is_an_error() {
+        let text = "
+            - {kind: begin, name: begin, ports: {out: [{name: f, port: in}]}}
+            - {kind: for, name: f, ports: {out: [{name: a, port: in}]}}
+            - {kind: set, name: a, values: {x: {last: '{{ values.?x.orValue(0) }}'}}}
+        ";
+        let items = |count| Value::list((0..count).map(Value::Integer));
+        assert!(reply(text, items(256)).is_ok());
+        let error = reply(text, items(10_000)).expect_err("too deep");
+        assert!(error.text().contains("values.x would be nested deeper"), "{error}");
     }
 
     #[test]

@@ -134,6 +134,16 @@ impl Value {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
+    /// Whether it holds values below more than so many lists and mappings.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let below = |value: &Value| levels == 0 || value.is_deeper_than(levels - 1);
+        match self {
+            Value::List(items) => items.iter().any(below),
+            Value::Map(map) => map.values().any(below),
+            _ => false,
+        }
+    }
+
     /// The same with documents made into mappings, all the way down.
     ///
     /// # Errors
