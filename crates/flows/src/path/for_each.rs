@@ -1,11 +1,13 @@
 //! `for`: the elements of a list, each by itself.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use tokio::task::yield_now;
 
 use crate::script::expression::Expression;
 
@@ -56,6 +58,10 @@ const PACKET: &str = "packet";
 
 const OUT: usize = 2;
 const DONE: usize = 3;
+
+/// Elements whose nodes never wait keep their worker so long; then other flows have a turn, and the
+/// deadline of this one is looked at.
+const TURN: Duration = Duration::from_millis(1);
 
 struct For {
     /// `None`: the packet itself.
@@ -112,8 +118,12 @@ impl For {
 
     /// The replies to all elements, in their order.
     async fn replies(&self, at: At<'_>, items: &[Value]) -> Result<Vec<Value>, Error> {
-        let has_failed = Cell::new(false);
+        let (has_failed, turn) = (Cell::new(false), Cell::new(Instant::now()));
         let call = async |(place, item): (usize, &Value)| {
+            if turn.get().elapsed() > TURN {
+                yield_now().await;
+                turn.set(Instant::now());
+            }
             let reply = at.call(OUT, item.clone()).await;
             has_failed.set(has_failed.get() || reply.is_err());
             (place, reply)
@@ -130,5 +140,28 @@ impl For {
             }
         }
         if errors.is_empty() { Ok(values) } else { Err(Error::joined(errors)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sinew_runtime::flow::Value;
+
+    use crate::testing::{fixture, run};
+
+    #[test]
+    fn the_deadline_ends_a_list_whose_elements_never_wait() {
+        let fixture = fixture(
+            "
+            - {kind: begin, name: begin, ports: {out: [{name: f, port: in}]}}
+            - {kind: for, name: f, items_max: 1000000, ports: {out: [{name: a, port: in}]}}
+            - {kind: snippet, name: a, language: lua, code: 'for i = 1, 10000 do end'}
+            ",
+        );
+        let items = Value::list((0..1_000_000).map(Value::Integer));
+        let reply = run(fixture.open("begin", 0, items, Duration::from_millis(20)));
+        assert_eq!(reply.expect_err("there was no time for all").status(), 504);
     }
 }
