@@ -56,6 +56,10 @@ fn json(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
     natives.raw_set(
         "list",
         lua.create_function(move |_, table: Table| {
+            // Another one protects what is not the script's own, such as the library.
+            if table.metatable().is_some_and(|meta| meta != marker) {
+                return Err(Error::runtime("json.list: takes a table of your own"));
+            }
             table.set_metatable(Some(marker.clone()))?;
             Ok(table)
         })?,

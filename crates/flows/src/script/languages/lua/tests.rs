@@ -57,6 +57,15 @@ fn values_go_in_and_come_back() {
 }
 
 #[test]
+fn what_is_not_the_scripts_own_becomes_no_list() {
+    for table in ["math", "string", "json", "env", "_ENV", "values"] {
+        let error = answer(&format!("json.list({table})"), Value::Null).expect_err(table);
+        assert!(error.text().contains("a table of your own"), "{table}: {error}");
+    }
+    assert_eq!(value("return json.list(json.list({1}))", Value::Null), json("[1]"));
+}
+
+#[test]
 fn a_script_sees_and_sets_values_of_its_flow() {
     let text = "
         - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
