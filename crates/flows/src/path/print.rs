@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, input, output};
+use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, input, one_line, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
 use crate::script::template::Template;
@@ -37,8 +37,6 @@ const OUT: usize = 1;
 
 /// So many lines may wait to be written; past it they are counted only.
 const WAITING_MAX: usize = 1024;
-/// Longest line, in characters; the log breaks lines of 1000 bytes. What is longer is cut.
-const LINE_CHARS_MAX: usize = 900;
 /// A graph that stops waits so long for its last lines.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
@@ -83,22 +81,6 @@ fn line(value: &Value) -> Result<String, Error> {
         Value::Text(text) => text.to_string(),
         other => other.to_json()?.to_string(),
     })
-}
-
-/// A text in one line that is not too long: nobody who asks may write lines of his own.
-fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len().min(LINE_CHARS_MAX));
-    for (count, char) in text.chars().enumerate() {
-        if count == LINE_CHARS_MAX {
-            line += "...";
-            break;
-        }
-        match char.is_control() {
-            true => line.extend(char.escape_default()),
-            false => line.push(char),
-        }
-    }
-    line
 }
 
 /// Writes the lines of all flows of this process, on a thread that may wait for its reader.
@@ -194,12 +176,6 @@ mod tests {
              - {kind: print, name: print, format: '{{ packet.'}",
         );
         assert_eq!(refusals.len(), 1, "{refusals:?}");
-    }
-
-    #[test]
-    fn a_text_becomes_one_line_of_bounded_length() {
-        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
-        assert_eq!(one_line(&"x".repeat(5000)).len(), LINE_CHARS_MAX + 3);
     }
 
     /// Writes what the test lets it.

@@ -41,6 +41,7 @@ pub use outlet::{Outlet, Stop};
 pub use pool::Pool;
 pub use program::Program;
 pub use run::{Flow, join_replies};
+pub use tell::one_line;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 
 use sinew_spec::catalogue::{Direction, PACKET, Port};

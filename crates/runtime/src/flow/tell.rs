@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// to say too.
 const LINES_PER_S_MAX: u32 = 20;
 
+/// Longest line, in characters; the log breaks lines of 1000 bytes. What is longer is cut.
+const LINE_CHARS_MAX: usize = 900;
+
 /// Where the nodes of a worker say what went wrong.
 #[derive(Clone)]
 pub(crate) struct Teller(Option<Rc<Queue>>);
@@ -46,10 +49,11 @@ impl Teller {
 
     /// Says a line.
     pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
+        let line = one_line(&line.to_string());
         match &self.0 {
-            None => write(&line.to_string()),
+            None => write(&line),
             Some(queue) => {
-                if queue.lines.try_send(line.to_string()).is_err() {
+                if queue.lines.try_send(line).is_err() {
                     // Relaxed: a number, and nothing that goes with it; this worker alone adds.
                     queue.lost.store(queue.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 }
@@ -113,6 +117,22 @@ impl Voice {
     }
 }
 
+/// A text in one line that is not too long: nobody who asks may write lines of his own.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(LINE_CHARS_MAX));
+    for (count, char) in text.chars().enumerate() {
+        if count == LINE_CHARS_MAX {
+            line += "...";
+            break;
+        }
+        match char.is_control() {
+            true => line.extend(char.escape_default()),
+            false => line.push(char),
+        }
+    }
+    line
+}
+
 fn write(line: &str) {
     // Nobody listens: then the counters tell.
     let _ = writeln!(stderr(), "{line}");
@@ -121,6 +141,12 @@ fn write(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_becomes_one_line_of_bounded_length() {
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(one_line(&"x".repeat(5000)).len(), LINE_CHARS_MAX + 3);
+    }
 
     #[test]
     fn too_many_lines_are_counted_and_the_count_is_told() {
