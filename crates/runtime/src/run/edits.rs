@@ -200,9 +200,12 @@ impl Run {
         self.hear(service, number, Said::Swapped(flows));
     }
 
-    /// Keeps what a domain says of the edit under way; whether it was of that one.
+    /// Keeps what a domain says of the edit under way; whether it was of that one, and in its turn:
+    /// what is swapped in cannot be refused any more.
     fn hear(&mut self, service: usize, number: u32, said: Said) -> bool {
+        let in_turn = |edit: &&mut UnderWay| edit.edition.is_some() == (said == Said::Prepared);
         let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);
+        let now = now.filter(in_turn);
         let part = now.and_then(|edit| edit.parts.iter_mut().find(|part| part.service == service));
         part.map(|part| part.said = said).is_some()
     }
