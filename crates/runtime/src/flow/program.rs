@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -79,8 +80,8 @@ impl Program {
     /// Puts the nodes together; `nodes` are those of one domain, by index of the plan, each with
     /// what it may use.
     pub(crate) fn new(plan: &Plan, nodes: Vec<Part>, base: &Base, pool: Pool) -> Program {
-        let places: Vec<usize> = nodes.iter().map(|(index, ..)| *index).collect();
-        let place = |node| places.iter().position(|&index| index == node);
+        let places: HashMap<usize, usize> =
+            nodes.iter().enumerate().map(|(place, (index, ..))| (*index, place)).collect();
         let mut entries: Vec<Entry> = Vec::with_capacity(nodes.len());
         for (index, mut node, site) in nodes {
             if let Some(node) = &mut node {
@@ -96,6 +97,7 @@ impl Program {
             });
         }
         for link in &plan.flow_links {
+            let place = |node| places.get(&node).copied();
             let (Some(from), Some(to)) = (place(link.from.node), place(link.to.node)) else {
                 continue;
             };
