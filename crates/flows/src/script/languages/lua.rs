@@ -30,6 +30,9 @@ use convert::{Converter, lazy};
 
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
+/// Calls that functions of ours make back into the code, within each other. One takes some 10 KiB of
+/// a worker's stack in a debug build; past this it is an error.
+const CALLS_BACK_MAX: u32 = 16;
 /// Stands before the code, on its first line, and names what it is given.
 const OPENING: &str = "local _ENV, packet, values, env, flow = ... ";
 /// What Lua says when it has no memory left.
@@ -281,6 +284,7 @@ struct Budget {
     began: Cell<Instant>,
     left: Cell<u64>,
     stopped: Cell<Option<Stop>>,
+    calls_back: Cell<u32>,
 }
 
 impl Budget {
@@ -290,6 +294,7 @@ impl Budget {
             began: Cell::new(Instant::now()),
             left: Cell::new(limits.instructions_max),
             stopped: Cell::new(None),
+            calls_back: Cell::new(0),
         }
     }
 
@@ -297,6 +302,19 @@ impl Budget {
         self.began.set(Instant::now());
         self.left.set(self.limits.instructions_max);
         self.stopped.set(None);
+    }
+
+    /// Calls the code from a function of ours that it has called.
+    fn call_back<T>(&self, call: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
+        let outer = self.calls_back.get();
+        if outer == CALLS_BACK_MAX {
+            let text = format!("more than {CALLS_BACK_MAX} calls of string.gsub within each other");
+            return Err(mlua::Error::runtime(text));
+        }
+        self.calls_back.set(outer + 1);
+        let called = call();
+        self.calls_back.set(outer);
+        called
     }
 
     /// Spends instructions, or what takes as long. Once a limit is met this fails for good.

@@ -255,7 +255,7 @@ fn substituted(
         match matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
             Some(end) => {
                 count += 1;
-                append(lua, &mut made, &matcher, (at, end), with)?;
+                append(lua, budget, &mut made, &matcher, (at, end), with)?;
                 at = end;
                 last_end = Some(end);
             }
@@ -281,6 +281,7 @@ fn substituted(
 /// gives; nothing and false leave the match as it is.
 fn append(
     lua: &Lua,
+    budget: &Budget,
     made: &mut Vec<u8>,
     matcher: &Matcher<'_>,
     (start, end): (usize, usize),
@@ -299,7 +300,8 @@ fn append(
             table.get::<LuaValue>(value_of(lua, matcher.capture(0, start, end)?)?)?
         }
         LuaValue::Function(function) => {
-            function.call(MultiValue::from_vec(captured(lua, matcher, start, end)?))?
+            let captured = MultiValue::from_vec(captured(lua, matcher, start, end)?);
+            budget.call_back(|| function.call(captured))?
         }
         other => {
             let name = other.type_name();

@@ -66,6 +66,22 @@ fn what_is_not_the_scripts_own_becomes_no_list() {
 }
 
 #[test]
+fn calls_back_within_each_other_end_before_the_stack_does() {
+    let code = |deepest: u32| {
+        format!(
+            "local function deep(n)\n\
+             if n == {deepest} then return 'end' end\n\
+             return (string.gsub('x', 'x', function() return deep(n + 1) end))\n\
+             end\n\
+             return deep(0)"
+        )
+    };
+    assert_eq!(value(&code(CALLS_BACK_MAX), Value::Null), Value::text("end"));
+    let error = answer(&code(u32::MAX), Value::Null).expect_err("too deep");
+    assert!(error.text().contains("within each other"), "{error}");
+}
+
+#[test]
 fn a_script_sees_and_sets_values_of_its_flow() {
     let text = "
         - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
