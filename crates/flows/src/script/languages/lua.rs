@@ -30,8 +30,8 @@ use convert::{Converter, lazy};
 
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
-/// Calls that functions of ours make back into the code, within each other. One takes some 10 KiB of
-/// a worker's stack in a debug build; past this it is an error.
+/// Calls that functions of ours make back into the code, within each other. One takes some 10 KiB
+/// of a worker's stack in a debug build; past this it is an error.
 const CALLS_BACK_MAX: u32 = 16;
 /// Stands before the code, on its first line, and names what it is given.
 const OPENING: &str = "local _ENV, packet, values, env, flow = ... ";
