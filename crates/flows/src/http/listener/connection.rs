@@ -40,6 +40,8 @@ pub(super) struct Wire {
     stream: TcpStream,
     life: Rc<Life>,
     now: Rc<Cell<Round>>,
+    /// The client sends no more.
+    has_ended: bool,
     /// Bytes that may still be read after the end.
     linger_bytes: usize,
 }
@@ -47,7 +49,7 @@ pub(super) struct Wire {
 impl Wire {
     /// A connection's socket.
     pub(super) fn new(stream: TcpStream, life: Rc<Life>, now: Rc<Cell<Round>>) -> Wire {
-        Wire { stream, life, now, linger_bytes: LINGER_BYTES_MAX }
+        Wire { stream, life, now, has_ended: false, linger_bytes: LINGER_BYTES_MAX }
     }
 
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -82,11 +84,17 @@ impl AsyncRead for Wire {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if polled.is_ready() {
-            self.life.read(self.now.get());
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        self.life.read(self.now.get());
+        if buffer.filled().len() == before && !self.has_ended {
+            // Told one turn later: hyper drops a request whose client has closed its side, even
+            // one whose answer it would be given in this turn.
+            self.has_ended = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        polled
+        Poll::Ready(Ok(()))
     }
 }
 
