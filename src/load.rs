@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sinew_runtime::confine::check_user;
-use sinew_runtime::{NodeEntry, check_node, privileges};
+use sinew_runtime::{NodeEntry, check_node, privileges, try_open};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 
@@ -101,6 +101,30 @@ pub(crate) fn load_and_make(
     let source = Source { file: &file, text: &text, overrides: &overrides };
     let diagnostics = diagnose(&source, placed);
     Err(LoadError::Nodes(text, diagnostics, others))
+}
+
+/// [`load_and_make`]s the spec, then tries whether the sources can have what they open, such as a
+/// port; what they hold is let go again when all have tried.
+pub(crate) fn load_to_run(
+    path: &Path,
+    overrides: &[String],
+    nodes: &[NodeEntry],
+) -> Result<Loaded, LoadError> {
+    let loaded = load_and_make(path, overrides, nodes)?;
+    let Loaded { file, text, base, overrides, plan, .. } = &loaded;
+    let (mut held, mut refused) = (Vec::new(), Vec::new());
+    for index in 0..plan.nodes.len() {
+        match try_open(plan, index, nodes, base) {
+            Ok(open) => held.extend(open),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    if refused.is_empty() {
+        return Ok(loaded);
+    }
+    let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
+    let diagnostics = diagnose(&Source { file, text, overrides }, placed);
+    Err(LoadError::Spec(loaded.text, diagnostics))
 }
 
 /// The folder that paths in a spec start from.

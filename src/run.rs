@@ -41,7 +41,7 @@ use self::systemd::Systemd;
 use self::tidings::Tidings;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
-use crate::load::{LoadError, Loaded, load_and_make};
+use crate::load::{LoadError, Loaded, load_to_run};
 use sinew_lab::machine::Machine;
 
 /// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and the traces
@@ -73,7 +73,7 @@ fn prepare(
     args: &RunArgs,
     nodes: &[NodeEntry],
 ) -> Result<(Loaded, Watch, Option<Edits>), LoadError> {
-    let loaded = load_and_make(&args.file, &args.overrides, nodes)?;
+    let loaded = load_to_run(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
     if let Some(csv) = &args.csv
         && csv.canonicalize().is_ok_and(|csv| args.file.canonicalize().is_ok_and(|it| it == csv))

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
@@ -74,6 +75,24 @@ fn what_is_no_spec_is_refused_by_every_command() {
             assert!(answer.err.contains(expected), "{}", answer.err);
         }
     }
+}
+
+#[test]
+fn a_port_in_use_is_an_error_before_the_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let graph = folder("port_in_use").join("graph.yaml");
+    let source = |name: &str| format!("- {{kind: listener, name: {name}, port: {port}}}\n");
+    fs::write(&graph, source("one")).expect("a file");
+    let graph_name = graph.display().to_string();
+    let answer = sinew(["run", &graph_name]).ended_with(2);
+    assert!(answer.err.contains(&format!("cannot listen at 127.0.0.1:{port}")), "{}", answer.err);
+    assert!(answer.err.contains("graph.yaml:1:"), "{}", answer.err);
+    // Who is gone leaves it to one listener, not to two of the same graph.
+    drop(taken);
+    fs::write(&graph, source("one") + &source("two")).expect("a file");
+    let answer = sinew(["run", &graph_name]).ended_with(2);
+    assert!(answer.err.contains("graph.yaml:2:"), "{}", answer.err);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::cyclic::Release;
 use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
+use crate::flow;
 use crate::inject::{self, Injection};
 use crate::node::{Make, NodeEntry, Parameters, Wiring};
 use crate::refusal::Refusal;
@@ -135,6 +136,27 @@ pub fn check_node(
 ) -> Result<(), Vec<Refusal>> {
     let node = &plan.nodes[index];
     entry(table, node).make.check(&parameters(plan, node, base))
+}
+
+/// Tries whether the source at `index` can have what it needs to open, before its domain is
+/// started; what comes back holds that. `None` of a node that holds nothing, or cannot be made.
+///
+/// # Errors
+/// What the source says ([`flow::Source::try_open`]).
+pub fn try_open(
+    plan: &Plan,
+    index: usize,
+    table: &[NodeEntry],
+    base: &Path,
+) -> Result<Option<flow::Held>, Refusal> {
+    let node = &plan.nodes[index];
+    let parameters = parameters(plan, node, base);
+    let Make::Source(make) = entry(table, node).make else { return Ok(None) };
+    let Ok(source) = make(&parameters) else { return Ok(None) };
+    source.try_open().map_err(|(parameter, fault)| {
+        let span = Some(parameters.span(parameter));
+        Refusal { span, message: fault.to_string(), help: String::new() }
+    })
 }
 
 /// The files that the flow node at `index` is made of, as far as its kind says: who edits one of

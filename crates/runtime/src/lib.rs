@@ -42,7 +42,7 @@ pub mod trace;
 pub mod transport;
 pub mod watch;
 
-pub use assemble::{check_node, node_files, parameters};
+pub use assemble::{check_node, node_files, parameters, try_open};
 pub use edition::Edition;
 pub use fault::{Cause, Fault};
 pub use message::Message;

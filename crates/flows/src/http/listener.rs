@@ -2,6 +2,7 @@
 //!
 //! Each worker has a socket of its own, with connections of its own: the kernel divides what comes.
 
+mod begun;
 mod bind;
 mod connection;
 mod exchange;
@@ -147,6 +148,11 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
 impl Source for Listener {
     fn files(&self) -> Vec<PathBuf> {
         self.options.tls.as_ref().map_or_else(Vec::new, |tls| tls.files.to_vec())
+    }
+
+    fn try_open(&self) -> Result<Option<Held>, (&'static str, Fault)> {
+        let sockets = bind::sockets(self.options.address, 1).map_err(|fault| ("port", fault))?;
+        Ok(Some(Arc::new(sockets)))
     }
 
     fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {

@@ -164,6 +164,15 @@ pub trait Source: Send {
         Vec::new()
     }
 
+    /// Tries to have what only one can have, such as a port, before any process is started. What it
+    /// gives back holds that until all sources have tried, so that no two want the same.
+    ///
+    /// # Errors
+    /// The parameter that asks for what cannot be had, and why.
+    fn try_open(&self) -> Result<Option<Held>, (&'static str, Fault)> {
+        Ok(None)
+    }
+
     /// Opens what it needs, before the domain is ready: one part for each worker, from the first;
     /// workers past the last part have none.
     ///
