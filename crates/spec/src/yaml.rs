@@ -150,7 +150,8 @@ pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item
     }
     if builder.root.is_none() {
         let at = Span { source, start: 0, len: 1 };
-        report.error(at, "the file holds no graph", "start with 'name:', 'domains:' and 'nodes:'");
+        let help = "start with 'name:', 'domains:' and 'nodes:', or list nodes: '- kind: ...'";
+        report.error(at, "the file holds no graph", help);
     }
     builder.root
 }
@@ -165,7 +166,17 @@ fn advise(text: &str, start: usize, message: &str) -> (usize, &'static str) {
     if message.contains("anchor") {
         return (start, "write '&name' before a value first, then '*name' stands for it");
     }
+    if in_braces(&text[..start]) && text[start..].starts_with('[') {
+        let help = "between { and } a name with brackets stands in quotes, such as \"out[0]\"";
+        return (start, help);
+    }
     (start, "check indentation, quotes, brackets and colons here and on the line above")
+}
+
+/// Whether a line that ends here is within braces, just behind a name.
+fn in_braces(text: &str) -> bool {
+    let line = text.rsplit('\n').next().unwrap_or(text);
+    line.contains('{') && line.ends_with(|end: char| end.is_ascii_alphanumeric() || end == '_')
 }
 
 /// A collection that is still open.
