@@ -281,10 +281,25 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
         let message = if reason.contains("Recursion limit") {
             format!("nested deeper than {DEPTH_MAX} levels")
         } else {
-            format!("not an expression: {}", shortened(reason, REASON_MAX))
+            format!("not an expression: {}", shortened(&plainly(reason), REASON_MAX))
         };
         Refusal::new(place(at), message, HELP)
     })
+}
+
+/// What the parser says, in words that need no knowledge of its grammar.
+fn plainly(reason: &str) -> String {
+    let said = reason.strip_prefix("Syntax error: ").unwrap_or(reason);
+    // The rest is a list of all tokens of the language.
+    let said = said.split(" expecting ").next().unwrap_or(said);
+    if said.contains("'<EOF>'") {
+        return "it ends too early".into();
+    }
+    match said.strip_prefix("token recognition error at: ") {
+        Some(sign) if sign.starts_with("'=") => "'=' alone means nothing; '==' compares".into(),
+        Some(sign) => format!("{sign} has no meaning here"),
+        None => said.into(),
+    }
 }
 
 /// The byte at a line and a column, both from 1.

@@ -126,7 +126,10 @@ pub(super) fn method(value: &Value) -> Result<Method, String> {
     match parsed {
         Some(Method::CONNECT) => Err("CONNECT opens tunnels, and asks nothing".to_owned()),
         Some(method) => Ok(method),
-        None => Err(format!("the method {:?} is none; write GET, POST ...", plain(value))),
+        None => Err(match plain(value) {
+            Some(text) => format!("'{text}' is no method; write GET, POST ..."),
+            None => format!("the method is {}, expected a text", value.sort()),
+        }),
     }
 }
 
