@@ -138,6 +138,9 @@ fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {
     if args.article {
         return Ok(vec![]);
     }
+    if plan.domains.iter().all(|domain| domain.realtime().is_none()) {
+        return Err("this graph has no realtime domain; give one with a core to strike".into());
+    }
     let drills = Only::parse(&args.only, plan)?.pick(all(plan), plan)?;
     Ok(if args.quick { short(drills, plan) } else { drills })
 }

@@ -251,6 +251,9 @@ impl Whole<'_> {
     fn obstacle(&self, subject: Subject, fault: Fault, core: bool) -> Option<String> {
         let node = &self.plan.nodes[subject.node(self.plan)];
         let why = match (subject, fault) {
+            (Subject::Node(at), _) if self.plan.is_flow(at) => {
+                "a flow node has no thread of its own; its domain can be struck"
+            }
             (Subject::Node(_), Fault::NotFinite) if !sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"
             }
