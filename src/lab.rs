@@ -1,4 +1,4 @@
-//! `sinew lab`: measures on this machine what links, waiting and services cost, and shows it.
+//! `sinew lab`: measures on this machine what links, services and flows cost, and shows it.
 
 pub(crate) mod output;
 pub(crate) mod progress;
@@ -24,7 +24,7 @@ use self::output::Outputs;
 use self::progress::Bar;
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
 
-/// Measure on this machine what links, waiting and services cost.
+/// Measure on this machine what links, waiting, services and flows cost.
 ///
 /// Without a scenario, lists those there are, with the axes on which their rows differ. Every row
 /// is measured once in each round, one after the other. Ctrl-C ends after the current row and
@@ -64,6 +64,7 @@ Examples:
   sinew lab
   sinew lab pipeline --quick
   sinew lab link --quick --only transport=shared_memory --only bytes=8,64 --rounds 9
+  sinew lab http --quick --only load=ping
   sinew lab link --rivals rivals.json --report link.html --svg plots --json > link.json
 
 Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
