@@ -141,7 +141,8 @@ impl Error {
         &self.0.parts
     }
 
-    /// As the packet of an `error` port: `{error, status, node}`, and `parts` of a joined one.
+    /// As the packet of an `error` port: `{error, status, node}`, `header` if its answer has any,
+    /// and `parts` of a joined one.
     pub fn to_value(&self) -> Value {
         let node = self.0.node.clone().map_or(Value::Null, Value::Text);
         let mut entries = vec![
@@ -149,6 +150,12 @@ impl Error {
             ("status", Value::Integer(self.0.status.into())),
             ("node", node),
         ];
+        if !self.0.headers.is_empty() {
+            let text = |(name, value): &(ByteString, ByteString)| {
+                (name.to_lowercase(), Value::Text(value.clone()))
+            };
+            entries.push(("header", Value::map(self.0.headers.iter().map(text))));
+        }
         if !self.0.parts.is_empty() {
             entries.push(("parts", Value::list(self.0.parts.iter().map(Error::to_value))));
         }
