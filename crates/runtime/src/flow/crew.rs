@@ -92,7 +92,9 @@ impl Crew {
             patience: setup.stop_deadline.mul_f64(PATIENCE),
         });
         let opened = sources::open(&shared, &shared.graph, |_| true, &HeldBy::new());
-        let OpenSources { parts, held } = opened.map_err(|(node, fault)| at(Some(node), fault))?;
+        let in_node = |(node, fault)| at(Some(node), fault);
+        let OpenSources { parts, held, addresses } = opened.map_err(in_node)?;
+        sources::announce(&shared, addresses).map_err(in_node)?;
         let mut told = Told::new();
         let (sender, made) = mpsc::channel();
         let (mut workers, mut counted) = (Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use sinew_spec::plan::{Machine, Node};
 use sinew_spec::{Source, compile};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::sources::{Graph, HeldBy, OpenSources, Parts, open};
+use super::sources::{Addresses, Graph, HeldBy, OpenSources, Parts, announce, open};
 use super::worker::{Order, Shared};
 use crate::board::{Board, Wish};
 use crate::control::{Answer, Request};
@@ -57,6 +57,7 @@ enum Stage {
 struct Next {
     graph: Graph,
     held: HeldBy,
+    addresses: Addresses,
 }
 
 impl Reload {
@@ -118,6 +119,8 @@ impl Reload {
         self.order(|| Order::Swap(sender.clone()));
         drop(sender);
         (self.graph, self.held) = (next.graph, next.held);
+        // A supervisor that is gone ends this process soon.
+        let _ = announce(&self.shared, next.addresses);
         self.count(answers, self.workers.len(), 0);
     }
 
@@ -196,12 +199,12 @@ impl Maker {
         let (mut held, gone): (HeldBy, HeldBy) =
             self.held.clone().into_iter().partition(|(source, _)| staying.contains(source));
         let opened = open(&self.shared, &graph, |node| !staying.contains(&of_source(node)), &gone);
-        let OpenSources { parts, held: new } = opened
+        let OpenSources { parts, held: new, addresses } = opened
             .map_err(|(node, fault)| format!("node '{}': {fault}", graph.plan.nodes[node].name))?;
         held.extend(new);
         let stay: Arc<[String]> = staying.into_iter().map(|(_, name)| name).collect();
         self.prepare_workers(&graph, &stay, parts)?;
-        Ok(Next { graph, held })
+        Ok(Next { graph, held, addresses })
     }
 
     /// As the domain's process did at its start.

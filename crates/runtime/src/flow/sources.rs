@@ -37,7 +37,11 @@ pub(super) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
 pub(super) struct OpenSources {
     pub(super) parts: Vec<Parts>,
     pub(super) held: HeldBy,
+    pub(super) addresses: Addresses,
 }
+
+/// Where people reach sources, each with its node by index of the plan.
+pub(super) type Addresses = Vec<(usize, String)>;
 
 /// Opens the sources of a graph that `is_new` lets through; `before` is held by those that they
 /// take the place of.
@@ -51,7 +55,7 @@ pub(super) fn open(
     before: &HeldBy,
 ) -> Result<OpenSources, (usize, Fault)> {
     let mut parts: Vec<Parts> = (0..shared.workers).map(|_| Vec::new()).collect();
-    let mut held = HeldBy::new();
+    let (mut held, mut addresses) = (HeldBy::new(), Addresses::new());
     for &index in graph.nodes.iter() {
         let node = &graph.plan.nodes[index];
         let Make::Source(make) = entry(&shared.table, node).make else { continue };
@@ -66,21 +70,26 @@ pub(super) fn open(
         let opened = made.open_after(shared.workers, &known).map_err(|fault| (index, fault))?;
         let holds = opened.iter().filter_map(|part| part.held()).collect();
         held.insert((kind, node.name.clone()), holds);
-        if let Some(address) = opened.first().and_then(|part| part.address()) {
-            announce(shared, address).map_err(|fault| (index, fault))?;
-        }
+        let address = opened.first().and_then(|part| part.address());
+        addresses.extend(address.map(|address| (index, address)));
         for (parts, part) in parts.iter_mut().zip(opened) {
             parts.push((node.name.clone(), part));
         }
     }
-    Ok(OpenSources { parts, held })
+    Ok(OpenSources { parts, held, addresses })
 }
 
-/// Says where people reach a source.
-fn announce(shared: &Shared, address: String) -> Result<(), Fault> {
+/// Says where people reach sources, once it is sure that they will serve.
+///
+/// # Errors
+/// The node of which the supervisor does not take that, and why.
+pub(super) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
     let Some(supervisor) = &shared.supervisor else { return Ok(()) };
-    let said = supervisor.order(&Request::Announce { address });
-    said.map(drop).map_err(|text| Fault::new(Cause::System, format_args!("{text}")))
+    for (node, address) in addresses {
+        let said = supervisor.order(&Request::Announce { address });
+        said.map_err(|text| (node, Fault::new(Cause::System, format_args!("{text}"))))?;
+    }
+    Ok(())
 }
 
 /// The sources that serve in one worker.
