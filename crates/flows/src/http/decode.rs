@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use bytestring::ByteString;
 use hyper::HeaderMap;
-use hyper::header::{COOKIE, HeaderName, HeaderValue};
+use hyper::header::{COOKIE, HeaderName, HeaderValue, SET_COOKIE};
 use indexmap::map::Entry;
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
@@ -53,11 +53,14 @@ fn plain(text: &str) -> Result<ByteString, Error> {
 }
 
 /// Headers by their names in lower case. Several of one name are joined with commas, as RFC 9110
-/// (5.3) says, cookies with semicolons; what is not UTF-8 in them is replaced.
+/// (5.3) says, cookies with semicolons. Cookies that a server sets cannot be joined: several are a
+/// list. What is not UTF-8 is replaced.
 pub fn headers(headers: &HeaderMap) -> Value {
+    let text = |value| Value::text(&*lossy(value));
     let value = |name: &HeaderName| match several(headers, name) {
+        Some(_) if name == SET_COOKIE => Value::list(headers.get_all(name).iter().map(text)),
         Some(joined) => Value::text(joined),
-        None => headers.get(name).map_or(Value::Null, |one| Value::text(&*lossy(one))),
+        None => headers.get(name).map_or(Value::Null, text),
     };
     Value::map(headers.keys().map(|name| (name.as_str(), value(name))))
 }
@@ -188,10 +191,15 @@ mod tests {
             all.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         all.append(COOKIE, HeaderValue::from_static("y=2"));
+        for cookie in ["a=1; expires=Mon, 01 Jan 2035 00:00:00 GMT", "b=2"] {
+            all.append(SET_COOKIE, HeaderValue::from_static(cookie));
+        }
+        let set = ["a=1; expires=Mon, 01 Jan 2035 00:00:00 GMT", "b=2"].map(Value::text);
         let expected = Value::map([
             ("accept", Value::text("a, b")),
             ("cookie", Value::text("x=1; y=2")),
             ("via", Value::text("c")),
+            ("set-cookie", Value::list(set)),
         ]);
         assert_eq!(headers(&all), expected);
     }
