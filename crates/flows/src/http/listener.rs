@@ -2,6 +2,7 @@
 //!
 //! Each worker has a socket of its own, with connections of its own: the kernel divides what comes.
 
+mod begun;
 mod bind;
 mod connection;
 mod exchange;

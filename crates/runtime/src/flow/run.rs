@@ -139,8 +139,12 @@ impl Flow {
         let (program, figures) = (&*self.program, self.program.entry(source).figures());
         let begun = program.ticks();
         let _open = figures.waits();
-        let span = trace::flow(self.id, self.program.entry(source).name());
-        let reply = self.run(source, port, packet, limit).instrument(span).await;
+        let running = self.run(source, port, packet, limit);
+        let reply = if program.is_traced {
+            running.instrument(trace::flow(self.id, program.entry(source).name())).await
+        } else {
+            running.await
+        };
         figures.record(program.ticks().wrapping_sub(begun));
         if reply.is_err() {
             figures.failed();
@@ -148,7 +152,8 @@ impl Flow {
         reply
     }
 
-    /// Runs from the output of a node until the reply is there, `limit` at most.
+    /// Runs from the output of a node until the reply is there, `limit` at most. What a flow needs
+    /// to wait has a place of its own: one that never waits is small, and makes nothing of it.
     pub(super) async fn run(
         &self,
         node: usize,
@@ -157,8 +162,18 @@ impl Flow {
         limit: Duration,
     ) -> Reply {
         self.limit.set(limit);
-        let mut running = pin!(self.pass(node, port, packet));
-        // A flow that never waits needs neither clock nor timer.
+        let calls = Calls::default();
+        let rest = match self.begin(&calls, node, port, packet) {
+            (_, End::Reply(reply)) => return reply,
+            (place, end) => Box::pin(self.in_time(place, end)),
+        };
+        rest.await
+    }
+
+    /// The same as `go_on`, until the flow must have ended.
+    async fn in_time<'a>(&'a self, place: Place<'a>, end: End<'a>) -> Reply {
+        let mut running = pin!(self.go_on(place, end));
+        // Its time counts from the first wait: before that it needs neither clock nor timer.
         let mut timer = pin!(None);
         poll_fn(|context| {
             if let Poll::Ready(reply) = running.as_mut().poll(context) {
@@ -168,38 +183,72 @@ impl Flow {
                 timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
             }
             let over = timer.as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(context));
-            over.map(|()| Err(too_late(limit)))
+            over.map(|()| Err(too_late(self.limit.get())))
         })
         .await
     }
 
     /// Sends a packet through an output, and waits for the reply.
     pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
+        let calls = Calls::default();
+        let rest = match self.begin(&calls, node, port, packet) {
+            (_, End::Reply(reply)) => return reply,
+            (place, end) => Box::pin(self.go_on(place, end)),
+        };
+        rest.await
+    }
+
+    /// Sends a packet through an output, and takes it as far as it goes by itself.
+    fn begin<'a>(
+        &'a self,
+        calls: &'a Calls,
+        node: usize,
+        port: usize,
+        packet: Value,
+    ) -> (Place<'a>, End<'a>) {
         match self.program.targets(node, port) {
-            [] => Ok(Some(packet)),
-            [one] => self.take(*one, packet).await,
-            several => self.join(several, packet).await,
+            [one] => self.take(calls, *one, packet),
+            [] => (self.place(calls, node), End::Reply(Ok(Some(packet)))),
+            several => (self.place(calls, node), End::Several(several, packet)),
         }
     }
 
-    /// Takes a packet to a node and on from there, until the reply is there.
-    async fn take(&self, target: Target, packet: Value) -> Reply {
-        let calls = Calls::default();
-        let (node, begun) = (target.node, self.program.ticks());
-        let mut place = Place { node, calls: &calls, begun, span: Span::none() };
-        let mut turn = Turn::Packet(target.input, packet);
+    /// Takes a packet to a node, and on from there as far as it goes by itself.
+    fn take<'a>(&'a self, calls: &'a Calls, target: Target, packet: Value) -> (Place<'a>, End<'a>) {
+        let mut place = self.place(calls, target.node);
+        let end = self.go(&mut place, Turn::Packet(target.input, packet));
+        (place, end)
+    }
+
+    fn place<'a>(&self, calls: &'a Calls, node: usize) -> Place<'a> {
+        Place { node, calls, begun: self.program.ticks(), span: Span::none() }
+    }
+
+    /// Goes on with a packet that has come to an end by itself, until the reply is there.
+    async fn go_on<'a>(&'a self, mut place: Place<'a>, mut end: End<'a>) -> Reply {
+        loop {
+            let waiting = match end {
+                End::Reply(reply) => return reply,
+                End::Several(targets, packet) => return self.join(targets, packet).await,
+                End::Wait(waiting) => waiting,
+            };
+            let (entry, at) = (self.program.entry(place.node), self.at(&place));
+            let step = entry.wait(at, waiting).instrument(place.span.clone()).await;
+            end = self.go(&mut place, Turn::Step(step));
+        }
+    }
+
+    /// Takes a packet as far as it goes by itself.
+    fn go<'a>(&'a self, place: &mut Place<'a>, mut turn: Turn<'a>) -> End<'a> {
         loop {
             // A panic is a failure of the node that had the packet, in this flow alone.
-            let walked = catch_unwind(AssertUnwindSafe(|| self.walk(&mut place, turn)));
-            let (entry, at) = (self.program.entry(place.node), self.at(&place));
-            turn = Turn::Step(match walked {
-                Ok(End::Reply(reply)) => return reply,
-                Ok(End::Several(targets, packet)) => return self.join(targets, packet).await,
-                Ok(End::Wait(waiting)) => {
-                    entry.wait(at, waiting).instrument(place.span.clone()).await
+            match catch_unwind(AssertUnwindSafe(|| self.walk(place, turn))) {
+                Ok(end) => return end,
+                Err(panic) => {
+                    let (entry, at) = (self.program.entry(place.node), self.at(place));
+                    turn = Turn::Step(entry.panicked(at, &*panic));
                 }
-                Err(panic) => entry.panicked(at, &*panic),
-            });
+            }
         }
     }
 
@@ -274,10 +323,11 @@ impl Flow {
     async fn join(&self, targets: &[Target], packet: Value) -> Reply {
         let calls = Calls::default();
         let branch = |target: &Target| {
-            let (call, taking) = (calls.begin(&self.branches), self.take(*target, packet.clone()));
+            let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
-                let _call = call;
-                taking.await
+                let (_call, calls) = (call, Calls::default());
+                let (place, end) = self.take(&calls, target, packet);
+                self.go_on(place, end).await
             }
             .boxed_local()
         };

@@ -10,9 +10,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use sinew_spec::plan::Node;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
 use super::program::Base;
@@ -99,7 +98,9 @@ impl Post {
     }
 
     fn work(self, made: mpsc::Sender<Result<(), FaultAt>>, mut orders: UnboundedReceiver<Order>) {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = runtime.map_err(|error| {
             at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
         });
         let base = self.base();
@@ -119,7 +120,7 @@ impl Post {
         let _ = made.send(Ok(()));
         // The crew waits until nobody is left to speak.
         drop(made);
-        LocalSet::new().block_on(&runtime, self.serve(Rc::new(program), &mut orders));
+        runtime.block_on(self.serve(Rc::new(program), &mut orders));
     }
 
     fn base(&self) -> Base {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::ops::DerefMut;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -14,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
+use super::begun::Begun;
 use super::exchange::{Peer, exchange};
 use super::life::{Life, Round, Verdict};
 use super::worker::Worker;
@@ -146,8 +148,26 @@ pub(super) async fn serve<W>(worker: &Rc<Worker>, life: &Rc<Life>, peer: Peer, w
 where
     W: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let mut wire = Begun::new(wire);
+    let Some(Ok(is_http2)) = unless_ended(life, wire.is_http2()).await else { return };
+    let (wire, servers) = (TokioIo::new(wire), &worker.servers);
     let service = service_fn(|request| exchange(worker, life, peer, request));
-    let mut connection = pin!(worker.server.serve_connection(TokioIo::new(wire), service));
+    if is_http2 {
+        // In a place of its own: HTTP/1 need not have room for it.
+        let connection = Box::pin(servers.http2.serve_connection(wire, service));
+        until_end(life, connection, |connection| connection.graceful_shutdown()).await;
+    } else {
+        let connection = pin!(servers.http1.serve_connection(wire, service));
+        until_end(life, connection, |connection| connection.graceful_shutdown()).await;
+    }
+}
+
+/// Goes on with a connection until its end, or its life's; `drain` lets it take no more.
+async fn until_end<C: Future>(
+    life: &Life,
+    mut connection: Pin<impl DerefMut<Target = C>>,
+    drain: impl Fn(Pin<&mut C>),
+) {
     let mut draining = false;
     poll_fn(|context| {
         match life.verdict(context) {
@@ -155,7 +175,7 @@ where
             Verdict::Drain if draining => {}
             Verdict::Drain => {
                 draining = true;
-                connection.as_mut().graceful_shutdown();
+                drain(connection.as_mut());
             }
             Verdict::Close => return Poll::Ready(()),
         }

@@ -13,12 +13,13 @@ use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
-use sinew_runtime::flow::Value;
+use sinew_runtime::flow::{Local, Value};
 use tokio::time::timeout;
 
 use super::gzip;
 use super::life::Life;
 use super::log::Line;
+use super::options::Options;
 use super::worker::Worker;
 use crate::http::body::{Body, Content, Sent};
 use crate::http::request::Request;
@@ -38,9 +39,22 @@ pub(super) struct Peer {
 pub(super) struct Exchange {
     worker: Rc<Worker>,
     life: Rc<Life>,
+    is_head: bool,
+    takes_gzip: bool,
     answered: bool,
     /// What the access log will say of it.
     line: Option<Box<Line>>,
+}
+
+/// The packet of a request; or the status to answer with at once.
+type Packet = Result<Value, StatusCode>;
+
+/// A request on its way to be a packet.
+enum Taken {
+    /// It has no body.
+    Whole(Packet),
+    /// Its body is still to come. In a place of its own: without one a connection is smaller.
+    Body(Local<'static, Packet>),
 }
 
 impl Sent for Exchange {
@@ -60,7 +74,8 @@ impl Drop for Exchange {
     }
 }
 
-/// Answers a request.
+/// Answers a request. What there is to be done at once is done here, and the request is a packet
+/// then: each connection has room for this future, and it is copied with each request.
 pub(super) fn exchange(
     worker: &Rc<Worker>,
     life: &Rc<Life>,
@@ -68,30 +83,68 @@ pub(super) fn exchange(
     request: HttpRequest<Incoming>,
 ) -> impl Future<Output = Result<Response<Body<Exchange>>, Infallible>> + use<> {
     life.begin(request.version() == Version::HTTP_2);
-    let (worker, life) = (Rc::clone(worker), Rc::clone(life));
-    let exchange = Exchange { worker, life, answered: false, line: None };
-    async move { Ok(exchange.answer(peer, request).await) }
+    let exchange = Exchange::new(worker, life, peer, &request);
+    let taken = exchange.take_in(peer, request);
+    async move {
+        let packet = match taken {
+            Taken::Whole(packet) => packet,
+            Taken::Body(coming) => coming.await,
+        };
+        let (outlet, options) = (&exchange.worker.outlet, &exchange.worker.options);
+        let response = match packet {
+            Ok(packet) => {
+                let reply = outlet.open(OUT, packet, options.deadline).await;
+                response(reply, |error| outlet.tell(error))
+            }
+            Err(status) => plain(status),
+        };
+        Ok(exchange.answer(response))
+    }
 }
 
 impl Exchange {
-    async fn answer(
-        mut self,
+    fn new(
+        worker: &Rc<Worker>,
+        life: &Rc<Life>,
         peer: Peer,
-        request: HttpRequest<Incoming>,
-    ) -> Response<Body<Exchange>> {
-        let (parts, incoming) = request.into_parts();
-        self.line = self.worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, &parts)));
-        let is_head = parts.method == Method::HEAD;
-        let compresses = self.worker.options.compression;
-        let takes_gzip = compresses && gzip::is_accepted(&parts.headers);
-        let mut response = match self.take_in(&parts, incoming).await {
-            Ok(bytes) => self.flow(Request::new(parts, bytes, peer.scheme, peer.address)).await,
-            Err(status) => plain(status),
-        };
-        if compresses {
-            gzip::compress(&mut response, takes_gzip);
+        request: &HttpRequest<Incoming>,
+    ) -> Exchange {
+        let compresses = worker.options.compression;
+        Exchange {
+            worker: Rc::clone(worker),
+            life: Rc::clone(life),
+            is_head: *request.method() == Method::HEAD,
+            takes_gzip: compresses && gzip::is_accepted(request.headers()),
+            answered: false,
+            line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, request))),
         }
-        if is_head {
+    }
+
+    /// Makes a packet of the request, as soon as its body is there.
+    fn take_in(&self, peer: Peer, request: HttpRequest<Incoming>) -> Taken {
+        let (parts, incoming) = request.into_parts();
+        if let Err(status) = check(&parts) {
+            return Taken::Whole(Err(status));
+        }
+        if incoming.is_end_stream() {
+            return Taken::Whole(Ok(packet(parts, Bytes::new(), peer)));
+        }
+        let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
+        Taken::Body(Box::pin(async move {
+            let body = body(&worker.options, incoming).await;
+            if body.is_err() {
+                life.refused_body();
+            }
+            body.map(|bytes| packet(parts, bytes, peer))
+        }))
+    }
+
+    /// The answer as it goes out.
+    fn answer(mut self, mut response: Response<Content>) -> Response<Body<Exchange>> {
+        if self.worker.options.compression {
+            gzip::compress(&mut response, self.takes_gzip);
+        }
+        if self.is_head {
             without_body(&mut response);
         }
         self.answered = true;
@@ -100,35 +153,10 @@ impl Exchange {
         }
         response.map(|content| Body::new(content, self))
     }
+}
 
-    async fn flow(&self, request: Request) -> Response<Content> {
-        let packet = Value::Document(Arc::new(request));
-        let deadline = self.worker.options.deadline;
-        let outlet = &self.worker.outlet;
-        response(outlet.open(OUT, packet, deadline).await, |error| outlet.tell(error))
-    }
-
-    /// The body; or the status to answer with at once.
-    async fn take_in(&self, parts: &Parts, incoming: Incoming) -> Result<Bytes, StatusCode> {
-        check(parts)?;
-        if incoming.is_end_stream() {
-            return Ok(Bytes::new());
-        }
-        let options = &self.worker.options;
-        let result = match incoming.size_hint().lower() > options.body_size_max as u64 {
-            true => Err(StatusCode::PAYLOAD_TOO_LARGE),
-            false => {
-                let body = collect(incoming, options.body_size_max);
-                // In a place of its own: a connection that has no body to wait for is smaller.
-                let in_time = Box::pin(timeout(options.body_deadline, body)).await;
-                in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
-            }
-        };
-        if result.is_err() {
-            self.life.refused_body();
-        }
-        result
-    }
+fn packet(parts: Parts, bytes: Bytes, peer: Peer) -> Value {
+    Value::Document(Arc::new(Request::new(parts, bytes, peer.scheme, peer.address)))
 }
 
 /// What hyper leaves to us.
@@ -148,6 +176,15 @@ fn check(parts: &Parts) -> Result<(), StatusCode> {
         }
         _ => Ok(()),
     }
+}
+
+/// The body, if it is small enough and comes in time.
+async fn body(options: &Options, incoming: Incoming) -> Result<Bytes, StatusCode> {
+    if incoming.size_hint().lower() > options.body_size_max as u64 {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let in_time = timeout(options.body_deadline, collect(incoming, options.body_size_max)).await;
+    in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
 }
 
 /// All of a body. One that comes in one piece is not copied.

@@ -12,8 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use humantime::format_rfc3339_millis;
-use hyper::http::request::Parts;
-use hyper::{Method, StatusCode, Uri, Version};
+use hyper::{Method, Request, StatusCode, Uri, Version};
 
 use crate::http::request::protocol;
 
@@ -88,15 +87,15 @@ fn write_all(file: File, lines: &Receiver<Line>, dropped: &AtomicU64) -> io::Res
 
 impl Line {
     /// A request that comes now.
-    pub(super) fn begin(peer: SocketAddr, parts: &Parts) -> Line {
+    pub(super) fn begin<B>(peer: SocketAddr, request: &Request<B>) -> Line {
         Line {
             came: SystemTime::now(),
             begun: Instant::now(),
             took: Duration::ZERO,
             peer,
-            method: parts.method.clone(),
-            uri: parts.uri.clone(),
-            version: parts.version,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
             status: None,
             bytes: 0,
         }
@@ -142,9 +141,8 @@ mod tests {
     use super::*;
 
     fn line(target: &'static str) -> Line {
-        let request = hyper::Request::get(target).body(()).expect("a request");
-        let parts = request.into_parts().0;
-        let mut line = Line::begin(SocketAddr::from(([127, 0, 0, 1], 9)), &parts);
+        let request = Request::get(target).body(()).expect("a request");
+        let mut line = Line::begin(SocketAddr::from(([127, 0, 0, 1], 9)), &request);
         line.came = SystemTime::UNIX_EPOCH;
         line
     }

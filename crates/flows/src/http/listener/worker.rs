@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::{http1, http2};
 use sinew_runtime::flow::{Error, Outlet, Stop};
 use sinew_runtime::{Cause, Fault};
 use slab::Slab;
@@ -26,16 +26,40 @@ use super::tls::Tls;
 /// Pause when no connection can be taken, for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Most headers that hyper takes if nobody says how many.
+const HEADERS_MAX: usize = 100;
+
 /// For a connection too many.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// What is spoken, with its limits.
+pub(super) struct Servers {
+    pub(super) http1: http1::Builder,
+    pub(super) http2: http2::Builder<Here>,
+}
+
+impl Servers {
+    fn new(options: &Options) -> Servers {
+        let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
+        http1.max_buf_size(options.head_size_max);
+        // Told what it takes anyway, hyper clears room for so many headers with each request.
+        if options.headers_max != HEADERS_MAX {
+            http1.max_headers(options.headers_max);
+        }
+        http2
+            .max_header_list_size(options.head_size_max as u32)
+            .max_concurrent_streams(options.streams_max);
+        Servers { http1, http2 }
+    }
+}
 
 /// A worker's share of a listener.
 pub(super) struct Worker {
     pub(super) options: Arc<Options>,
     pub(super) outlet: Outlet,
     pub(super) log: Option<AccessLog>,
-    pub(super) server: Builder<Here>,
+    pub(super) servers: Servers,
     now: Rc<Cell<Round>>,
     lives: RefCell<Slab<Rc<Life>>>,
     /// Said when the last connection has ended.
@@ -46,7 +70,7 @@ impl Worker {
     /// One that begins flows through `outlet`.
     pub(super) fn new(options: Arc<Options>, log: Option<AccessLog>, outlet: Outlet) -> Worker {
         Worker {
-            server: server(&options),
+            servers: Servers::new(&options),
             options,
             outlet,
             log,
@@ -180,14 +204,4 @@ fn no_room(error: &io::Error) -> Error {
 fn refuse(stream: TcpStream) {
     // Who gets no answer sees that the connection is closed.
     let _ = stream.into_std().and_then(|mut stream| stream.write_all(REFUSAL));
-}
-
-fn server(options: &Options) -> Builder<Here> {
-    let mut server = Builder::new(Here);
-    server.http1().max_buf_size(options.head_size_max).max_headers(options.headers_max);
-    server
-        .http2()
-        .max_header_list_size(options.head_size_max as u32)
-        .max_concurrent_streams(options.streams_max);
-    server
 }
