@@ -127,7 +127,7 @@ pub(super) fn method(value: &Value) -> Result<Method, String> {
         Some(Method::CONNECT) => Err("CONNECT opens tunnels, and asks nothing".to_owned()),
         Some(method) => Ok(method),
         None => Err(match plain(value) {
-            Some(text) => format!("'{text}' is no method; write GET, POST ..."),
+            Some(text) => format!("'{text}' is no method"),
             None => format!("the method is {}, expected a text", value.sort()),
         }),
     }

@@ -278,7 +278,7 @@ fn what_is_wrong_in_the_spec_is_said_before_the_start() {
         ("url: 'http://h/{{ packet'", "not closed"),
         ("url: 'http://h/', hosts: ['a/b']", "'a/b' is no host"),
         ("url: 'http://h/', hosts: [g]", "'h' is not among the hosts (g)"),
-        ("url: 'http://h/', method: 'G T'", "is none"),
+        ("url: 'http://h/', method: 'G T'", "is no method"),
         ("url: 'http://h/', method: CONNECT", "opens tunnels"),
         ("url: 'http://h/', header: {'a b': c}", "no name of a header"),
         ("url: 'http://h/', header: {Host: c}", "follows from the url"),
