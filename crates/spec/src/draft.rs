@@ -37,14 +37,15 @@ pub(crate) struct Draft<'a> {
 }
 
 /// Reads the tree. `None` if it is too large to be a graph. A bare list of nodes is one service
-/// domain.
+/// domain. `name` is that of a graph that does not say its own.
 pub(crate) fn read<'a>(
     root: &'a Item,
+    mut name: &'a str,
     catalogue: &[&'static Kind],
     report: &mut Report,
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
-    let (mut name, mut hold) = (keys::GRAPH_NAME, false);
+    let mut hold = false;
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span));

@@ -268,11 +268,15 @@ pub(crate) fn how_to_add(key: &str, doc: &str) -> String {
     format!("add '{key}: ...' ({first}{})", rest.as_str())
 }
 
+/// Whether a name may have this sign.
+pub(crate) fn is_name_sign(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || sign == '_' || sign == '-'
+}
+
 /// Reports a text that may not be a name.
 pub(crate) fn check_name(named: Named<'_>, what: &str, report: &mut Report) {
     let Named { text, span } = named;
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(fits) {
+    if !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(is_name_sign) {
         return;
     }
     let shown: String = text.chars().take(NAME_LEN_MAX).collect();

@@ -18,7 +18,7 @@ pub const AFTER_MAX: i64 = 1_000_000;
 /// Highest CPU number that a spec may write; the machine's own set is checked besides.
 pub const CPU_MAX: i64 = 65_535;
 
-/// Name of a graph that has none of its own.
+/// Name of a graph that has none of its own, and whose file has none either.
 pub(crate) const GRAPH_NAME: &str = "graph";
 /// Name of the domain that a bare list of nodes is.
 pub const SERVICES: &str = "services";
@@ -163,7 +163,7 @@ impl Policy {
 pub(crate) static GRAPH: Table = Table {
     what: "the graph",
     keys: &[
-        default("name", Shape::Name, GRAPH_NAME, "Name of the graph."),
+        optional("name", Shape::Name, "Name of the graph. Default: that of its file, as `ping`."),
         default(
             "hold",
             Shape::Truth,

@@ -88,7 +88,8 @@ fn build(
     }
     let mut root = yaml::parse(source.text, 0, report)?;
     draft::set(&mut root, source.overrides, report);
-    let draft = draft::read(&root, catalogue, report)?;
+    let name = names::of_file(source.file);
+    let draft = draft::read(&root, &name, catalogue, report)?;
     let lines = Lines::new(source.text);
     let names = Names::new(&draft, &lines, report);
     let (joined, joined_all) = join::join(&draft, &names, &lines, report);

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
+use std::path::Path;
 
 use crate::diagnostic::{Lines, Report, Span};
 use crate::draft::Draft;
-use crate::fields::Named;
-use crate::keys::NAME_LEN_MAX;
+use crate::fields::{Named, is_name_sign};
+use crate::keys::{GRAPH_NAME, NAME_LEN_MAX};
 use crate::nearest::suggest;
 
 /// Who bears a name: indices of the draft.
@@ -52,6 +54,15 @@ impl<'a> Names<'a> {
             Member::Block(_) => None,
         }
     }
+}
+
+/// The name of a graph that does not say its own: that of its file, without folders and extension.
+/// Signs that no name has become `-`.
+pub(crate) fn of_file(file: &str) -> String {
+    let stem = Path::new(file).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let sign = |sign: char| if is_name_sign(sign) { sign } else { '-' };
+    let name: String = stem.chars().map(sign).take(NAME_LEN_MAX).collect();
+    if name.is_empty() { GRAPH_NAME.to_owned() } else { name }
 }
 
 /// What to say about a name that nobody has in a scope: links in a block stay there.

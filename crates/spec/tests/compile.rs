@@ -2,9 +2,10 @@
 
 mod kinds;
 
-use kinds::{ARM, compile_on, compile_with};
+use kinds::{ARM, KINDS, compile_on, compile_with};
 use sinew_spec::catalogue::Value;
-use sinew_spec::plan::{Delivery, Overrun, Plan, Release, Sync, Transport, Wait};
+use sinew_spec::plan::{Delivery, Machine, Overrun, Plan, Release, Sync, Transport, Wait};
+use sinew_spec::{Source, compile};
 
 fn plan(text: &str) -> Plan {
     compile_on(4, text).unwrap_or_else(|errors| panic!("{errors:#?}"))
@@ -153,9 +154,24 @@ nodes:
 ";
 
 #[test]
+fn a_graph_without_a_name_is_called_as_its_file() {
+    for (file, name) in [
+        ("ping.yaml", "ping"),
+        ("graphs/http/ping.v2.yaml", "ping-v2"),
+        ("../\u{fc}ber uns", "-ber-uns"),
+        ("/", "graph"),
+        ("", "graph"),
+    ] {
+        let source = Source { file, text: THREADS, overrides: &[] };
+        let plan = compile(&source, KINDS, &Machine { cpus: vec![0] });
+        assert_eq!(plan.expect("a plan").name, name, "{file}");
+    }
+    assert_eq!(plan(&format!("name: own\n{THREADS}")).name, "own");
+}
+
+#[test]
 fn threads_are_released_by_who_writes_to_them() {
     let plan = plan(THREADS);
-    assert_eq!(plan.name, "graph");
     assert_eq!((&*plan.domains[0].name, &*plan.domains[1].name), ("a", "b"));
     let realtime = |at: usize| plan.domains[at].realtime().expect("realtime");
     let (a, b) = (realtime(0), realtime(1));
