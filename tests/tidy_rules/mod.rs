@@ -56,6 +56,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/lab/src/scenario/services/supervisor.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
+            ("crates/runtime/tests/domains/faults.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("src/doctor/findings/others.rs", "/proc/PID/task"),

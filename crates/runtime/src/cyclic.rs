@@ -33,7 +33,7 @@ const NAP_PERIOD_NS_MIN: u64 = 500_000;
 const NAP_GUARD_NS_MIN: u64 = 150_000;
 const NAP_GUARD_NS_MAX: u64 = 5_000_000;
 
-/// Naps in a period while input stays away.
+/// Naps in a wait for who has been silent before.
 const SILENT_NAPS: u64 = 10;
 
 /// A thread of a free run waits so long for its input or feedback: longer than any machine holds a
@@ -342,7 +342,7 @@ impl Cyclic {
                 sleep_until(due_ns);
                 false
             }
-            true if !free => wait_in_naps(&mut *input.receiver, until_ns, period_ns / SILENT_NAPS),
+            true if !free => wait_in_naps(&mut *input.receiver, until_ns),
             _ => input.receiver.wait(until_ns),
         };
         self.silent = !arrived;
@@ -356,8 +356,9 @@ impl Cyclic {
 }
 
 /// Looks for input now and then: who has been silent for a period may be silent for good, and is
-/// not worth a CPU that polls.
-fn wait_in_naps(receiver: &mut dyn Receiver, until_ns: u64, nap_ns: u64) -> bool {
+/// not worth a CPU that polls. Whether something came.
+pub(crate) fn wait_in_naps(receiver: &mut dyn Receiver, until_ns: u64) -> bool {
+    let nap_ns = until_ns.saturating_sub(now_ns()) / SILENT_NAPS;
     loop {
         let now_ns = now_ns();
         if receiver.wait(now_ns) {

@@ -1,9 +1,10 @@
 //! Faults beside, before and after the cycles of a node.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use sinew_runtime::Cause;
 use sinew_runtime::inject::{Injection, Target, What};
 use sinew_runtime::privileges::cpus;
@@ -85,6 +86,46 @@ nodes:
     let moving = remote.iter().filter(|row| row.0 == 1.0).map(|row| row.2).max();
     assert!(moving < Some(250), "the other thread commanded on until {moving:?}");
     assert!(seen.of(0, 1).len() > 500, "it did not go on for its own motor");
+}
+
+/// The thread that polls for feedback sleeps now and then once a cycle was without it: else nobody
+/// could use its CPU, not even who is to see why.
+pub(crate) fn a_thread_whose_peer_is_silent_leaves_its_cpu() {
+    const CYCLES: u64 = 50;
+    let text = two_domains("", "delivery: latest, wait: spin");
+    let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
+    // Of a cycle, and of how often the thread had slept by then.
+    let (mut stopped, mut slept) = (None, None);
+    let seen = run_with(&text, &cpus().expect("affinity"), |run, cycles| {
+        let control = run.status().domains[0].threads[0].cycles;
+        if cycles > 50 && stopped.is_none() {
+            kill(run, 1, Signal::STOP);
+            stopped = Some((control, sleeps(run)));
+        }
+        let Some((cycle, before)) = stopped.filter(|_| slept.is_none()) else { return };
+        if control >= cycle + CYCLES {
+            slept = Some(sleeps(run) - before);
+            kill(run, 1, Signal::CONT);
+            run.stop();
+        }
+    });
+    assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
+    let slept = slept.expect("the motor was stopped");
+    assert!(slept > 3 * CYCLES, "{slept} sleeps in {CYCLES} cycles without feedback");
+}
+
+fn kill(run: &Run, domain: usize, signal: Signal) {
+    let process = Pid::from_raw(run.processes()[domain] as i32).expect("a process");
+    kill_process(process, signal).expect("it is ours");
+}
+
+/// How often the first thread of the first domain has left its CPU by itself.
+fn sleeps(run: &Run) -> u64 {
+    let (_, process, thread) = run.threads()[0];
+    let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status"));
+    let status = status.expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.expect("the kernel counts").trim().parse().expect("a number")
 }
 
 pub(crate) fn a_slow_domain_has_time_to_stop() {

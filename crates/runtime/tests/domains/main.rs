@@ -74,6 +74,10 @@ const TESTS: &[Test] = &[
     ("an_overrun_stops_a_fused_motor", faults::an_overrun_stops_a_fused_motor),
     ("a_failure_outside_of_a_cycle_is_reported", faults::a_failure_outside_of_a_cycle_is_reported),
     ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
+    (
+        "a_thread_whose_peer_is_silent_leaves_its_cpu",
+        faults::a_thread_whose_peer_is_silent_leaves_its_cpu,
+    ),
     ("a_slow_domain_has_time_to_stop", faults::a_slow_domain_has_time_to_stop),
     ("a_limit_of_locked_memory_is_no_fault", faults::a_limit_of_locked_memory_is_no_fault),
     ("a_start_that_takes_long_can_be_stopped", faults::a_start_that_takes_long_can_be_stopped),
