@@ -26,10 +26,16 @@ use sinew_runtime::{Made, Refusal};
 use sinew_spec::Item;
 
 use super::{Limits, Script, code};
+use crate::script::template::RENDERED_MAX;
 use convert::{Converter, lazy};
 
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
+/// Most bytes of text that one call of the library handles, and that become one value: it takes some
+/// ten milliseconds, in which nobody looks at the clock. As long as a template's text.
+const TEXTS_LEN_MAX: usize = RENDERED_MAX;
+/// Bytes of text that count as one instruction.
+const BYTES_PER_INSTRUCTION: usize = 16;
 /// Calls that functions of ours make back into the code, within each other. One takes some 10 KiB
 /// of a worker's stack in a debug build; past this it is an error.
 const CALLS_BACK_MAX: u32 = 16;
@@ -315,6 +321,17 @@ impl Budget {
         let called = call();
         self.calls_back.set(outer);
         called
+    }
+
+    /// Spends what it takes to handle a text of `len` bytes in one call; more than
+    /// [`TEXTS_LEN_MAX`] cannot be had at any price.
+    fn handle(&self, len: usize) -> mlua::Result<()> {
+        if len > TEXTS_LEN_MAX {
+            return Err(mlua::Error::runtime(format!(
+                "{len} bytes of text in one call, at most {TEXTS_LEN_MAX}; take it apart"
+            )));
+        }
+        self.spend((len / BYTES_PER_INSTRUCTION) as u64)
     }
 
     /// Spends instructions, or what takes as long. Once a limit is met this fails for good.

@@ -8,14 +8,12 @@ use bytes::Bytes;
 use mlua::{Function, Lua, Scope, Table, Value as LuaValue};
 use sinew_runtime::flow::{Document, Error, Value};
 
-use super::Budget;
+use super::{Budget, TEXTS_LEN_MAX};
 
 /// Deepest table that becomes a value; one that holds itself has no end.
 const DEPTH_MAX: usize = 64;
 /// Most bytes of text that become a value, however often a table holds the same.
-const BYTES_MAX: usize = 64 << 20;
-/// Bytes of text that count as one instruction.
-pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
+const BYTES_MAX: usize = TEXTS_LEN_MAX;
 
 /// What both directions need.
 #[derive(Clone)]
@@ -34,8 +32,8 @@ impl Converter {
             Value::Bool(value) => LuaValue::Boolean(*value),
             Value::Integer(value) => LuaValue::Integer(*value),
             Value::Number(value) => LuaValue::Number(*value),
-            Value::Text(text) => LuaValue::String(lua.create_string(&**text)?),
-            Value::Bytes(bytes) => LuaValue::String(lua.create_string(bytes)?),
+            Value::Text(text) => self.text(lua, text.as_bytes())?,
+            Value::Bytes(bytes) => self.text(lua, bytes)?,
             Value::List(items) => {
                 let table = lua.create_table_with_capacity(items.len(), 0)?;
                 for (at, item) in items.iter().enumerate() {
@@ -66,6 +64,11 @@ impl Converter {
         })
     }
 
+    fn text(&self, lua: &Lua, text: &[u8]) -> mlua::Result<LuaValue> {
+        self.budget.handle(text.len())?;
+        lua.create_string(text).map(LuaValue::String)
+    }
+
     /// A value of Lua as flows have it.
     pub(super) fn value(&self, value: &LuaValue) -> mlua::Result<Value> {
         self.value_at(value, 0, &Cell::new(BYTES_MAX))
@@ -85,6 +88,7 @@ impl Converter {
                     return refuse(&format!("more than {BYTES_MAX} bytes of text in one value"));
                 };
                 bytes.set(left);
+                self.budget.handle(text.len())?;
                 match std::str::from_utf8(&text) {
                     Ok(text) => Value::text(text),
                     Err(_) => Value::Bytes(Bytes::copy_from_slice(&text)),

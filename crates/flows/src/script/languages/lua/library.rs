@@ -8,9 +8,9 @@ use mlua::{
     Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value as LuaValue,
 };
 
-use super::Budget;
-use super::convert::{BYTES_PER_INSTRUCTION, Converter};
+use super::convert::Converter;
 use super::pattern::{Captured, Matcher};
+use super::{Budget, TEXTS_LEN_MAX};
 
 /// What means something in a pattern; `find` takes one without any of it as a word.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
@@ -23,6 +23,8 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
     let natives = lua.create_table()?;
     let counted = Rc::clone(budget);
     natives.raw_set("spend", lua.create_function(move |_, count: u64| counted.spend(count))?)?;
+    let handled = Rc::clone(budget);
+    natives.raw_set("handle", lua.create_function(move |_, len: usize| handled.handle(len))?)?;
     natives.raw_set("env", lua.create_function(|_, name: String| Ok(std::env::var(name).ok()))?)?;
     texts(lua, &natives, budget)?;
     json(lua, &natives, &converter)?;
@@ -37,7 +39,7 @@ fn json(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
         lua.create_function(move |_, value: LuaValue| {
             let json = encoder.value(&value)?.to_json().map_err(Error::external)?;
             let text = json.to_string();
-            encoder.budget.spend((text.len() / BYTES_PER_INSTRUCTION) as u64)?;
+            encoder.budget.handle(text.len())?;
             Ok(text)
         })?,
     )?;
@@ -46,7 +48,7 @@ fn json(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
         "decode",
         lua.create_function(move |lua, text: LuaString| {
             let text = text.as_bytes();
-            decoder.budget.spend((text.len() / BYTES_PER_INSTRUCTION) as u64)?;
+            decoder.budget.handle(text.len())?;
             let json: serde_json::Value = serde_json::from_slice(&text)
                 .map_err(|error| Error::runtime(format!("not JSON: {error}")))?;
             decoder.to_lua(lua, &json.into())
@@ -91,8 +93,7 @@ fn texts(lua: &Lua, natives: &Table, budget: &Rc<Budget>) -> Result<()> {
                 let start = start_of(from.unwrap_or(1), text.len());
                 let plain = plain.unwrap_or(false) || !pattern.iter().any(|b| SPECIAL.contains(b));
                 if find && plain {
-                    counted.spend((text.len() / BYTES_PER_INSTRUCTION) as u64)?;
-                    return found_plain(lua, &text, &pattern, start);
+                    return found_plain(lua, &counted, &text, &pattern, start);
                 }
                 search(lua, &counted, &text, &pattern, start, find)
             },
@@ -132,9 +133,11 @@ fn repeated(
     if len > budget.limits.memory_bytes {
         return Err(Error::runtime(format!("string.rep: {len} bytes are more than 'memory'")));
     }
-    budget.spend((len / BYTES_PER_INSTRUCTION) as u64)?;
-    // Nothing, however often, is nothing.
-    let count = if len == 0 { 0 } else { count };
+    budget.handle(len)?;
+    if between.is_empty() {
+        // Nothing, however often, is nothing.
+        return lua.create_string(if len == 0 { Vec::new() } else { text.repeat(count) });
+    }
     let mut made = Vec::with_capacity(len);
     for at in 0..count {
         if at > 0 {
@@ -156,9 +159,18 @@ fn start_of(from: i64, len: usize) -> usize {
     usize::try_from(from).unwrap_or(usize::MAX)
 }
 
-fn found_plain(lua: &Lua, text: &[u8], word: &[u8], start: usize) -> Result<MultiValue> {
+fn found_plain(
+    lua: &Lua,
+    budget: &Budget,
+    text: &[u8],
+    word: &[u8],
+    start: usize,
+) -> Result<MultiValue> {
     let Some(rest) = text.get(start..) else { return LuaValue::Nil.into_lua_multi(lua) };
-    match memmem::find(rest, word) {
+    let found = memmem::find(rest, word);
+    // What was looked at: who goes on from match to match pays for the text once.
+    budget.handle(found.unwrap_or(rest.len()))?;
+    match found {
         Some(at) => (start + at + 1, start + at + word.len()).into_lua_multi(lua),
         None => LuaValue::Nil.into_lua_multi(lua),
     }
@@ -265,15 +277,18 @@ fn substituted(
             }
             None => break,
         }
-        if made.len() > budget.limits.memory_bytes {
-            return Err(Error::runtime("string.gsub: its text is more than 'memory'"));
+        if made.len() > budget.limits.memory_bytes.min(TEXTS_LEN_MAX) {
+            let text = format!(
+                "string.gsub: its text is more than 'memory', or than {TEXTS_LEN_MAX} bytes"
+            );
+            return Err(Error::runtime(text));
         }
         if anchored {
             break;
         }
     }
     made.extend_from_slice(text.get(at..).unwrap_or_default());
-    budget.spend((made.len() / BYTES_PER_INSTRUCTION) as u64)?;
+    budget.handle(made.len())?;
     Ok((lua.create_string(made)?, count))
 }
 

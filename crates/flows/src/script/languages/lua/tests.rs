@@ -25,6 +25,11 @@ fn graph(code: &str) -> String {
     )
 }
 
+/// The same with memory and time.
+fn spacious(code: &str) -> String {
+    graph(code).replace("memory: 4MiB", "memory: 128MiB\n          time: 10s")
+}
+
 fn answer(code: &str, packet: Value) -> Reply {
     reply(&graph(code), packet)
 }
@@ -234,6 +239,100 @@ fn what_never_ends_is_stopped_and_the_next_packet_answered() {
             assert!(second.is_ok(), "{code}: {second:?}");
         }
     }
+}
+
+#[test]
+fn what_the_library_does_with_long_texts_and_lists_has_its_price() {
+    let each = [
+        "t:lower()",
+        "t:upper()",
+        "t:reverse()",
+        "t:sub(2)",
+        "t:byte(1, -999000)",
+        "t:find('y', 1, true)",
+        "('%s'):format(t)",
+        "tonumber(t)",
+        "utf8.len(t)",
+        "utf8.offset(t, -1000000)",
+        "utf8.codepoint(t, 1, 9)",
+        "table.concat({t, t})",
+        "table.insert(l, 1, 0)",
+        "table.remove(l, 1)",
+        "table.unpack(l, 1, 20000)",
+        "json.encode(t)",
+    ];
+    for call in each {
+        // Ten thousand calls: counted as nothing but instructions, they are far from any limit.
+        let code = format!(
+            "local t, l = ('x'):rep(1000000), {{}}\n\
+             for at = 1, 30000 do l[at] = at end\n\
+             for _ = 1, 10000 do local _ = {call} end"
+        );
+        let error = reply(&spacious(&code), Value::Null).expect_err(call);
+        assert!(error.text().contains("instructions_max"), "{call}: {error}");
+    }
+}
+
+#[test]
+fn an_error_of_the_library_stands_where_the_script_called() {
+    for (call, said) in [
+        ("('%d'):format('x')", "format"),
+        ("table.concat({{}})", "concat"),
+        ("table.insert(nil, 1)", "insert"),
+        ("('x'):lower().y.z", "index"),
+        ("utf8.codepoint('x', 9)", "codepoint"),
+    ] {
+        let error = answer(&format!("local x = 1\n\nx = {call}"), Value::Null).expect_err(call);
+        assert!(error.text().starts_with("lua: code:3: "), "{call}: {error}");
+        assert!(error.text().contains(said), "{call}: {error}");
+    }
+}
+
+#[test]
+fn small_calls_of_the_library_cost_no_more_than_their_instructions() {
+    let code = "
+        local t, l, count = ('x'):rep(1000000), {}, 0
+        for at = 1, 30000 do table.insert(l, at) end
+        for at = 1, 30000 do
+          if t:sub(at, at) == 'x' and t:byte(at) == 120 and utf8.offset(t, 2, at) then
+            count = count + table.remove(l)
+          end
+        end
+        return count";
+    assert_eq!(reply(&spacious(code), Value::Null), Ok(Some(Value::Integer(30_000 * 30_001 / 2))));
+}
+
+#[test]
+fn one_call_handles_texts_up_to_a_length() {
+    for (call, fits) in [
+        ("#t:lower()", true),
+        ("#table.concat({t, t}, '', 1, 1)", true),
+        ("#table.concat({t, t})", false),
+        ("#('%s%s'):format(t, t)", false),
+        ("#t:rep(2)", false),
+        ("#t:gsub('x', 'yyy')", false),
+        ("#t .. t", true),
+    ] {
+        let code = format!("local t = ('x'):rep(10 << 20)\nreturn {call}");
+        let reply = reply(&spacious(&code), Value::Null);
+        let is_so = match &reply {
+            Ok(_) => fits,
+            Err(error) => !fits && error.text().contains("16777216"),
+        };
+        assert!(is_so, "{call}: {:?}", reply.err());
+    }
+}
+
+#[test]
+fn who_searches_on_from_match_to_match_pays_for_the_text_once() {
+    let code = "
+        local t, from, count = ('x,'):rep(50000), 1, 0
+        while true do
+          local at = t:find(',', from, true)
+          if not at then return count end
+          from, count = at + 1, count + 1
+        end";
+    assert_eq!(reply(&spacious(code), Value::Null), Ok(Some(Value::Integer(50_000))));
 }
 
 #[test]
