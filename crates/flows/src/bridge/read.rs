@@ -8,7 +8,7 @@ use sinew_runtime::catalogue::{
 use sinew_runtime::flow::{
     At, Error, FlowNode, MessageInput, Seen, Site, Step, Value, error, input, output,
 };
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
 use tokio::time::sleep;
 
 use super::unavailable;
@@ -49,8 +49,15 @@ static INFO: Kind = Kind {
 const OUT: usize = 1;
 const FROM: usize = 3;
 
-/// How often it looks, while it waits for a message that shows that the core lives.
-const LOOK: Duration = Duration::from_millis(1);
+/// While it waits for a message that shows that the core lives, it looks after pauses that grow: an
+/// eighth of what it has waited so far, between these. So many flows that wait for a silent core
+/// cost little, and in a core that runs the first pause is the last.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// Shortest `stale_after`: the age of a message is known to the pause between two looks, and a timer
+/// to a millisecond or two.
+const STALE_AFTER_MIN: Duration = Duration::from_millis(5);
 
 struct Read {
     from: Option<MessageInput>,
@@ -60,6 +67,11 @@ struct Read {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let stale_after = Some(parameters.duration("stale_after")).filter(|it| !it.is_zero());
+    if let Some(short) = stale_after.filter(|it| *it < STALE_AFTER_MIN) {
+        let message = format!("{short:?} is too short to tell old messages from new ones");
+        let help = format!("write {STALE_AFTER_MIN:?} or more, or 0s for messages of any age");
+        return Err(vec![Refusal::new(parameters.span("stale_after"), message, help)]);
+    }
     Ok(Box::new(Read { from: None, stale_after }))
 }
 
@@ -106,13 +118,13 @@ impl Read {
 
     /// Looks again and again, until a message comes or the core has been silent for `limit`.
     async fn await_sign<'a>(&'a self, from: &'a MessageInput, limit: Duration) -> Step<'a> {
-        let until = Instant::now() + limit;
+        let begun = Instant::now();
         loop {
-            sleep(LOOK).await;
+            sleep(pause(begun.elapsed())).await;
             match self.judge(from.look()) {
                 Judged::Good(value) => return Step::Pass(OUT, value),
                 Judged::Bad(error) => return Step::Fail(error),
-                Judged::Unsure(_) if Instant::now() < until => {}
+                Judged::Unsure(_) if begun.elapsed() < limit => {}
                 Judged::Unsure(_) => {
                     let text = format!("the core has sent nothing for {limit:?}");
                     return Step::Fail(unavailable(&text));
@@ -120,6 +132,11 @@ impl Read {
             }
         }
     }
+}
+
+/// The pause before the next look, after so long.
+fn pause(waited: Duration) -> Duration {
+    (waited / 8).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 #[cfg(test)]

@@ -87,6 +87,14 @@ pub(super) fn try_plan(nodes: &str) -> Result<Plan, String> {
 /// Says where a port of a node is.
 type Ports<'a> = &'a dyn Fn(&str) -> usize;
 
+/// The link from the core to a `read`.
+const SAYS: &str = "says: [{name: node, port: from}]";
+
+/// A `read` with these keys, in a spec.
+fn read(keys: &str) -> String {
+    format!("kind: read, {keys}")
+}
+
 /// A `send` with these keys, in a spec.
 fn send(keys: &str) -> String {
     format!("kind: send, {keys}, ports: {{to: [{{name: core, port: hears}}]}}")
@@ -98,8 +106,7 @@ pub(super) struct Graph(Fixture);
 impl Graph {
     /// A `read` with these keys.
     pub(super) fn reads(keys: &str, from: Option<MessageInput>) -> Graph {
-        let core = "says: [{name: node, port: from}]";
-        Graph::new(core, &format!("kind: read, {keys}"), |ports, site| {
+        Graph::new(SAYS, &read(keys), |ports, site| {
             site.inputs[ports("from")] = from.clone();
         })
     }
@@ -107,6 +114,12 @@ impl Graph {
     /// A `send` with these keys.
     pub(super) fn sends(keys: &str, to: Vec<MessageOutput>) -> Graph {
         Graph::new("", &send(keys), |ports, site| site.outputs[ports("to")] = to.clone())
+    }
+
+    /// Why there is no `read` with these keys.
+    pub(super) fn refuses_read(keys: &str) -> Vec<Refusal> {
+        let made = Graph::try_new(SAYS, &read(keys), |_, _| {});
+        made.err().expect("a refusal")
     }
 
     /// Why there is no `send` with these keys.

@@ -1,5 +1,7 @@
 //! `read` with both ends of a link in this process.
 
+use std::time::Duration;
+
 use sinew_runtime::Message;
 use sinew_runtime::flow::{MessageInput, Reply, Value};
 use sinew_runtime::transport::Sender;
@@ -80,7 +82,7 @@ fn a_message_of_unknown_age_is_shown_once_another_one_comes() {
     let reply = run(async {
         let says = tokio::task::spawn_local(async move {
             for sequence in 2.. {
-                tokio::time::sleep(super::LOOK).await;
+                tokio::time::sleep(super::PAUSE_MIN).await;
                 say(&mut *sender, sequence);
             }
         });
@@ -90,6 +92,24 @@ fn a_message_of_unknown_age_is_shown_once_another_one_comes() {
     });
     let reply = reply.expect("a message").expect("it");
     assert_ne!(reply.field("sequence"), Ok(Value::Integer(1)));
+}
+
+#[test]
+fn who_waits_for_a_silent_core_looks_ever_less_often() {
+    let (mut waited, mut looks) = (Duration::ZERO, 0);
+    while waited < Duration::from_secs(1) {
+        let pause = super::pause(waited);
+        assert!(pause <= (waited / 8).max(super::PAUSE_MIN) && pause <= super::PAUSE_MAX);
+        waited += pause;
+        looks += 1;
+    }
+    assert!(looks < 80, "{looks} looks in a second");
+}
+
+#[test]
+fn a_time_that_nobody_can_keep_is_refused() {
+    let refusals = Graph::refuses_read("stale_after: 1ms");
+    assert!(refusals.len() == 1 && refusals[0].message.contains("too short"), "{refusals:?}");
 }
 
 #[test]
