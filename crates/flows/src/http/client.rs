@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod connect;
+mod names;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, Flow, FlowNode, Step, Value, error, input, output};
+use sinew_runtime::flow::{At, Error, Flow, FlowNode, Site, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
 use sinew_spec::{Data, Item};
 use tokio::time::timeout;
@@ -26,6 +27,7 @@ use crate::script::template::Template;
 use answer::Answer;
 use ask::{Ask, Body, Form};
 use connect::{Answered, Connector};
+use names::Names;
 use target::Hosts;
 
 /// The row of the table.
@@ -144,6 +146,7 @@ const OUT: usize = 1;
 struct Http {
     form: Form,
     client: Client<Connector, Body>,
+    names: Names,
     patience: Duration,
     redirects_max: i64,
     body_size_max: u64,
@@ -154,7 +157,8 @@ struct Http {
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
     let form = form(parameters, &mut refusals);
-    let client = client(parameters).map_err(|message| {
+    let names = Names::default();
+    let client = client(parameters, names.clone()).map_err(|message| {
         let help = "write the path of a PEM file, from the folder of the spec";
         refusals.push(Refusal::new(parameters.span("ca"), message, help));
     });
@@ -162,6 +166,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         (Some(form), Ok(client)) if refusals.is_empty() => Ok(Box::new(Http {
             form,
             client,
+            names,
             patience: parameters.duration("deadline"),
             redirects_max: parameters.integer("redirects"),
             body_size_max: parameters.size("body_size_max"),
@@ -240,11 +245,11 @@ fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
 }
 
 /// A client with its pool of connections, which are made when they are needed.
-fn client(parameters: &Parameters<'_>) -> Result<Client<Connector, Body>, String> {
+fn client(parameters: &Parameters<'_>, names: Names) -> Result<Client<Connector, Body>, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
     let roots = connect::roots(ca.as_deref())?;
     let protocol = parameters.text("protocol");
-    let connector = connect::connector(roots, protocol != "http1");
+    let connector = connect::connector(roots, names, protocol != "http1");
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -255,6 +260,10 @@ fn client(parameters: &Parameters<'_>) -> Result<Client<Connector, Body>, String
 }
 
 impl FlowNode for Http {
+    fn attach(&mut self, site: &Site) {
+        self.names.attach(site.pool.clone());
+    }
+
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::wait(async move {
             match self.ask(at.flow(), &packet).await {

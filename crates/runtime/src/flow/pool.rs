@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::Error;
 use crate::panics;
@@ -17,7 +17,11 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// Threads for work that blocks. They end when the last clone is dropped.
 #[derive(Clone)]
-pub struct Pool(SyncSender<Work>);
+pub struct Pool {
+    work: SyncSender<Work>,
+    /// How many threads may still begin slow work.
+    slow: Arc<Semaphore>,
+}
 
 impl Pool {
     /// A pool of so many threads.
@@ -31,7 +35,26 @@ impl Pool {
             let receiver = Arc::clone(&receiver);
             thread::Builder::new().name("blocking".into()).spawn(move || work(&receiver))?;
         }
-        Ok(Pool(sender))
+        Ok(Pool { work: sender, slow: Arc::new(Semaphore::new(threads.div_ceil(2) as usize)) })
+    }
+
+    /// The same for work that may take seconds, such as asking a name server: half of the threads
+    /// at most do that at once, and what waits for one of these waits here. So an order to the
+    /// supervisor finds a thread, unless there is but one.
+    ///
+    /// # Errors
+    /// As for [`Pool::run`].
+    pub async fn run_slow<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let slow = Arc::clone(&self.slow).acquire_owned().await.map_err(Error::new)?;
+        let work = move || {
+            // Until its end, also when nobody waits for it any more.
+            let _slow = slow;
+            work()
+        };
+        self.run(work).await
     }
 
     /// Does `work` on one of the threads.
@@ -48,7 +71,7 @@ impl Pool {
             // Nobody waits for the answer to a flow that was cancelled.
             let _ = answer.send(done.map_err(|panic| panics::take_or(&*panic)));
         };
-        self.0.try_send(Box::new(work)).map_err(|error| match error {
+        self.work.try_send(Box::new(work)).map_err(|error| match error {
             TrySendError::Full(_) => {
                 Error::new("too much work waits for a thread; raise 'flows: {blocking: ...}'")
                     .with_status(503)
@@ -124,6 +147,22 @@ mod tests {
         run(first).expect("an answer").expect("the word to go on");
         assert!(run(join_all(waiting)).iter().all(Result::is_ok));
         assert_eq!(run(pool.run(|| 7)), Ok(7));
+    }
+
+    #[test]
+    fn slow_work_leaves_half_of_the_threads_to_others() {
+        let pool = Pool::start(2).expect("threads");
+        let (go_on, wait) = mpsc::channel::<()>();
+        let mut slow = Box::pin(pool.run_slow(move || wait.recv()));
+        assert!((&mut slow).now_or_never().is_none());
+        let mut next = Box::pin(pool.run_slow(|| 8));
+        assert!((&mut next).now_or_never().is_none(), "it waits for the other");
+        assert_eq!(run(pool.run(|| 7)), Ok(7), "a thread is left");
+        // One that is cancelled keeps its thread until its end.
+        drop(slow);
+        assert!((&mut next).now_or_never().is_none());
+        go_on.send(()).expect("the thread waits");
+        assert_eq!(run(next), Ok(8));
     }
 
     #[test]

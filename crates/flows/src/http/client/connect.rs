@@ -21,6 +21,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::names::Names;
+
 /// What makes connections.
 pub(super) type Connector = HttpsConnector<Tcp>;
 
@@ -48,15 +50,15 @@ pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// A connector; over TLS it offers HTTP/2 if `with_h2`.
-pub(super) fn connector(roots: RootCertStore, with_h2: bool) -> Connector {
+/// A connector that has `names` looked up; over TLS it offers HTTP/2 if `with_h2`.
+pub(super) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Connector {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has all versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut tcp = HttpConnector::new();
+    let mut tcp = HttpConnector::new_with_resolver(names);
     // The scheme https is for the layer above.
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -85,21 +87,24 @@ impl Answered {
     }
 }
 
+/// What makes a line of a stream.
+type OfStream = fn(TokioIo<TcpStream>) -> Line;
+
 /// Makes connections over TCP.
 #[derive(Clone)]
-pub(super) struct Tcp(HttpConnector);
+pub(super) struct Tcp(HttpConnector<Names>);
 
 impl Service<Uri> for Tcp {
     type Response = Line;
-    type Error = <HttpConnector as Service<Uri>>::Error;
-    type Future = MapOk<<HttpConnector as Service<Uri>>::Future, fn(TokioIo<TcpStream>) -> Line>;
+    type Error = <HttpConnector<Names> as Service<Uri>>::Error;
+    type Future = MapOk<<HttpConnector<Names> as Service<Uri>>::Future, OfStream>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.0.poll_ready(context)
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        self.0.call(to).map_ok(Line::new)
+        self.0.call(to).map_ok(Line::new as OfStream)
     }
 }
 

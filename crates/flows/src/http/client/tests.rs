@@ -4,18 +4,19 @@ mod bad;
 mod server;
 mod tls;
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::{FutureExt, StreamExt};
 use hyper::{Response, StatusCode};
 use serde_json::json;
-use sinew_runtime::flow::{Error, Fixture, Reply, Value};
+use sinew_runtime::flow::{Error, Fixture, Pool, Reply, Site, Value};
 use tokio::sync::Notify;
 
-use crate::testing::{fixture, refusals, run};
+use crate::testing::{fixture, plan, refusals, run, table};
 use server::{Server, echo, parts, text, whole};
 
 /// Longest that a flow in a test may take.
@@ -83,6 +84,30 @@ fn a_kept_connection_is_used_again() {
             ask(&fixture, Value::Null).await.expect("an answer");
         }
         assert_eq!((server.connections(), server.requests()), (1, 5));
+    });
+}
+
+#[test]
+fn names_are_looked_up_on_the_threads_for_what_blocks() {
+    run(async {
+        let server = Server::start(echo).await;
+        let port = server.address.port();
+        let graph = graph(&format!("url: 'http://localhost:{port}/', deadline: 50ms"));
+        // The only thread.
+        let pool = Pool::start(1).expect("a thread");
+        let site = |_: usize, site: &mut Site| site.pool = pool.clone();
+        let made = Fixture::with_sites(&plan(&graph), &table(), Path::new("."), site);
+        let fixture = made.unwrap_or_else(|refusals| panic!("{refusals:?}"));
+        let (go_on, wait) = mpsc::channel::<()>();
+        let mut kept = Box::pin(pool.run(move || wait.recv()));
+        assert!((&mut kept).now_or_never().is_none());
+        let error = ask(&fixture, Value::Null).await.expect_err("no thread looks it up");
+        assert_eq!(error.status(), 504, "{error}");
+        drop(go_on);
+        kept.await.expect("an end").expect_err("nobody said anything");
+        // A slow system may need more than one attempt.
+        while ask(&fixture, Value::Null).await.is_err() {}
+        assert!(server.requests() > 0);
     });
 }
 
