@@ -44,6 +44,8 @@ struct Merge {
 struct Gathering {
     /// One place for each linked input.
     places: RefCell<Vec<Option<Value>>>,
+    /// Places without a packet.
+    missing: Cell<usize>,
     state: Cell<State>,
 }
 
@@ -51,15 +53,11 @@ struct Gathering {
 enum State {
     Gathers,
     Complete,
-    /// Somebody has said that the rest will never come.
-    GivenUp,
-}
-
-impl Gathering {
-    /// The first place with a packet.
-    fn first(&self) -> Option<usize> {
-        self.places.borrow().iter().position(Option::is_some)
-    }
+    /// Somebody has said that the rest will never come. The packet at this place, the first that
+    /// there is, is answered with the error.
+    GivenUp {
+        at: usize,
+    },
 }
 
 fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
@@ -89,8 +87,9 @@ impl Merge {
     fn put(&self, flow: u64, place: usize, packet: Value) -> Option<Brought<'_>> {
         let mut gatherings = self.gatherings.borrow_mut();
         let empty = || {
-            let places = RefCell::new(vec![None; self.inputs.len()]);
-            Rc::new(Gathering { places, state: Cell::new(State::Gathers) })
+            let (places, missing) = (vec![None; self.inputs.len()], self.inputs.len());
+            let (places, missing) = (RefCell::new(places), Cell::new(missing));
+            Rc::new(Gathering { places, missing, state: Cell::new(State::Gathers) })
         };
         let gathering = Rc::clone(gatherings.entry(flow).or_insert_with(empty));
         let mut places = gathering.places.borrow_mut();
@@ -98,7 +97,8 @@ impl Merge {
             return None;
         }
         places[place] = Some(packet);
-        if places.iter().all(Option::is_some) {
+        gathering.missing.set(gathering.missing.get() - 1);
+        if gathering.missing.get() == 0 {
             gathering.state.set(State::Complete);
             // What comes now begins the next list.
             gatherings.remove(&flow);
@@ -132,8 +132,11 @@ struct Brought<'a> {
 impl<'a> Brought<'a> {
     async fn answer(self, at: At<'a>) -> Step<'a> {
         let Brought { merge, gathering, place, .. } = &self;
-        at.wake_branches();
         let ended = || gathering.state.get() != State::Gathers;
+        // Only the last packet brings what the others wait for.
+        if ended() {
+            at.wake_branches();
+        }
         if !at.wait_for_branches(ended).await {
             self.give_up();
             at.wake_branches();
@@ -143,25 +146,26 @@ impl<'a> Brought<'a> {
                 let packets = gathering.places.take().into_iter().flatten();
                 Step::Pass(OUT, Value::list(packets))
             }
-            State::GivenUp if gathering.first() == Some(*place) => {
-                Step::Fail(merge.missing(gathering))
-            }
+            State::GivenUp { at } if at == *place => Step::Fail(merge.missing(gathering)),
             _ => Step::Reply(None),
         }
     }
 
     /// Nothing more is gathered here.
     fn give_up(&self) {
-        self.gathering.state.set(State::GivenUp);
+        let first = self.gathering.places.borrow().iter().position(Option::is_some);
+        self.gathering.state.set(State::GivenUp { at: first.unwrap_or(self.place) });
         self.merge.gatherings.borrow_mut().remove(&self.flow);
     }
 }
 
 impl Drop for Brought<'_> {
     fn drop(&mut self) {
-        if self.gathering.state.get() == State::Gathers {
-            self.gathering.places.borrow_mut()[self.place] = None;
-            if self.gathering.first().is_none() {
+        let Gathering { places, missing, state } = &*self.gathering;
+        if state.get() == State::Gathers {
+            places.borrow_mut()[self.place] = None;
+            missing.set(missing.get() + 1);
+            if missing.get() == self.merge.inputs.len() {
                 self.give_up();
             }
         }

@@ -47,7 +47,7 @@ impl Drop for Call<'_> {
         self.calls.0.set(open);
         if open > 0 {
             self.branches.more.set(self.branches.more.get() - 1);
-            self.branches.wake();
+            self.branches.wake_if_none_is_left();
         }
     }
 }
@@ -56,6 +56,14 @@ impl Branches {
     /// Lets idle branches look again.
     pub(super) fn wake(&self) {
         if self.idle.get() > 0 {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Lets idle branches look again if no other one is left: before that they wait for a packet,
+    /// and not for each other, of whom there may be many.
+    fn wake_if_none_is_left(&self) {
+        if self.idle.get() > self.more.get() {
             self.changed.notify_waiters();
         }
     }
@@ -90,7 +98,7 @@ struct Idle<'a>(&'a Branches);
 impl<'a> Idle<'a> {
     fn new(branches: &'a Branches) -> Idle<'a> {
         branches.idle.set(branches.idle.get() + 1);
-        branches.wake();
+        branches.wake_if_none_is_left();
         Idle(branches)
     }
 }
