@@ -11,6 +11,10 @@ use crate::Source;
 /// make us search names without end.
 pub const DIAGNOSTICS_MAX: usize = 200;
 
+/// Longest message and longest help, in characters: they quote the spec, and what is hostile there
+/// is cut here.
+const WORDS_LEN_MAX: usize = 1000;
+
 /// One error in a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -135,7 +139,7 @@ impl Report {
             return;
         }
         let (message, help) = texts();
-        self.problems.push(Problem { span, message, help });
+        self.problems.push(Problem { span, message: cut(message), help: cut(help) });
     }
 
     /// Whether nothing is wrong so far.
@@ -164,6 +168,15 @@ impl Report {
         }
         all
     }
+}
+
+/// A text that is not too long.
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(WORDS_LEN_MAX) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl Problem {

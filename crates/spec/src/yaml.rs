@@ -163,6 +163,9 @@ fn advise(text: &str, start: usize, message: &str) -> (usize, &'static str) {
         let tab = text.as_bytes()[start..].iter().position(|&byte| byte == b'\t').unwrap_or(0);
         return (start + tab, "indent with spaces; YAML forbids tabs there");
     }
+    if message.contains("recursion limit") {
+        return (start, "a spec needs eight levels of nesting; check the brackets");
+    }
     if message.contains("anchor") {
         return (start, "write '&name' before a value first, then '*name' stands for it");
     }

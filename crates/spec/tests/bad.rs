@@ -56,6 +56,17 @@ fn a_spec_past_the_limit_is_refused_unread() {
 }
 
 #[test]
+fn what_is_quoted_of_a_spec_is_never_long() {
+    let word = "µ".repeat(1_000_000);
+    for spec in [ARM.replace("priority", &word), format!("- kind: {word}"), format!("a: *{word}")] {
+        for error in compile_on(4, &spec).unwrap_err() {
+            let longest = error.message.chars().count().max(error.help.chars().count());
+            assert!(longest < 1100, "{longest} characters");
+        }
+    }
+}
+
+#[test]
 fn a_bomb_of_aliases_is_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for i in 1..12 {
