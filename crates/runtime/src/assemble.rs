@@ -351,6 +351,7 @@ impl Assembly<'_> {
                 broken: false,
             };
             let input = Input {
+                capacity: link.capacity,
                 slot: ports[link.to.port],
                 receiver: ends.receiver(index)?,
                 from: self.plan.nodes[link.from.node].name.clone(),

@@ -56,6 +56,8 @@ pub(crate) struct Launch {
     pub(crate) rate: u64,
     pub(crate) strict: bool,
     pub(crate) pace: Pace,
+    /// How often the core was started anew before.
+    pub(crate) life: u32,
     pub(crate) parent: u32,
     /// What the environment of the domain's processes says of them.
     pub(crate) marker: String,
@@ -93,6 +95,7 @@ impl Launch {
             "rate": self.rate,
             "strict": self.strict,
             "free_cycles": self.pace.free_cycles(),
+            "life": self.life,
             "parent": self.parent,
             "marker": self.marker,
             "injections": self.injections,
@@ -149,6 +152,7 @@ impl Launch {
                 Value::Null => Pace::AsPlanned,
                 cycles => Pace::Free { cycles: cycles.as_u64()? },
             },
+            life: value["life"].as_u64()?.try_into().ok()?,
             parent: value["parent"].as_u64()?.try_into().ok()?,
             marker: text("marker")?,
             injections: serde_json::from_value(value["injections"].clone()).ok()?,
@@ -182,6 +186,7 @@ mod tests {
             rate: 0.384_615_f64.to_bits(),
             strict: true,
             pace: Pace::Free { cycles: 7 },
+            life: 3,
             parent: 77,
             marker: "77.1".into(),
             injections: vec![],

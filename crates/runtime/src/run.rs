@@ -184,6 +184,8 @@ struct Frame<'a> {
 /// What a new process is given beside its links.
 struct Given<'a> {
     board: &'a Board,
+    /// How often the core was started anew before.
+    life: u32,
     bell: &'a Bell,
     /// Of each thread of a realtime domain.
     traces: Vec<RawFd>,
@@ -222,6 +224,7 @@ impl Frame<'_> {
             injections: request.injections.clone(),
             board: carriers::number(given.board.region()),
             bell: given.bell.as_fd().as_raw_fd(),
+            life: self.life,
             traces: given.traces,
             counters: given.counters,
             observed: observed.iter().map(trace).collect(),
@@ -287,8 +290,8 @@ impl Run {
         let plan = &request.plan;
         let bounds = plan.domains.iter().map(|planned| Confinement::prepare(planned, name));
         let bounds = bounds.collect::<io::Result<Vec<_>>>()?;
-        let (clock, observed, profile) = (*clock, &[][..], None);
-        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
+        let (clock, observed, profile, life) = (*clock, &[][..], None, 0);
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile, life };
         for ((at, planned), bounds) in plan.domains.iter().enumerate().zip(bounds) {
             match &planned.role {
                 Role::Realtime(realtime) => {
@@ -416,8 +419,8 @@ impl Run {
 
     fn go_on_with_services(&mut self) {
         let Run { request, clock, name, carriers, bell, observed, secret, profile, .. } = self;
-        let (clock, profile) = (*clock, profile.as_ref());
-        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
+        let (clock, profile, life) = (*clock, profile.as_ref(), self.resets);
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile, life };
         for service in &mut self.services {
             service.go_on(&frame, &mut self.events);
             if let Some(stream) = service.connection.take() {

@@ -49,6 +49,8 @@ pub(crate) struct Lock {
     /// Where a message waits until it was looked at.
     pub(crate) staging: Slot,
     pub(crate) finite: Option<Finite>,
+    /// Messages that the link can hold.
+    pub(crate) capacity: u32,
     pub(crate) broken: bool,
 }
 
@@ -197,6 +199,19 @@ impl Input {
             Received::Closed => {
                 self.closed = true;
                 Ok(false)
+            }
+        }
+    }
+
+    /// Drops what a service has sent so far, and counts it as lost.
+    pub(crate) fn drop_old(&mut self, slots: &mut Slots, record: &mut Record) {
+        let Some(lock) = &mut self.lock else { return };
+        // A mailbox holds no more, and who goes on sending meanwhile sends no old messages.
+        for _ in 0..lock.capacity {
+            match self.receiver.receive(slots.bytes_mut(lock.staging)) {
+                Ok(Received::New { lost }) => record.lost(self.end, lost + 1),
+                // What is broken is found so again, and counted, in the first cycle.
+                Ok(Received::None | Received::Closed) | Err(_) => return,
             }
         }
     }

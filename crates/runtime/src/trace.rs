@@ -25,7 +25,8 @@ const FLAGS: usize = 4;
 const SKIPPED: usize = 5;
 const LOST: usize = 6;
 const DROPPED: usize = 7;
-const NODES: usize = 8;
+const LIFE: usize = 8;
+const NODES: usize = 9;
 
 const FLAG_FEEDBACK_MISSING: u64 = 1;
 const FLAG_OVERRUN: u64 = 2;
@@ -93,6 +94,13 @@ pub struct Past {
     pub signals: Vec<f64>,
 }
 
+impl Past {
+    /// Whether the thread stopped in this cycle, or it failed: then it may well be its last.
+    pub fn is_of_stop(&self) -> bool {
+        u64::from(self.flags) & (FLAG_STOPPING | FLAG_FAILED | FLAG_FALLEN_BACK) != 0
+    }
+}
+
 /// A port whose messages stand in the records of an observed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tap {
@@ -129,7 +137,7 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     taps
 }
 
-/// The record of one cycle: eight words, then two for each node (its begin and its end, in
+/// The record of one cycle: nine words, then two for each node (its begin and its end, in
 /// ticks of the counter), then one for each signal, then one for each end of a link to elsewhere,
 /// then for each tap one that says what is to be known of it, and its message.
 #[derive(Clone, Debug)]
@@ -194,7 +202,7 @@ impl Record {
     }
 
     /// Makes this the record of a cycle of the past; its messages are put in one by one, see
-    /// [`Record::restore_message`]. What each link has lost is not in it.
+    /// [`Record::restore_message`]. What each link has lost is not in it, nor the life.
     ///
     /// # Panics
     /// If it is of a thread with another number of nodes or signals.
@@ -250,6 +258,12 @@ impl Record {
     /// Number of the cycle.
     pub fn number(&self) -> u64 {
         self.words[NUMBER]
+    }
+
+    /// How often the core had been started anew: its cycles count from 0 in each of its lives.
+    pub fn life(&self) -> u32 {
+        // Whatever a domain may write there, no life has a greater number.
+        u32::try_from(self.words[LIFE]).unwrap_or(u32::MAX)
     }
 
     /// Planned start, monotonic ns. Of an input-released thread: its actual start.
@@ -396,6 +410,11 @@ impl Record {
     pub(crate) fn clear(&mut self) {
         self.words[TICKS] = 0;
         self.words[NODES..NODES + 2 * self.nodes].fill(0);
+    }
+
+    /// From now on its cycles are of this life of the core.
+    pub(crate) fn begin_life(&mut self, life: u32) {
+        self.words[LIFE] = u64::from(life);
     }
 
     #[inline]

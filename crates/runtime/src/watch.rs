@@ -59,6 +59,7 @@ pub struct Watch {
     plan: Arc<Plan>,
     spec: Arc<Spec>,
     clock: Clock,
+    life: u32,
     secret: String,
     threads: Vec<Thread>,
     supervisor: Supervisor,
@@ -92,6 +93,7 @@ impl Watch {
             plan: Arc::clone(plan),
             spec: Arc::new(spec),
             clock: Clock::from_rate(f64::from_bits(launch.rate)),
+            life: launch.life,
             secret: launch.secret.clone(),
             threads,
             supervisor: supervisor.clone(),
@@ -111,6 +113,12 @@ impl Watch {
     /// Turns the ticks of records into nanoseconds.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// How often the core had been started anew when this process was started: cycles of earlier
+    /// lives, as [`Record::life`] tells them, are of the past.
+    pub fn life(&self) -> u32 {
+        self.life
     }
 
     /// 128 bits in hexadecimal digits, of this run alone and the same in all lives of the service:

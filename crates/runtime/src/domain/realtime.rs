@@ -38,7 +38,8 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     let injections = &launch.injections;
     let assembly = Assembly { plan, table, base: &launch.base, clock, injections };
     for (at, &descriptor) in launch.traces.iter().enumerate() {
-        let (executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
+        let (mut executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
+        executor.begin_life(launch.life);
         let region =
             adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
         let trace = trace::Writer::attach(region, &executor.record, domain.period_ns, launch.pace);

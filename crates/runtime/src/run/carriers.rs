@@ -48,6 +48,20 @@ impl Carriers {
         Ok(())
     }
 
+    /// Says to services that nobody reads what they send to the core: one that was killed could not.
+    pub(super) fn close_mailboxes(&self, plan: &Plan) {
+        let links = plan.links.iter().enumerate();
+        let inward =
+            |link: &Link| plan.is_service(link.from.node) && !plan.is_service(link.to.node);
+        for (at, link) in links.filter(|(_, link)| inward(link)) {
+            let Some(region) = self.region(plan, at) else { continue };
+            let carrier = Carrier::Region(region.clone());
+            // A reader closes its link when it is dropped. A region that the service has spoiled
+            // has none, and is the service's affair.
+            drop((row(link.transport).receiver)(carrier, &Shape::of(link)));
+        }
+    }
+
     /// The descriptors that domain `domain` needs, for writing and for reading.
     pub(super) fn of(&self, plan: &Plan, domain: usize) -> (Numbers, Numbers) {
         let descriptor = |carrier: &Carrier| match carrier {

@@ -214,6 +214,7 @@ impl Run {
             self.events.add(EventKind::Note, None, "held; 'sinew reset' starts the core again");
         }
     }
+            self.carriers.close_mailboxes(&self.request.plan);
 
     /// Starts the core again after it has stopped, in a graph that holds: all realtime domains, in
     /// new processes, with the same traces and the same links to services. [`Run::poll`] gives the
@@ -247,8 +248,8 @@ impl Run {
         let last_stop = self.stop_status();
         self.carriers.renew(&self.request.plan)?;
         let Run { request, clock, name, carriers, bell, observed, secret, .. } = self;
-        let (clock, profile) = (*clock, None);
-        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile };
+        let (clock, profile, life) = (*clock, None, self.resets + 1);
+        let frame = Frame { request, clock, name, carriers, bell, observed, secret, profile, life };
         // All of them, before anything of the last life is forgotten.
         let lives = self.domains.iter().enumerate().map(|(at, domain)| domain.spawn(at, &frame));
         let lives = lives.collect::<std::io::Result<Vec<_>>>();

@@ -3,8 +3,9 @@
 use std::fs;
 use std::process;
 
+use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::{DomainState, EventKind, Phase};
+use sinew_runtime::status::{DomainState, EventKind, LinkStatus, Phase};
 
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};
@@ -18,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_reset_is_refused_while_there_is_nothing_to_reset", a_reset_is_refused),
     ("a_service_that_dies_beside_a_held_core_comes_back", a_service_comes_back_while_held),
     ("whoever_observes_sees_the_next_life_too", whoever_observes_sees_the_next_life_too),
+    ("what_was_sent_before_a_reset_reaches_no_core_after_it", what_was_sent_before_a_reset),
     ("every_transport_inside_the_core_is_made_anew", every_transport_is_made_anew),
     ("a_link_that_a_service_has_spoiled_keeps_no_core_from_starting_again", a_spoiled_link),
     ("fifty_resets_leave_nothing_behind", fifty_resets_leave_nothing_behind),
@@ -202,6 +204,43 @@ fn whoever_observes_sees_the_next_life_too() {
     assert!(lines.iter().all(|line| !line.starts_with("lost")), "{lines:?}");
     assert_eq!(stage.status("eye").restarts, 0);
     stage.stop_unharmed();
+}
+
+/// The link from the servant to the core.
+fn mail(stage: &Stage) -> LinkStatus {
+    let mut links = stage.run.status().links.into_iter();
+    links.find(|link| link.from == "servant.out").expect("it is linked")
+}
+
+fn what_was_sent_before_a_reset() {
+    // What it sends is the time; and it sends more than the core takes.
+    let floods = Service { node: "pause_us: 200", to: "first, capacity: 64", ..Service::ALONE };
+    let sends_latest = Service { to: "first, delivery: latest", ..floods };
+    for (service, is_mailbox) in [(floods, true), (sends_latest, false)] {
+        let mut stage = Stage::start(&holding(&[service]));
+        for way in ["halt", "kill"] {
+            let arrived = stage.arrived[0].len();
+            stage.until("messages", |stage| stage.arrived[0].len() > arrived + 20);
+            match way {
+                "halt" => stage.run.halt("told to"),
+                _ => signal("KILL", stage.process("core")),
+            }
+            until_phase(&mut stage, Phase::Held);
+            let beats = |stage: &Stage| stage.status("servant").nodes[0].beats;
+            let written = |stage: &Stage| mail(stage).written;
+            let (begun, closed) = (beats(&stage), written(&stage));
+            stage.until("more turns", |stage| beats(stage) > begun + 100);
+            assert_eq!(written(&stage), closed, "{way}: a core that is held takes nothing");
+            let (arrived, reset_ns) = (stage.arrived[0].len(), now_ns());
+            reset_and_run(&mut stage);
+            stage.until("messages", |stage| stage.arrived[0].len() > arrived + 20);
+            let old = stage.arrived[0][arrived..].iter().find(|&&sent_ns| sent_ns < reset_ns);
+            assert_eq!(old, None, "{way}: sent before {reset_ns}");
+            let lost = mail(&stage).lost.expect("the core counts");
+            assert!(!is_mailbox || lost > 20, "{way}: {lost} were dropped, and are counted");
+        }
+        stage.stop_unharmed();
+    }
 }
 
 fn every_transport_is_made_anew() {
