@@ -48,7 +48,8 @@ fn domain(name: &str, release: Release, node: usize) -> Domain {
 
 fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
     let (values, actuators) = (vec![], vec![]);
-    Node { name: name.into(), kind, domain, thread: 0, values, spans: vec![], actuators, line: 1 }
+    let (spans, entries) = (vec![], vec![]);
+    Node { name: name.into(), kind, domain, thread: 0, values, spans, entries, actuators, line: 1 }
 }
 
 /// The control thread runs `planner`, the other one `drives`.

@@ -124,7 +124,8 @@ pub(crate) fn entry<'a>(table: &'a [NodeEntry], node: &PlanNode) -> &'a NodeEntr
     row.expect("the plan is made from the same table")
 }
 
-/// Makes the node at `index` and drops it again: its files are read and its parameters checked.
+/// Makes the node at `index` and drops it again: its files are read, its parameters checked, and a
+/// service looks whether it fits into the graph.
 ///
 /// # Errors
 /// What the kind says.
@@ -135,7 +136,9 @@ pub fn check_node(
     base: &Path,
 ) -> Result<(), Vec<Refusal>> {
     let node = &plan.nodes[index];
-    entry(table, node).make.check(&parameters(plan, node, base))
+    let (make, parameters) = (entry(table, node).make, parameters(plan, node, base));
+    let Make::Service(make) = make else { return make.check(&parameters) };
+    make(&parameters).map_err(|fault| vec![fault.into()])?.check(plan, index)
 }
 
 /// Tries whether the source at `index` can have what it needs to open, before its domain is
@@ -348,10 +351,10 @@ impl Assembly<'_> {
             let lock = || Lock {
                 staging: slots.add(link.message.size),
                 finite: Finite::of(link.message),
+                capacity: link.capacity,
                 broken: false,
             };
             let input = Input {
-                capacity: link.capacity,
                 slot: ports[link.to.port],
                 receiver: ends.receiver(index)?,
                 from: self.plan.nodes[link.from.node].name.clone(),

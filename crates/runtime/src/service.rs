@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_link::counter;
+use sinew_spec::plan::Plan;
 
 use crate::board::{Board, Order};
 use crate::clock::now_ns;
@@ -12,12 +13,23 @@ use crate::fault::Fault;
 use crate::halt::Halt;
 use crate::inject::Heartbeats;
 use crate::message::Message;
+use crate::refusal::Refusal;
 use crate::sys::Region;
 use crate::transport::{self, Received, Receiver, Sender, Sent};
 use crate::watch::Watch;
 
 /// A node of a service domain.
 pub trait Service: Send {
+    /// Looks at the whole graph, of which it is node `node`: names of others that parameters hold,
+    /// and what no two nodes may have. Asked by `sinew check` and before every run, so it must have
+    /// no effect outside itself.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    fn check(&self, _plan: &Plan, _node: usize) -> Result<(), Vec<Refusal>> {
+        Ok(())
+    }
+
     /// Once, before the domain is ready; may take its time, within the domain's start deadline.
     ///
     /// # Errors
@@ -99,6 +111,7 @@ pub(crate) const NAP_NS: u64 = 100_000_000;
 
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
+    pub(crate) name: String,
     pub(crate) halt: Arc<Halt>,
     pub(crate) board: Board,
     pub(crate) counters: counter::Writer<Region>,
@@ -117,6 +130,11 @@ pub struct ServiceIo {
 }
 
 impl ServiceIo {
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the service is to end.
     pub fn is_stopping(&self) -> bool {
         self.halt.is_stopping() || self.injected.as_ref().is_some_and(Heartbeats::has_failed)

@@ -96,6 +96,7 @@ pub(crate) fn plan(
             values: node.values.clone(),
             spans: node.spans.clone(),
             actuators: node.actuators.clone(),
+            entries: node.entries.clone(),
             line: lines.line(node.span.start as usize) as u32,
         })
     });

@@ -2,6 +2,7 @@
 
 use crate::catalogue::{Kind, MessageType, Port, RunsIn, Value};
 use crate::diagnostic::Span;
+use crate::yaml::Item;
 
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,12 +172,38 @@ pub struct Node {
     pub spans: Vec<Span>,
     /// One for each actuator port of the kind.
     pub actuators: Vec<Actuator>,
+    /// The entries of each value that is a list of texts, with their places; empty for others.
+    pub entries: Vec<Vec<Item>>,
     /// Line of the spec on which the node begins, from 1.
     pub line: u32,
 }
 
 /// What an actuator port does when commands stay away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl Node {
+    /// Where the value of this parameter stands; where the node's name does, if it is a default.
+    ///
+    /// # Panics
+    /// If the kind has no such parameter.
+    pub fn span_of(&self, parameter: &str) -> Span {
+        self.spans[self.place_of(parameter)]
+    }
+
+    /// Where byte `offset` of text `at` stands in a parameter that is a list of texts.
+    ///
+    /// # Panics
+    /// As for [`Node::span_of`].
+    pub fn span_in(&self, parameter: &str, at: usize, offset: usize) -> Span {
+        let entry = self.entries[self.place_of(parameter)].get(at);
+        entry.map_or(self.span_of(parameter), |entry| entry.span_at(offset))
+    }
+
+    fn place_of(&self, parameter: &str) -> usize {
+        let place = self.kind.parameters.iter().position(|row| row.name == parameter);
+        place.unwrap_or_else(|| panic!("{} has no parameter '{parameter}'", self.kind.name))
+    }
+}
+
 pub struct Actuator {
     /// Index into the kind's ports.
     pub port: usize,

@@ -230,6 +230,7 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
     service.start()?;
     let (counters, beats) = counters(launch.counters.get(place).copied())?;
     let io = ServiceIo {
+        name: node.name.clone(),
         halt: Arc::clone(process.halt),
         board: process.board.clone(),
         counters,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::block::Block;
-use crate::catalogue::{Kind, Parameter, RunsIn, Value};
+use crate::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
 use crate::diagnostic::{Report, Span};
 use crate::fields::{Fields, Named, how_to_add, list};
 use crate::keys::{self, NODES_MAX};
@@ -24,6 +24,7 @@ pub(crate) struct Node<'a> {
     pub(crate) domain: Option<Named<'a>>,
     pub(crate) values: Vec<Value>,
     pub(crate) spans: Vec<Span>,
+    pub(crate) entries: Vec<Vec<Item>>,
     pub(crate) actuators: Vec<Actuator>,
     pub(crate) links: Vec<Link<'a>>,
     /// Whether all its links could be read.
@@ -141,13 +142,15 @@ impl<'a> Reader<'a> {
             }
             None => links(&fields, |_, _| None, report),
         };
-        let spans = kind.map_or(&[][..], |kind| kind.parameters).iter();
-        let spans = spans.map(|row| fields.get(row.name).map_or(name.span, |item| item.span));
+        let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
+        let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
+        let entries = rows.map(|row| texts(row, fields.get(row.name)));
         Some(Node {
             name,
             scope: site.scope,
             kind,
             spans: spans.collect(),
+            entries: entries.collect(),
             domain: fields.reference("domain", report).or(site.domain),
             values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
             actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
@@ -202,6 +205,14 @@ impl Known {
     fn new(kind: &'static Kind) -> Known {
         let default = |row: &Parameter| row.default.map(|text| default_value(kind, row, text));
         Known { kind, defaults: kind.parameters.iter().map(default).collect() }
+    }
+}
+
+/// The entries of a list of texts.
+fn texts(row: &Parameter, item: Option<&Item>) -> Vec<Item> {
+    match (row.ty, item.map(|item| &item.data)) {
+        (ParameterType::Texts { .. }, Some(Data::List(items))) => items.clone(),
+        _ => Vec::new(),
     }
 }
 
