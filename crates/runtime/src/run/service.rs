@@ -52,8 +52,10 @@ pub(super) struct Supervised {
     board: Board,
     bell: Bell,
     nodes: Vec<Watched>,
-    /// Its nodes when its process was started, by index of the plan of that time.
-    born: Vec<(usize, String)>,
+    /// Its nodes when its process was started.
+    born: Vec<Born>,
+    /// Until it is ready: the spec's file, in which its user looks for what keeps it from that.
+    unready: Option<String>,
     lines: Option<Lines>,
     talk: Talk,
     /// What it asks of the run.
@@ -111,6 +113,15 @@ pub(super) enum Over {
 }
 
 /// A process that has ended, and the search for what it has started.
+/// A node when its process was started.
+struct Born {
+    /// Index in the plan of that time.
+    index: usize,
+    name: String,
+    /// Of the spec.
+    line: u32,
+}
+
 struct Gone {
     status: ExitStatus,
     strays: Strays,
@@ -158,6 +169,7 @@ impl Supervised {
             nodes: nodes.collect::<io::Result<_>>()?,
             born: Vec::new(),
             lines: None,
+            unready: None,
             talk: Talk::of("lines"),
             orders: Talk::of("orders"),
             talks: policy.nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node)),
@@ -302,7 +314,12 @@ impl Supervised {
             *node = Watched::new(std::mem::take(&mut node.name), node.is_flow)?;
         }
         let names = self.nodes.iter().map(|node| node.name.clone());
-        self.born = self.policy.nodes.iter().copied().zip(names).collect();
+        let born = self.policy.nodes.iter().copied().zip(names).map(|(index, name)| {
+            let line = frame.request.plan.nodes[index].line;
+            Born { index, name, line }
+        });
+        self.born = born.collect();
+        self.unready = Some(frame.request.file.clone());
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
         let (ours, theirs) = if self.talks { UnixStream::pair().map(Some)? } else { None }.unzip();
@@ -367,6 +384,7 @@ impl Supervised {
     fn listen(&mut self, now_ns: u64, events: &mut Events) {
         if self.board.state() == State::Faulted {
             self.order_stop(events);
+                self.unready = None;
             return;
         }
         let limit_ns = self.policy.heartbeat_ns;
@@ -422,7 +440,10 @@ impl Supervised {
         self.read_lines(now_ns, events);
         self.lines = None;
         let fault = self.board.fault().map(|at| match at.node.and_then(|node| self.node(node)) {
-            Some(name) => format!("in node '{name}': {}", at.fault),
+            Some(Born { name, line, .. }) => {
+                let place = self.unready.as_ref().map(|file| format!(" ({file}:{line})"));
+                format!("in node '{name}': {}{}", at.fault, place.unwrap_or_default())
+            }
             None => at.fault.to_string(),
         });
         let in_order = status.success() && self.charge.is_none() && fault.is_none();
@@ -486,10 +507,10 @@ impl Supervised {
         }
     }
 
-    /// Name of the node with this index in the plan that its process was started with. What a
-    /// service writes may be anything.
-    fn node(&self, index: usize) -> Option<&str> {
-        self.born.iter().find(|(born, _)| *born == index).map(|(_, name)| &**name)
+    /// The node with this index in the plan that its process was started with. What a service writes
+    /// may be anything.
+    fn node(&self, index: usize) -> Option<&Born> {
+        self.born.iter().find(|born| born.index == index)
     }
 
     /// Its process, if it runs and nothing is wrong with it.
