@@ -9,6 +9,7 @@ use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use clap::{Args, value_parser};
 use serde_json::json;
@@ -23,6 +24,7 @@ use sinew_runtime::NodeEntry;
 use self::output::Outputs;
 use self::progress::Bar;
 use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::signals::{Heard, Wish};
 
 /// Measure on this machine what links, waiting, services and flows cost.
 ///
@@ -163,11 +165,16 @@ pub(crate) fn stop_on_signals(clean_up: fn()) -> std::io::Result<Arc<AtomicBool>
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let stopped = stop.clone();
     let watch = move || {
+        let mut heard = Heard::default();
         for _ in &mut signals {
-            // Relaxed: it carries nothing but itself.
-            if stopped.swap(true, Ordering::Relaxed) {
-                clean_up();
-                exit(FAULTED.into());
+            match heard.signal(Instant::now()) {
+                // Relaxed: it carries nothing but itself.
+                Some(Wish::End) => stopped.store(true, Ordering::Relaxed),
+                Some(Wish::EndAtOnce) => {
+                    clean_up();
+                    exit(FAULTED.into());
+                }
+                None => {}
             }
         }
     };

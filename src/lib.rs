@@ -22,6 +22,7 @@ mod replay;
 mod reset;
 mod restart;
 mod run;
+mod signals;
 mod stop;
 mod test;
 mod theme;

@@ -19,11 +19,9 @@ pub(crate) mod words;
 
 use std::io::{self, Write, stdout};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::run::{Pace, Request, Run, ServiceState, ThreadId};
@@ -42,6 +40,7 @@ use self::tidings::Tidings;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
 use crate::load::{LoadError, Loaded, load_to_run};
+use crate::signals::{self, Heard, Signals, Wish};
 use sinew_lab::machine::Machine;
 
 /// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and the traces
@@ -174,7 +173,9 @@ struct Session {
     machine: Machine,
     duration: Option<Duration>,
     json: bool,
-    interrupts: u32,
+    heard: Heard,
+    /// Whether the time that was asked for is over.
+    is_over: bool,
     /// How often the core has started again, as far as the figures know.
     resets: u32,
     systemd: Option<Systemd>,
@@ -190,13 +191,14 @@ impl Session {
         mut watch: Watch,
         edits: Option<Edits>,
     ) -> io::Result<Session> {
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let signals = signals::hear()?;
         let machine = Machine::read();
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
         let strict = args.strict;
         let (pace, injections) = (Pace::AsPlanned, Vec::new());
         let request = Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
         let mut run = Run::start(request)?;
+        run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {
             run.profile(profile::asked(file, args.profile_hz)?);
         }
@@ -213,7 +215,8 @@ impl Session {
             machine,
             duration: args.duration,
             json: args.json,
-            interrupts: 0,
+            heard: Heard::default(),
+            is_over: false,
             resets: 0,
             systemd,
             edits,
@@ -265,8 +268,8 @@ impl Session {
     /// Until the last process has ended, or the user will not wait for that.
     fn watch_over(&mut self) -> Ending {
         let clock = self.run.clock();
+        let mut nap = self.nap();
         loop {
-            let nap = self.nap();
             let watch = &mut self.watch;
             let running = self.run.poll(nap, &mut |id, record| watch.take(id, record, clock));
             if self.run.resets() > self.resets {
@@ -283,25 +286,41 @@ impl Session {
             if !running {
                 return Ending::Ended(self.run.outcome());
             }
-            let before = self.interrupts;
-            self.interrupts += self.signals.pending().count() as u32;
-            if self.interrupts > 1 {
-                return Ending::Killed;
+            let order = match self.wish() {
+                Some(Wish::EndAtOnce) => return Ending::Killed,
+                Some(Wish::End) => Some("Ctrl-C or a signal"),
+                None => self.has_run_out().then_some("--duration is over"),
+            };
+            if let Some(reason) = order {
+                self.run.stop_for(reason);
+                // It is carried out at once: what else there is to do here can wait.
+                nap = Duration::ZERO;
+                continue;
             }
             let elapsed_s = self.elapsed_s();
-            let over = self.duration.is_some_and(|duration| elapsed_s >= duration.as_secs_f64());
-            match () {
-                () if self.interrupts > before => self.run.stop_for("Ctrl-C or a signal"),
-                () if over => self.run.stop_for("--duration is over"),
-                () => {}
-            }
             self.memory.read(elapsed_s, || self.run.pids());
+            nap = self.nap();
             if let Err(error) = self.refresh(elapsed_s) {
                 self.watch.view = View::None;
                 self.closed = Some(error);
                 self.run.stop_for("standard output takes no more");
+                nap = Duration::ZERO;
             }
         }
+    }
+
+    /// What signals since the last call ask for.
+    fn wish(&mut self) -> Option<Wish> {
+        // All that are pending: they are one.
+        let came = self.signals.pending().count() > 0;
+        came.then(|| self.heard.signal(Instant::now())).flatten()
+    }
+
+    /// Whether the time that was asked for is over, once.
+    fn has_run_out(&mut self) -> bool {
+        let was_over = self.is_over;
+        self.is_over |= self.duration.is_some_and(|all| self.elapsed_s() >= all.as_secs_f64());
+        self.is_over && !was_over
     }
 
     /// Until something is due that nobody wakes the loop for: a line of the view, each second; the
@@ -311,7 +330,8 @@ impl Session {
             return POLL_LIVE;
         }
         let elapsed_s = self.elapsed_s();
-        let left_s = self.duration.map_or(1.0, |duration| duration.as_secs_f64() - elapsed_s);
+        let left = self.duration.filter(|_| !self.is_over);
+        let left_s = left.map_or(1.0, |duration| duration.as_secs_f64() - elapsed_s);
         let left_s = left_s.min(1.0 - elapsed_s.fract()).clamp(1e-3, 1.0);
         let for_systemd = self.systemd.as_ref().map_or(POLL, Systemd::spacing);
         let for_edits = if self.edits.is_some() { Edits::spacing() } else { POLL };

@@ -123,7 +123,7 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_file() {
     let left = || fs::read_dir(&folder).expect("a folder").count();
     assert_eq!(left(), 1, "the arm's files, and no page yet");
     running.signal(Signal::INT);
-    running.signal(Signal::TERM);
+    running.insist(Signal::TERM);
     running.answer().ended_with(1);
     // Either the second came in time, or the report of the first did.
     let written = folder.join("page.html").exists();

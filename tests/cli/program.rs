@@ -145,6 +145,15 @@ impl Running {
         send(self.pid(), signal);
     }
 
+    /// Sends it again and again until this process has ended: signals that come close together
+    /// count as one.
+    pub(crate) fn insist(&self, signal: Signal) {
+        wait_until("a signal has ended the program", || {
+            self.signal(signal);
+            !is_alive(self.pid())
+        });
+    }
+
     /// Waits for the end.
     pub(crate) fn answer(mut self) -> Answer {
         let status = self.wait();

@@ -93,7 +93,7 @@ fn a_second_signal_does_not_wait() {
     send(moving.plant, Signal::STOP);
     moving.running.signal(Signal::INT);
     wait_until("the controller has stopped", || !is_alive(moving.control));
-    moving.running.signal(Signal::INT);
+    moving.running.insist(Signal::INT);
     let (report, err, _) = moving.ended_with(1);
     // On a machine so slow that the stop was given up before: then that is what is said.
     match report["outcome"].as_str() {

@@ -166,6 +166,7 @@ pub struct Run {
     born: Vec<String>,
     edits: Edits,
     profile: Option<Profile>,
+    waker: Option<OwnedFd>,
 }
 
 /// What a new process needs of the run.
@@ -276,6 +277,7 @@ impl Run {
             born: names(&request.plan),
             edits: Edits::default(),
             profile: None,
+            waker: None,
             request,
         };
         run.spawn_all()?;
@@ -342,6 +344,11 @@ impl Run {
         !self.is_over()
     }
 
+    /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.
+    pub fn wake_by(&mut self, waker: OwnedFd) {
+        self.waker = Some(waker);
+    }
+
     /// Has CPU profiles taken of all processes with flows; to be called before [`Run::poll`], which
     /// starts them.
     pub fn profile(&mut self, profile: Profile) {
@@ -405,6 +412,7 @@ impl Run {
         let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        waits.extend(self.waker.as_ref().map(|waker| PollFd::new(waker, PollFlags::IN)));
         self.server.wait_for(&mut waits);
         let alive = self.domains.iter().filter(|domain| !domain.has_ended());
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
