@@ -13,7 +13,7 @@ use sinew_runtime::status::Phase;
 
 use self::signals::signals;
 use super::flows::flows;
-use super::services::services;
+use super::services::{addresses, services};
 use super::track::{Tracks, Window, isometric};
 use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
@@ -41,13 +41,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     let area = frame.area();
     let bottom = signals(scene, theme, area.width);
     let bottom_rows = if bottom.is_empty() { 0 } else { bottom.len() as u16 + 1 };
+    let (addresses, notice) = (addresses(scene, area.width), notice(scene, area.width));
+    let top_rows = 1 + (addresses.len() + notice.len()) as u16;
     // The signals come last: on a low screen they are cut, on a high one the map grows.
-    let body = body.max(area.height.saturating_sub(1 + bottom_rows));
-    let notice = notice(scene, area.width);
-    let rows = [1, notice.len() as u16, body].map(Constraint::Length);
-    let [title, warning, body, bottom_area] =
+    let body = body.max(area.height.saturating_sub(top_rows + bottom_rows));
+    let rows = [1, addresses.len() as u16, notice.len() as u16, body].map(Constraint::Length);
+    let [title, places, warning, body, bottom_area] =
         Layout::vertical(rows.into_iter().chain([Constraint::Fill(1)])).areas(area);
     frame.render_widget(head(scene, theme, area.width), title);
+    frame.render_widget(Paragraph::new(addresses).style(theme.accent()), places);
     frame.render_widget(Paragraph::new(notice).style(theme.bad()), warning);
     let [left_area, map_area] =
         Layout::horizontal([Constraint::Length(LEFT), Constraint::Fill(1)]).spacing(1).areas(body);

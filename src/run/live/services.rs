@@ -1,4 +1,4 @@
-//! The services in the live view: a row each.
+//! The services in the live view: a row each, and where people find what they serve.
 
 use ratatui::text::{Line, Span};
 use sinew_runtime::run::ServiceState;
@@ -7,14 +7,27 @@ use sinew_runtime::status::DomainState;
 use crate::run::view::Scene;
 use crate::theme::Theme;
 
-/// A row for each service: how far it is, how often it came back, why it ended last; below it
-/// where people find what it serves.
+/// Rows of addresses: of more services the rest stands in `sinew list`.
+const ADDRESS_ROWS_MAX: usize = 6;
+
+/// A row for each service: how far it is, how often it came back, why it ended last.
 pub(super) fn services(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
-    let rows = |(name, service): &(String, ServiceState)| {
-        let address = service.address.as_ref().map(|at| Line::raw(format!("   {at}")));
-        [row(name, service, theme)].into_iter().chain(address).collect::<Vec<_>>()
+    scene.services.iter().map(|(name, service)| row(name, service, theme)).collect()
+}
+
+/// Where people find what services serve. Each to its last sign, over several rows if it must be:
+/// one that is cut leads nowhere.
+pub(super) fn addresses(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
+    let address = |(name, service): &(String, ServiceState)| {
+        service.address.as_ref().map(|at| format!(" {name}: {at}"))
     };
-    scene.services.iter().flat_map(rows).collect()
+    let rows = |text: String| {
+        let signs: Vec<char> = text.chars().collect();
+        let rows = signs.chunks(usize::from(width.max(1))).map(|row| row.iter().collect());
+        rows.map(Line::raw::<String>).collect::<Vec<_>>()
+    };
+    let all = scene.services.iter().filter_map(address).flat_map(rows);
+    all.take(ADDRESS_ROWS_MAX).collect()
 }
 
 fn row(name: &str, service: &ServiceState, theme: Theme) -> Line<'static> {

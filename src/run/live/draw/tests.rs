@@ -9,6 +9,9 @@ use sinew_runtime::status::{DomainState, Phase};
 use super::*;
 use crate::run::fixture;
 
+/// As long as that of a dashboard, whose token stands in it.
+const ADDRESS: &str = "http://127.0.0.1:8600/#token=264c017f6b7e07719d08b281582655d3";
+
 fn picture(width: u16, height: u16, color: bool) -> (String, Vec<Color>) {
     picture_with(None, width, height, color)
 }
@@ -44,7 +47,7 @@ fn picture_with(
                 pid: Some(7),
                 restarts: 3,
                 last_reason: Some("its process was ended by signal 9".into()),
-                address: Some("http://127.0.0.1:8600/".into()),
+                address: Some(ADDRESS.into()),
                 flows: vec![],
             },
         )],
@@ -67,6 +70,7 @@ fn everything_that_matters_is_on_a_small_terminal() {
     let (text, _) = picture(80, 24, true);
     let parts = [
         "arm  running  2.0 s of 60 s  cycle 1999",
+        ADDRESS,
         "control every 1000 us",
         "cycle latency       9.00   9.00      -    9.00",
         "activation jitter",
@@ -88,6 +92,15 @@ fn everything_that_matters_is_on_a_small_terminal() {
 }
 
 #[test]
+fn an_address_is_never_cut() {
+    for width in [30, 60, 80, 200] {
+        let (text, _) = picture(width, 24, true);
+        let rows: String = text.lines().skip(1).take(3).collect();
+        assert!(rows.contains(&format!("log: {ADDRESS}")), "{width}:\n{text}");
+    }
+}
+
+#[test]
 fn no_color_means_none() {
     let (_, colors) = picture(120, 40, false);
     assert!(colors.iter().all(|color| *color == Color::Reset));
@@ -101,10 +114,10 @@ fn a_notice_takes_the_rows_it_needs_up_to_three() {
     let (text, _) = picture_with(Some(notice.trim()), 80, 24, true);
     let rows: Vec<_> = text.lines().collect();
     let words = |row: &str| row.matches("word").count();
-    assert_eq!((words(rows[1]), words(rows[2]), words(rows[3])), (16, 14, 0), "{text}");
-    assert!(rows[3].starts_with(" control every"), "{text}");
+    assert_eq!((words(rows[2]), words(rows[3]), words(rows[4])), (16, 14, 0), "{text}");
+    assert!(rows[4].starts_with(" control every"), "{text}");
     let (text, _) = picture_with(Some(&notice.repeat(9)), 80, 24, true);
-    assert!(text.lines().nth(4).is_some_and(|row| row.starts_with(" control every")), "{text}");
+    assert!(text.lines().nth(5).is_some_and(|row| row.starts_with(" control every")), "{text}");
 }
 
 #[test]
