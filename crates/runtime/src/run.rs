@@ -166,7 +166,6 @@ pub struct Run {
     born: Vec<String>,
     edits: Edits,
     profile: Option<Profile>,
-    waker: Option<OwnedFd>,
 }
 
 /// What a new process needs of the run.
@@ -180,13 +179,13 @@ struct Frame<'a> {
     observed: &'a [(ThreadId, OwnedFd)],
     secret: &'a str,
     profile: Option<&'a Profile>,
+    /// How often the core was started anew before.
+    life: u32,
 }
 
 /// What a new process is given beside its links.
 struct Given<'a> {
     board: &'a Board,
-    /// How often the core was started anew before.
-    life: u32,
     bell: &'a Bell,
     /// Of each thread of a realtime domain.
     traces: Vec<RawFd>,
@@ -220,12 +219,12 @@ impl Frame<'_> {
             rate: self.clock.rate().to_bits(),
             strict: request.strict,
             pace: request.pace,
+            life: self.life,
             parent: std::process::id(),
             marker: format!("{}-{at}", self.name),
             injections: request.injections.clone(),
             board: carriers::number(given.board.region()),
             bell: given.bell.as_fd().as_raw_fd(),
-            life: self.life,
             traces: given.traces,
             counters: given.counters,
             observed: observed.iter().map(trace).collect(),
@@ -277,7 +276,6 @@ impl Run {
             born: names(&request.plan),
             edits: Edits::default(),
             profile: None,
-            waker: None,
             request,
         };
         run.spawn_all()?;
@@ -344,11 +342,6 @@ impl Run {
         !self.is_over()
     }
 
-    /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.
-    pub fn wake_by(&mut self, waker: OwnedFd) {
-        self.waker = Some(waker);
-    }
-
     /// Has CPU profiles taken of all processes with flows; to be called before [`Run::poll`], which
     /// starts them.
     pub fn profile(&mut self, profile: Profile) {
@@ -412,7 +405,6 @@ impl Run {
         let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
-        waits.extend(self.waker.as_ref().map(|waker| PollFd::new(waker, PollFlags::IN)));
         self.server.wait_for(&mut waits);
         let alive = self.domains.iter().filter(|domain| !domain.has_ended());
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));

@@ -170,16 +170,14 @@ pub struct Node {
     pub values: Vec<Value>,
     /// Where each value stands; where the node's name does, if it is a default.
     pub spans: Vec<Span>,
-    /// One for each actuator port of the kind.
-    pub actuators: Vec<Actuator>,
     /// The entries of each value that is a list of texts, with their places; empty for others.
     pub entries: Vec<Vec<Item>>,
+    /// One for each actuator port of the kind.
+    pub actuators: Vec<Actuator>,
     /// Line of the spec on which the node begins, from 1.
     pub line: u32,
 }
 
-/// What an actuator port does when commands stay away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 impl Node {
     /// Where the value of this parameter stands; where the node's name does, if it is a default.
     ///
@@ -204,6 +202,8 @@ impl Node {
     }
 }
 
+/// What an actuator port does when commands stay away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actuator {
     /// Index into the kind's ports.
     pub port: usize,

@@ -112,7 +112,6 @@ pub(super) enum Over {
     GivenUp,
 }
 
-/// A process that has ended, and the search for what it has started.
 /// A node when its process was started.
 struct Born {
     /// Index in the plan of that time.
@@ -122,6 +121,7 @@ struct Born {
     line: u32,
 }
 
+/// A process that has ended, and the search for what it has started.
 struct Gone {
     status: ExitStatus,
     strays: Strays,
@@ -168,8 +168,8 @@ impl Supervised {
             bell: Bell::create()?,
             nodes: nodes.collect::<io::Result<_>>()?,
             born: Vec::new(),
-            lines: None,
             unready: None,
+            lines: None,
             talk: Talk::of("lines"),
             orders: Talk::of("orders"),
             talks: policy.nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node)),
@@ -376,6 +376,7 @@ impl Supervised {
                 self.nodes.iter_mut().for_each(|node| node.begin(now_ns));
                 self.board.order_run(now_ns);
                 self.phase = Phase::Running;
+                self.unready = None;
             }
         }
     }
@@ -384,7 +385,6 @@ impl Supervised {
     fn listen(&mut self, now_ns: u64, events: &mut Events) {
         if self.board.state() == State::Faulted {
             self.order_stop(events);
-                self.unready = None;
             return;
         }
         let limit_ns = self.policy.heartbeat_ns;

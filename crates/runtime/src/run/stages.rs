@@ -211,10 +211,10 @@ impl Run {
         }
         if !self.ending {
             self.stage = Stage::Held;
+            self.carriers.close_mailboxes(&self.request.plan);
             self.events.add(EventKind::Note, None, "held; 'sinew reset' starts the core again");
         }
     }
-            self.carriers.close_mailboxes(&self.request.plan);
 
     /// Starts the core again after it has stopped, in a graph that holds: all realtime domains, in
     /// new processes, with the same traces and the same links to services. [`Run::poll`] gives the
