@@ -11,6 +11,7 @@ use sinew_spec::picture;
 
 use crate::cli::{BAD_REQUEST, print, say};
 use crate::load::load;
+use crate::overwrite;
 
 /// Show the plan of a graph: domains, threads, nodes in order, and every link with its options.
 #[derive(Args, Debug)]
@@ -41,8 +42,8 @@ const WIDTH: usize = 100;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
-    let plan = match load(&arguments.file, &arguments.set, nodes) {
-        Ok(loaded) => loaded.plan,
+    let loaded = match load(&arguments.file, &arguments.set, nodes) {
+        Ok(loaded) => loaded,
         Err(error) => {
             if arguments.json {
                 let text = format!("{:#}\n", error.to_json());
@@ -51,19 +52,28 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
             return error.report();
         }
     };
+    let plan = &loaded.plan;
     match &arguments.svg {
-        Some(path) if path != Path::new("-") => match fs::write(path, picture::svg(&plan)) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                say(&format!("error: cannot write {}: {error}", path.display()));
-                ExitCode::from(BAD_REQUEST)
+        Some(path) if path != Path::new("-") => {
+            match overwrite::check("--svg", path, &arguments.file, &loaded) {
+                Ok(()) => write(path, &picture::svg(plan)),
+                Err(error) => error.report(),
             }
-        },
-        Some(_) => print(&picture::svg(&plan), ExitCode::SUCCESS),
-        None if arguments.json => {
-            print(&format!("{:#}\n", picture::json(&plan)), ExitCode::SUCCESS)
         }
-        None => print(&picture::text(&plan, width()), ExitCode::SUCCESS),
+        Some(_) => print(&picture::svg(plan), ExitCode::SUCCESS),
+        None if arguments.json => print(&format!("{:#}\n", picture::json(plan)), ExitCode::SUCCESS),
+        None => print(&picture::text(plan, width()), ExitCode::SUCCESS),
+    }
+}
+
+fn write(path: &Path, picture: &str) -> ExitCode {
+    match fs::write(path, picture) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let why = format!("cannot write {}: {error}; name another file", path.display());
+            say(&format!("error: {why}"));
+            ExitCode::from(BAD_REQUEST)
+        }
     }
 }
 

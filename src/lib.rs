@@ -17,6 +17,7 @@ mod lab;
 mod list;
 mod load;
 mod log;
+mod overwrite;
 mod reach;
 mod replay;
 mod reset;

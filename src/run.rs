@@ -40,6 +40,7 @@ use self::tidings::Tidings;
 use self::view::{Scene, View};
 use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
 use crate::load::{LoadError, Loaded, load_to_run};
+use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
 use sinew_lab::machine::Machine;
 
@@ -74,11 +75,14 @@ fn prepare(
 ) -> Result<(Loaded, Watch, Option<Edits>), LoadError> {
     let loaded = load_to_run(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
-    if let Some(csv) = &args.csv
-        && csv.canonicalize().is_ok_and(|csv| args.file.canonicalize().is_ok_and(|it| it == csv))
-    {
-        let csv = csv.display();
-        return Err(LoadError::Request(format!("--csv: '{csv}' is the spec; name another file")));
+    for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {
+        file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
+    }
+    // Files are made last: a request that is refused leaves those as they are that are there.
+    let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
+    let edits = args.watch.then(edits).transpose()?;
+    if let Some(file) = &args.profile {
+        profile::check(file, plan)?;
     }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
@@ -94,11 +98,6 @@ fn prepare(
         notices: vec![],
         stats,
     };
-    if let Some(file) = &args.profile {
-        profile::check(file, plan)?;
-    }
-    let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
-    let edits = args.watch.then(edits).transpose()?;
     Ok((loaded, watch, edits))
 }
 

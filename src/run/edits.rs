@@ -42,7 +42,7 @@ impl Edits {
     /// Begins to look at the files of a graph, which was made with `overrides` and `nodes`.
     ///
     /// # Errors
-    /// Nothing in the graph can be edited while it runs, or no thread can be had.
+    /// Nothing in the graph can be edited while it runs, it is no file, or no thread can be had.
     pub(crate) fn watch(
         path: &Path,
         overrides: &[String],
@@ -56,6 +56,12 @@ impl Edits {
                  leave --watch out"
                     .into(),
             ));
+        }
+        if !path.is_file() {
+            return Err(LoadError::Request(format!(
+                "--watch: '{}' is no file that could be edited; name one, or leave --watch out",
+                path.display()
+            )));
         }
         let (sender, news) = channel();
         let (running, end) = channel();

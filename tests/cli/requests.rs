@@ -124,12 +124,24 @@ fn a_file_may_have_any_name() {
 }
 
 #[test]
-fn rows_do_not_take_the_place_of_the_spec() {
-    let graph = calm();
-    let text = fs::read(&graph).expect("a spec");
-    let answer = sinew(["run", &graph, "--csv", &graph]).ended_with(2);
-    assert!(answer.err.contains("is the spec; name another file"), "{}", answer.err);
-    assert_eq!(fs::read(&graph).expect("still a spec"), text);
+fn what_is_written_does_not_take_the_place_of_what_the_graph_is_made_of() {
+    let folder = folder("overwritten");
+    let (graph, path) = (folder.join("arm.yaml"), folder.join("square.csv"));
+    for (file, copy) in [("arm.yaml", &graph), ("square.csv", &path)] {
+        fs::copy(ours("graphs/arm").join(file), copy).expect("a copy");
+    }
+    fs::copy(ours("graphs/arm/irb120.urdf"), folder.join("irb120.urdf")).expect("a copy");
+    let texts = || [&graph, &path].map(|file| fs::read(file).expect("a file"));
+    let before = texts();
+    for (command, option) in [("run", "--csv"), ("run", "--profile"), ("graph", "--svg")] {
+        for (file, what) in [(&graph, "is the spec"), (&path, "is a file of node 'planner'")] {
+            let words = [command, option].map(OsStr::new);
+            let answer = sinew(words.into_iter().chain([file.as_os_str(), graph.as_os_str()]));
+            let err = answer.ended_with(2).err;
+            assert!(err.contains(&format!("{what}; name another file")), "{err}");
+            assert!(texts() == before, "{option} has written {}", file.display());
+        }
+    }
 }
 
 #[test]
@@ -141,6 +153,18 @@ fn a_spec_may_come_through_a_pipe() {
     let running = Running::start(command);
     fs::write(&pipe, fs::read(arm()).expect("the arm's spec")).expect("somebody reads it");
     assert!(running.answer().ended_with(0).out.contains("planner  (path_planner)"));
+}
+
+#[test]
+fn a_spec_through_a_pipe_is_not_watched() {
+    let pipe = folder("watched_pipe").join("spec");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
+    let mut command = Command::new(SINEW);
+    command.args(["run", "--watch", "--set", "listener.port=0"]).arg(&pipe);
+    let running = Running::start(command);
+    fs::write(&pipe, fs::read(ours("graphs/http/ping.yaml")).expect("a spec")).expect("read");
+    let err = running.answer().ended_with(2).err;
+    assert!(err.contains("is no file that could be edited"), "{err}");
 }
 
 #[test]
