@@ -8,7 +8,8 @@ const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A number with a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || format!("'{text}' is no duration: expected a number with us, ms, s, m or h");
+    let expected =
+        || format!("'{text}' is no duration: expected a number above 0 with us, ms, s, m or h");
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit_s = match &text[digits.len()..] {
         "us" => 1e-6,

@@ -27,7 +27,13 @@ pub(crate) struct HaltArgs {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Wait so long at most; the core goes on stopping
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration,
+        allow_hyphen_values = true
+    )]
     timeout: Duration,
     /// Prints one JSON object
     #[arg(long)]

@@ -25,7 +25,13 @@ pub(crate) struct RestartArgs {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Wait so long at most; the restart goes on
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration,
+        allow_hyphen_values = true
+    )]
     timeout: Duration,
     /// Prints one JSON object
     #[arg(long)]

@@ -17,7 +17,7 @@ pub(crate) struct RunArgs {
     /// The graph's YAML file
     pub(super) file: PathBuf,
     /// Stop in order so long after the first cycle: 500ms, 10s, 5m, 2h
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     pub(super) duration: Option<Duration>,
     /// Print the report as one JSON object on standard output, and nothing else there
     #[arg(long)]

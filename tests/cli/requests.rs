@@ -38,6 +38,8 @@ fn a_bad_request_is_status_2_and_says_what_is_expected() {
     for bad in ["0", "0s", "-1s", "5", "s", "1e300h", "1 day", ""] {
         said(&["run", &arm, &format!("--duration={bad}")], "expected");
     }
+    said(&["run", &arm, "--duration", "-1s"], "'-1s' is no duration");
+    said(&["stop", "--timeout", "-1s"], "'-1s' is no duration");
     let expected = "expected NODE.PARAMETER=VALUE";
     for bad in ["planner", "planner.laps", "=1", "planner=1"] {
         for command in ["run", "check", "graph"] {
