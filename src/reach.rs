@@ -94,6 +94,8 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     if meant.len() == 1 && (wanted.is_some() || silent.is_empty()) {
         return Ok(meant.remove(0));
     }
+    // Who does not answer may be the one that is meant.
+    let is_silence = meant.is_empty() && !silent.is_empty();
     let answering = meant.iter().chain(&others).map(Reached::name);
     let silent = silent.iter().map(|run| format!("process {}: {}", run.pid, run.error));
     let there: String = answering.chain(silent).map(|run| format!("\n  {run}")).collect();
@@ -105,7 +107,7 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
         Some(wanted) if meant.is_empty() => format!("no run '{wanted}' answers; there are:{there}"),
         _ => format!("expected the process of one of these runs:{there}"),
     };
-    Err(Failure::request(text))
+    Err(if is_silence { Failure::run(text) } else { Failure::request(text) })
 }
 
 /// Asks all at once, so that those that do not answer keep nobody waiting in turn.

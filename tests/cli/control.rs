@@ -193,7 +193,7 @@ fn a_run_that_does_not_answer_is_named() {
     let list = place.sinew(&["list"]).ended_with(1);
     let expected = format!("error: process {pid}: it does not answer within 5 s");
     assert!(list.err.contains(&expected), "{}", list.err);
-    let stop = place.sinew(&["stop", &pid]).ended_with(2).err;
+    let stop = place.sinew(&["stop", &pid]).ended_with(1).err;
     assert!(stop.contains(&format!("process {pid}: it does not answer")), "{stop}");
     running.signal(Signal::CONT);
     place.sinew(&["stop", &pid]).ended_with(0);
