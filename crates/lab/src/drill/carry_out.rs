@@ -8,7 +8,7 @@ use sinew_runtime::board::FaultAt;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::{Outcome, Run, ThreadId};
-use sinew_runtime::status::{DomainState, Event, EventKind};
+use sinew_runtime::status::{DomainState, Event, EventKind, Phase};
 use sinew_spec::plan::Plan;
 
 use super::graph::Graph;
@@ -162,7 +162,9 @@ impl Watch<'_> {
             }
             self.notice();
             self.look_for_stop();
-            if elapsed_ns > LIMIT_NS || self.has_seen_enough() {
+            // A graph that holds does not end with its core.
+            let is_held = self.run.phase() == Phase::Held;
+            if elapsed_ns > LIMIT_NS || is_held || self.has_seen_enough() {
                 self.told_ns.get_or_insert_with(now_ns);
                 self.run.stop();
             }

@@ -164,8 +164,9 @@ fn core<'a>(cycles: impl Iterator<Item = &'a Seen>) -> Option<Core> {
 /// How the run ended, in a line.
 fn ending(plan: &Plan, carried: &Carried) -> String {
     let fault = carried.faults.iter().map(|(domain, at)| {
-        let node = at.node.map(|node| format!(", node '{}'", plan.nodes[node].name));
-        let node = node.unwrap_or_default();
+        // The board is written by who has faulted: its index may be any number.
+        let node = at.node.and_then(|node| plan.nodes.get(node));
+        let node = node.map(|node| format!(", node '{}'", node.name)).unwrap_or_default();
         format!("{}{node}: {}: {}", plan.domains[*domain].name, at.fault.cause.word(), at.fault)
     });
     let faults: Vec<_> = fault.collect();
