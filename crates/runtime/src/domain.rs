@@ -152,10 +152,12 @@ fn plan(launch: &Launch, table: &[NodeEntry]) -> Result<Plan, FaultAt> {
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
     let machine = Machine { cpus: launch.cpus.clone() };
     let source = Source { file: &launch.file, text: &launch.text, overrides: &launch.overrides };
-    compile(&source, &kinds, &machine).map_err(|errors| {
+    let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
         let first = errors.first().map_or("", |error| error.message.as_str());
         at_start(Fault::new(Cause::System, format_args!("the spec no longer compiles: {first}")))
-    })
+    })?;
+    plan.leave_out_tests();
+    Ok(plan)
 }
 
 /// The carriers that the parent left open, and new ones for links within this domain.

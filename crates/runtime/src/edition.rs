@@ -39,7 +39,7 @@ pub(crate) fn changes(old: &Plan, edition: &Edition) -> Result<Vec<String>, Stri
     if let Some(what) = moved(old, new) {
         return Err(format!("{what}; stop the graph and run it again"));
     }
-    let (before, after) = (nodes(old, true), nodes(new, true));
+    let (before, after) = (flow_nodes(old), flow_nodes(new));
     let touched: BTreeSet<&str> = edition.touched.iter().map(String::as_str).collect();
     let is_changed = |name: &&str| match (before.get(name), after.get(name)) {
         (Some(&a), Some(&b)) => {
@@ -114,7 +114,7 @@ fn same_role(old: &Plan, here: &Domain, new: &Plan, there: &Domain) -> bool {
 
 /// Of the nodes that take no part in flows.
 fn moved_node(old: &Plan, new: &Plan) -> Option<String> {
-    let (before, after) = (nodes(old, false), nodes(new, false));
+    let (before, after) = (other_nodes(old), other_nodes(new));
     let said = |plan: &Plan, node: usize| {
         let of = match plan.is_service(node) {
             true => format!("domain '{}'", plan.domains[plan.nodes[node].domain].name),
@@ -155,18 +155,24 @@ fn moved_link(old: &Plan, new: &Plan) -> Option<String> {
 
 /// Where the outputs of a flow node lead.
 fn links(plan: &Plan, node: usize) -> impl Iterator<Item = (usize, &str, usize)> {
-    let first = plan.flow_links.partition_point(|link| link.from.node < node);
-    let here = plan.flow_links[first..].iter().take_while(move |link| link.from.node == node);
-    here.map(|it| (it.from.port, &*plan.nodes[it.to.node].name, it.to.port))
+    let links = plan.flow_links_of(node).iter();
+    links.map(|it| (it.from.port, &*plan.nodes[it.to.node].name, it.to.port))
 }
 
 fn has_flows(plan: &Plan, domain: &Domain) -> bool {
     domain.service().is_some_and(|service| service.nodes.iter().any(|&node| plan.is_flow(node)))
 }
 
-/// The nodes that take part in flows, or those that do not, by name.
-fn nodes(plan: &Plan, flow: bool) -> BTreeMap<&str, usize> {
-    let all = plan.nodes.iter().enumerate().filter(|(at, _)| plan.is_flow(*at) == flow);
+/// The nodes that take part in the flows of a run, by name.
+fn flow_nodes(plan: &Plan) -> BTreeMap<&str, usize> {
+    let services = plan.domains.iter().filter_map(Domain::service);
+    let nodes = services.flat_map(|service| &service.nodes).copied();
+    nodes.filter(|&at| plan.is_flow(at)).map(|at| (&*plan.nodes[at].name, at)).collect()
+}
+
+/// The nodes that take no part in flows, by name.
+fn other_nodes(plan: &Plan) -> BTreeMap<&str, usize> {
+    let all = plan.nodes.iter().enumerate().filter(|(at, _)| !plan.is_flow(*at));
     all.map(|(at, node)| (&*node.name, at)).collect()
 }
 

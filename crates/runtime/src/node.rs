@@ -59,7 +59,8 @@ pub enum Make {
     /// A node that takes packets; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn). Each
     /// worker makes one.
     Flow(fn(&Parameters<'_>) -> Made<dyn FlowNode>),
-    /// A node that begins flows; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn).
+    /// A node that begins flows; its kind says [`RunsIn::Flow`](crate::catalogue::RunsIn) or
+    /// [`RunsIn::Test`](crate::catalogue::RunsIn).
     Source(fn(&Parameters<'_>) -> Made<dyn Source>),
 }
 

@@ -150,15 +150,14 @@ pub(crate) fn gate(
         Direction::In => (&block.inputs, &block.outputs, "input", "inputs"),
         Direction::Out => (&block.outputs, &block.inputs, "output", "outputs"),
     };
-    let place = |gates: &[Gate<'_>]| gates.iter().position(|gate| gate.name.text == port.text);
-    let found = place(gates);
+    let found = gates.place(port.text);
     if found.is_none() {
         report.error_with(port.span, || {
             let (block, port) = (block.name.text, port.text);
             let message = format!("'{block}' (block) has no {word} port '{port}'");
-            let help = match gates.as_slice() {
+            let help = match &**gates {
                 [] => format!("name it under '{key}:' of the block, with the ports inside"),
-                _ if place(other).is_some() => {
+                _ if other.place(port).is_some() => {
                     let names: Vec<&str> = gates.iter().map(|gate| gate.name.text).collect();
                     format!("{key} are: {}", names.join(", "))
                 }

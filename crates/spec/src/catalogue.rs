@@ -265,6 +265,8 @@ pub enum RunsIn {
     Service,
     /// In the flows of a service domain: on the threads that all its flow nodes share.
     Flow,
+    /// In `sinew test` only, where it begins a flow; in a run it does nothing.
+    Test,
     /// As a service; and it is shown the whole run: every cycle of the core with all messages, the
     /// status, the events. It may ask the supervisor to stop the core or to restart a service.
     Observer,
@@ -274,6 +276,11 @@ impl RunsIn {
     /// Whether it has its place in a service domain.
     pub fn is_service(self) -> bool {
         self != RunsIn::Realtime
+    }
+
+    /// Whether it takes part in flows.
+    pub fn is_flow(self) -> bool {
+        matches!(self, RunsIn::Flow | RunsIn::Test)
     }
 }
 

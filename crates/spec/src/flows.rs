@@ -1,6 +1,5 @@
 //! Links that carry packets: calls within one domain, in an order that ends.
 
-use crate::catalogue::RunsIn;
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Link, Role};
 use crate::join::Joined;
@@ -80,7 +79,7 @@ fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Repor
     let mut has_flows = vec![false; draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let (Some(kind), Some(home)) = (node.kind, home) else { return };
-        has_flows[home.domain] |= kind.runs_in == RunsIn::Flow;
+        has_flows[home.domain] |= kind.runs_in.is_flow();
     }
     for (domain, has_flows) in draft.domains.iter().zip(has_flows) {
         let Role::Service(service) = &domain.role else { continue };

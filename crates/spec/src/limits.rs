@@ -1,7 +1,6 @@
 //! What a service needs at least, held against its limits: one that can never get ready would only
 //! be restarted in vain.
 
-use crate::catalogue::RunsIn;
 use crate::diagnostic::{Report, Span};
 use crate::draft::{Draft, Role};
 use crate::join::Joined;
@@ -29,7 +28,7 @@ pub(crate) fn check(
     let mut members = vec![Members::default(); draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let Some(members) = home.map(|home| &mut members[home.domain]) else { continue };
-        match node.kind.is_some_and(|kind| kind.runs_in == RunsIn::Flow) {
+        match node.kind.is_some_and(|kind| kind.runs_in.is_flow()) {
             true => members.has_flows = true,
             false => members.nodes += 1,
         }

@@ -1,6 +1,6 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
-use crate::catalogue::{Kind, MessageType, Port, RunsIn, Value};
+use crate::catalogue::{Direction, Kind, MessageType, Port, RunsIn, Value};
 use crate::diagnostic::Span;
 use crate::yaml::Item;
 
@@ -383,12 +383,46 @@ impl Plan {
 
     /// Whether a node takes part in flows.
     pub fn is_flow(&self, node: usize) -> bool {
-        self.nodes[node].kind.runs_in == RunsIn::Flow
+        self.nodes[node].kind.runs_in.is_flow()
     }
 
     /// Whether a node is shown the whole run.
     pub fn observes(&self, node: usize) -> bool {
         self.nodes[node].kind.runs_in == RunsIn::Observer
+    }
+
+    /// Leaves out of the domains what does nothing in a run: tests, and flow nodes that only these
+    /// reach. Nodes with a link to the core stay: that link is there from the start.
+    pub fn leave_out_tests(&mut self) {
+        let of_test = |node: usize| self.nodes[node].kind.runs_in == RunsIn::Test;
+        let is_input = |port: &Port| port.is_flow() && port.direction == Direction::In;
+        let takes = |node: usize| self.nodes[node].kind.ports.iter().any(is_input);
+        let mut runs: Vec<bool> = (0..self.nodes.len())
+            .map(|node| !self.is_flow(node) || !(takes(node) || of_test(node)))
+            .collect();
+        for link in &self.links {
+            (runs[link.from.node], runs[link.to.node]) = (true, true);
+        }
+        let mut reached: Vec<usize> = (0..runs.len()).filter(|&node| runs[node]).collect();
+        while let Some(node) = reached.pop() {
+            for link in self.flow_links_of(node) {
+                if !std::mem::replace(&mut runs[link.to.node], true) {
+                    reached.push(link.to.node);
+                }
+            }
+        }
+        for domain in &mut self.domains {
+            if let Role::Service(service) = &mut domain.role {
+                service.nodes.retain(|&node| runs[node]);
+            }
+        }
+    }
+
+    /// The flow links that leave a node, in the order of its ports.
+    pub fn flow_links_of(&self, node: usize) -> &[FlowLink] {
+        let first = self.flow_links.partition_point(|link| link.from.node < node);
+        let rest = &self.flow_links[first..];
+        &rest[..rest.partition_point(|link| link.from.node == node)]
     }
 
     /// Whether somebody is: then every cycle of the core leaves its messages behind.

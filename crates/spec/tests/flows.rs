@@ -91,6 +91,61 @@ const AUTH: &str = "
 ";
 
 #[test]
+fn a_run_leaves_out_tests_and_what_only_they_reach() {
+    let mut plan = plan(
+        "
+- {kind: trial, name: t, ports: {out: [{name: a, port: in}]}}
+- {kind: trial, name: u, ports: {out: [{name: c, port: in}]}}
+- {kind: begin, ports: {out: [{name: b, port: in}]}}
+- {kind: step, name: a, ports: {out: [{name: b, port: in}, {name: d, port: in}]}}
+- {kind: step, name: b, ports: {error: [{name: c, port: in}]}}
+- {kind: step, name: c}
+- {kind: step, name: d}
+",
+    );
+    let nodes = |plan: &Plan| -> Vec<String> {
+        let nodes = &plan.domains[0].service().expect("a service").nodes;
+        nodes.iter().map(|&node| plan.nodes[node].name.clone()).collect()
+    };
+    assert_eq!(nodes(&plan), ["t", "u", "begin", "a", "b", "c", "d"]);
+    plan.leave_out_tests();
+    assert_eq!(nodes(&plan), ["begin", "b", "c"]);
+}
+
+#[test]
+fn a_run_keeps_what_is_linked_to_the_core() {
+    let test = "- {kind: trial, name: t, domain: web, ports: {out: [{name: look, port: in}]}}";
+    let look = "- {kind: look, domain: web}";
+    let text = ARM.replacen("domains:", "domains:\n  web: {}", 1).replacen(
+        "out: [{name: ik, port: in}]",
+        "out: [{name: ik, port: in}, {name: look, port: message}]",
+        1,
+    );
+    let mut plan = plan(&format!("{text}\n  {test}\n  {look}\n"));
+    plan.leave_out_tests();
+    let mut services = plan.domains.iter().filter_map(|domain| domain.service());
+    let nodes = &services.next().expect("a service").nodes;
+    let names: Vec<&str> = nodes.iter().map(|&node| &*plan.nodes[node].name).collect();
+    assert_eq!(names, ["look"]);
+}
+
+/// Quadratic in the ports, it would take minutes.
+#[test]
+fn a_block_may_have_as_many_ports_as_a_graph_has_nodes() {
+    let ports = 0..90_000;
+    let links: Vec<String> = ports.clone().map(|at| format!("{{name: k, port: p{at}}}")).collect();
+    let inputs: Vec<String> = ports.map(|at| format!("p{at}: [{{name: a, port: in}}]")).collect();
+    let (links, inputs) = (links.join(", "), inputs.join(", "));
+    let plan = plan(&format!(
+        "
+- {{kind: begin, ports: {{out: [{links}]}}}}
+- {{kind: block, name: k, inputs: {{{inputs}}}, nodes: [{{kind: step, name: a}}]}}
+"
+    ));
+    assert_eq!(plan.flow_links.len(), 90_000);
+}
+
+#[test]
 fn of_a_block_only_its_nodes_are_left() {
     let plan = plan(AUTH);
     let names: Vec<&str> = plan.nodes.iter().map(|node| node.name.as_str()).collect();

@@ -4,9 +4,8 @@ use sinew_runtime::flow::Site;
 
 /// The outputs of a node, from index `first` on, that lead somewhere; in order.
 pub(super) fn linked_outputs(site: &Site, first: usize) -> Vec<usize> {
-    let links = site.plan.flow_links.iter();
-    let from = links.filter(|link| link.from.node == site.node).map(|link| link.from.port);
-    in_order(from, first)
+    let links = site.plan.flow_links_of(site.node).iter();
+    in_order(links.map(|link| link.from.port), first)
 }
 
 /// The inputs of a node, from index `first` on, to which something leads; in order.

@@ -213,10 +213,11 @@ impl Maker {
         let kinds: Vec<_> = self.shared.table.iter().map(|row| row.kind).collect();
         let machine = Machine { cpus: spec.cpus.clone() };
         let source = Source { file: &spec.file, text, overrides: &spec.overrides };
-        let plan = compile(&source, &kinds, &machine).map_err(|errors| {
+        let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());
             format!("the spec does not compile: {first}")
         })?;
+        plan.leave_out_tests();
         let domain = plan.domains.get(self.shared.domain).and_then(|domain| domain.service());
         let nodes = domain.map_or(&[][..], |service| &service.nodes);
         let nodes: Arc<[usize]> = nodes.iter().copied().filter(|&it| plan.is_flow(it)).collect();

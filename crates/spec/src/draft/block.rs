@@ -1,6 +1,9 @@
 //! Blocks as the user wrote them: nodes behind ports of their own. What leads in and out is joined
 //! later; of a block nothing is left in the plan.
 
+use std::collections::HashMap;
+use std::ops::Deref;
+
 use super::node::{Link, Reader, Site, links};
 use crate::diagnostic::{Report, Span};
 use crate::fields::{Fields, Named, check_name, list};
@@ -14,14 +17,20 @@ pub(crate) struct Block<'a> {
     pub(crate) name: Named<'a>,
     /// What its links lead to, as for a node.
     pub(crate) scope: usize,
-    pub(crate) inputs: Vec<Gate<'a>>,
-    pub(crate) outputs: Vec<Gate<'a>>,
+    pub(crate) inputs: Gates<'a>,
+    pub(crate) outputs: Gates<'a>,
     /// Where its outputs lead.
     pub(crate) links: Vec<Link<'a>>,
     /// Whether all its links and gates could be read.
     pub(crate) complete: bool,
     /// Where the block begins.
     pub(crate) span: Span,
+}
+
+/// The ports of a block on one side, in the order of the text. There may be as many as links.
+pub(crate) struct Gates<'a> {
+    all: Vec<Gate<'a>>,
+    places: HashMap<&'a str, usize>,
 }
 
 /// A port of a block.
@@ -35,6 +44,26 @@ pub(crate) struct Gate<'a> {
 pub(crate) struct Inner<'a> {
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
+}
+
+impl<'a> Gates<'a> {
+    fn new(all: Vec<Gate<'a>>) -> Gates<'a> {
+        let places = all.iter().enumerate().map(|(place, gate)| (gate.name.text, place)).collect();
+        Gates { all, places }
+    }
+
+    /// The place of the port with this name.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+}
+
+impl<'a> Deref for Gates<'a> {
+    type Target = [Gate<'a>];
+
+    fn deref(&self) -> &[Gate<'a>] {
+        &self.all
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -69,7 +98,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The ports of a block on one side, and whether all could be read.
-fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Vec<Gate<'a>>, bool) {
+fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Gates<'a>, bool) {
     let mut complete = true;
     let mut gates = Vec::new();
     for entry in fields.map(side, report) {
@@ -93,21 +122,16 @@ fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Vec<Gate<
         complete &= inner.len() == items.len() && !items.is_empty();
         gates.push(Gate { name, inner });
     }
-    (gates, complete)
+    (Gates::new(gates), complete)
 }
 
 /// The output of a block with this name.
-fn output(
-    outputs: &[Gate<'_>],
-    block: &str,
-    port: Named<'_>,
-    report: &mut Report,
-) -> Option<usize> {
-    let found = outputs.iter().position(|gate| gate.name.text == port.text);
+fn output(outputs: &Gates<'_>, block: &str, port: Named<'_>, report: &mut Report) -> Option<usize> {
+    let found = outputs.place(port.text);
     if found.is_none() {
         report.error_with(port.span, || {
             let message = format!("'{block}' (block) has no port '{}'", port.text);
-            let help = match outputs {
+            let help = match &**outputs {
                 [] => {
                     "name it under 'outputs:', with the inner ports that send through it".to_owned()
                 }

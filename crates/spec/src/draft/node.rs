@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::block::Block;
-use crate::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
+use crate::catalogue::{Kind, Parameter, ParameterType, Value};
 use crate::diagnostic::{Report, Span};
 use crate::fields::{Fields, Named, how_to_add, list};
 use crate::keys::{self, NODES_MAX};
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
 
 /// Whether a node may stand there; reports one that may not.
 fn may_stand(kind: &Kind, name: Named<'_>, site: &Site<'_>, report: &mut Report) -> bool {
-    let good = site.scope == 0 || kind.runs_in == RunsIn::Flow;
+    let good = site.scope == 0 || kind.runs_in.is_flow();
     if !good {
         let message = format!(
             "node '{}' ({}) cannot stand in a block: it takes no part in flows",

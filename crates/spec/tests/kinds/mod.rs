@@ -144,6 +144,9 @@ static BEGIN: Kind = Kind {
     signals: &[],
 };
 
+static TRIAL: Kind =
+    Kind { name: "trial", runs_in: RunsIn::Test, doc: "Begins flows in tests.", ..BEGIN };
+
 static STEP: Kind = Kind {
     name: "step",
     runs_in: RunsIn::Flow,
@@ -196,7 +199,7 @@ static LOOK: Kind = Kind {
 
 /// The catalogue.
 pub(crate) const KINDS: &[&Kind] =
-    &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &STEP, &FAN, &LOOK];
+    &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &TRIAL, &STEP, &FAN, &LOOK];
 
 /// Compiles for a machine with CPUs 0 to `cpus` - 1.
 pub(crate) fn compile_on(cpus: u32, text: &str) -> Result<Plan, Vec<Diagnostic>> {
