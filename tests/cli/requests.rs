@@ -13,7 +13,8 @@ use crate::program::{Running, SINEW, arm, calm, folder, ours, sinew};
 
 #[test]
 fn every_command_shows_examples_and_what_its_status_means() {
-    for command in ["", "run", "check", "graph", "lab"] {
+    let all = "run list top log restart halt reset stop replay check test graph lab drill doctor";
+    for command in all.split(' ').chain([""]) {
         let help = sinew(command.split_whitespace().chain(["--help"])).ended_with(0).out;
         let example = format!("  sinew {}", command);
         assert!(help.contains("Usage: sinew") && help.contains("Examples:\n"), "{help}");
