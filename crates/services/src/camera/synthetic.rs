@@ -153,43 +153,44 @@ impl Synthetic {
         let floor = |x: usize| studio::floor(&self.view, Vec2::new(x as f32 + 0.5, y as f32 + 0.5));
         let first = area.columns.start;
         let (Some(from), Some(next)) = (floor(first), floor(first + 1)) else { return };
+        let [lit, lit_next] = [from, next].map(|place| self.light.cell(place));
         for (step, point) in points[area.columns.clone()].iter_mut().enumerate() {
-            let place = from + (next - from) * step as f32;
-            let dark = self.light.darkens(place);
+            let step = step as f32;
+            let dark = self.light.darkens(lit + (lit_next - lit) * step);
             if dark > 0.0 {
-                *point = studio::darkened(*point, place, dark);
+                *point = studio::darkened(*point, from + (next - from) * step, dark);
             }
         }
     }
 
     /// Puts the arm before what is there.
     fn cover(&self, y: usize, points: &mut [[u8; 3]]) {
-        let Area { columns, rows } = &self.canvas.drawn;
-        if !(rows.start / FINE..rows.end.div_ceil(FINE)).contains(&y) {
+        let rows: [_; FINE] = std::array::from_fn(|at| y * FINE + at);
+        let spans = rows.map(|row| self.canvas.span(row)).into_iter().filter(|it| !it.is_empty());
+        let Some(span) = spans.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else {
             return;
-        }
-        let columns = columns.start / FINE..columns.end.div_ceil(FINE);
-        for (point, x) in points[columns.clone()].iter_mut().zip(columns) {
-            let cells: [Cell; FINE * FINE] = std::array::from_fn(|at| {
-                self.canvas.at(x * FINE + at % FINE, y * FINE + at / FINE)
-            });
+        };
+        let rows = rows.map(|row| self.canvas.row(row).as_chunks::<FINE>().0);
+        for x in span.start / FINE..span.end.div_ceil(FINE) {
+            let cells = rows.map(|row| row[x]);
+            let cells = cells.as_flattened();
             if cells.iter().any(|cell| cell.near > 0.0) {
                 let at = Vec2::new(x as f32, y as f32) + 0.5;
-                *point = colour::coded(self.seen(at, &cells, *point));
+                points[x] = colour::coded(self.seen(at, cells, points[x]));
             }
         }
     }
 
     /// What is seen at a point of which these are the cells: one surface, shaded once, or some.
-    fn seen(&self, at: Vec2, cells: &[Cell; FINE * FINE], behind: [u8; 3]) -> Colour {
-        let [first, ..] = cells;
+    fn seen(&self, at: Vec2, cells: &[Cell], behind: [u8; 3]) -> Colour {
+        let first = cells[0];
         let material = surface::material(first.surface);
         let is_one = cells.iter().all(|cell| {
             let apart = (cell.near - first.near).abs();
             apart < first.near * APART && surface::material(cell.surface) == material
         });
         if is_one {
-            let normal = cells.iter().map(|cell| surface::normal(cell.surface)).sum();
+            let normal = surface::normals(cells.iter().map(|cell| cell.surface));
             return self.shade(material, at, first.near, normal);
         }
         let behind = colour::light(behind);
@@ -197,7 +198,7 @@ impl Synthetic {
             0.0 => behind,
             near => {
                 let material = surface::material(cell.surface);
-                self.shade(material, at, near, surface::normal(cell.surface))
+                self.shade(material, at, near, surface::normals([cell.surface].into_iter()))
             }
         });
         seen.sum::<Colour>() / cells.len() as f32
@@ -241,8 +242,7 @@ impl Source for Synthetic {
         let (shadow, labels) = (self.shadow(), self.labels());
         let ink = colour::light(TRACE);
         for y in 0..HEIGHT {
-            let mut points = [[0; 3]; WIDTH];
-            points.copy_from_slice(self.studio.row(y));
+            let mut points = *self.studio.row(y);
             self.darken(y, &shadow, &mut points);
             self.cover(y, &mut points);
             if let Some((columns, parts)) = self.trace.row(y) {

@@ -3,7 +3,7 @@
 
 use glam::{Vec2, Vec3};
 
-use super::raster::{Area, Canvas, Corner};
+use super::raster::{Area, Canvas, Cell, Corner};
 
 /// Cells of the light's picture, each way.
 const CELLS: usize = 320;
@@ -31,9 +31,9 @@ pub(super) struct Light {
     canvas: Canvas,
     /// Of each cell: how dark the floor is there, from 0 to 1.
     soft: Vec<f32>,
-    /// The same before it is put together, by [`RADII`]; and a row or column of it.
+    /// The same before it is put together, by [`RADII`]; and what it was before it is smoothed.
     parts: [Vec<f32>; 2],
-    line: Vec<f32>,
+    kept: Vec<f32>,
     /// Where `soft` is not 0.
     area: Area,
 }
@@ -50,7 +50,7 @@ impl Light {
             canvas: Canvas::new(CELLS, CELLS),
             soft: empty(),
             parts: [empty(), empty()],
-            line: vec![0.0; CELLS],
+            kept: empty(),
             area: Area::NONE,
         }
     }
@@ -61,7 +61,8 @@ impl Light {
         Corner { at: self.cell(place), near, values: [] }
     }
 
-    fn cell(&self, place: Vec3) -> Vec2 {
+    /// Where on its picture the light sees a place.
+    pub(super) fn cell(&self, place: Vec3) -> Vec2 {
         let off = place - MIDDLE;
         let across = Vec2::new(off.dot(self.right), off.dot(self.down));
         across * CELLS_PER_M + Vec2::splat(CELLS as f32 / 2.0)
@@ -89,18 +90,22 @@ impl Light {
     pub(super) fn reaches(&self, place: Vec3) -> f32 {
         let corner = self.corner(place);
         let Some((cell, part)) = between(corner.at) else { return 1.0 };
-        let free = |column: usize, row: usize| {
-            let seen = self.canvas.at(cell.0 + column, cell.1 + row).near;
-            f32::from(u8::from(seen <= corner.near + BIAS_M))
+        let free = |row: usize| {
+            let cells = &self.canvas.row(cell.1 + row)[cell.0..][..2];
+            let free = |cell: &Cell| if cell.near <= corner.near + BIAS_M { 1.0 } else { 0.0 };
+            [free(&cells[0]), free(&cells[1])]
         };
-        mixed([free(0, 0), free(1, 0), free(0, 1), free(1, 1)], part)
+        mixed([free(0), free(1)], part)
     }
 
-    /// How dark a place of the floor is, from 0 to 1.
-    pub(super) fn darkens(&self, place: Vec3) -> f32 {
-        let Some((cell, part)) = between(self.cell(place)) else { return 0.0 };
-        let dark = |column: usize, row: usize| self.soft[(cell.1 + row) * CELLS + cell.0 + column];
-        mixed([dark(0, 0), dark(1, 0), dark(0, 1), dark(1, 1)], part)
+    /// How dark the floor is that the light sees there, from 0 to 1.
+    pub(super) fn darkens(&self, at: Vec2) -> f32 {
+        let Some((cell, part)) = between(at) else { return 0.0 };
+        let dark = |row: usize| {
+            let cells = &self.soft[(cell.1 + row) * CELLS + cell.0..][..2];
+            [cells[0], cells[1]]
+        };
+        mixed([dark(0), dark(1)], part)
     }
 
     /// Places of the floor around all that lies in the shadow.
@@ -124,10 +129,11 @@ impl Light {
 
     /// Makes the shadow on the floor of what was drawn: the farther from what casts it, the softer.
     pub(super) fn soften(&mut self) {
+        let drawn = self.canvas.drawn();
         // Two passes each spread a cell over twice the radius.
-        self.area = self.canvas.drawn.wider(2 * RADII[1] + 1, CELLS, CELLS);
-        for row in self.canvas.drawn.rows.clone() {
-            for column in self.canvas.drawn.columns.clone() {
+        self.area = drawn.wider(2 * RADII[1] + 1, CELLS, CELLS);
+        for row in drawn.rows {
+            for column in self.canvas.span(row) {
                 let near = self.canvas.at(column, row).near;
                 if near > 0.0 {
                     let floor = self.floor(column as f32 + 0.5, row as f32 + 0.5);
@@ -140,7 +146,7 @@ impl Light {
         }
         for (part, radius) in self.parts.iter_mut().zip(RADII) {
             for _ in 0..2 {
-                smooth(part, &self.area, radius, &mut self.line);
+                smooth(part, &self.area, radius, &mut self.kept);
             }
         }
         for row in self.area.rows.clone() {
@@ -156,40 +162,56 @@ fn between(at: Vec2) -> Option<((usize, usize), Vec2)> {
     let corner = at - Vec2::splat(0.5);
     let inside = 0.0..(CELLS - 1) as f32;
     (inside.contains(&corner.x) && inside.contains(&corner.y)).then(|| {
-        let cell = (corner.x as usize, corner.y as usize);
-        (cell, corner - Vec2::new(cell.0 as f32, cell.1 as f32))
+        let (column, row) = (corner.x as i32, corner.y as i32);
+        let part = corner - Vec2::new(column as f32, row as f32);
+        ((column as usize, row as usize), part)
     })
 }
 
-fn mixed([a, b, c, d]: [f32; 4], part: Vec2) -> f32 {
+fn mixed([[a, b], [c, d]]: [[f32; 2]; 2], part: Vec2) -> f32 {
     let (up, down) = (a + (b - a) * part.x, c + (d - c) * part.x);
     up + (down - up) * part.y
 }
 
-/// Gives each cell the mean of those around it, first along the rows, then along the columns.
-fn smooth(cells: &mut [f32], area: &Area, radius: usize, line: &mut [f32]) {
+/// Gives each cell the mean of those around it, first along the rows, then along the columns;
+/// `kept` has room for all of them.
+fn smooth(cells: &mut [f32], area: &Area, radius: usize, kept: &mut [f32]) {
+    let share = 1.0 / (2 * radius + 1) as f32;
+    let columns = area.columns.clone();
     for row in area.rows.clone() {
-        let columns = area.columns.clone();
-        mean(&mut cells[row * CELLS..][columns], 1, radius, line);
+        mean(&mut cells[row * CELLS..][columns.clone()], radius, kept);
     }
-    for column in area.columns.clone() {
-        let from = area.rows.start * CELLS + column;
-        let to = area.rows.end * CELLS;
-        mean(&mut cells[from..to], CELLS, radius, line);
+    let (first, count) = (area.rows.start, area.rows.len());
+    let kept = &mut kept[..count * columns.len()];
+    for (row, kept) in kept.chunks_exact_mut(columns.len().max(1)).enumerate() {
+        kept.copy_from_slice(&cells[(first + row) * CELLS..][columns.clone()]);
+    }
+    // All columns at once, so that what lies side by side in memory is added side by side.
+    let line = |row: usize| kept[row * columns.len()..][..columns.len()].iter();
+    let mut sums = [0.0; CELLS];
+    for row in 0..count + radius {
+        if row < count {
+            sums.iter_mut().zip(line(row)).for_each(|(sum, cell)| *sum += cell);
+        }
+        if let Some(gone) = row.checked_sub(2 * radius + 1) {
+            sums.iter_mut().zip(line(gone)).for_each(|(sum, cell)| *sum -= cell);
+        }
+        if let Some(row) = row.checked_sub(radius) {
+            let means = sums.iter().map(|sum| (sum * share).max(0.0));
+            let cells = &mut cells[(first + row) * CELLS..][columns.clone()];
+            cells.iter_mut().zip(means).for_each(|(cell, mean)| *cell = mean);
+        }
     }
 }
 
-/// Gives each cell of a line, `step` apart, the mean of those up to `radius` away; there is nothing
-/// beyond the ends.
-fn mean(cells: &mut [f32], step: usize, radius: usize, line: &mut [f32]) {
-    let count = cells.len().div_ceil(step);
-    for (kept, cell) in line.iter_mut().zip(cells.iter().step_by(step)) {
-        *kept = *cell;
-    }
-    let line = &line[..count];
+/// Gives each cell of a line the mean of those up to `radius` away; there is nothing beyond the
+/// ends.
+fn mean(cells: &mut [f32], radius: usize, kept: &mut [f32]) {
+    let line = &mut kept[..cells.len()];
+    line.copy_from_slice(cells);
     let share = 1.0 / (2 * radius + 1) as f32;
     let mut sum: f32 = line.iter().take(radius).sum();
-    for (at, cell) in cells.iter_mut().step_by(step).enumerate() {
+    for (at, cell) in cells.iter_mut().enumerate() {
         sum += line.get(at + radius).unwrap_or(&0.0);
         *cell = (sum * share).max(0.0);
         sum -= at.checked_sub(radius).map_or(0.0, |gone| line[gone]);
@@ -227,7 +249,7 @@ mod tests {
         let mut light = lit();
         let under = |light: &Light, x: f32| {
             let above = Vec3::new(x, 0.1, 0.5);
-            light.darkens(above - light.toward * (above.z / light.toward.z))
+            light.darkens(light.cell(above - light.toward * (above.z / light.toward.z)))
         };
         assert!(under(&light, 0.1) > 0.9);
         let half = under(&light, 0.2);

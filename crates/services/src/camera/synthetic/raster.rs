@@ -24,11 +24,8 @@ impl Area {
             *self = Area { columns, rows };
             return;
         }
-        let grown = |own: &Range<usize>, other: Range<usize>| {
-            own.start.min(other.start)..own.end.max(other.end)
-        };
-        self.columns = grown(&self.columns, columns);
-        self.rows = grown(&self.rows, rows);
+        widen(&mut self.columns, &columns);
+        widen(&mut self.rows, &rows);
     }
 
     /// The same with so many cells more on each side, within a canvas of `width` and `height`.
@@ -43,6 +40,14 @@ impl Area {
     }
 }
 
+/// Makes a range, which may be empty, hold another one too.
+fn widen(own: &mut Range<usize>, other: &Range<usize>) {
+    *own = match Range::is_empty(own) {
+        true => other.clone(),
+        false => own.start.min(other.start)..own.end.max(other.end),
+    };
+}
+
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cell {
@@ -54,11 +59,10 @@ pub(super) struct Cell {
 
 /// Cells in rows, and the nearest surface in each.
 pub(super) struct Canvas {
-    pub(super) width: usize,
-    pub(super) height: usize,
-    pub(super) cells: Vec<Cell>,
-    /// Where there is anything.
-    pub(super) drawn: Area,
+    width: usize,
+    cells: Vec<Cell>,
+    /// Of each row: the columns outside of which there is nothing.
+    spans: Vec<Range<usize>>,
 }
 
 /// A corner: its place on the canvas, how near it is, and values for the painter.
@@ -71,21 +75,38 @@ pub(super) struct Corner<const N: usize> {
 
 impl Canvas {
     pub(super) fn new(width: usize, height: usize) -> Canvas {
-        Canvas { width, height, cells: vec![Cell::default(); width * height], drawn: Area::NONE }
+        Canvas { width, cells: vec![Cell::default(); width * height], spans: vec![0..0; height] }
     }
 
     /// Takes everything away.
     pub(super) fn clear(&mut self) {
-        for row in self.drawn.rows.clone() {
-            let columns = self.drawn.columns.clone();
-            self.cells[row * self.width..][columns].fill(Cell::default());
+        for (cells, span) in self.cells.chunks_exact_mut(self.width).zip(&mut self.spans) {
+            cells[std::mem::take(span)].fill(Cell::default());
         }
-        self.drawn = Area::NONE;
+    }
+
+    /// The columns of a row outside of which there is nothing.
+    pub(super) fn span(&self, row: usize) -> Range<usize> {
+        self.spans[row].clone()
+    }
+
+    /// The rectangle outside of which there is nothing.
+    pub(super) fn drawn(&self) -> Area {
+        let mut drawn = Area::NONE;
+        for (row, span) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
+            drawn.add(span.clone(), row..row + 1);
+        }
+        drawn
+    }
+
+    /// The cells of a row.
+    pub(super) fn row(&self, row: usize) -> &[Cell] {
+        &self.cells[row * self.width..][..self.width]
     }
 
     /// What is at a cell.
     pub(super) fn at(&self, column: usize, row: usize) -> Cell {
-        self.cells[row * self.width + column]
+        self.row(row)[column]
     }
 
     /// Draws a triangle whose corners run counter-clockwise, as one looks at the canvas; one that
@@ -96,32 +117,20 @@ impl Canvas {
         paint: impl Fn([f32; N]) -> u32,
     ) {
         let Some(slopes) = Slopes::of(corners) else { return };
-        let (ys, xs) = (corners.map(|corner| corner.at.y), corners.map(|corner| corner.at.x));
-        let rows = cells_between(least(ys), greatest(ys), self.height);
-        let columns = cells_between(least(xs), greatest(xs), self.width);
-        if rows.is_empty() || columns.is_empty() {
-            return;
-        }
-        self.drawn.add(columns, rows.clone());
-        let [a, b, c] = corners.map(|corner| corner.at);
-        // The ends of a side in the same order for both triangles that share it.
-        let side = |a: Vec2, b: Vec2| if a.y <= b.y { Side::new(a, b) } else { Side::new(b, a) };
-        let sides = [side(a, b), side(b, c), side(c, a)];
-        for row in rows {
-            let y = row as f32 + 0.5;
-            let columns = crossed(&sides, y, self.width);
-            if columns.is_empty() {
-                continue;
-            }
-            let mut here = slopes.at(corners, Vec2::new(columns.start as f32 + 0.5, y));
-            for cell in &mut self.cells[row * self.width..][columns] {
-                if here.near > cell.near {
-                    *cell = Cell { near: here.near, surface: paint(here.values) };
+        let [top, middle, bottom] = downwards(corners.map(|corner| corner.at));
+        let long = Side::new(top, bottom);
+        for short in [Side::new(top, middle), Side::new(middle, bottom)] {
+            for row in cells_between(short.from.y, short.to_y, self.spans.len()) {
+                let y = row as f32 + 0.5;
+                let (one, other) = (long.column(y), short.column(y));
+                let (from, to) = if one < other { (one, other) } else { (other, one) };
+                let columns = cells_between(from, to, self.width);
+                if columns.is_empty() {
+                    continue;
                 }
-                here.near += slopes.near.x;
-                for (value, slope) in here.values.iter_mut().zip(&slopes.values) {
-                    *value += slope.x;
-                }
+                widen(&mut self.spans[row], &columns);
+                let here = slopes.at(corners, Vec2::new(columns.start as f32 + 0.5, y));
+                slopes.fill(here, &mut self.cells[row * self.width..][columns], &paint);
             }
         }
     }
@@ -144,9 +153,10 @@ impl<const N: usize> Slopes<N> {
         if area.is_nan() || area <= 0.0 {
             return None;
         }
+        let share = 1.0 / area;
         let slope = |from: f32, to: [f32; 2]| {
             let [b, c] = to.map(|to| to - from);
-            Vec2::new(c * ab.y - b * ac.y, b * ac.x - c * ab.x) / area
+            Vec2::new(c * ab.y - b * ac.y, b * ac.x - c * ab.x) * share
         };
         Some(Slopes {
             near: slope(a.near, [b.near, c.near]),
@@ -164,9 +174,32 @@ impl<const N: usize> Slopes<N> {
             values: std::array::from_fn(|n| from.values[n] + self.values[n].dot(way)),
         }
     }
+
+    /// Puts the triangle into cells of a row, the first of which is `here`, if nothing is nearer.
+    #[inline(always)]
+    fn fill(&self, mut here: Corner<N>, cells: &mut [Cell], paint: impl Fn([f32; N]) -> u32) {
+        for cell in cells {
+            if here.near > cell.near {
+                *cell = Cell { near: here.near, surface: paint(here.values) };
+            }
+            here.near += self.near.x;
+            for (value, slope) in here.values.iter_mut().zip(&self.values) {
+                *value += slope.x;
+            }
+        }
+    }
 }
 
-/// A side of a triangle.
+/// Three places, from the top down.
+fn downwards([a, b, c]: [Vec2; 3]) -> [Vec2; 3] {
+    let ordered = |a: Vec2, b: Vec2| if b.y < a.y { (b, a) } else { (a, b) };
+    let (a, b) = ordered(a, b);
+    let (b, c) = ordered(b, c);
+    let (a, b) = ordered(a, b);
+    [a, b, c]
+}
+
+/// A side of a triangle, from its upper end: for both triangles that share it the same.
 #[derive(Clone, Copy)]
 struct Side {
     from: Vec2,
@@ -179,35 +212,28 @@ impl Side {
     fn new(from: Vec2, to: Vec2) -> Side {
         Side { from, to_y: to.y, slope: (to.x - from.x) / (to.y - from.y) }
     }
-}
 
-/// The cells of a row whose middles lie between the sides.
-#[inline(always)]
-fn crossed(sides: &[Side; 3], y: f32, width: usize) -> Range<usize> {
-    let (mut from, mut to) = (f32::INFINITY, f32::NEG_INFINITY);
-    for side in sides {
-        // Half-open, so that a row through a corner meets one of its two sides.
-        if (side.from.y < y) != (side.to_y < y) {
-            let x = side.from.x + (y - side.from.y) * side.slope;
-            (from, to) = (from.min(x), to.max(x));
-        }
+    /// Where it crosses the middle of a row.
+    #[inline(always)]
+    fn column(&self, y: f32) -> f32 {
+        self.from.x + (y - self.from.y) * self.slope
     }
-    if from <= to { cells_between(from, to, width) } else { 0..0 }
 }
 
-/// The cells of a line whose middles lie after `from`, up to `to`.
+/// The last bit of a number so large counts ones: adding it rounds, and takes less than a cast.
+pub(super) const ONES: f32 = 8_388_608.0;
+
+/// The cells of a line whose middles lie between these places; a middle on such a place belongs to
+/// one side of it only.
+#[inline(always)]
 fn cells_between(from: f32, to: f32, size: usize) -> Range<usize> {
-    // Casts round towards 0, saturate, and make 0 of what is not a number.
-    let cell = |at: f32| ((at + 0.5) as usize).min(size);
+    let cell = |at: f32| {
+        // Not `max` and `min`, which take care of what is not a number; here it becomes 0.
+        let at = if at > 0.0 { at } else { 0.0 };
+        let at = if at < size as f32 { at } else { size as f32 };
+        ((at + ONES).to_bits() - ONES.to_bits()) as usize
+    };
     cell(from)..cell(to)
-}
-
-fn least([a, b, c]: [f32; 3]) -> f32 {
-    a.min(b).min(c)
-}
-
-fn greatest([a, b, c]: [f32; 3]) -> f32 {
-    a.max(b).max(c)
 }
 
 #[cfg(test)]
@@ -236,6 +262,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_drawn_outside_of_the_spans() {
+        let mut canvas = Canvas::new(12, 9);
+        let [a, b, c] = [(1.2, 1.0), (2.0, 7.6), (10.9, 4.3)].map(|(x, y)| corner(x, y, 1.0));
+        canvas.draw([&a, &b, &c], |_| 1);
+        assert!(count(&canvas) > 20);
+        for row in 0..9 {
+            let is_outside = |column: &usize| !canvas.span(row).contains(column);
+            assert!((0..12).filter(is_outside).all(|column| canvas.at(column, row).near == 0.0));
+            assert!(canvas.span(row).len() < 12);
+        }
+        assert_eq!((canvas.drawn().rows, canvas.drawn().columns.end), (1..7, 10));
+    }
+
+    #[test]
     fn the_nearest_surface_is_seen_whichever_is_drawn_first() {
         let triangle =
             |near| [corner(0.0, 0.0, near), corner(0.0, 9.0, near), corner(9.0, 0.0, near)];
@@ -245,7 +285,7 @@ mod tests {
         }
         assert_eq!(canvas.at(1, 1), Cell { near: 3.0, surface: 3 });
         canvas.clear();
-        assert_eq!((count(&canvas), &canvas.drawn), (0, &Area::NONE));
+        assert_eq!((count(&canvas), canvas.drawn()), (0, Area::NONE));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use glam::Vec3;
 use super::colour::Colour;
 use super::light::Light;
 use super::mesh::Material;
+use super::raster::ONES;
 
 /// Light of the lamp, of the sky above and of the floor below.
 const LAMP: Colour = Colour::new(1.34, 1.27, 1.18);
@@ -35,9 +36,6 @@ const LOOKS: [Look; 3] = [
 const BITS: u32 = 10;
 const HALF: f32 = 511.0;
 
-/// The last bit of a number so large counts ones: adding it rounds, and takes less than a cast.
-const ONES: f32 = 8_388_608.0;
-
 /// A normal as [`packed`] wants it.
 pub(super) fn scaled(normal: Vec3) -> [f32; 3] {
     (normal * HALF + HALF).to_array()
@@ -50,10 +48,19 @@ pub(super) fn packed(scaled: [f32; 3], material: Material) -> u32 {
     x | y << BITS | z << (2 * BITS) | (material as u32) << (3 * BITS)
 }
 
-/// The normal in a packed surface, not quite of length 1.
-pub(super) fn normal(surface: u32) -> Vec3 {
-    let part = |at: u32| (surface >> (at * BITS) & ((1 << BITS) - 1)) as f32 / HALF - 1.0;
-    Vec3::new(part(0), part(1), part(2))
+/// The normals in packed surfaces, four at most, added up; a single one is some [`HALF`] long.
+pub(super) fn normals(surfaces: impl Iterator<Item = u32>) -> Vec3 {
+    const PART: u32 = (1 << BITS) - 1;
+    /// The outer parts of a normal: each has room above it for the sum of four.
+    const OUTER: u32 = PART | (PART << (2 * BITS));
+    let (mut outer, mut inner, mut count) = (0, 0, 0.0);
+    for surface in surfaces {
+        outer += surface & OUTER;
+        inner += (surface >> BITS) & PART;
+        count += 1.0;
+    }
+    let parts = [outer & ((1 << (2 * BITS)) - 1), inner, outer >> (2 * BITS)];
+    Vec3::from_array(parts.map(|part| part as i32 as f32)) - count * HALF
 }
 
 /// A number for the material in a packed surface.
@@ -79,9 +86,11 @@ pub(super) fn colour(
     let around = GROUND.lerp(SKY, 0.5 + 0.5 * normal.z) * open;
     let back = BACK * normal.dot(BACK_TOWARD).max(0.0);
     // Schlick (1994): at a grazing angle everything mirrors.
-    let grazing = (1.0 - normal.dot(view).max(0.0)).powi(5);
-    let half = (light.toward + view).normalize();
-    let mut shine = normal.dot(half).max(0.0);
+    let seen = normal.dot(view);
+    let grazing = (1.0 - seen.max(0.0)).powi(5);
+    // The cosine to the direction halfway between lamp and eye, both of length 1.
+    let halves = (2.0 + 2.0 * light.toward.dot(view)).sqrt();
+    let mut shine = ((facing + seen) / halves).max(0.0);
     (0..look.sharp).for_each(|_| shine *= shine);
     let mirrored = LAMP * (shine * look.gloss * reaches) + around * (grazing * (0.25 + look.gloss));
     look.colour * (lamp + around + back) + mirrored
@@ -92,11 +101,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn normals_of_four_surfaces_are_added_up() {
+        let all = [Vec3::X, Vec3::Y, Vec3::Z, -Vec3::Z];
+        let words = all.map(|at| packed(scaled(at), Material::Steel));
+        let sum = normals(words.into_iter()) / HALF;
+        assert!(sum.distance(Vec3::new(1.0, 1.0, 0.0)) < 0.01, "{sum}");
+        let all = normals([packed(scaled(Vec3::ONE), Material::Steel); 4].into_iter()) / HALF;
+        assert!(all.distance(Vec3::splat(4.0)) < 0.01, "{all}");
+    }
+
+    #[test]
     fn a_packed_surface_keeps_its_normal_and_material() {
         for at in [Vec3::X, -Vec3::Y, Vec3::Z, Vec3::new(0.6, -0.64, 0.48)] {
             for kind in [Material::Paint, Material::Graphite, Material::Steel] {
                 let word = packed(scaled(at), kind);
-                assert!(normal(word).distance(at) < 0.005, "{at}: {}", normal(word));
+                let kept = normals([word].into_iter()) / HALF;
+                assert!(kept.distance(at) < 0.005, "{at}: {kept}");
                 assert_eq!(material(word), kind as usize);
             }
         }

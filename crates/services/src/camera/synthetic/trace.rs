@@ -116,6 +116,9 @@ impl Line {
             for column in columns.clone() {
                 let at = Vec2::new(column as f32, row as f32) + 0.5;
                 let (far, near) = self.distance(at);
+                if far >= GLOW {
+                    continue;
+                }
                 let bright = brightness(far) * self.bright * 255.0;
                 let point = &mut cover[row * WIDTH + column];
                 if bright as u8 > *point && !hides(column, row, near) {
