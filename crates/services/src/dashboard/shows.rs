@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use sinew_nodes::robot::messages::PlannerCommand;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::status::Status;
@@ -73,14 +74,19 @@ impl Shows {
     /// # Errors
     /// The supervisor is gone, or a link is broken.
     pub(super) fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        for wish in self.hub.take_wishes() {
+            self.carry_out(io, &wish)?;
+        }
+        // An image takes a while to encode, so it comes before what shall be new; both are shown
+        // together, and cross the network so.
+        let image = self.take_image(io)?;
         self.cycles.read(io.watch());
         self.looked_ns = now_ns();
         let is_stopping = self.cycles.is_stopping();
         self.show_motion(io.watch());
-        for wish in self.hub.take_wishes() {
-            self.carry_out(io, &wish)?;
+        if let Some(image) = image {
+            self.hub.show_image(image);
         }
-        self.show_image(io)?;
         if self.hub.viewers() == 0 {
             self.hub.forget();
             return Ok(());
@@ -113,9 +119,10 @@ impl Shows {
         }));
     }
 
-    /// Takes the frames of the camera, so that none is old, and shows one when it is time. No more
+    /// Takes the frames of the camera, so that none is old, and gives one when it is time. No more
     /// than one, and so many: where encoding takes longer than a camera's period they never end.
-    fn show_image(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+    fn take_image(&mut self, io: &mut ServiceIo) -> Result<Option<Bytes>, Fault> {
+        let mut image = None;
         let mut is_due = self.hub.wants_images() && now_ns() >= self.image_due_ns;
         for _ in 0..FRAMES_MAX {
             let Some(frame) = io.peek::<Image>(IMAGE)? else { break };
@@ -125,11 +132,11 @@ impl Shows {
                 self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
                 let Head { time_ns, sequence } = Head::read(&frame);
                 let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);
-                self.hub.show_image(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
+                image = Some(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
             }
             frame.release();
         }
-        Ok(())
+        Ok(image)
     }
 
     fn show_events(&mut self, watch: &Watch) -> Result<(), Fault> {

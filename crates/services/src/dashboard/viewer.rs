@@ -2,6 +2,7 @@
 //! stop is carried out also while the viewer's network is slow to take what it is shown.
 
 use std::error::Error as _;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -73,7 +74,8 @@ async fn close(
     let _ = timeout(CLOSING_MAX, said).await;
 }
 
-/// Sends what there is to see. `None`: the viewer has gone.
+/// Sends what there is to see; what is there at the same time goes in one piece. `None`: the viewer
+/// has gone.
 async fn show(
     sink: &mut SplitSink<WebSocket, Message>,
     mut view: View,
@@ -81,9 +83,11 @@ async fn show(
     wants_images: &AtomicBool,
 ) -> Option<End> {
     for text in std::mem::take(&mut view.greeting) {
-        sink.send(Message::Text(text)).await.ok()?;
+        sink.feed(Message::Text(text)).await.ok()?;
     }
     let mut ping_at = Instant::now() + PING_SPACING;
+    // Whether there is something that the kernel has not got yet.
+    let mut is_held = true;
     loop {
         let message = select! {
             biased;
@@ -108,8 +112,14 @@ async fn show(
                 true => Message::Binary(bytes?),
                 false => continue,
             },
+            () = ready(()), if is_held => {
+                sink.flush().await.ok()?;
+                is_held = false;
+                continue;
+            }
         };
-        sink.send(message).await.ok()?;
+        sink.feed(message).await.ok()?;
+        is_held = true;
     }
 }
 
