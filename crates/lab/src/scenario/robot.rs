@@ -106,8 +106,9 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
 const NOTES: [&str; 4] = [
     "the core is the arm at 1 kHz in two realtime domains; services stand on other CPUs than it \
      where there are others: with two CPUs and two realtime domains there are none",
-    "viewers are threads of this program that take what the page takes, pictures of the camera \
-     among them, and draw nothing; they use the CPUs of the services",
+    "viewers are connections of this program that take what the page takes, pictures of the camera \
+     among them, and draw nothing; one thread looks after all of them 100 times a second, for they \
+     use the CPUs of the services, which real ones do not",
     "CPU is that of a service's process by the kernel's count, 100 % is one core; frames_least: \
      motions a second of the viewer who got the fewest, in the worst round",
     "cycles_recorded: counted in the finished files, by a reader that is not ours; cycles: what \

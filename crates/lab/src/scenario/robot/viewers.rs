@@ -1,5 +1,8 @@
-//! Those who look on: WebSocket clients of the dashboard on threads of this process, which do what
-//! the page does with what comes, but draw nothing. One that stalls takes nothing at all.
+//! Those who look on: WebSocket clients of the dashboard in this process, which do what the page
+//! does with what comes, but draw nothing. One that stalls takes nothing at all.
+//!
+//! Those of a real run sit at other machines. These share the CPUs with the core, so they take as
+//! little of them as they can: one thread looks after all of them, a hundred times a second.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -10,17 +13,23 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
-use tungstenite::client::IntoClientRequest;
+use tungstenite::client::{IntoClientRequest, client_with_config};
 use tungstenite::http::HeaderValue;
 use tungstenite::http::header::ORIGIN;
-use tungstenite::{Error, Message, WebSocket, client};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error, Message, WebSocket};
 
 /// First byte of the dashboard's messages with the arm's motion, 30 a second.
 const MOTION: u8 = 1;
 /// What the page says where the camera's picture is to be seen.
 const WANTS_IMAGES: &str = r#"{"do":"view","image":true}"#;
-/// Longest wait for a message, and so for the end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between two looks at what has come; a page draws sixty times a second.
+const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks of one that stalls whether it is over.
+const STALLS_LOOK: Duration = Duration::from_millis(100);
+/// Bytes that are read of a connection at once: a motion, a quarter of an image. The reader clears
+/// them before.
+const READ_LEN: usize = 8 << 10;
 /// A server that says nothing for so long is hung.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The dashboard closes who takes nothing for five seconds; then another one comes.
@@ -30,15 +39,10 @@ const BUFFER_LEN: usize = 2048;
 
 /// Those who look on, until this is dropped.
 pub(super) struct Viewers {
-    all: Vec<Viewer>,
+    /// Motions that each of them got that takes them.
+    frames: Arc<[AtomicU64]>,
     stop: Arc<AtomicBool>,
-}
-
-struct Viewer {
-    /// Motions that it got.
-    frames: Arc<AtomicU64>,
-    stalls: bool,
-    thread: Option<JoinHandle<Result<(), String>>>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
 }
 
 impl Viewers {
@@ -54,24 +58,21 @@ impl Viewers {
         let site = site.and_then(|site| site.parse::<SocketAddr>().ok());
         let site = site.ok_or_else(|| format!("'{address}' is no address of a dashboard"))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let viewer = |at| {
-            let frames = Arc::new(AtomicU64::new(0));
-            let (stop, counter, stalls) =
-                (Arc::clone(&stop), Arc::clone(&frames), at >= count - stalled);
-            let work = move || match stalls {
-                true => stall(site, &stop),
-                false => look(site, &stop, &counter),
-            };
-            Viewer { frames, stalls, thread: Some(thread::spawn(work)) }
+        let frames: Arc<[AtomicU64]> = (stalled..count).map(|_| AtomicU64::new(0)).collect();
+        let stalling = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || stall(site, &stop))
         };
-        Ok(Viewers { all: (0..count).map(viewer).collect(), stop })
+        let mut threads: Vec<_> = (0..stalled).map(stalling).collect();
+        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&frames));
+        threads.push(thread::spawn(move || look(site, &stops, &counts)));
+        Ok(Viewers { frames, stop, threads })
     }
 
     /// Motions that each viewer got so far that takes them.
     pub(super) fn frames(&self) -> Vec<u64> {
-        let taking = self.all.iter().filter(|viewer| !viewer.stalls);
         // Relaxed: a count that orders nothing.
-        taking.map(|viewer| viewer.frames.load(Ordering::Relaxed)).collect()
+        self.frames.iter().map(|frames| frames.load(Ordering::Relaxed)).collect()
     }
 
     /// Ends them all.
@@ -81,8 +82,7 @@ impl Viewers {
     pub(super) fn end(mut self) -> Result<(), String> {
         // Relaxed: it carries nothing but itself.
         self.stop.store(true, Ordering::Relaxed);
-        let threads = self.all.iter_mut().filter_map(|viewer| viewer.thread.take());
-        let ends: Vec<_> = threads.map(JoinHandle::join).collect();
+        let ends: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
         ends.into_iter().try_for_each(|end| end.unwrap_or_else(|_| Err("it panicked".into())))
     }
 }
@@ -93,28 +93,58 @@ impl Drop for Viewers {
     }
 }
 
-/// Takes all that comes.
-fn look(site: SocketAddr, stop: &AtomicBool, frames: &AtomicU64) -> Result<(), String> {
-    let stream = TcpStream::connect(site).map_err(|error| format!("a viewer: {error}"))?;
-    let mut socket = open(site, stream)?;
-    let mut heard = Instant::now();
+/// One who takes all that comes.
+struct Viewer {
+    socket: WebSocket<TcpStream>,
+    heard: Instant,
+}
+
+/// As many as there are counts take all that comes.
+fn look(site: SocketAddr, stop: &AtomicBool, frames: &[AtomicU64]) -> Result<(), String> {
+    let come = |_: &AtomicU64| Viewer::come(site);
+    let mut viewers = frames.iter().map(come).collect::<Result<Vec<_>, _>>()?;
     while !stop.load(Ordering::Relaxed) {
-        match socket.read() {
-            Ok(Message::Binary(bytes)) => {
-                let is_motion = bytes.first() == Some(&MOTION);
-                frames.fetch_add(u64::from(is_motion), Ordering::Relaxed);
-                heard = Instant::now();
-            }
-            Ok(Message::Close(why)) => return Err(format!("a viewer was closed: {why:?}")),
-            // A ping is answered with the next look.
-            Ok(_) => {}
-            Err(Error::Io(error)) if is_late(error.kind()) && heard.elapsed() < PATIENCE => {}
-            Err(error) => return Err(format!("a viewer: {error}")),
+        thread::sleep(LOOK);
+        for (viewer, frames) in viewers.iter_mut().zip(frames) {
+            frames.fetch_add(viewer.look()?, Ordering::Relaxed);
         }
     }
-    // It may have closed before us.
-    let _ = socket.close(None);
+    for viewer in &mut viewers {
+        // It may have closed before us.
+        let _ = viewer.socket.close(None);
+    }
     Ok(())
+}
+
+impl Viewer {
+    fn come(site: SocketAddr) -> Result<Viewer, String> {
+        let stream = TcpStream::connect(site).map_err(|error| format!("a viewer: {error}"))?;
+        let socket = open(site, stream)?;
+        let waits = socket.get_ref().set_nonblocking(true);
+        waits.map_err(|error| format!("a viewer: {error}"))?;
+        Ok(Viewer { socket, heard: Instant::now() })
+    }
+
+    /// Takes what has come, and counts the motions among it.
+    fn look(&mut self) -> Result<u64, String> {
+        let mut motions = 0;
+        loop {
+            match self.socket.read() {
+                Ok(Message::Binary(bytes)) => {
+                    motions += u64::from(bytes.first() == Some(&MOTION));
+                    self.heard = Instant::now();
+                }
+                Ok(Message::Close(why)) => return Err(format!("a viewer was closed: {why:?}")),
+                // A ping is answered with the next look.
+                Ok(_) => {}
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
+                    let is_late = self.heard.elapsed() >= PATIENCE;
+                    return if is_late { Err(format!("a viewer: {error}")) } else { Ok(motions) };
+                }
+                Err(error) => return Err(format!("a viewer: {error}")),
+            }
+        }
+    }
 }
 
 /// Comes, takes nothing until it is closed, comes again.
@@ -124,7 +154,7 @@ fn stall(site: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
         let _socket = open(site, stream)?;
         let begun = Instant::now();
         while begun.elapsed() < STALLS_FOR && !stop.load(Ordering::Relaxed) {
-            thread::sleep(LOOK);
+            thread::sleep(STALLS_LOOK);
         }
     }
     Ok(())
@@ -150,14 +180,9 @@ fn open(site: SocketAddr, stream: TcpStream) -> Result<WebSocket<TcpStream>, Str
         request.headers_mut().insert(ORIGIN, origin.expect("an address has no odd character"));
     }
     let request = request.map_err(|error| refused(error.to_string()))?;
-    let (mut socket, _) = client(request, stream).map_err(|error| refused(error.to_string()))?;
+    let limits = Some(WebSocketConfig::default().read_buffer_size(READ_LEN));
+    let opened = client_with_config(request, stream, limits);
+    let (mut socket, _) = opened.map_err(|error| refused(error.to_string()))?;
     socket.send(Message::text(WANTS_IMAGES)).map_err(|error| refused(error.to_string()))?;
-    let waits = socket.get_ref().set_read_timeout(Some(LOOK));
-    waits.map_err(|error| refused(error.to_string()))?;
     Ok(socket)
-}
-
-/// Whether nothing has come in time.
-fn is_late(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
