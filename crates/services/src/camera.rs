@@ -27,8 +27,8 @@ use self::synthetic::Synthetic;
 const POSE: usize = 0;
 const OUT: usize = 1;
 
-/// Between two looks at the pose: so coarse the path in the picture is. Each of them wakes a CPU that
-/// may be the core's.
+/// Between two looks at the pose: so coarse the path in the picture is. Each of them wakes a CPU
+/// that may be the core's.
 const LOOK_NS: u64 = 16_000_000;
 /// Between two words about frames that were missed.
 const TELL_NS: u64 = 10_000_000_000;

@@ -42,9 +42,9 @@ const HEAD_MAX: Duration = Duration::from_secs(5);
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// Bytes of a request's head.
 const HEAD_LEN_MAX: usize = 16 << 10;
-/// Bytes that are read from a viewer at once; an order takes about 100. They are cleared before each
-/// look, one with every frame that is sent: the 128 KiB which are usual would push the core's own
-/// memory out of the caches.
+/// Bytes that are read from a viewer at once; an order takes about 100. They are cleared before
+/// each look, one with every frame that is sent: the 128 KiB which are usual would push the core's
+/// own memory out of the caches.
 const READ_LEN: usize = 512;
 /// How long viewers may take to hear that it is over.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
