@@ -58,16 +58,6 @@ impl Executor {
         assembly.thread(0, 0, &mut Ends::default()).map(|(executor, _)| executor)
     }
 
-    /// What follows is this life of the core. After a reset, what services had sent before is
-    /// dropped, and counted as lost: a wish from before must not move a machine now.
-    pub(crate) fn begin_life(&mut self, life: u32) {
-        self.record.begin_life(life);
-        if life > 0 {
-            let inputs = self.steps.iter_mut().flat_map(|step| &mut step.inputs);
-            inputs.for_each(|input| input.drop_old(&mut self.slots, &mut self.record));
-        }
-    }
-
     /// One cycle. The feedback is awaited until the monotonic clock shows `until_ns`.
     ///
     /// # Errors

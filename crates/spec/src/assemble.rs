@@ -62,10 +62,7 @@ pub(crate) fn plan(
             thread.nodes.push(node);
         }
     }
-    let mut members = vec![Vec::new(); draft.domains.len()];
-    for (node, home) in homes.iter().enumerate() {
-        members[home.domain].push(node);
-    }
+    let mut members = members(draft.domains.len(), homes);
     let mut links = links(graph, &mut notes);
     park_if_crowded(&mut links, &threads, graph, machine, &mut notes);
     let (stop_order, rank) = stop_order(graph);
@@ -102,6 +99,15 @@ pub(crate) fn plan(
     });
     let (name, hold, flow_links) = (draft.name.to_owned(), draft.hold, flow_links.clone());
     Some(Plan { name, hold, domains, nodes: nodes.collect(), links, flow_links, notes })
+}
+
+/// The nodes of each domain.
+fn members(domains: usize, homes: &[Home]) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); domains];
+    for (node, home) in homes.iter().enumerate() {
+        members[home.domain].push(node);
+    }
+    members
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands

@@ -15,6 +15,7 @@ use crate::assemble::{Assembly, Ends};
 use crate::board::{Board, FaultAt, State};
 use crate::clock::{Clock, now_ns};
 use crate::cyclic::{Cyclic, STOP_PERIODS_MAX, Times};
+use crate::executor::Executor;
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
 use crate::panics;
@@ -39,7 +40,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     let assembly = Assembly { plan, table, base: &launch.base, clock, injections };
     for (at, &descriptor) in launch.traces.iter().enumerate() {
         let (mut executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
-        executor.begin_life(launch.life);
+        begin_life(&mut executor, launch.life);
         let region =
             adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
         let trace = trace::Writer::attach(region, &executor.record, domain.period_ns, launch.pace);
@@ -66,6 +67,17 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     }
     let hang_ns_max = HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns;
     await_end(&all_ready, halt, launch.parent, hang_ns_max)
+}
+
+/// What follows is this life of the core. After a reset, what services had sent before is dropped,
+/// and counted as lost: a wish from before must not move a machine now.
+fn begin_life(executor: &mut Executor, life: u32) {
+    let Executor { steps, slots, record, .. } = executor;
+    record.begin_life(life);
+    if life > 0 {
+        let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
+        inputs.for_each(|input| input.drop_old(slots, record));
+    }
 }
 
 struct Start {

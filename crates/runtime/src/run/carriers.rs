@@ -48,7 +48,8 @@ impl Carriers {
         Ok(())
     }
 
-    /// Says to services that nobody reads what they send to the core: one that was killed could not.
+    /// Says to services that nobody reads what they send to the core: one that was killed could
+    /// not.
     pub(super) fn close_mailboxes(&self, plan: &Plan) {
         let links = plan.links.iter().enumerate();
         let inward =

@@ -507,8 +507,8 @@ impl Supervised {
         }
     }
 
-    /// The node with this index in the plan that its process was started with. What a service writes
-    /// may be anything.
+    /// The node with this index in the plan that its process was started with. What a service
+    /// writes may be anything.
     fn node(&self, index: usize) -> Option<&Born> {
         self.born.iter().find(|born| born.index == index)
     }
