@@ -17,17 +17,20 @@ mod past;
 mod tests;
 mod writer;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo, Watch, fault};
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
+use sinew_runtime::{
+    Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, Watch, fault,
+};
+use sinew_spec::plan::{Node, Plan};
 
 use self::cycle::Layout;
-use self::folder::Folder;
+use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
 use self::past::{Cycles, Past};
@@ -56,7 +59,7 @@ pub const INFO: Kind = Kind {
             name: "folder",
             doc: "The folder of the files, seen from the folder of the spec; made if it is \
                   missing. Each file is named after the graph, when it was begun, and its number \
-                  in the run.",
+                  in the run. No two recorders write into one.",
             unit: "",
             ty: ParameterType::Path,
             default: Some("recordings"),
@@ -88,20 +91,40 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         part_bytes: (parameters.integer("part_mib") as u64) << 20,
         keep: parameters.integer("keep") as usize,
     };
-    Ok(Box::new(Recorder { folder: parameters.path("folder"), rotation }))
+    Ok(Box::new(Recorder { folder: parameters.path("folder"), rotation, taken: None }))
 }
 
 struct Recorder {
     folder: PathBuf,
     rotation: Rotation,
+    /// From the start on: while it is open, no other recorder gets the folder.
+    taken: Option<File>,
 }
 
 impl Service for Recorder {
+    fn check(&self, plan: &Plan, node: usize) -> Result<(), Vec<Refusal>> {
+        let (before, this) = (&plan.nodes[..node], &plan.nodes[node]);
+        let is_same =
+            |other: &&Node| other.kind.name == INFO.name && folder_of(other) == folder_of(this);
+        let Some(other) = before.iter().find(is_same) else { return Ok(()) };
+        let message = format!("node '{}' records into this folder already", other.name);
+        Err(vec![Refusal::new(
+            this.span_of("folder"),
+            message,
+            "give each recorder one of its own",
+        )])
+    }
+
     fn start(&mut self) -> Result<(), Fault> {
         let wrong = |error| unwritable(&self.folder, &error);
         fs::create_dir_all(&self.folder).map_err(wrong)?;
         let may = access(&self.folder, Access::WRITE_OK | Access::EXEC_OK);
-        may.map_err(|error| wrong(error.into()))
+        may.map_err(|error| wrong(error.into()))?;
+        self.taken = Some(folder::take(&self.folder).map_err(|refused| match refused {
+            Refused::Unusable(error) => wrong(error),
+            Refused::Taken(by) => taken(&self.folder, by),
+        })?);
+        Ok(())
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
@@ -128,6 +151,28 @@ fn unwritable(folder: &Path, error: &io::Error) -> Fault {
     )
 }
 
+fn taken(folder: &Path, by: Option<u32>) -> Fault {
+    let by = by.map_or(String::new(), |process| format!(", process {process},"));
+    fault!(
+        "another recorder{by} writes into '{}'; end that run, or name another 'folder'",
+        folder.display()
+    )
+}
+
+/// Where a recorder's node writes, in the plain form of its path.
+fn folder_of(node: &Node) -> PathBuf {
+    let mut folder = PathBuf::new();
+    let place = INFO.parameters.iter().position(|row| row.name == "folder");
+    let Some(Value::Text(path)) = place.and_then(|at| node.values.get(at)) else { return folder };
+    for step in Path::new(path).iter().filter(|step| *step != ".") {
+        match step == ".." && folder.file_name().is_some_and(|name| name != "..") {
+            true => drop(folder.pop()),
+            false => folder.push(step),
+        }
+    }
+    folder
+}
+
 /// A recording that is made.
 struct Recording {
     gather: Gather,
@@ -150,13 +195,13 @@ impl Recording {
         let past = past.map_err(wrong)?;
         lines.iter().chain(&past.lines).for_each(|line| say(line));
         opening.head.part = past.part;
-        let life = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
+        let known = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
         let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, past.last);
         // What the core has overwritten before the first look is on the disk, or a gap tells of it.
         gather.look(io.watch());
         let told = (0, lost(io.watch()));
         let mut parts = Parts::new(opening, folder, rotation, gather.names());
-        parts.begin_first(life).map_err(wrong)?;
+        parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
         Ok(Recording { gather, writer, dropped: 0, told, told_at: Instant::now() })
     }

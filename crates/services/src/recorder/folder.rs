@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -87,6 +88,39 @@ impl Folder {
         }
         Ok(removed)
     }
+}
+
+/// Takes the folder for a recorder: as long as what it gives back is open, no other one gets it. A
+/// kill lets it go.
+///
+/// # Errors
+/// What the folder says; or who else records into it, as far as the kernel shows that.
+pub(super) fn take(path: &Path) -> Result<File, Refused> {
+    let folder = File::open(path).map_err(Refused::Unusable)?;
+    match is_locked(&folder).map_err(Refused::Unusable)? {
+        true => Ok(folder),
+        false => Err(Refused::Taken(holder(&folder))),
+    }
+}
+
+/// Why a recorder does not get its folder.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// What the system says.
+    Unusable(io::Error),
+    /// Another recorder has it, in this process.
+    Taken(Option<u32>),
+}
+
+/// The process that has locked a file.
+fn holder(file: &File) -> Option<u32> {
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let rows = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let is_it = |row: &Vec<&str>| {
+        row.get(1) == Some(&"FLOCK") && row.get(5).is_some_and(|file| file.ends_with(&inode))
+    };
+    rows.filter(is_it).find_map(|row| row[4].parse().ok())
 }
 
 /// Opens a part, and locks it until it is closed; `None` if somebody writes it.

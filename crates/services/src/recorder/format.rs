@@ -26,13 +26,15 @@ use sinew_runtime::run::ThreadId;
 use sinew_spec::plan::{End, Plan};
 
 /// Version of the format. A reader that knows another one refuses the file.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Name of the metadata that a [`Head`] is.
 pub const HEAD: &str = "sinew";
 /// Name of the metadata that a [`Gap`] is.
 pub const GAP: &str = "sinew/gap";
 /// Name of the attachment that is the text of the spec.
 pub const SPEC: &str = "spec.yaml";
+/// Longest file that is attached: every part holds it.
+pub const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
 /// How messages are encoded.
 pub const ENCODING: &str = "cdr";
 /// What their schemas are written in.
@@ -202,9 +204,11 @@ impl Head {
     }
 }
 
-/// Cycles of a thread that are missing between two that are there.
+/// Cycles of a thread that are missing. It may stand in a part of a later life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// Of which life of the core, as [`Head::life`] counts them.
+    pub life: u32,
     /// Name of the domain.
     pub domain: String,
     /// The thread in it.
@@ -221,6 +225,7 @@ impl Gap {
     /// As metadata.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
         let rows = [
+            ("life", self.life.to_string()),
             ("domain", self.domain.clone()),
             ("thread", self.thread.to_string()),
             ("first", self.first.to_string()),
@@ -236,6 +241,7 @@ impl Gap {
     /// As for [`Head::from_metadata`].
     pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Gap, String> {
         Ok(Gap {
+            life: number(metadata, "life")?,
             domain: text(metadata, "domain")?.into(),
             thread: number(metadata, "thread")?,
             first: number(metadata, "first")?,
@@ -300,12 +306,12 @@ mod tests {
         assert_eq!(Head::from_metadata(&head.to_metadata()), Ok(head.clone()));
         let mut other = head.to_metadata();
         other.insert("version".into(), "9".into());
-        assert!(Head::from_metadata(&other).unwrap_err().contains("version 9, expected 1"));
+        assert!(Head::from_metadata(&other).unwrap_err().contains("version 9, expected 2"));
         other = head.to_metadata();
         other.remove("cpus");
         assert!(Head::from_metadata(&other).unwrap_err().contains("'cpus' is missing"));
-        let gap =
-            Gap { domain: "control".into(), thread: 0, first: 7, cycles: 2, reason: "".into() };
+        let (domain, reason) = ("control".into(), "".into());
+        let gap = Gap { life: 3, domain, thread: 0, first: 7, cycles: 2, reason };
         assert_eq!(Gap::from_metadata(&gap.to_metadata()), Ok(gap));
     }
 }

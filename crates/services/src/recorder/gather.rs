@@ -1,6 +1,6 @@
 //! From the records of cycles to batches of messages, each cycle once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sinew_runtime::Watch;
@@ -15,22 +15,21 @@ use super::format::{CDR_HEAD, Gap};
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
 /// come back within the two seconds that the core remembers.
 const AGE_MAX: Duration = Duration::from_millis(500);
-/// As above, when it has so many bytes: at 1 kHz more than comes in half a second.
+/// As above, when it has so many bytes: at 1 kHz more than comes in half a second. What comes after
+/// them in one look begins another one, so that no reader needs room for two seconds at once.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Why cycles are missing.
 const AWAY: &str = "the recorder was away";
 const LATE: &str = "the recorder was kept from reading for longer than the core remembers";
 
-/// A cycle, by what tells it from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A cycle, by what tells it from all others of its thread; later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     /// How often the core had been started anew.
     pub(super) life: u32,
     /// Its number in that life.
     pub(super) number: u64,
-    /// Its start, monotonic: it grows through all lives.
-    pub(super) start_ns: u64,
 }
 
 /// Cycles of one thread in a batch.
@@ -47,19 +46,32 @@ pub(super) struct Batch {
     pub(super) chunk: Chunk,
     /// Cycles that are missing, before those of this batch.
     pub(super) gaps: Vec<Gap>,
-    /// By thread.
-    pub(super) spans: BTreeMap<usize, Span>,
+    /// What is there of each thread, without gaps in it.
+    pub(super) spans: Vec<(usize, Span)>,
 }
 
 impl Batch {
+    /// An empty one, now.
+    fn begin(life: u32) -> (Instant, Batch) {
+        (Instant::now(), Batch { life, ..Batch::default() })
+    }
+
     /// The gaps that are there without this batch.
     pub(super) fn missing(self, names: &[(String, usize)], reason: &str) -> Vec<Gap> {
-        let mut gaps = self.gaps;
-        for (thread, Span { first, cycles }) in self.spans {
+        let Batch { life, mut gaps, spans, .. } = self;
+        for (thread, Span { first, cycles }) in spans {
             let (domain, thread) = names[thread].clone();
-            gaps.push(Gap { domain, thread, first, cycles, reason: reason.into() });
+            gaps.push(Gap { life, domain, thread, first, cycles, reason: reason.into() });
         }
         gaps
+    }
+
+    /// Notes a cycle of a thread.
+    fn note(&mut self, thread: usize, number: u64) {
+        match self.spans.iter_mut().rfind(|(other, _)| *other == thread) {
+            Some((_, span)) if span.first + span.cycles == number => span.cycles += 1,
+            _ => self.spans.push((thread, Span { first: number, cycles: 1 })),
+        }
     }
 }
 
@@ -83,8 +95,9 @@ pub(super) struct Gather {
     /// What to add to a monotonic time to get nanoseconds since 1970.
     offset_ns: i64,
     threads: Vec<Thread>,
-    /// By the core's life: of the next one too, while cycles of this one may still come.
-    batches: BTreeMap<u32, (Instant, Batch)>,
+    /// By the core's life: of the next one too, while cycles of this one may still come. The last
+    /// one of each grows.
+    batches: BTreeMap<u32, VecDeque<(Instant, Batch)>>,
     /// Oldest life of a cycle in this look.
     oldest: Option<u32>,
 }
@@ -107,6 +120,11 @@ impl Gather {
         Gather { clock: watch.clock(), offset_ns, threads, batches, oldest: None }
     }
 
+    /// The life of the oldest cycle that waits.
+    pub(super) fn life(&self) -> Option<u32> {
+        self.batches.keys().next().copied()
+    }
+
     /// Domain and place of each thread.
     pub(super) fn names(&self) -> Vec<(String, usize)> {
         self.threads.iter().map(|thread| (thread.domain.clone(), thread.id.thread)).collect()
@@ -123,58 +141,64 @@ impl Gather {
         let at = self.threads.iter().position(|thread| thread.id == id);
         let at = at.expect("the threads are those of the watch");
         let thread = &mut self.threads[at];
-        if thread.last.is_some_and(|last| record.start_ns() <= last.start_ns) {
+        let mark = Mark { life: record.life(), number: record.number() };
+        if thread.last.is_some_and(|last| mark <= last) {
             return;
         }
-        let (mark, gap) = thread.mark(record);
+        let gap = thread.go_on(mark);
         self.oldest = Some(self.oldest.map_or(mark.life, |oldest| oldest.min(mark.life)));
-        let empty = || (Instant::now(), Batch { life: mark.life, ..Batch::default() });
-        let (_, batch) = self.batches.entry(mark.life).or_insert_with(empty);
+        let batches = self.batches.entry(mark.life).or_default();
+        if batches.back().is_none_or(|(_, batch)| batch.chunk.len() >= BYTES_MAX) {
+            batches.push_back(Batch::begin(mark.life));
+        }
+        let (_, batch) = batches.back_mut().expect("there is one");
         batch.gaps.extend(gap);
-        let span = batch.spans.entry(at).or_insert(Span { first: mark.number, cycles: 0 });
-        span.cycles += 1;
+        batch.note(at, mark.number);
         thread.write(record, self.clock, self.offset_ns, &mut batch.chunk);
     }
 
     /// The next batch that is large or old enough; with `all` any. Of an old life of the core all
     /// has come when a look has brought nothing of it: then its batch goes, and only then the next.
     pub(super) fn ready(&mut self, all: bool) -> Option<Batch> {
-        let (&life, (since, batch)) = self.batches.iter().next()?;
+        let has_next = self.batches.len() > 1;
+        let mut first = self.batches.first_entry()?;
+        let (life, (since, batch)) = (*first.key(), first.get().front().expect("never empty"));
         let is_turn = self.oldest.is_none_or(|oldest| oldest >= life);
-        let is_over = self.batches.len() > 1 && self.oldest.is_none_or(|oldest| oldest > life);
+        let is_over = self.oldest.is_none_or(|oldest| oldest > life);
         let is_due = batch.chunk.len() >= BYTES_MAX || since.elapsed() >= AGE_MAX;
-        (all || is_turn && (is_over || is_due))
-            .then(|| self.batches.remove(&life).expect("it is there").1)
+        if !(all || is_turn && (has_next && is_over || is_due)) {
+            return None;
+        }
+        let (_, batch) = first.get_mut().pop_front()?;
+        if first.get().is_empty() {
+            first.remove();
+        }
+        Some(batch)
     }
 
     /// Puts gaps before the next batch of a life.
     pub(super) fn missed(&mut self, life: u32, gaps: Vec<Gap>) {
-        let empty = || (Instant::now(), Batch { life, ..Batch::default() });
-        let (_, batch) = self.batches.entry(life).or_insert_with(empty);
-        batch.gaps.splice(0..0, gaps);
+        let batches = self.batches.entry(life).or_default();
+        if batches.is_empty() {
+            batches.push_back(Batch::begin(life));
+        }
+        batches[0].1.gaps.splice(0..0, gaps);
     }
 }
 
 impl Thread {
-    /// What tells this cycle from others, and the gap before it, if there is one.
-    fn mark(&mut self, record: &Record) -> (Mark, Option<Gap>) {
-        let (number, start_ns) = (record.number(), record.start_ns());
-        let (life, next) = match self.last {
-            None => (0, 0),
-            // The core has been started anew.
-            Some(last) if number <= last.number => (last.life + 1, 0),
-            Some(last) => (last.life, last.number + 1),
-        };
-        let gap = (number > next).then(|| Gap {
+    /// Goes on to this cycle; the gap before it, if there is one.
+    fn go_on(&mut self, mark: Mark) -> Option<Gap> {
+        let gap = skipped(self.last, mark).map(|Span { first, cycles }| Gap {
+            life: mark.life,
             domain: self.domain.clone(),
             thread: self.id.thread,
-            first: next,
-            cycles: number - next,
+            first,
+            cycles,
             reason: if self.begun { LATE } else { AWAY }.into(),
         });
-        let mark = Mark { life, number, start_ns };
         (self.last, self.begun) = (Some(mark), true);
-        (mark, gap)
+        gap
     }
 
     /// Adds the messages of a cycle.
@@ -192,5 +216,58 @@ impl Thread {
             stamp.topic = self.topic + tap as u16;
             chunk.add(stamp, &[&CDR_HEAD, message]);
         }
+    }
+}
+
+/// The cycles that are missing between the last one that was taken and this one. How many an
+/// earlier life had at its end nobody knows.
+fn skipped(last: Option<Mark>, Mark { life, number }: Mark) -> Option<Span> {
+    let first = match last {
+        Some(last) if last.life == life => last.number + 1,
+        _ => 0,
+    };
+    (number > first).then(|| Span { first, cycles: number - first })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_life_of_the_core_is_no_gap_of_the_old_one() {
+        let mark = |life, number| Mark { life, number };
+        let span = |first, cycles| Some(Span { first, cycles });
+        for (last, mark, expected) in [
+            (None, mark(0, 0), None),
+            (None, mark(0, 3), span(0, 3)),
+            (Some(mark(0, 99)), mark(0, 100), None),
+            (Some(mark(0, 99)), mark(0, 105), span(100, 5)),
+            (Some(mark(0, 99)), mark(1, 0), None),
+            // Higher than the last one of the old life: only the life tells.
+            (Some(mark(0, 99)), mark(1, 100), span(0, 100)),
+            (Some(mark(0, 99)), mark(3, 100), span(0, 100)),
+        ] {
+            assert_eq!(skipped(last, mark), expected, "{last:?} {mark:?}");
+        }
+        assert!(mark(1, 0) > mark(0, 99));
+    }
+
+    #[test]
+    fn a_batch_that_is_dropped_leaves_no_cycle_out_and_counts_none_twice() {
+        let (_, mut batch) = Batch::begin(2);
+        let gap = |first, cycles, reason: &str| Gap {
+            life: 2,
+            domain: "control".into(),
+            thread: 0,
+            first,
+            cycles,
+            reason: reason.into(),
+        };
+        batch.gaps.push(gap(12, 3, "late"));
+        for number in [10, 11, 15, 16, 17] {
+            batch.note(0, number);
+        }
+        let missing = batch.missing(&[("control".into(), 0)], "full");
+        assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 3, "full")]);
     }
 }

@@ -21,6 +21,10 @@ use super::part::{Disk, LIBRARIES, Part, preamble};
 
 /// Longer than the header of any chunk: of what is long, only the beginning is read.
 const BEGIN_BYTES_MAX: u64 = 256;
+/// The same of an attachment, whose name is a path.
+const NAMED_BYTES_MAX: u64 = 16 << 10;
+/// Longest of all other records that a recorder writes; a longer one is none of them.
+const BODY_BYTES_MAX: u64 = 16 << 20;
 /// Of one place in a record of places; and of what stands before the first.
 const PLACE_BYTES: u64 = 16;
 const PLACES_HEAD_BYTES: u64 = 2 + 4;
@@ -74,8 +78,12 @@ fn look(file: &File, goes_on: fn(&Scan) -> bool) -> io::Result<Option<Scan>> {
     while goes_on(&scan)
         && let Some((op, len)) = reader.next()?
     {
-        let is_long = matches!(op, op::CHUNK | op::MESSAGE_INDEX);
-        let body_len = if is_long { len.min(BEGIN_BYTES_MAX) } else { len };
+        let body_len = match op {
+            op::CHUNK | op::MESSAGE_INDEX => len.min(BEGIN_BYTES_MAX),
+            op::ATTACHMENT => len.min(NAMED_BYTES_MAX),
+            _ if len > BODY_BYTES_MAX => break,
+            _ => len,
+        };
         let body = reader.body(body_len)?;
         let length = FRAME_BYTES as u64 + len;
         if scan.index.note(op, &body, reader.at, length, &mut scan.head).is_none() {
@@ -246,7 +254,7 @@ impl Scan {
         let mut disk = file.try_clone()?;
         disk.cut(len)?;
         disk.add(&end)?;
-        Part::resume(disk, len + end.len() as u64, index).finish()?;
+        Part::resume(disk, len + end.len() as u64, index).finish().0?;
         Ok(bytes - whole)
     }
 }

@@ -14,11 +14,11 @@ use sinew_runtime::trace::Tap;
 use sinew_spec::plan::{End, Plan};
 
 use super::cycle;
-use super::format::{Head, SPEC, cycle_topic, schema_name, schema_text, tap_topic};
+use super::format::{
+    ATTACHMENT_BYTES_MAX, Head, SPEC, cycle_topic, schema_name, schema_text, tap_topic,
+};
 use super::part::{Opening, Topic};
 
-/// Longest file that is attached: every part holds it.
-const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
 /// How often the two clocks are compared: the closest look counts.
 const CLOCK_LOOKS: usize = 16;
 

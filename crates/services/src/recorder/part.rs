@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 
 use mcap::MAGIC;
 use mcap::records::{
@@ -24,6 +25,8 @@ pub(super) trait Disk {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Takes away what is past `len`.
     fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Whether nobody finds it any more.
+    fn is_nameless(&self) -> bool;
 }
 
 /// Opened to append: after a cut it goes on at the new end.
@@ -34,6 +37,11 @@ impl Disk for File {
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.set_len(len)
+    }
+
+    fn is_nameless(&self) -> bool {
+        // A file whose state cannot be asked for says so when it is written.
+        self.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 }
 
@@ -111,6 +119,11 @@ impl<D: Disk> Part<D> {
         Ok(Part { disk, len: bytes.len() as u64, before: Vec::new(), index })
     }
 
+    /// Whether nobody finds it any more.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.disk.is_nameless()
+    }
+
     /// Bytes so far.
     pub(super) fn len(&self) -> u64 {
         self.len
@@ -138,22 +151,27 @@ impl<D: Disk> Part<D> {
     }
 
     /// Writes the end, by which readers find their way. Where there is no room for it, the last
-    /// additions make room. What it was written to, and how many made room.
-    pub(super) fn finish(mut self) -> io::Result<(D, usize)> {
+    /// additions make room. What it was written to, if it has an end, and how many made room.
+    pub(super) fn finish(mut self) -> (io::Result<D>, usize) {
         let mut given_up = 0;
         loop {
-            let Err(error) = self.disk.add(&self.index.end(self.len)) else {
-                return Ok((self.disk, given_up));
-            };
-            self.disk.cut(self.len)?;
-            let Some(before) = self.before.pop().filter(|_| is_full(&error)) else {
-                return Err(error);
+            let ended = self.end();
+            let Some(before) = self.before.pop().filter(|_| ended.as_ref().is_err_and(is_full))
+            else {
+                return (ended.map(|()| self.disk), given_up);
             };
             self.len = before;
-            self.disk.cut(self.len)?;
             self.index.cut(self.len);
             given_up += 1;
         }
+    }
+
+    /// Writes the end behind what is whole; if that fails, nothing of it is there.
+    fn end(&mut self) -> io::Result<()> {
+        self.disk.cut(self.len)?;
+        let Err(error) = self.disk.add(&self.index.end(self.len)) else { return Ok(()) };
+        self.disk.cut(self.len)?;
+        Err(error)
     }
 }
 

@@ -87,8 +87,8 @@ impl Past {
         let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {
             if last.is_none() {
-                *last = newest(&file, &scan.index, *topic, layout)?
-                    .map(|(number, start_ns)| Mark { life, number, start_ns });
+                let number = newest(&file, &scan.index, *topic, layout)?;
+                *last = number.map(|number| Mark { life, number });
             }
         }
         Ok(())
@@ -113,19 +113,14 @@ fn mended(path: &Path) -> io::Result<Option<u64>> {
     scan.mend(&file).map(Some)
 }
 
-/// Number and start of the newest cycle in a file.
-fn newest(
-    file: &File,
-    index: &Index,
-    topic: u16,
-    layout: &Layout,
-) -> io::Result<Option<(u64, u64)>> {
+/// Number of the newest cycle in a file.
+fn newest(file: &File, index: &Index, topic: u16, layout: &Layout) -> io::Result<Option<u64>> {
     let has_topic = |counts: &[(u16, u64)]| counts.iter().any(|&(id, _)| id == topic);
     for row in index.chunks.iter().rev().filter(|row| has_topic(&row.counts)) {
         let messages = messages(file, row)?.unwrap_or_default();
         let last = messages.iter().rfind(|(stamp, _)| stamp.topic == topic);
         if let Some(cycle) = last.and_then(|(_, data)| layout.read(data)) {
-            return Ok(Some((cycle.past.number, cycle.past.start_ns)));
+            return Ok(Some(cycle.past.number));
         }
     }
     Ok(None)

@@ -53,7 +53,7 @@ fn chunk(numbers: std::ops::Range<u32>, data: &[u8]) -> Chunk {
 }
 
 fn gap() -> Gap {
-    Gap { domain: "d".into(), thread: 0, first: 3, cycles: 2, reason: "a test".into() }
+    Gap { life: 0, domain: "d".into(), thread: 0, first: 3, cycles: 2, reason: "a test".into() }
 }
 
 /// The numbers on topic `/a`, as the library reads them through the index and from the beginning:
@@ -106,6 +106,10 @@ impl Disk for Small {
         self.bytes.truncate(usize::try_from(len).expect("it is in memory"));
         Ok(())
     }
+
+    fn is_nameless(&self) -> bool {
+        false
+    }
 }
 
 #[test]
@@ -126,8 +130,10 @@ fn a_part_on_a_disk_that_fills_up_can_be_read_whatever_room_there_was() {
                 }
             }
         }
-        let Ok((disk, given_up)) = part.finish() else {
+        let (finished, given_up) = part.finish();
+        let Ok(disk) = finished else {
             assert!(written < 3, "where chunks were, there is room for an end");
+            assert_eq!(given_up, written as usize, "what is not there any more is known");
             continue;
         };
         let kept = written - given_up as u32;
@@ -154,7 +160,7 @@ fn a_part_that_breaks_off_anywhere_can_be_mended() {
         part.add(&[gap()], &chunk(at * 4..at * 4 + 4, b"data")).expect("room");
         ends.push((part.len(), (at + 1) * 4));
     }
-    let whole = part.finish().expect("room").0.bytes;
+    let whole = part.finish().0.expect("room").bytes;
     for len in 0..=whole.len() {
         let (path, file) = file("mend", &whole[..len]);
         let finished = is_finished(&file).expect("it can be read");

@@ -26,6 +26,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// Why cycles are missing.
 const REFUSED: &str = "the disk took no more";
 const SLOW: &str = "the disk was too slow";
+const REMOVED: &str = "somebody removed the file";
 
 /// How parts follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -126,14 +127,15 @@ impl Parts {
         if self.current.as_ref().is_some_and(is_over) {
             self.finish();
         }
+        self.miss_removed();
         if self.retry.is_some_and(|retry| Instant::now() < retry) {
-            return self.drop(batch);
+            return self.drop(batch, REFUSED);
         }
         if self.current.is_none()
             && let Err(error) = self.begin(batch.life)
         {
             self.refused(&error);
-            return self.drop(batch);
+            return self.drop(batch, REFUSED);
         }
         let current = self.current.as_mut().expect("it was begun");
         let mut gaps = take(&mut self.missing);
@@ -142,7 +144,7 @@ impl Parts {
         if let Err(error) = current.part.add(&batch.gaps, &batch.chunk) {
             self.refused(&error);
             self.finish();
-            return self.drop(batch);
+            return self.drop(batch, REFUSED);
         }
         if self.retry.take().is_some() {
             let cycles: u64 = batch.gaps.iter().map(|gap| gap.cycles).sum();
@@ -155,6 +157,22 @@ impl Parts {
         current.batches.push(batch);
     }
 
+    /// What nobody can read any more is not recorded: the part has lost its name, and would go with
+    /// the last byte.
+    fn miss_removed(&mut self) {
+        if !self.current.as_ref().is_some_and(|it| it.part.is_nameless()) {
+            return;
+        }
+        let Current { path, batches, .. } = self.current.take().expect("it is there");
+        let cycles = batches.iter().flat_map(|batch| &batch.spans).map(|(_, span)| span.cycles);
+        say(&format!(
+            "'{}' was removed while it was written, and {} cycles with it; goes on in a new file",
+            path.display(),
+            cycles.sum::<u64>()
+        ));
+        batches.into_iter().for_each(|batch| self.drop(batch, REMOVED));
+    }
+
     /// Finishes the part that is written. What had to make room for its end is missing then.
     pub(super) fn finish(&mut self) {
         let Some(mut current) = self.current.take() else { return };
@@ -164,22 +182,21 @@ impl Parts {
             let _ = fs::remove_file(&current.path);
             return;
         }
-        match current.part.finish() {
-            Ok((_, given_up)) => {
-                let kept = current.batches.len() - given_up;
-                current.batches.split_off(kept).into_iter().for_each(|batch| self.drop(batch));
-            }
-            Err(error) => say(&format!(
+        let (finished, given_up) = current.part.finish();
+        if let Err(error) = finished {
+            say(&format!(
                 "cannot finish '{}': {error}; it is readable from its beginning, and mended when \
                  the recorder starts next",
                 current.path.display()
-            )),
+            ));
         }
+        let given_up = current.batches.split_off(current.batches.len() - given_up);
+        given_up.into_iter().for_each(|batch| self.drop(batch, REFUSED));
     }
 
     /// Counts a batch as missing.
-    fn drop(&mut self, batch: Batch) {
-        for gap in batch.missing(&self.names, REFUSED) {
+    fn drop(&mut self, batch: Batch, reason: &str) {
+        for gap in batch.missing(&self.names, reason) {
             join(&mut self.missing, gap);
         }
     }
@@ -187,10 +204,13 @@ impl Parts {
     /// Says once that the disk has refused.
     fn refused(&mut self, error: &io::Error) {
         if self.retry.is_none() {
-            let what = if is_full(error) { "no room for" } else { "cannot write" };
+            let (what, help) = match is_full(error) {
+                true => ("no room for", "make room there, or lower 'keep' or 'part_mib'"),
+                false => ("cannot write", "see to the folder, or name another 'folder'"),
+            };
             say(&format!(
                 "{what} recordings in '{}': {error}; cycles are dropped and counted, and it is \
-                 tried again every {} s; make room there, or lower 'keep' or 'part_mib'",
+                 tried again every {} s; {help}",
                 self.folder_name(),
                 RETRY.as_secs()
             ));
@@ -214,10 +234,11 @@ impl Parts {
 
     /// Ends: the part is finished, and what is in none is said.
     fn end(mut self) {
+        self.miss_removed();
         self.finish();
         let cycles: u64 = self.missing.iter().map(|gap| gap.cycles).sum();
-        if cycles > 0 {
-            say(&format!("the recording ends without {cycles} cycles: {REFUSED}"));
+        if let Some(last) = self.missing.last() {
+            say(&format!("the recording ends without {cycles} cycles: {}", last.reason));
         }
     }
 
@@ -228,7 +249,8 @@ impl Parts {
 
 /// Adds a gap, to the last one of its thread if it goes on there.
 fn join(gaps: &mut Vec<Gap>, gap: Gap) {
-    let last = gaps.iter_mut().rfind(|it| (&it.domain, it.thread) == (&gap.domain, gap.thread));
+    let of = |gap: &Gap| (gap.life, gap.domain.clone(), gap.thread);
+    let last = gaps.iter_mut().rfind(|it| of(it) == of(&gap));
     match last {
         Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
             last.cycles += gap.cycles;

@@ -25,6 +25,18 @@ const TESTS: &[(&str, fn())] = &[
     ("parts_follow_each_other_and_the_oldest_go", parts_follow_each_other_and_the_oldest_go),
     ("a_core_that_is_reset_begins_a_new_part", a_core_that_is_reset_begins_a_new_part),
     (
+        "a_core_that_is_reset_while_the_recorder_stands_has_a_life_of_its_own",
+        trouble::a_core_that_is_reset_while_the_recorder_stands,
+    ),
+    (
+        "a_folder_that_another_recorder_writes_is_refused_until_that_one_ends",
+        trouble::a_folder_that_another_recorder_writes,
+    ),
+    (
+        "a_file_that_is_removed_while_it_is_written_is_a_gap_in_the_next",
+        trouble::a_file_that_is_removed_while_it_is_written,
+    ),
+    (
         "a_recorder_that_is_killed_mends_its_part_and_misses_nothing",
         trouble::a_recorder_that_is_killed_mends_its_part_and_misses_nothing,
     ),
@@ -79,7 +91,7 @@ fn is_described(part: &serde_json::Value, folder: &std::path::Path) {
     let head = &part["head"];
     assert_eq!(
         (&head["version"], &head["part"], &head["life"]),
-        (&"1".into(), &"1".into(), &"0".into())
+        (&"2".into(), &"1".into(), &"0".into())
     );
     assert_eq!((&head["graph"], &head["file"]), (&"noise".into(), &"noise.yaml".into()));
     let base = folder.parent().expect("a folder").to_str().expect("text");

@@ -12,10 +12,15 @@ use crate::stage::{Recorded, Stage, empty_folder, python, skip};
 use crate::{CYCLES, TOPICS};
 
 fn kill(stage: &Stage) {
+    kill_process(process(stage), Signal::KILL).expect("it is there");
+}
+
+/// The recorder's process.
+fn process(stage: &Stage) -> Pid {
     let started = stage.events(EventKind::Started);
     let number = started.last().and_then(|event| event.text.strip_prefix("process "));
     let number = number.and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    kill_process(number.expect("its process"), Signal::KILL).expect("it is there");
+    number.expect("its process")
 }
 
 pub(crate) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
@@ -55,6 +60,84 @@ pub(crate) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
     assert!(Recorded(&parts[..1]).numbers(TOPICS[0]).starts_with(&before), "nothing whole is lost");
     let missing = gaps(&parts);
     for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+        let left = numbers.iter().copied().filter(|number| !missing.contains(number));
+        assert_eq!(Recorded(&parts).numbers(topic), left.collect::<Vec<_>>(), "{topic}");
+    }
+}
+
+pub(crate) fn a_core_that_is_reset_while_the_recorder_stands() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("stands", "", &["hold: true"]);
+    stage.until("it has recorded", |stage| {
+        stage.said("begins '").len() == 1 && stage.cycles(1) > 600
+    });
+    kill_process(process(&stage), Signal::STOP).expect("it is there");
+    stage.run.halt("a test");
+    stage.until("the core is held", |stage| stage.run.reset().is_ok());
+    let before = stage.cycles(0);
+    // More than the core remembers, and more than the first life had: cycle numbers alone could be
+    // those of one life.
+    stage.until("it has forgotten", |stage| stage.cycles(1) > 2 * before + 1500);
+    // It may have been killed for its silence, and come back: that is as good.
+    let _ = kill_process(process(&stage), Signal::CONT);
+    stage.until("it records again", |stage| stage.said("goes on in '").len() == 1);
+    let cycles = stage.cycles(1);
+    stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 300);
+    let (outcome, ran) = stage.stop();
+    assert_eq!(outcome, Outcome::Stopped);
+    let parts = python.read(&ran.folder);
+    let of_life = |life: &str| -> Vec<_> {
+        parts.iter().filter(|part| part["head"]["life"] == life).cloned().collect()
+    };
+    assert_eq!(of_life("0").len() + of_life("1").len(), parts.len());
+    let (first, second) = ran.numbers[0].split_at(before);
+    let numbers = Recorded(&of_life("0")).numbers(CYCLES[0]);
+    assert!(!numbers.is_empty() && first.starts_with(&numbers), "the first life, as far as it is");
+    let later = of_life("1");
+    let gaps = later.iter().flat_map(|part| part["gaps"].as_array().expect("a list"));
+    let gaps: Vec<_> = gaps.filter(|gap| gap["domain"] == "control").collect();
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert_eq!((&gaps[0]["life"], &gaps[0]["first"]), (&"1".into(), &"0".into()));
+    let missing: usize =
+        gaps[0]["cycles"].as_str().and_then(|it| it.parse().ok()).expect("a count");
+    assert_eq!(Recorded(&later).numbers(CYCLES[0]), second[missing..]);
+}
+
+pub(crate) fn a_folder_that_another_recorder_writes() {
+    let mut first = Stage::start("shared", "", &[]);
+    first.until("it records", |stage| stage.said("begins '").len() == 1);
+    let base = first.folder.parent().expect("a folder").to_path_buf();
+    let mut second = Stage::start_in(base, "", &[]);
+    second.until("it is refused", |stage| !stage.events(EventKind::Faulted).is_empty());
+    let started = first.events(EventKind::Started)[0].text.clone();
+    let reason = second.events(EventKind::Faulted)[0].text.clone();
+    let expected = format!("in node 'recorder': another recorder, {started}, writes into '");
+    assert!(reason.starts_with(&expected) && reason.contains("name another 'folder'"), "{reason}");
+    second.until("its core runs", |stage| stage.cycles(1) > 10);
+    // A kill lets the folder go.
+    kill(&first);
+    assert_eq!(first.stop().0, Outcome::Stopped);
+    second.until("it records", |stage| stage.said("begins '").len() == 1);
+    assert_eq!(second.stop().0, Outcome::Stopped);
+}
+
+pub(crate) fn a_file_that_is_removed_while_it_is_written() {
+    let Some(python) = python() else { return };
+    let mut stage = Stage::start("removed", "", &[]);
+    stage.until("it records", |stage| stage.said("begins '").len() == 1 && stage.cycles(1) > 600);
+    let mut files = fs::read_dir(&stage.folder).expect("the folder");
+    fs::remove_file(files.next().expect("a file").expect("a name").path()).expect("it can go");
+    stage.until("it is said", |stage| {
+        stage.story().contains("was removed while it was written, and ")
+    });
+    let cycles = stage.cycles(1);
+    stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 300);
+    let (_, ran) = stage.stop();
+    let parts = python.read(&ran.folder);
+    assert_eq!(parts.len(), 1, "another one");
+    let missing = gaps(&parts);
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+        assert!(missing.starts_with(&[0, 1]), "{missing:?}");
         let left = numbers.iter().copied().filter(|number| !missing.contains(number));
         assert_eq!(Recorded(&parts).numbers(topic), left.collect::<Vec<_>>(), "{topic}");
     }
@@ -144,6 +227,7 @@ pub(crate) fn a_folder_that_cannot_be_written() {
     let reason = stage.events(EventKind::Faulted)[0].text.clone();
     assert!(reason.starts_with("in node 'recorder': cannot write recordings to '"), "{reason}");
     assert!(reason.contains("Not a directory") && reason.contains("name another 'folder'"));
+    assert!(reason.ends_with(" (noise.yaml:14)"), "where the node stands: {reason}");
     stage.until("the core runs", |stage| stage.cycles(1) > 10);
     assert_eq!(stage.stop().0, Outcome::Stopped);
 }
