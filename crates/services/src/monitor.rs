@@ -22,12 +22,13 @@ use prometheus_client::registry::Registry;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::control::Request;
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, ServiceIo, fault};
+use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, fault};
+use sinew_spec::plan::Plan;
 
 use self::figures::Labels;
 use self::look::Look;
 use self::net::Net;
-use self::rules::Rule;
+use self::rules::{Rule, Watched, Wrong};
 use self::server::Page;
 use self::webhook::{Outbox, Webhook};
 
@@ -92,33 +93,63 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let listen = parameters.text("listen");
     let expected = "expected an address and a port such as 127.0.0.1:9600";
     let listen = listen.parse().map_err(|_| fault!("listen '{listen}': {expected}"))?;
-    let texts = parameters.texts("rules").iter().enumerate();
-    let rules = texts.map(|(at, text)| Rule::parse(at + 1, text)).collect::<Result<Vec<_>, _>>();
-    let rules = rules.map_err(|what| fault!("{what}"))?;
+    let texts = parameters.texts("rules").to_vec();
     let webhook = match parameters.text("webhook") {
         "" => None,
         text => Some(Webhook::parse(text).map_err(|what| fault!("webhook {what}"))?),
     };
-    if let Some(rule) = rules.iter().find(|rule| rule.webhook && webhook.is_none()) {
-        return Err(fault!("{rule} tells a webhook, but no 'webhook' is given: add its address"));
-    }
     let with_signals = parameters.bool("signals");
-    Ok(Box::new(Monitor { listen, rules, webhook, with_signals, listener: None, posted: None }))
+    let (rules, listener, posted) = (Vec::new(), None, None);
+    Ok(Box::new(Monitor { listen, texts, webhook, with_signals, rules, listener, posted }))
 }
 
 struct Monitor {
     listen: SocketAddr,
-    rules: Vec<Rule>,
+    /// Of the rules.
+    texts: Vec<String>,
     webhook: Option<Webhook>,
     with_signals: bool,
+    /// From the start on.
+    rules: Vec<Rule>,
     /// From start to run.
     listener: Option<TcpListener>,
     /// From run to stop.
     posted: Option<(Net, Option<Outbox>)>,
 }
 
+impl Monitor {
+    /// Reads the rule at place `at`.
+    fn rule(&self, at: usize) -> Result<Rule, Wrong> {
+        let rule = Rule::parse(at + 1, &self.texts[at])?;
+        if rule.webhook && self.webhook.is_none() {
+            let message = "it tells a webhook, but no 'webhook' is given: add its address".into();
+            return Err(Wrong { at: 0, message });
+        }
+        Ok(rule)
+    }
+}
+
 impl Service for Monitor {
+    fn check(&self, plan: &Plan, node: usize) -> Result<(), Vec<Refusal>> {
+        let mut refusals = Vec::new();
+        for at in 0..self.texts.len() {
+            let (offset, message) = match self.rule(at) {
+                Err(wrong) => (wrong.at, format!("rule {}: {}", at + 1, wrong.message)),
+                Ok(rule) => match Watched::bind(&[rule], plan) {
+                    Err(message) => (0, message),
+                    Ok(_) => continue,
+                },
+            };
+            let span = plan.nodes[node].span_in("rules", at, offset);
+            refusals.push(Refusal::new(span, message, ""));
+        }
+        if refusals.is_empty() { Ok(()) } else { Err(refusals) }
+    }
+
     fn start(&mut self) -> Result<(), Fault> {
+        let wrong = |(at, wrong): (usize, Wrong)| fault!("{}", wrong.of(at + 1, &self.texts[at]));
+        let rules = (0..self.texts.len()).map(|at| self.rule(at).map_err(|it| wrong((at, it))));
+        self.rules = rules.collect::<Result<_, _>>()?;
         self.listener = Some(listen_at(self.listen)?);
         Ok(())
     }
@@ -130,7 +161,7 @@ impl Service for Monitor {
         let outcomes = Family::<Labels, Counter>::default();
         let doc = "What became of what webhooks were to be told";
         registry.register("webhook_deliveries", doc, outcomes.clone());
-        let mut look = Look::new(&plan, &self.rules, self.with_signals, &mut registry)?;
+        let mut look = Look::new(&plan, &self.rules, self.with_signals, io.name(), &mut registry)?;
         let outbox = self.webhook.as_ref().map(|_| Outbox::new(outcomes));
         look.tell_through(outbox.clone());
         let listener = self.listener.take().expect("a service is started before it runs");

@@ -16,7 +16,7 @@ use sinew_runtime::{Fault, fault};
 use sinew_spec::plan::Plan;
 
 use super::figures::{Cycle, Cycles, Labels, Standing};
-use super::rules::{Change, Rule, Watched};
+use super::rules::{Change, Rule, Seen, Watched};
 use super::tell;
 use super::webhook::Outbox;
 
@@ -24,6 +24,7 @@ use super::webhook::Outbox;
 #[derive(Clone, Copy, Debug)]
 struct At {
     thread: ThreadId,
+    life: u32,
     number: u64,
     start_ns: u64,
 }
@@ -46,12 +47,22 @@ pub(super) struct Look<'a> {
     standing: Standing,
     shown: Shown,
     outbox: Option<Outbox>,
+    /// The monitor's own name.
+    name: String,
     /// Event number that was seen last.
     seen: u64,
-    /// By thread, the number of its last cycle, and whether that was one of the stop.
-    last: BTreeMap<ThreadId, (u64, bool)>,
+    /// By thread, the life of the core in which it was seen last; and the newest of them.
+    lives: BTreeMap<ThreadId, u32>,
+    life: Option<u32>,
     /// The cycle that broke a rule which stops; until the stop is seen.
     broken: Option<(usize, At)>,
+}
+
+impl News {
+    fn of(seen: &Seen<'_>, at: Option<At>) -> News {
+        let (rule, source) = (seen.bounded.rule, seen.bounded.source.clone());
+        News { rule, source, change: seen.change, at }
+    }
 }
 
 /// What is shown of the rules.
@@ -71,6 +82,7 @@ impl<'a> Look<'a> {
         plan: &Plan,
         rules: &'a [Rule],
         with_signals: bool,
+        name: &str,
         registry: &mut Registry,
     ) -> Result<Look<'a>, Fault> {
         let watched = Watched::bind(rules, plan).map_err(|what| fault!("{what}"))?;
@@ -89,15 +101,24 @@ impl<'a> Look<'a> {
             standing: Standing::new(registry),
             shown,
             outbox: None,
+            name: name.into(),
             seen: 0,
-            last: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            life: None,
             broken: None,
         })
     }
 
-    /// From now on rules may tell this one.
+    /// From now on rules may tell this one, which is told that they begin anew: what a monitor has
+    /// said before it ended, in this run or an earlier one, this one does not know.
     pub(super) fn tell_through(&mut self, outbox: Option<Outbox>) {
         self.outbox = outbox;
+        if let Some(outbox) =
+            self.outbox.as_ref().filter(|_| self.rules.iter().any(|it| it.webhook))
+        {
+            let text = "all rules begin anew: one that was firing is over, unless it fires again";
+            outbox.put(self.letter("begins", None, text));
+        }
     }
 
     /// Takes the cycles since the last look.
@@ -106,11 +127,20 @@ impl<'a> Look<'a> {
     /// The supervisor does not do what a rule orders.
     pub(super) fn at_cycles(&mut self, watch: &mut Watch) -> Result<(), Fault> {
         let (clock, supervisor) = (watch.clock(), watch.supervisor().clone());
+        let begun_in = watch.life();
         let mut news = Vec::new();
         let mut stop_ns = None;
         watch.read(&mut |thread, record| {
-            let this = (record.number(), record.is_told_to_stop());
-            let last = self.last.insert(thread, this);
+            if self.lives.insert(thread, record.life()).is_some_and(|life| life < record.life()) {
+                self.watched.reset(thread, |seen| news.push(News::of(&seen, None)));
+            }
+            if self.life.is_none_or(|life| life < record.life())
+                && self.life.replace(record.life()).is_some()
+            {
+                // A rule that stops the core and still holds is to stop it again.
+                let stops = |rule: usize| self.rules[rule].stop;
+                self.watched.reset_standing(stops, |seen| news.push(News::of(&seen, None)));
+            }
             if record.is_told_to_stop() {
                 let first_ns = stop_ns.unwrap_or(u64::MAX).min(record.start_ns());
                 stop_ns = Some(first_ns);
@@ -118,18 +148,15 @@ impl<'a> Look<'a> {
             if record.is_stopping() {
                 return;
             }
-            // A core that was killed has no cycles of a stop, but counts from 0 again.
-            if last.is_some_and(|last| last.1 || this.0 <= last.0) {
-                self.begin_anew(thread);
-            }
             let cycle = Cycle::new(record, clock);
             self.cycles.count(thread, &cycle);
-            let at = At { thread, number: record.number(), start_ns: record.start_ns() };
-            self.watched.cycle(thread, &cycle, |seen| {
-                let source = seen.bounded.source.clone();
-                let at = Some(at);
-                news.push(News { rule: seen.bounded.rule, source, change: seen.change, at });
-            });
+            // What happened before this process was started and the core reset is of the past.
+            if record.life() < begun_in {
+                return;
+            }
+            let (life, number, start_ns) = (record.life(), record.number(), record.start_ns());
+            let at = At { thread, life, number, start_ns };
+            self.watched.cycle(thread, &cycle, |seen| news.push(News::of(&seen, Some(at))));
         });
         news.into_iter().try_for_each(|news| self.act(&supervisor, &news))?;
         if let Some(stop_ns) = stop_ns {
@@ -151,10 +178,7 @@ impl<'a> Look<'a> {
         self.seen = events.last().map_or(self.seen, |event| event.number);
         let mut news = Vec::new();
         let now_ns = now_ns();
-        let mut each = |seen: super::rules::Seen<'_>| {
-            let source = seen.bounded.source.clone();
-            news.push(News { rule: seen.bounded.rule, source, change: seen.change, at: None });
-        };
+        let mut each = |seen: Seen<'_>| news.push(News::of(&seen, None));
         self.watched.status(now_ns, &status, &mut each);
         for thread in watch.threads() {
             let lost = watch.lost(thread);
@@ -164,19 +188,12 @@ impl<'a> Look<'a> {
         news.into_iter().try_for_each(|news| self.act(supervisor, &news))
     }
 
-    /// The core runs again: a rule that had fired before the stop may fire again.
-    fn begin_anew(&mut self, thread: ThreadId) {
-        self.watched.reset(thread);
-        for (at, rule) in self.rules.iter().enumerate() {
-            self.shown.firing(rule, &self.watched, at);
-        }
-    }
-
     fn act(&mut self, supervisor: &Supervisor, news: &News) -> Result<(), Fault> {
         let rule = &self.rules[news.rule];
         let text = words(rule, news);
         if matches!(news.change, Change::Fired(_)) {
-            if rule.stop {
+            // Who comes late does not stop the next life of the core for what the last one did.
+            if rule.stop && news.at.is_none_or(|at| Some(at.life) == self.life) {
                 // Before all else: the rest can wait.
                 let order = supervisor.order(&Request::Halt { reason: Some(text.clone()) });
                 order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
@@ -188,7 +205,7 @@ impl<'a> Look<'a> {
         let alarm = supervisor.order(&Request::Alarm { text: text.clone() });
         alarm.map_err(|error| fault!("{rule} cannot raise its alarm: {error}"))?;
         if let Some(outbox) = self.outbox.as_ref().filter(|_| rule.webhook)
-            && !outbox.put(self.letter(rule, news, &text))
+            && !outbox.put(self.letter(state(news.change), Some(news), &text))
         {
             tell(&format!("{rule}: its webhook is not told, too much waits already"));
         }
@@ -196,19 +213,21 @@ impl<'a> Look<'a> {
     }
 
     /// What the webhook is told.
-    fn letter(&self, rule: &Rule, news: &News, text: &str) -> String {
-        let (state, value) = match news.change {
-            Change::Fired(value) => ("firing", Some(value)),
-            Change::Resolved { .. } => ("resolved", None),
-        };
+    fn letter(&self, state: &str, news: Option<&News>, text: &str) -> String {
+        let rule = news.map(|news| &self.rules[news.rule]);
+        let value = news.and_then(|news| match news.change {
+            Change::Fired(value) => Some(value),
+            Change::Resolved { .. } | Change::Forgotten { .. } => None,
+        });
         json!({
             "graph": self.graph,
-            "rule": rule.number,
-            "condition": rule.text,
+            "monitor": self.name,
+            "rule": rule.map(|rule| rule.number),
+            "condition": rule.map(|rule| &rule.text),
             "state": state,
-            "source": news.source,
+            "source": news.map(|news| &news.source),
             "value": value,
-            "cycle": news.at.map(|at| at.number),
+            "cycle": news.and_then(|news| news.at).map(|at| at.number),
             "text": text,
         })
         .to_string()
@@ -262,6 +281,14 @@ fn of_rule(rule: &Rule) -> Labels {
     vec![("rule", rule.number.to_string()), ("condition", rule.text.clone())]
 }
 
+/// A change for programs.
+fn state(change: Change) -> &'static str {
+    match change {
+        Change::Fired(_) => "firing",
+        Change::Resolved { .. } | Change::Forgotten { .. } => "resolved",
+    }
+}
+
 /// A change for people.
 fn words(rule: &Rule, news: &News) -> String {
     let say = rule.say.as_ref().map_or(String::new(), |say| format!("{say}: "));
@@ -275,6 +302,10 @@ fn words(rule: &Rule, news: &News) -> String {
         Change::Resolved { after_ns } => {
             let after_s = after_ns as f64 / 1e9;
             format!("{say}{rule}: no more in {source}{cycle}, after {after_s:.1} s")
+        }
+        Change::Forgotten { after_ns } => {
+            let after_s = after_ns as f64 / 1e9;
+            format!("{say}{rule}: over in {source}, the core began anew, after {after_s:.1} s")
         }
     }
 }

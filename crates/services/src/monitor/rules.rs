@@ -26,6 +26,7 @@ use std::fmt;
 pub(super) use self::bind::{Seen, Watched};
 pub(super) use self::judge::Change;
 use self::judge::Judge;
+pub(super) use self::parse::Wrong;
 use self::quantity::{How, Known};
 
 /// Window of a count without `within` and without `for`.
@@ -131,7 +132,9 @@ impl Comparison {
                 self.holds(b, bound) && !self.holds(a, bound)
             }
         };
-        values.reduce(|a, b| if better(a, b) { b } else { a }).unwrap_or(f64::NAN)
+        // What is not a number is worse than any: it must not hide the others.
+        let is_better = |a: f64, b: f64| better(a, b) || a.is_nan() && !self.holds(a, bound);
+        values.reduce(|a, b| if is_better(a, b) { b } else { a }).unwrap_or(f64::NAN)
     }
 }
 
@@ -139,20 +142,15 @@ impl Rule {
     /// Reads rule number `number`.
     ///
     /// # Errors
-    /// Which rule, where in it, what was expected.
-    pub(super) fn parse(number: usize, text: &str) -> Result<Rule, String> {
+    /// Where in it, what was expected.
+    pub(super) fn parse(number: usize, text: &str) -> Result<Rule, Wrong> {
         if text.len() > LEN_MAX || text.contains(char::is_control) {
             let len = text.len();
-            return Err(format!(
-                "rule {number} of {len} bytes: expected one line of {LEN_MAX} bytes at most"
-            ));
+            let message =
+                format!("it has {len} bytes: expected one line of {LEN_MAX} bytes at most");
+            return Err(Wrong { at: 0, message });
         }
-        parse::parse(number, text).map_err(|wrong| {
-            let column = text[..wrong.at].chars().count() + 1;
-            let rest: String = text[wrong.at..].chars().take(24).collect();
-            let place = if rest.is_empty() { "its end".into() } else { format!("'{rest}'") };
-            format!("rule {number}, column {column}, at {place}: {}", wrong.message)
-        })
+        parse::parse(number, text)
     }
 
     /// What it watches, in words.

@@ -49,6 +49,9 @@ impl Webhook {
         let expected = "expected an address such as http://127.0.0.1:9093/hook";
         let uri: Uri = text.parse().map_err(|error| format!("'{text}': {error}; {expected}"))?;
         match (uri.scheme(), uri.authority()) {
+            (_, Some(authority)) if authority.as_str().contains('@') => {
+                Err(format!("'{text}': no user and no password go along; {expected}"))
+            }
             (Some(scheme), Some(authority)) if *scheme == Scheme::HTTP => Ok(Webhook {
                 host: authority.host().into(),
                 port: authority.port_u16().unwrap_or(80),

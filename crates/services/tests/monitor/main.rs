@@ -10,6 +10,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,7 @@ const TESTS: &[(&str, fn())] = &[
     ("prometheus_reads_what_the_cycles_did", readers::prometheus_reads_what_the_cycles_did),
     ("a_rule_stops_the_core_and_again_after_a_reset", a_rule_stops_the_core_and_again),
     ("a_rule_tells_a_webhook_and_raises_an_alarm", a_rule_tells_a_webhook),
+    ("a_webhook_is_told_that_a_reset_or_a_restart_ends_all", a_webhook_is_told_of_new_beginnings),
     ("a_service_that_does_not_stay_up_breaks_a_rule", a_service_that_does_not_stay_up),
     ("a_port_in_use_is_said_with_who_has_it", a_port_in_use),
     ("a_rule_about_nothing_in_the_graph_is_the_monitors_fault", a_rule_about_nothing),
@@ -149,7 +151,8 @@ fn a_rule_stops_the_core_and_again() {
         let stop = arm.run.stop_status().expect("it has stopped");
         assert!(stop.reason.contains("it moves: rule 1"), "{}", stop.reason);
         let alarm = "it moves: rule 1 '|drives.velocity_rad_per_s| > 0.05: stop \"it moves\"': ";
-        arm.until("the alarm is raised", |arm| arm.count(EventKind::Alarm, alarm) == life);
+        // One when it fires, and one when the reset ends that.
+        arm.until("the alarm is raised", |arm| arm.count(EventKind::Alarm, alarm) == 2 * life - 1);
         let measured = "safe outputs ";
         arm.until("it is measured", |arm| arm.count(EventKind::Output, measured) == life);
         if life == 1 {
@@ -165,12 +168,7 @@ fn a_rule_stops_the_core_and_again() {
 fn a_rule_tells_a_webhook() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let receiver = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        let letter = readers::request(&mut stream);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-        letter
-    });
+    let receiver = thread::spawn(move || [receive(&listener), receive(&listener)]);
     let rules = "rules: ['execution_time_us{node=ik} >= 0 for 100ms: webhook', \
                  'release_to_end_us_max > 0: event']";
     let mut arm = Arm::start(&format!(
@@ -180,12 +178,58 @@ fn a_rule_tells_a_webhook() {
         arm.count(EventKind::Alarm, "rule 1 '") == 1 && arm.count(EventKind::Alarm, "rule 2 '") == 2
     });
     arm.until("the webhook is told", |_| receiver.is_finished());
-    let letter = receiver.join().expect("a request");
+    let [begins, letter] = receiver.join().expect("two requests");
     assert!(letter.starts_with("POST /hook HTTP/1.1\r\n"), "{letter}");
-    let body = letter.split_once("\r\n\r\n").expect("a body").1;
-    let told: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let begins = told(&begins);
+    assert_eq!((&begins["state"], &begins["monitor"]), (&"begins".into(), &"monitor".into()));
+    let told = told(&letter);
     assert_eq!((&told["state"], &told["source"]), (&"firing".into(), &"node 'ik'".into()));
     assert_eq!((&told["rule"], &told["graph"]), (&1.into(), &"monitored".into()));
+    assert_eq!(arm.stop(), Outcome::Stopped);
+}
+
+/// Takes a letter.
+fn receive(listener: &TcpListener) -> String {
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let letter = readers::request(&mut stream);
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    letter
+}
+
+/// What a letter says.
+fn told(letter: &str) -> serde_json::Value {
+    let body = letter.split_once("\r\n\r\n").expect("a body").1;
+    serde_json::from_str(body).expect("JSON")
+}
+
+fn a_webhook_is_told_of_new_beginnings() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let letters = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::clone(&letters);
+    thread::spawn(move || {
+        loop {
+            let state = told(&receive(&listener))["state"].as_str().map(str::to_owned);
+            letters.lock().expect("nobody panics").push(state.expect("a state"));
+        }
+    });
+    let rule = "rules: ['execution_time_us{node=ik} >= 0: webhook']";
+    let mut arm =
+        Arm::start(&format!("{rule}\n    webhook: http://{address}/\n    listen: 127.0.0.1:0"));
+    let await_states = |arm: &mut Arm, what: &str, expected: &[&str]| {
+        let states = || received.lock().expect("nobody panics");
+        arm.until(what, |_| states().len() >= expected.len());
+        let told: Vec<String> = states().drain(..).collect();
+        assert_eq!(told, expected, "{what}");
+    };
+    await_states(&mut arm, "it fires", &["begins", "firing"]);
+    arm.run.halt("a test");
+    arm.until("the core is held", |arm| arm.run.phase() == Phase::Held);
+    arm.run.reset().unwrap_or_else(|wrong| panic!("{wrong}"));
+    await_states(&mut arm, "the reset ends it, and it fires again", &["resolved", "firing"]);
+    assert_eq!(arm.count(EventKind::Alarm, ": over in node 'ik', the core began anew, after "), 1);
+    arm.run.restart("monitor").expect("a service");
+    await_states(&mut arm, "the monitor begins anew", &["begins", "firing"]);
     assert_eq!(arm.stop(), Outcome::Stopped);
 }
 

@@ -97,9 +97,26 @@ impl Watched {
     }
 
     /// The core has begun anew: what cycles had decided is forgotten.
-    pub(in crate::monitor) fn reset(&mut self, thread: ThreadId) {
+    pub(in crate::monitor) fn reset(&mut self, thread: ThreadId, mut each: impl FnMut(Seen<'_>)) {
         let of_thread = self.threads.iter_mut().filter(|it| it.0 == thread);
-        of_thread.flat_map(|it| &mut it.1).for_each(|it| it.judge.reset());
+        for bounded in of_thread.flat_map(|it| &mut it.1) {
+            if let Some(change) = bounded.judge.reset() {
+                each(Seen { bounded, change });
+            }
+        }
+    }
+
+    /// The same of what the status had decided, for those of these rules.
+    pub(in crate::monitor) fn reset_standing(
+        &mut self,
+        is_it: impl Fn(usize) -> bool,
+        mut each: impl FnMut(Seen<'_>),
+    ) {
+        for bounded in self.standing.iter_mut().filter(|it| is_it(it.rule)) {
+            if let Some(change) = bounded.judge.reset() {
+                each(Seen { bounded, change });
+            }
+        }
     }
 
     /// Judges a cycle.

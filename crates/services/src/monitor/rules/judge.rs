@@ -21,6 +21,8 @@ pub(in crate::monitor) enum Change {
     Fired(f64),
     /// It holds no more; for how long it did.
     Resolved { after_ns: u64 },
+    /// It held until what it watches has begun anew; for how long.
+    Forgotten { after_ns: u64 },
 }
 
 /// A rule and one source of its quantity.
@@ -65,10 +67,12 @@ impl Judge {
         self.fired_ns.is_some()
     }
 
-    /// Forgets all: the core has begun anew.
-    pub(in crate::monitor) fn reset(&mut self) {
+    /// Forgets all: the core has begun anew. A rule that had fired is over with that.
+    pub(in crate::monitor) fn reset(&mut self) -> Option<Change> {
         self.window.iter_mut().for_each(|window| window.pieces.clear());
-        (self.since_ns, self.fired_ns, self.clear_since_ns) = (None, None, None);
+        (self.since_ns, self.clear_since_ns) = (None, None);
+        let fired_ns = self.fired_ns.take()?;
+        Some(Change::Forgotten { after_ns: self.last_ns.saturating_sub(fired_ns) })
     }
 
     /// How many pieces of its window it keeps.

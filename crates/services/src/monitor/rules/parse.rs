@@ -15,9 +15,19 @@ const ACTIONS: [&str; 3] = ["event", "webhook", "stop"];
 
 /// What is wrong, and how many bytes into the rule.
 #[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) at: usize,
-    pub(super) message: String,
+pub(in crate::monitor) struct Wrong {
+    pub(in crate::monitor) at: usize,
+    pub(in crate::monitor) message: String,
+}
+
+impl Wrong {
+    /// For who does not see the place: which rule, where in it, what was expected.
+    pub(in crate::monitor) fn of(&self, number: usize, text: &str) -> String {
+        let column = text[..self.at].chars().count() + 1;
+        let rest: String = text[self.at..].chars().take(24).collect();
+        let place = if rest.is_empty() { "its end".into() } else { format!("'{rest}'") };
+        format!("rule {number}, column {column}, at {place}: {}", self.message)
+    }
 }
 
 fn wrong<T>(at: usize, message: impl Into<String>) -> Result<T, Wrong> {

@@ -15,7 +15,7 @@ use crate::monitor::figures::Cycle;
 const MS: u64 = 1_000_000;
 
 fn rule(text: &str) -> Rule {
-    Rule::parse(1, text).unwrap_or_else(|wrong| panic!("{wrong}"))
+    Rule::parse(1, text).unwrap_or_else(|wrong| panic!("{}", wrong.of(1, text)))
 }
 
 /// graphs/robot/robot.yaml.
@@ -103,7 +103,7 @@ const BAD: &[(&str, &str)] = &[
 #[test]
 fn a_bad_rule_is_refused_with_its_place_and_what_was_expected() {
     for (text, expected) in BAD {
-        let wrong = Rule::parse(7, text).expect_err(text);
+        let wrong = Rule::parse(7, text).expect_err(text).of(7, text);
         assert!(
             wrong.starts_with("rule 7, column ") && wrong.contains(expected),
             "{text}: {wrong}"
@@ -115,8 +115,8 @@ fn a_bad_rule_is_refused_with_its_place_and_what_was_expected() {
 fn a_rule_is_one_line_that_an_alarm_can_repeat() {
     let long = format!("overruns > 0: event \"{}\"", "x".repeat(LEN_MAX));
     for text in [&long, "overruns > 0:\nevent", "overruns > 0: event \"\u{1}\""] {
-        let wrong = Rule::parse(7, text).expect_err(text);
-        assert!(wrong.starts_with("rule 7 of ") && wrong.contains("500 bytes at most"), "{wrong}");
+        let wrong = Rule::parse(7, text).expect_err(text).of(7, text);
+        assert!(wrong.contains("expected one line of 500 bytes at most"), "{wrong}");
     }
 }
 
@@ -193,7 +193,10 @@ fn a_cycle_is_judged_by_the_rules_of_its_thread() {
     watched.cycle(thread, &cycle, |seen| fired.push((seen.bounded.rule, seen.change)));
     assert_eq!(fired, [(1, Change::Fired(0.0)), (2, Change::Fired(0.0))]);
     watched.cycle(thread, &cycle, |seen| panic!("fires again: {:?}", seen.change));
-    watched.reset(thread);
+    let mut over = Vec::new();
+    watched.reset(thread, |seen| over.push((seen.bounded.rule, seen.change)));
+    let forgotten = Change::Forgotten { after_ns: 0 };
+    assert_eq!(over, [(1, forgotten), (2, forgotten)]);
     let mut again = 0;
     watched.cycle(thread, &cycle, |_| again += 1);
     assert_eq!(again, 2, "the core has begun anew");
@@ -290,6 +293,10 @@ fn of_the_elements_of_a_signal_any_may_meet_the_bound() {
         ("a.b != 1: event", [1.0, 1.0, 1.0], false),
         ("a.b != 1: event", [1.0, 1.0, 2.0], true),
         ("a.b >= 7: event", [1.0, 6.0, -9.0], false),
+        ("a.b > 5: event", [f64::NAN, 6.0, f64::NAN], true),
+        ("a.b < -5: event", [f64::NAN, -9.0, 1.0], true),
+        ("a.b > 5: event", [f64::NAN; 3], false),
+        ("a.b != 1: event", [1.0, f64::NAN, 1.0], true),
     ] {
         let it = rule(text);
         let Bound::Number(bound) = it.bound else { panic!("a number") };

@@ -77,6 +77,7 @@ fn an_address_is_read_or_refused_with_what_was_expected() {
     );
     for (text, expected) in [
         ("https://a.b/", "only http; let a relay"),
+        ("http://me:secret@a.b/", "no user and no password go along"),
         ("/hook", "expected an address such as http://"),
         ("a b", "expected an address such as http://"),
         ("ftp://a.b/", "expected an address such as http://"),
