@@ -1,6 +1,7 @@
 //! `sinew replay`: feeds what a recorder has recorded back into the graph's core, in this process
 //! and without realtime, and compares what comes out with what came out then, bit for bit.
 
+mod ends;
 mod files;
 mod graphs;
 mod pace;

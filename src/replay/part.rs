@@ -9,10 +9,11 @@ use std::path::Path;
 use mcap::McapError;
 use mcap::records::{Record, op};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
+use sinew_services::recorder::format::ATTACHMENT_BYTES_MAX;
 
-/// Longest record and chunk that are read. The recorder's chunks are a hundredth of it; data files
-/// of nodes are attachments, which should not be larger. Past it the file counts as damaged.
-const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Longest record and chunk that are read: the longest data file of a node, and what stands around
+/// it. The recorder's chunks are a hundredth of it. Past it the file counts as damaged.
+const RECORD_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX as usize + (1 << 20);
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
 

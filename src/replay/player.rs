@@ -13,6 +13,7 @@ use sinew_services::recorder::format::{self, GAP, Gap, cycle_topic, schema_text,
 use sinew_spec::plan::{Plan, Release};
 
 use super::Until;
+use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
 use super::graphs::Graphs;
 use super::pace::Pace;
 use super::part::{self, End};
@@ -59,8 +60,9 @@ pub(super) struct Player<'a> {
     /// Of the part that is being read: schemas and topics by their numbers.
     schemas: BTreeMap<u16, Vec<u8>>,
     channels: BTreeMap<u16, String>,
-    /// Why cycles are missing, by thread and first cycle.
-    reasons: BTreeMap<(String, u64), String>,
+    gaps: Gaps,
+    /// Where threads end in the recording; empty if not all of it was read.
+    pub(super) ends: Vec<ThreadEnd>,
     unknown: BTreeSet<String>,
     wrong: Option<Wrong>,
     /// What is to be known.
@@ -101,7 +103,8 @@ impl<'a> Player<'a> {
             first_ns: None,
             schemas: BTreeMap::new(),
             channels: BTreeMap::new(),
-            reasons: BTreeMap::new(),
+            gaps: Gaps::default(),
+            ends: Vec::new(),
             unknown: BTreeSet::new(),
             wrong: None,
             notes: Vec::new(),
@@ -126,6 +129,7 @@ impl<'a> Player<'a> {
             false => self.play_part(part, recording),
         });
         self.end_life();
+        self.end_recording();
         // The terminal comes back before anything is said.
         self.pace = None;
         if !self.unknown.is_empty() {
@@ -144,6 +148,7 @@ impl<'a> Player<'a> {
     fn play_part(&mut self, part: &Part, recording: &Recording) -> Result<(), String> {
         if self.life != Some(part.head.life) {
             self.end_life();
+            self.miss_lives(part.head.life);
             self.begin_life(part.head.life)?;
         }
         self.schemas.clear();
@@ -182,6 +187,18 @@ impl<'a> Player<'a> {
         self.stops.push(format!("part {number} is damaged: {text}; it was replayed up to there"));
     }
 
+    /// Says which lives of the core are not there before this one.
+    fn miss_lives(&mut self, life: u32) {
+        let next = self.life.map_or(0, |life| life.saturating_add(1));
+        if life > next {
+            let lives = match life - next {
+                1 => named(next),
+                _ => format!("{} to {}", named(next), named(life - 1)),
+            };
+            self.stops.push(format!("the core {lives} is not in the recording"));
+        }
+    }
+
     /// Starts all nodes anew.
     fn begin_life(&mut self, life: u32) -> Result<(), String> {
         let Player { graphs, table, threads, notes, .. } = self;
@@ -204,16 +221,25 @@ impl<'a> Player<'a> {
         }
         for thread in &mut self.threads {
             let Some(text) = thread.ended.take() else { continue };
-            let life = match self.life {
-                Some(life) if life > 0 => format!(" (after reset {life})"),
-                _ => String::new(),
-            };
+            let life = after_reset(self.life.unwrap_or(0));
             self.stops
                 .push(format!("thread {}{life}: {text}; no more of it was replayed", thread.name));
+        }
+        if let Some(life) = self.life {
+            let threads = self.threads.iter().map(|thread| (thread.name.as_str(), thread.seen));
+            self.ends.extend(of_life(life, threads));
         }
         if let Some((first, last)) = self.span_ns.take() {
             self.recorded_ns += last.saturating_sub(first);
         }
+    }
+
+    /// Says what is known to be missing at the ends of threads: a gap may stand in a later life.
+    fn end_recording(&mut self) {
+        if self.limit_ns.is_some() || self.interrupted {
+            self.ends.clear();
+        }
+        self.stops.extend(self.ends.iter().filter_map(|end| self.gaps.tail(end)));
     }
 
     fn take(&mut self, record: &Record<'_>) -> Result<ControlFlow<()>, Wrong> {
@@ -223,9 +249,7 @@ impl<'a> Player<'a> {
             }
             Record::Channel(channel) => self.add_topic(channel)?,
             Record::Metadata(row) if row.name == GAP => {
-                let gap = Gap::from_metadata(&row.metadata).map_err(Wrong::Damaged)?;
-                let thread = format!("{}/{}", gap.domain, gap.thread);
-                self.reasons.insert((thread, gap.first), gap.reason);
+                self.gaps.add(Gap::from_metadata(&row.metadata).map_err(Wrong::Damaged)?);
             }
             Record::Message { header, data } => self.take_message(header, data)?,
             _ => {}
@@ -286,6 +310,7 @@ impl<'a> Player<'a> {
             return;
         };
         let (number, start_ns) = (cycle.past.number, cycle.past.start_ns);
+        self.threads[at].see();
         let first_ns = *self.first_ns.get_or_insert(start_ns);
         if let Some(Until::Time(time)) = self.until {
             let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -325,7 +350,8 @@ impl<'a> Player<'a> {
             self.span_ns = Some((first.min(start_ns), last.max(start_ns)));
         }
         if let Some(ended) = thread.ended.as_mut().filter(|_| !had_ended)
-            && let Some(reason) = self.reasons.get(&(thread.name.clone(), next))
+            && let Some(life) = self.life
+            && let Some(reason) = self.gaps.reason(life, &thread.name, next)
         {
             ended.push_str(&format!(" ({reason})"));
         }
@@ -337,6 +363,11 @@ impl<'a> Player<'a> {
         let release = |id: ThreadId| domains[id.domain].threads()[id.thread].release;
         self.threads.iter().position(|thread| release(thread.id) == Release::Timer)
     }
+}
+
+/// A life of the core, as its user knows it.
+fn named(life: u32) -> String {
+    if life == 0 { "before its first reset".into() } else { format!("after reset {life}") }
 }
 
 /// All topics of a graph's core.

@@ -7,6 +7,7 @@ use sinew_runtime::replay::{Difference, Number, Site, numbers};
 use sinew_runtime::trace::Failed;
 use sinew_spec::plan::{End, Plan};
 
+use super::ends::{ThreadEnd, lines};
 use super::player::Player;
 use super::recording::Recording;
 use super::tally::{First, Largest, Tally, port_name, site_name};
@@ -94,6 +95,7 @@ impl Outcome<'_> {
                 "in {taken_s:.3} s: {per_s} a second, {times:.1} times as fast as they were"
             )?;
         }
+        lines(&player.ends).try_for_each(|line| writeln!(text, "{line}"))?;
         if player.interrupted {
             writeln!(text, "stopped by you before the end")?;
         }
@@ -167,6 +169,7 @@ impl Outcome<'_> {
             "times_realtime": speed.map(|speed| speed.0),
             "cycles_per_s": speed.map(|speed| speed.1),
             "interrupted": player.interrupted,
+            "ends": player.ends.iter().map(ThreadEnd::to_json).collect::<Vec<_>>(),
             "threads": player.threads.iter().map(|it| self.thread_json(it)).collect::<Vec<_>>(),
             "not_replayed": player.stops,
             "notes": player.notes,

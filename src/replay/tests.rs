@@ -15,8 +15,8 @@ use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::{Past, Record, taps};
 use sinew_services::recorder::cycle::{self, Layout};
 use sinew_services::recorder::format::{
-    CDR_HEAD, ENCODING, HEAD, Head, SCHEMA_ENCODING, SPEC, cycle_topic, schema_name, schema_text,
-    tap_topic,
+    CDR_HEAD, ENCODING, GAP, Gap, HEAD, Head, SCHEMA_ENCODING, SPEC, cycle_topic, schema_name,
+    schema_text, tap_topic,
 };
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile};
@@ -78,6 +78,10 @@ struct Flaws {
     first: u64,
     /// Schemas of all topics.
     schema: Option<&'static str>,
+    /// At the end.
+    gaps: Vec<Gap>,
+    /// A thread that has so many cycles fewer at its end.
+    behind: Option<(usize, u64)>,
 }
 
 /// A recording of some cycles of both threads.
@@ -109,9 +113,16 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
         add(&mut writer, "/weather".into(), "weather", "float64 rain");
     }
     for at in flaws.first..flaws.first + cycles {
-        for id in threads {
-            write_cycle(&mut writer, &plan, id, at, &channels, flaws);
+        let ends = |id: &ThreadId, (thread, fewer): (usize, u64)| {
+            id.domain == thread && at + fewer >= flaws.first + cycles
+        };
+        for id in threads.iter().filter(|&id| !flaws.behind.is_some_and(|it| ends(id, it))) {
+            write_cycle(&mut writer, &plan, *id, at, &channels, flaws);
         }
+    }
+    for gap in &flaws.gaps {
+        let metadata = gap.to_metadata();
+        writer.write_metadata(&Metadata { name: GAP.into(), metadata }).expect("memory");
     }
     writer.finish().expect("memory");
     writer.into_inner().into_inner()
@@ -204,6 +215,8 @@ struct Result {
     differing: u64,
     stops: Vec<String>,
     notes: Vec<String>,
+    text: String,
+    json: serde_json::Value,
 }
 
 /// Replays these bytes as a file of their own.
@@ -249,10 +262,10 @@ fn play(args: &ReplayArgs) -> std::result::Result<Result, String> {
         taken_s: Some(1.0),
     };
     // Whatever it came to can be shown.
-    assert!(!outcome.to_text().is_empty() && outcome.to_json().is_object());
+    let (text, json) = (outcome.to_text(), outcome.to_json());
     let (cycles, differing) = (sum(|tally| tally.cycles), sum(|tally| tally.differing));
     let (stops, notes) = (player.stops.clone(), [notes, player.notes.clone()].concat());
-    Ok(Result { cycles, differing, stops, notes })
+    Ok(Result { cycles, differing, stops, notes, text, json })
 }
 
 #[track_caller]
@@ -298,7 +311,7 @@ fn what_is_no_recording_is_refused_in_words() {
 #[test]
 fn what_another_program_recorded_is_refused_in_words() {
     let flaws = |metadata| Flaws { metadata, ..Flaws::default() };
-    refused(&flaws(vec![("version", "7")]), "version 7, expected 1");
+    refused(&flaws(vec![("version", "7")]), "version 7, expected 2");
     refused(&flaws(vec![("cpus", "[]")]), "'cpus' is empty");
     refused(&flaws(vec![("part", "one")]), "expected a number");
     let spec = "nodes: [{kind: flux_capacitor, name: it}]";
@@ -352,6 +365,68 @@ fn a_part_that_is_missing_ends_what_cannot_be_known_without_it() {
     assert!(late.stops[1].contains("cycles 0 to 9 are missing"), "{late:?}");
     let twice = play(&[one, one]);
     assert!(twice.cycles == 20 && twice.notes[0].contains("once more"), "{twice:?}");
+}
+
+#[test]
+fn where_each_thread_ends_is_said() {
+    let result = replay(&recording(20, &Flaws::default()), &[]).expect("it is whole");
+    let line = "\nup to: control/0 cycle 19, still running; plant/0 cycle 19, still running\n";
+    assert!(result.text.contains(line), "{}", result.text);
+    let behind = Flaws { behind: Some((1, 150)), ..Flaws::default() };
+    let result = replay(&recording(200, &behind), &[]).expect("it is whole");
+    let line = "; plant/0 cycle 49, still running, 0.150 s before the others\n";
+    assert!(result.text.contains(line), "{}", result.text);
+    assert_eq!((result.cycles, result.stops.len()), (250, 0), "nothing is known to be missing");
+    let end = &result.json["ends"][1];
+    assert_eq!((&end["thread"], &end["life"]), (&"plant/0".into(), &0.into()));
+    assert_eq!((&end["first"], &end["last"]), (&0.into(), &49.into()));
+    assert_eq!((&end["state"], &end["behind_s"]), (&"still running".into(), &0.15.into()));
+    let result = replay(&recording(20, &Flaws::default()), &["--until", "4"]);
+    assert_eq!(result.expect("it is whole").json["ends"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
+    let gap = |life| Gap {
+        life,
+        domain: "plant".into(),
+        thread: 0,
+        first: 10,
+        cycles: 5,
+        reason: "the disk took no more".into(),
+    };
+    let part = |number, life, gaps| {
+        let metadata = vec![("part", number), ("life", life)];
+        recording(10, &Flaws { metadata, gaps, ..Flaws::default() })
+    };
+    let (first, second) = (part("1", "0", vec![]), part("2", "1", vec![gap(0), gap(1)]));
+    let result = replay_all(&[&first, &second], &[]).expect("each part is sound");
+    let stops = ["", " (after reset 1)"].map(|life| {
+        format!(
+            "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk took no \
+             more)"
+        )
+    });
+    assert_eq!((result.cycles, result.stops), (40, stops.to_vec()));
+}
+
+#[test]
+fn a_life_that_is_not_there_is_named() {
+    let part = |number, life| {
+        recording(
+            10,
+            &Flaws { metadata: vec![("part", number), ("life", life)], ..Flaws::default() },
+        )
+    };
+    for (life, expected) in [
+        ("2", "the core after reset 1 is not in the recording"),
+        ("4", "the core after reset 1 to after reset 3 is not in the recording"),
+    ] {
+        let result = replay_all(&[&part("1", "0"), &part("2", life)], &[]).expect("sound");
+        assert_eq!((result.cycles, result.stops), (40, vec![expected.to_owned()]));
+    }
+    let result = replay(&part("1", "1"), &[]).expect("sound");
+    assert_eq!(result.stops, ["the core before its first reset is not in the recording"]);
 }
 
 /// Numbers without a pattern, the same in every run (xorshift, Marsaglia 2003).

@@ -9,6 +9,7 @@ use sinew_runtime::trace::{Past, Record, Tap, taps};
 use sinew_services::recorder::cycle::{Cycle, Layout};
 use sinew_spec::plan::Plan;
 
+use super::ends::Seen;
 use super::graphs::Graphs;
 use super::tally::{Inputs, Tally};
 
@@ -21,6 +22,8 @@ pub(super) struct Thread {
     pub(super) layout: Layout,
     pub(super) taps: Vec<Tap>,
     pub(super) tally: Tally,
+    /// What of this life of the core is there.
+    pub(super) seen: Option<Seen>,
     gathered: Gathered,
     /// `None` in a life of the core that is not replayed any more.
     replay: Option<Replay>,
@@ -68,6 +71,7 @@ impl Thread {
             layout: Layout::of(plan, id),
             taps,
             tally: Tally::default(),
+            seen: None,
             gathered: Gathered { sequence: None, cycle: None, messages },
             replay: None,
             ended: None,
@@ -85,8 +89,7 @@ impl Thread {
         table: &[NodeEntry],
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
-        self.replay = None;
-        self.ended = None;
+        (self.replay, self.ended, self.seen) = (None, None, None);
         let Some(id) = counterpart(graphs, self.id) else {
             notes.push(format!("thread {} is not in this graph any more", self.name));
             return Ok(());
@@ -200,6 +203,14 @@ impl Thread {
     /// The cycle that was put together, if there is a whole one.
     pub(super) fn gathered(&self) -> Option<&Cycle> {
         self.gathered.cycle.as_ref()
+    }
+
+    /// Notes the cycle that was put together.
+    pub(super) fn see(&mut self) {
+        let Some(Cycle { past, .. }) = &self.gathered.cycle else { return };
+        let first = self.seen.map_or(past.number, |seen| seen.first);
+        let (last, start_ns, is_of_stop) = (past.number, past.start_ns, past.is_of_stop());
+        self.seen = Some(Seen { first, last, start_ns, is_of_stop });
     }
 
     /// Begins to put together another cycle.
