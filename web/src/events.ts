@@ -18,6 +18,7 @@ export class EventsPanel {
   private readonly list = byId<HTMLOListElement>("events");
   private readonly filter = byId<HTMLInputElement>("events-filter");
   private readonly end = byId<HTMLButtonElement>("events-end");
+  private readonly earlier = make("li", {});
   private follows = true;
   private top = 0;
   /** Times of the events by their numbers: another time for a number is another run. */
@@ -39,6 +40,7 @@ export class EventsPanel {
       this.seen.clear();
       this.list.replaceChildren();
     }
+    this.earlier.remove();
     const missed = (events[0]?.number ?? 0) - this.newest() - 1;
     if (missed > 0 && this.seen.size > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
     for (const event of events.filter(({ number }) => !this.seen.has(number))) {
@@ -52,7 +54,16 @@ export class EventsPanel {
       if (this.seen.size <= ROWS_MAX) break;
       this.seen.delete(number);
     }
+    this.countEarlier();
     this.toEnd();
+  }
+
+  /** How many events came before those that are shown: they are numbered from 1. */
+  private countEarlier(): void {
+    const count = Math.min(...this.seen.keys()) - 1;
+    if (!(count > 0 && Number.isFinite(count))) return;
+    this.earlier.textContent = `${count} earlier events are not shown; the run keeps its last ${ROWS_MAX}`;
+    this.list.prepend(this.earlier);
   }
 
   /** The last events always reach to the newest, so lower numbers or other times are not ours. */

@@ -102,6 +102,7 @@ await check("events that are missing are counted, and no others", async () => {
   server.greet = (tell) => [fake.hello(), fake.status(), events(71, 72)].forEach(tell);
   const page = await open(browser, address);
   await until("the events are seen", async () => (await log()).includes("line 72."));
+  assert.match(await log(), /^70 earlier events are not shown/);
   server.greet = (tell) => [fake.hello(), fake.status(), events(72, 73)].forEach(tell);
   server.drop();
   await until("the next one is seen", async () => (await log()).includes("line 73."));
@@ -191,11 +192,28 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
-await check("old data is called old", async () => {
+await check("what came of an order goes again", async () => {
   const page = await open(browser, address);
   await live(page);
+  await page.click("#pause");
+  await until("the answer is shown", async () => (await said(page, "#planner-said")) === "pause: done");
+  await until("it is gone", async () => (await said(page, "#planner-said")) === "");
+  await page.close();
+});
+
+await check("old data is called old: read aloud once, its age shown all the time", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await page.evaluate(() => {
+    window.aloud = [];
+    const says = document.querySelector("#banner [role=alert]");
+    new MutationObserver(() => window.aloud.push(says.textContent)).observe(says, { childList: true, characterData: true, subtree: true });
+  });
   silence();
   await until("the page says so", async () => /The data is old/.test(await said(page, "#banner")));
+  const ages = new Set();
+  await until("its age is shown anew", async () => ages.add(await said(page, "#banner-age")).size > 4);
+  assert.deepEqual(await page.evaluate("window.aloud"), ["▲ The data is old. What you see is not the machine as it is."]);
   await page.close();
 });
 
