@@ -12,6 +12,7 @@ use sinew_link::counter;
 use sinew_spec::plan::Plan;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::at_work::{AtWork, NOBODY};
 use super::reload::Reload;
 use super::sources::{self, Graph, HeldBy, OpenSources};
 use super::tally::Tally;
@@ -58,7 +59,8 @@ pub(crate) struct Setup {
 /// The workers of a domain's flows.
 pub(crate) struct Crew {
     workers: Vec<Worker>,
-    counters: Vec<counter::Writer<Region>>,
+    /// The counters of each node, by index of the plan.
+    counters: Vec<(usize, counter::Writer<Region>)>,
     told: Told,
     tally: Tally,
     reload: Reload,
@@ -69,6 +71,30 @@ struct Worker {
     thread: JoinHandle<()>,
     orders: UnboundedSender<Order>,
     beats: Arc<AtomicU64>,
+    at_work: AtWork,
+    /// Its beats at the last look.
+    seen: u64,
+    keeper: Keeper,
+}
+
+/// Who has had a packet since a worker's last beat, as far as looks have found.
+#[derive(Clone, Copy)]
+enum Keeper {
+    Nobody,
+    /// This node, by index of the plan of the start, and no other.
+    Node(u32),
+    /// One that has passed it on, or given it back: no node keeps the worker, if the flow does.
+    Several,
+}
+
+/// What a look at a worker finds.
+enum Sign {
+    /// It has given a sign of life since the last look.
+    Life,
+    /// None: this node keeps it.
+    KeptBy(u32),
+    /// None, and nobody knows why.
+    Silence,
 }
 
 impl Crew {
@@ -100,6 +126,7 @@ impl Crew {
         let (mut workers, mut counted) = (Vec::new(), Vec::new());
         for (number, parts) in parts.into_iter().enumerate() {
             let (beats, figures) = (Arc::new(AtomicU64::new(0)), Arc::<Figures>::default());
+            let at_work = AtWork::new();
             counted.push(Arc::clone(&figures));
             let post = Post {
                 number,
@@ -108,31 +135,37 @@ impl Crew {
                 figures,
                 voice: told.voice(),
                 beats: Arc::clone(&beats),
+                at_work: at_work.clone(),
             };
             let (orders, receiver) = unbounded_channel();
             let sender = sender.clone();
             let thread = thread::Builder::new().name(format!("flows/{number}"));
             let thread = thread.spawn(move || post.run(sender, receiver)).map_err(no_thread)?;
-            workers.push(Worker { thread, orders, beats });
+            workers.push(Worker {
+                thread,
+                orders,
+                beats,
+                at_work,
+                seen: 0,
+                keeper: Keeper::Nobody,
+            });
         }
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
         let tally = Tally::new(counted, shared.clock, shared.supervisor.clone());
         let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
+        let counters = shared.graph.nodes.iter().copied().zip(setup.counters).collect();
         let reload = Reload::new(shared, orders, held);
-        Ok(Crew { workers, counters: setup.counters, told, tally, reload })
+        Ok(Crew { workers, counters, told, tally, reload })
     }
 
     /// Lets flows begin, until the domain is to stop; returns when those that have begun have
     /// ended, or time for that is over.
     pub(crate) fn serve(mut self, board: &Board, halt: &Halt) {
         self.order(|| Order::Serve);
-        let mut seen = vec![0; self.workers.len()];
         while !halt.is_stopping() {
-            if self.all_live(&mut seen) {
-                self.beat();
-            }
+            self.beat();
             self.told.write();
             self.tally.tell_in_time();
             self.reload.look(board);
@@ -155,21 +188,42 @@ impl Crew {
         }
     }
 
-    /// Whether every worker has given a sign of life since the last time that all had.
-    fn all_live(&self, seen: &mut [u64]) -> bool {
-        // Relaxed: a sign of life orders nothing.
-        let now: Vec<u64> =
-            self.workers.iter().map(|worker| worker.beats.load(Ordering::Relaxed)).collect();
-        let live = now.iter().zip(seen.iter()).all(|(now, seen)| now != seen);
-        if live {
-            seen.copy_from_slice(&now);
-        }
-        live
-    }
-
+    /// Heartbeats of all nodes, if all workers live. A node that keeps a worker gets none: so the
+    /// supervisor knows which one hangs. Where nobody knows, none gets any.
     fn beat(&mut self) {
-        for counters in &mut self.counters {
-            counters.add(BEATS, 1);
+        let mut keepers = Vec::new();
+        for worker in &mut self.workers {
+            match worker.look() {
+                Sign::Life => {}
+                Sign::KeptBy(node) => keepers.push(node as usize),
+                Sign::Silence => return,
+            }
+        }
+        for (node, counters) in &mut self.counters {
+            if !keepers.contains(node) {
+                counters.add(BEATS, 1);
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn look(&mut self) -> Sign {
+        // Relaxed: a sign of life orders nothing.
+        let (beats, node) = (self.beats.load(Ordering::Relaxed), self.at_work.node());
+        if beats != self.seen {
+            (self.seen, self.keeper) = (beats, Keeper::Nobody);
+            return Sign::Life;
+        }
+        self.keeper = match self.keeper {
+            Keeper::Nobody if node == NOBODY => Keeper::Nobody,
+            Keeper::Nobody => Keeper::Node(node),
+            Keeper::Node(keeper) if keeper == node => Keeper::Node(node),
+            Keeper::Node(_) | Keeper::Several => Keeper::Several,
+        };
+        match self.keeper {
+            Keeper::Node(node) => Sign::KeptBy(node),
+            Keeper::Nobody | Keeper::Several => Sign::Silence,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sinew_spec::plan::Plan;
 
+use super::at_work::AtWork;
 use super::program::Base;
 use super::tell::Teller;
 use super::{Figures, Flow, FlowNode, NodeFigures, Outlet, Pool, Program, Reply, Site, Value};
@@ -96,7 +97,7 @@ impl Fixture {
         let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
         let figures = Arc::<Figures>::default();
         let (clock, teller) = (Clock::calibrate(), Teller::direct());
-        let base = Base::new((0, 1), clock, Arc::clone(&figures), teller);
+        let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
         let pool = Pool::start(1).expect("a thread");
         let site = |node: usize| {
             let ports = plan.nodes[node].kind.ports.len();
@@ -107,6 +108,7 @@ impl Fixture {
                 pool: pool.clone(),
                 inputs: vec![None; ports],
                 outputs: vec![Vec::new(); ports],
+                born: Some(node),
                 supervisor: None,
                 plan: Arc::clone(plan),
             };

@@ -9,6 +9,7 @@
 //! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log; each is
 //! touched only by a flow that needs it. Others take no lock that another worker could hold.
 
+mod at_work;
 mod branches;
 mod children;
 mod crew;

@@ -1,9 +1,9 @@
 //! What a flow node is, and what it sees.
 
 use std::any::Any;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +87,15 @@ impl<'a> At<'a> {
         let call = self.calls.begin(&self.flow.branches);
         async move {
             let _call = call;
-            self.flow.pass(self.node, port, packet).await
+            let mut reply = pin!(self.flow.pass(self.node, port, packet));
+            let program = &*self.flow.program;
+            poll_fn(|context| {
+                let polled = reply.as_mut().poll(context);
+                // It was with others meanwhile.
+                program.base.at_work.begin(program.entry(self.node).mark());
+                polled
+            })
+            .await
         }
     }
 
@@ -151,6 +159,8 @@ pub struct Site {
     pub inputs: Vec<Option<MessageInput>>,
     /// One for each port of the kind: the links of an output to nodes of the core.
     pub outputs: Vec<Vec<MessageOutput>>,
+    /// The node by index of the plan that its domain was started with; `None` if an edit brought it.
+    pub(super) born: Option<usize>,
     /// Who watches this domain and the core; `None` outside a run.
     pub supervisor: Option<Supervisor>,
     /// The graph.

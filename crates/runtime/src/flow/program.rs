@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use bytestring::ByteString;
 use futures_util::FutureExt;
 use sinew_spec::plan::Plan;
 
+use super::at_work::{AtWork, NOBODY};
 use super::children::Children;
 use super::figures::{Figures, NodeFigures};
 use super::tell::Teller;
@@ -46,6 +48,8 @@ pub(super) struct Entry {
     /// The output that gets this node's errors, if it leads anywhere.
     error: Option<usize>,
     figures: Arc<NodeFigures>,
+    /// What the crew knows it by.
+    mark: u32,
 }
 
 /// A node by its index of the plan, `None` for a source; and what it may use.
@@ -61,6 +65,7 @@ pub(crate) struct Base {
     figures: Arc<Figures>,
     pub(super) children: Rc<Children>,
     pub(super) teller: Teller,
+    pub(super) at_work: AtWork,
 }
 
 impl Base {
@@ -70,9 +75,10 @@ impl Base {
         clock: Clock,
         figures: Arc<Figures>,
         teller: Teller,
+        at_work: AtWork,
     ) -> Base {
-        let ids = Rc::new(Cell::new(number as u64 + 1));
-        Base { ids, ids_step: workers as u64, clock, figures, children: Rc::default(), teller }
+        let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
+        Base { ids, ids_step, clock, figures, children: Rc::default(), teller, at_work }
     }
 }
 
@@ -94,6 +100,7 @@ impl Program {
                 links: Vec::new(),
                 error: planned.kind.port_index("error"),
                 figures: base.figures.node(&planned.name),
+                mark: site.born.map_or(NOBODY, |born| born as u32),
             });
         }
         for link in &plan.flow_links {
@@ -154,6 +161,11 @@ impl Entry {
     }
 
     #[inline]
+    pub(super) fn mark(&self) -> u32 {
+        self.mark
+    }
+
+    #[inline]
     pub(super) fn figures(&self) -> &NodeFigures {
         &self.figures
     }
@@ -175,11 +187,15 @@ impl Entry {
 
     /// What the node says when it has had the time that it needs.
     pub(super) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
-        let _waits = self.figures.waits();
-        AssertUnwindSafe(waiting)
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|panic| self.panicked(at, &*panic))
+        let (_waits, at_work) = (self.figures.waits(), &at.flow.program.base.at_work);
+        let mut waiting = AssertUnwindSafe(waiting).catch_unwind();
+        let stepped = poll_fn(|context| {
+            at_work.begin(self.mark);
+            let polled = waiting.poll_unpin(context);
+            at_work.end();
+            polled
+        });
+        stepped.await.unwrap_or_else(|panic| self.panicked(at, &*panic))
     }
 
     /// What becomes of a panic of the node: a failure. It is told here and once, for who takes the

@@ -243,7 +243,10 @@ impl Flow {
         loop {
             // A panic is a failure of the node that had the packet, in this flow alone.
             match catch_unwind(AssertUnwindSafe(|| self.walk(place, turn))) {
-                Ok(end) => return end,
+                Ok(end) => {
+                    self.program.base.at_work.end();
+                    return end;
+                }
                 Err(panic) => {
                     let (entry, at) = (self.program.entry(place.node), self.at(place));
                     turn = Turn::Step(entry.panicked(at, &*panic));
@@ -294,6 +297,7 @@ impl Flow {
         input: usize,
         packet: Value,
     ) -> Step<'a> {
+        self.program.base.at_work.begin(entry.mark());
         if self.program.is_traced {
             return self.hand_in_span(place, entry, input, packet);
         }

@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
+use super::at_work::AtWork;
 use super::program::Base;
 use super::reload::Preparation;
 use super::sources::{Graph, Parts, Sources};
@@ -53,6 +54,7 @@ pub(super) struct Post {
     pub(super) figures: Arc<Figures>,
     pub(super) voice: Voice,
     pub(super) beats: Arc<AtomicU64>,
+    pub(super) at_work: AtWork,
 }
 
 /// What all workers are made of.
@@ -125,7 +127,8 @@ impl Post {
 
     fn base(&self) -> Base {
         let number = (self.number, self.shared.workers);
-        Base::new(number, self.shared.clock, Arc::clone(&self.figures), self.voice.teller())
+        let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
+        Base::new(number, self.shared.clock, figures, self.voice.teller(), at_work)
     }
 
     fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
@@ -151,6 +154,7 @@ impl Post {
                 .map(|port| shared.outputs.get(&end(port)?).cloned())
                 .map(Option::unwrap_or_default)
                 .collect(),
+            born,
             supervisor: shared.supervisor.clone(),
             plan: Arc::clone(&graph.plan),
         }

@@ -1,6 +1,7 @@
 //! Edits of a graph that runs: each is compared with it, prepared by every domain whose flow nodes
 //! it changes, then swapped in everywhere or nowhere. A newer one waits until the one under way is
-//! over; of several that wait only the newest counts.
+//! over; of several that wait only the newest counts. None waits for ever: who does not prepare has
+//! the edit refused, who does not swap is ended, and starts again in the edited graph.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,9 @@ use crate::status::EventKind;
 /// How long a domain may take to prepare an edited graph. It takes milliseconds; past this the edit
 /// is refused.
 const PREPARE_NS_MAX: u64 = 10_000_000_000;
+/// How long a domain may take to swap in what it has prepared. It takes microseconds; past this the
+/// domain is ended: others may have swapped, and the edit is not taken back.
+const SWAP_NS_MAX: u64 = 5_000_000_000;
 /// So many names an event tells.
 const NAMES_TOLD_MAX: usize = 8;
 
@@ -35,6 +39,7 @@ struct UnderWay {
     edition: Option<Edition>,
     /// Names of the flow nodes that it changes.
     changed: Vec<String>,
+    /// How long the domains have for what they do now.
     until_ns: u64,
     parts: Vec<Part>,
 }
@@ -79,8 +84,7 @@ impl Run {
 
     /// When to look at an edit at the latest, monotonic ns.
     pub(super) fn edit_due_ns(&self) -> u64 {
-        let prepares = self.edits.now.as_ref().filter(|edit| edit.edition.is_some());
-        prepares.map_or(u64::MAX, |edit| edit.until_ns)
+        self.edits.now.as_ref().map_or(u64::MAX, |edit| edit.until_ns)
     }
 
     fn begin_edit(&mut self) {
@@ -131,6 +135,7 @@ impl Run {
         if let Some(edition) = edit.edition.take() {
             self.accept(edition);
         }
+        edit.until_ns = now_ns() + SWAP_NS_MAX;
         self.finish(edit);
     }
 
@@ -141,6 +146,13 @@ impl Run {
                 && self.services[part.service].running() == Some(part.process)
         };
         if edit.parts.iter().any(swaps) {
+            let late: Vec<_> = edit.parts.iter().filter(|part| swaps(part)).collect();
+            let now_ns = now_ns();
+            for part in late.into_iter().filter(|_| now_ns > edit.until_ns) {
+                let limit_s = SWAP_NS_MAX / 1_000_000_000;
+                let charge = format!("did not swap the edited graph in within {limit_s} s");
+                self.services[part.service].kill(charge, now_ns);
+            }
             self.edits.now = Some(edit);
             return;
         }

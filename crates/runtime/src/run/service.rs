@@ -1,13 +1,14 @@
 //! A service domain, as the supervisor sees it: started, watched, restarted by its policy, and
 //! never a reason to stop the graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::rc::Rc;
 
+use sinew_spec::keys::NODES_MAX;
 use sinew_spec::plan::{self, Plan};
 
 use super::carriers::number;
@@ -33,9 +34,9 @@ const SWEEP_LOOK_NS: u64 = 1_000_000;
 /// shall not wait for us, and not wake us with each of them either.
 const FLOOD_LOOK_NS: u64 = 10_000_000;
 
-/// Names of flow nodes that are kept of a service, more than any has: one that makes up names fills
-/// no memory of ours.
-const FLOW_NODES_MAX: usize = 10_000;
+/// Names of flow nodes that are kept of a service, as many as it can have: one that makes up names
+/// fills no memory of ours.
+const FLOW_NODES_MAX: usize = NODES_MAX;
 
 /// A service domain.
 pub(super) struct Supervised {
@@ -388,12 +389,19 @@ impl Supervised {
             return;
         }
         let limit_ns = self.policy.heartbeat_ns;
-        let mut nodes = self.nodes.iter_mut();
-        if let Some(silent) = nodes.find_map(|node| node.is_silent(now_ns, limit_ns)) {
-            let limit_ms = limit_ns / 1_000_000;
-            let text = format!("no heartbeat of node '{silent}' for {limit_ms} ms: it hangs");
-            self.kill(text, now_ns);
-        }
+        let nodes = self.nodes.iter_mut();
+        let silent: Vec<&str> = nodes.filter_map(|node| node.is_silent(now_ns, limit_ns)).collect();
+        let limit_ms = limit_ns / 1_000_000;
+        let charge = match silent.as_slice() {
+            [] => return,
+            [one] => format!("no heartbeat of node '{one}' for {limit_ms} ms: it hangs"),
+            // Nodes of flows, of which it is not known which one keeps its worker.
+            [first, more @ ..] => format!(
+                "no heartbeat of node '{first}' and {} more for {limit_ms} ms: one of them hangs",
+                more.len()
+            ),
+        };
+        self.kill(charge, now_ns);
     }
 
     fn watch_stop(&mut self, since_ns: u64, killed: bool, now_ns: u64, events: &mut Events) {
@@ -414,7 +422,8 @@ impl Supervised {
         self.policy.stop_deadline_ns + if self.is_profiled { WRITE_NS_MAX } else { 0 }
     }
 
-    fn kill(&mut self, charge: String, now_ns: u64) {
+    /// Kills it for a reason that its own process does not know.
+    pub(super) fn kill(&mut self, charge: String, now_ns: u64) {
         self.charge.get_or_insert(charge);
         if let Some(process) = &mut self.process {
             process.kill();
@@ -540,6 +549,8 @@ impl Supervised {
         let lend = |name: &String| lender.as_ref().map(|lender| lender.lend(name));
         let nodes = names.filter_map(|name| before.remove(name).or_else(|| lend(name)));
         self.nodes = nodes.collect();
+        let names: BTreeSet<&str> = self.nodes.iter().map(|node| &*node.name).collect();
+        self.flows.retain(|name, _| names.contains(&**name));
     }
 
     /// What wakes the supervisor beside the process's end: that it is ready. Afterwards its bell is

@@ -13,6 +13,7 @@ use sinew_runtime::{
 };
 use zerocopy::FromBytes;
 
+use crate::flows::{Acts, BEAT, Beat, STEP};
 use crate::service_kinds::{HUB, Hub, SERVANT, Servant};
 use crate::watcher::{WATCHER, Watcher};
 
@@ -46,6 +47,8 @@ pub(crate) const NODES: &[NodeEntry] = &[
         make: Make::Service(|p| Ok(Box::new(Watcher::new(p)))),
         safe: None,
     },
+    NodeEntry { kind: &BEAT, make: Make::Source(|_| Ok(Box::new(Beat))), safe: None },
+    NodeEntry { kind: &STEP, make: Make::Flow(|p| Ok(Box::new(Acts::new(p)))), safe: None },
 ];
 
 const fn port(name: &'static str, direction: Direction, optional: bool) -> Port {

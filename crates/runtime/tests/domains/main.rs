@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
 mod faults;
+mod flows;
 mod free;
 mod hold;
 mod hostile_services;
@@ -46,6 +47,7 @@ const SERVICES: &[&[Test]] = &[
     supervisor_killed::TESTS,
     hold::TESTS,
     watch::TESTS,
+    flows::TESTS,
 ];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.

@@ -177,6 +177,12 @@ impl Stage {
         of_it.filter(|event| event.what == what).map(|event| &*event.text).collect()
     }
 
+    /// Texts of the events of this sort, of no domain or any.
+    pub(crate) fn told(&self, what: EventKind) -> Vec<&str> {
+        let events = self.events.iter().filter(|event| event.what == what);
+        events.map(|event| &*event.text).collect()
+    }
+
     /// Domains of all events of this sort, in order.
     pub(crate) fn order(&self, what: EventKind) -> Vec<&str> {
         let events = self.events.iter().filter(|event| event.what == what);

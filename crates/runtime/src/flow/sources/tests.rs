@@ -13,6 +13,7 @@ use super::*;
 use crate::bell::Bell;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::flow::at_work::AtWork;
 use crate::flow::program::Base;
 use crate::flow::tell::Teller;
 use crate::flow::{At, FlowNode, Local, Pool, Site, Source, Step, Value, input, make, output};
@@ -148,6 +149,7 @@ fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
         pool: shared.pool.clone(),
         inputs: vec![],
         outputs: vec![],
+        born: None,
         supervisor: None,
         plan: Arc::clone(&graph.plan),
     };
@@ -159,7 +161,7 @@ fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
 /// Swaps two hundred times with a flow in flight.
 async fn swap_on_and_on() {
     let shared = shared();
-    let base = Base::new((0, 1), shared.clock, Arc::default(), Teller::direct());
+    let base = Base::new((0, 1), shared.clock, Arc::default(), Teller::direct(), AtWork::new());
     let mut sources = Sources::new(program(&shared, &base, 0), Arc::clone(&shared));
     sources.begin(vec![("begin".into(), Box::new(Begin))]);
     yield_now().await;

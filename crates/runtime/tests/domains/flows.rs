@@ -1,0 +1,214 @@
+//! Flows in a process of their own: workers that hang, and edits that come while one is swapped in.
+
+use std::thread;
+use std::time::Duration;
+
+use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_runtime::flow::{
+    At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output,
+};
+use sinew_runtime::status::EventKind;
+use sinew_runtime::{Edition, Fault, Parameters, privileges};
+use tokio::time::sleep;
+
+use crate::stage::{QUICK, Stage};
+use crate::{Test, request};
+
+pub(crate) const TESTS: &[Test] = &[
+    (
+        "a_worker_that_hangs_is_told_by_the_node_that_keeps_it",
+        a_worker_that_hangs_is_told_by_the_node_that_keeps_it,
+    ),
+    ("an_edit_waits_for_the_one_that_is_swapped_in", an_edit_waits_for_the_one_that_is_swapped_in),
+    ("a_domain_that_does_not_swap_blocks_no_edit", a_domain_that_does_not_swap_blocks_no_edit),
+];
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(60);
+/// Between two flows.
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(crate) static BEAT: Kind = Kind {
+    name: "beat",
+    runs_in: RunsIn::Flow,
+    doc: "Begins a flow every other millisecond.",
+    ports: &[output("out", "Nothing.")],
+    parameters: &[],
+    signals: &[],
+};
+
+/// The source.
+pub(crate) struct Beat;
+
+impl Source for Beat {
+    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        Ok(vec![self])
+    }
+}
+
+impl Opened for Beat {
+    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
+        Box::pin(async move {
+            while !stop.is_set() {
+                // What becomes of it is for the figures.
+                let _ = outlet.open(0, Value::Null, LONG).await;
+                sleep(PAUSE).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+pub(crate) static STEP: Kind = Kind {
+    name: "step",
+    runs_in: RunsIn::Flow,
+    doc: "Passes packets on, but for what it is told.",
+    ports: &[input("in", "The packet."), output("out", "The same packet.")],
+    parameters: &[Parameter {
+        name: "does",
+        doc: "What else it does: as it gets a packet, or as it is dropped.",
+        unit: "",
+        ty: ParameterType::Choice(&[
+            "pass",
+            "hang",
+            "hang_later",
+            "hang_after_call",
+            "linger_at_end",
+            "stay_at_end",
+        ]),
+        default: Some("pass"),
+    }],
+    signals: &[],
+};
+
+const OUT: usize = 1;
+
+/// A node.
+pub(crate) struct Acts(String);
+
+impl Acts {
+    pub(crate) fn new(parameters: &Parameters<'_>) -> Acts {
+        Acts(parameters.text("does").to_owned())
+    }
+}
+
+impl FlowNode for Acts {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        match &*self.0 {
+            "hang" => thread::sleep(LONG),
+            "hang_later" => {
+                return Step::wait(async move {
+                    sleep(PAUSE).await;
+                    thread::sleep(LONG);
+                    Step::Pass(OUT, packet)
+                });
+            }
+            "hang_after_call" => {
+                return Step::wait(async move {
+                    let reply = at.call(OUT, packet).await;
+                    thread::sleep(LONG);
+                    Step::answer(reply)
+                });
+            }
+            _ => {}
+        }
+        Step::Pass(OUT, packet)
+    }
+}
+
+impl Drop for Acts {
+    fn drop(&mut self) {
+        match &*self.0 {
+            "linger_at_end" => thread::sleep(Duration::from_secs(1)),
+            "stay_at_end" => thread::sleep(LONG),
+            _ => {}
+        }
+    }
+}
+
+/// A domain of flows with this policy: `beat`, then `door`, then a node with this name that does
+/// this, then `last`.
+fn graph(policy: &str, name: &str, does: &str) -> String {
+    format!(
+        "
+name: test
+domains: {{web: {{{policy}, flows: {{workers: 1}}}}}}
+nodes:
+  - {{kind: beat, name: beat, domain: web, ports: {{out: [{{name: door, port: in}}]}}}}
+  - {{kind: step, name: door, domain: web, ports: {{out: [{{name: {name}, port: in}}]}}}}
+  - {{kind: step, name: {name}, domain: web, does: {does}, ports: {{out: [{{name: last, port: in}}]}}}}
+  - {{kind: step, name: last, domain: web}}
+"
+    )
+}
+
+fn edition(text: String) -> Edition {
+    let plan = request(&text, &privileges::cpus().expect("affinity")).plan;
+    Edition { text, plan, touched: vec![] }
+}
+
+fn until_packets(stage: &mut Stage, name: &str) {
+    stage.until(&format!("packets in '{name}'"), |stage| {
+        let nodes = stage.status("web").nodes;
+        let flow = nodes.iter().find(|node| node.name == name).and_then(|node| node.flow);
+        flow.is_some_and(|flow| flow.packets > 0)
+    });
+}
+
+fn end(mut stage: Stage) {
+    stage.run.stop();
+    stage.end();
+}
+
+fn a_worker_that_hangs_is_told_by_the_node_that_keeps_it() {
+    for does in ["hang", "hang_later", "hang_after_call"] {
+        let mut stage = Stage::start(&graph(QUICK, "stuck", does));
+        stage.until_event("web", EventKind::Faulted, 1);
+        let said = stage.texts("web", EventKind::Faulted);
+        assert_eq!(said[0], "no heartbeat of node 'stuck' for 500 ms: it hangs", "{does}");
+        end(stage);
+    }
+    // Of a node that an edit brought, the process says nothing of its own.
+    let mut stage = Stage::start(&graph(QUICK, "a", "pass"));
+    until_packets(&mut stage, "a");
+    stage.run.edit(edition(graph(QUICK, "stuck", "hang")));
+    stage.until_event("web", EventKind::Faulted, 1);
+    let said = stage.texts("web", EventKind::Faulted)[0].to_owned();
+    assert!(said.ends_with("more for 500 ms: one of them hangs"), "{said}");
+    end(stage);
+}
+
+fn an_edit_waits_for_the_one_that_is_swapped_in() {
+    let policy = "heartbeat: 20s";
+    let mut stage = Stage::start(&graph(policy, "a", "linger_at_end"));
+    until_packets(&mut stage, "a");
+    stage.run.edit(edition(graph(policy, "b", "pass")));
+    let is_accepted = |stage: &Stage| stage.run.plan().nodes.iter().any(|node| node.name == "b");
+    stage.until("the first edit", is_accepted);
+    assert_eq!(stage.told(EventKind::Edited).len(), 0, "it is swapped in now");
+    stage.run.edit(edition(graph(policy, "c", "pass")));
+    stage.run.edit(edition(graph(policy, "d", "pass")));
+    stage.until("two edits", |stage| stage.told(EventKind::Edited).len() == 2);
+    let told = stage.told(EventKind::Edited);
+    assert!(told[0].contains("(a, b, door)"), "{told:?}");
+    assert!(told[1].contains("(b, d, door)"), "of those that waited the newest counts: {told:?}");
+    until_packets(&mut stage, "d");
+    assert_eq!(stage.texts("web", EventKind::Faulted).len(), 0, "{:#?}", stage.story());
+    end(stage);
+}
+
+fn a_domain_that_does_not_swap_blocks_no_edit() {
+    let policy = "heartbeat: 60s, stop_deadline: 300ms, restart: {policy: always, backoff: 1ms}";
+    let mut stage = Stage::start(&graph(policy, "a", "stay_at_end"));
+    until_packets(&mut stage, "a");
+    stage.run.edit(edition(graph(policy, "b", "pass")));
+    stage.until_event("web", EventKind::Faulted, 1);
+    let said = stage.texts("web", EventKind::Faulted);
+    assert_eq!(said, ["did not swap the edited graph in within 5 s"]);
+    // It starts again in the edited graph, and takes the next one.
+    until_packets(&mut stage, "b");
+    stage.run.edit(edition(graph(policy, "c", "pass")));
+    stage.until("two edits", |stage| stage.told(EventKind::Edited).len() == 2);
+    until_packets(&mut stage, "c");
+    end(stage);
+}
