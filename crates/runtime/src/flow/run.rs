@@ -129,6 +129,8 @@ impl Flow {
     }
 
     /// Runs from the output of a source until the reply is there, and counts it as the source's.
+    /// What a flow needs to wait has a place of its own: one that never waits is small, and makes
+    /// nothing of it.
     pub(super) async fn open(
         &self,
         source: usize,
@@ -136,24 +138,31 @@ impl Flow {
         packet: Value,
         limit: Duration,
     ) -> Reply {
-        let (program, figures) = (&*self.program, self.program.entry(source).figures());
-        let begun = program.ticks();
-        let _open = figures.waits();
-        let running = self.run(source, port, packet, limit);
-        let reply = if program.is_traced {
-            running.instrument(trace::flow(self.id, program.entry(source).name())).await
-        } else {
-            running.await
+        let (calls, entry) = (Calls::default(), self.program.entry(source));
+        let figures = entry.figures();
+        let (begun, _open) = (self.program.ticks(), figures.waits());
+        let span = match self.program.is_traced {
+            true => trace::flow(self.id, entry.name()),
+            false => Span::none(),
         };
-        figures.record(program.ticks().wrapping_sub(begun));
+        self.limit.set(limit);
+        let (reply, ended) = match span.in_scope(|| self.begin(&calls, source, port, packet, begun))
+        {
+            // The last node has just looked at the clock.
+            (place, End::Reply(reply)) => (reply, place.begun),
+            (place, end) => {
+                let waiting = Box::pin(self.in_time(place, end).instrument(span));
+                (waiting.await, self.program.ticks())
+            }
+        };
+        figures.record(ended.wrapping_sub(begun));
         if reply.is_err() {
             figures.failed();
         }
         reply
     }
 
-    /// Runs from the output of a node until the reply is there, `limit` at most. What a flow needs
-    /// to wait has a place of its own: one that never waits is small, and makes nothing of it.
+    /// Runs from the output of a node until the reply is there, `limit` at most.
     pub(super) async fn run(
         &self,
         node: usize,
@@ -163,7 +172,7 @@ impl Flow {
     ) -> Reply {
         self.limit.set(limit);
         let calls = Calls::default();
-        let rest = match self.begin(&calls, node, port, packet) {
+        let rest = match self.begin(&calls, node, port, packet, self.program.ticks()) {
             (_, End::Reply(reply)) => return reply,
             (place, end) => Box::pin(self.in_time(place, end)),
         };
@@ -191,37 +200,42 @@ impl Flow {
     /// Sends a packet through an output, and waits for the reply.
     pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
         let calls = Calls::default();
-        let rest = match self.begin(&calls, node, port, packet) {
+        let rest = match self.begin(&calls, node, port, packet, self.program.ticks()) {
             (_, End::Reply(reply)) => return reply,
             (place, end) => Box::pin(self.go_on(place, end)),
         };
         rest.await
     }
 
-    /// Sends a packet through an output, and takes it as far as it goes by itself.
+    /// Sends a packet through an output at the time `now`, in ticks, and takes it as far as it goes
+    /// by itself.
+    #[inline]
     fn begin<'a>(
         &'a self,
         calls: &'a Calls,
         node: usize,
         port: usize,
         packet: Value,
+        now: u64,
     ) -> (Place<'a>, End<'a>) {
+        let place = |node| Place { node, calls, begun: now, span: Span::none() };
         match self.program.targets(node, port) {
-            [one] => self.take(calls, *one, packet),
-            [] => (self.place(calls, node), End::Reply(Ok(Some(packet)))),
-            several => (self.place(calls, node), End::Several(several, packet)),
+            [one] => self.take(place(one.node), one.input, packet),
+            [] => (place(node), End::Reply(Ok(Some(packet)))),
+            several => (place(node), End::Several(several, packet)),
         }
     }
 
-    /// Takes a packet to a node, and on from there as far as it goes by itself.
-    fn take<'a>(&'a self, calls: &'a Calls, target: Target, packet: Value) -> (Place<'a>, End<'a>) {
-        let mut place = self.place(calls, target.node);
-        let end = self.go(&mut place, Turn::Packet(target.input, packet));
+    /// Hands a packet to a node, and takes it on from there as far as it goes by itself.
+    #[inline]
+    fn take<'a>(
+        &'a self,
+        mut place: Place<'a>,
+        input: usize,
+        packet: Value,
+    ) -> (Place<'a>, End<'a>) {
+        let end = self.go(&mut place, Turn::Packet(input, packet));
         (place, end)
-    }
-
-    fn place<'a>(&self, calls: &'a Calls, node: usize) -> Place<'a> {
-        Place { node, calls, begun: self.program.ticks(), span: Span::none() }
     }
 
     /// Goes on with a packet that has come to an end by itself, until the reply is there.
@@ -329,8 +343,9 @@ impl Flow {
         let branch = |target: &Target| {
             let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
-                let (_call, calls) = (call, Calls::default());
-                let (place, end) = self.take(&calls, target, packet);
+                let (_call, calls, begun) = (call, Calls::default(), self.program.ticks());
+                let place = Place { node: target.node, calls: &calls, begun, span: Span::none() };
+                let (place, end) = self.take(place, target.input, packet);
                 self.go_on(place, end).await
             }
             .boxed_local()
