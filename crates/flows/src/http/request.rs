@@ -6,13 +6,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use hyper::Version;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::http::uri::Authority;
+use hyper::http::uri::{Authority, Uri};
+use hyper::{Request as HttpRequest, Version};
 use sinew_runtime::flow::{Document, Error, Map, Value};
 
 use super::decode;
+
+/// A body up to here may lie in the buffer of its connection, beside the head.
+const BUFFER_LEN: usize = 8 << 10;
 
 /// A request whose body is there.
 #[derive(Clone, Debug)]
@@ -23,6 +26,13 @@ pub(crate) struct Request {
     remote: SocketAddr,
     /// What the router found in the path.
     params: Option<Arc<Map>>,
+    /// In a place of its own: a request of which nobody asks for it is smaller.
+    made: OnceLock<Box<Made>>,
+}
+
+/// What was made of a request so far.
+#[derive(Clone, Debug, Default)]
+struct Made {
     query: OnceLock<Result<Value, Error>>,
     header: OnceLock<Value>,
     body: OnceLock<Result<Value, Error>>,
@@ -30,15 +40,14 @@ pub(crate) struct Request {
 
 impl Request {
     /// A request that came over `scheme` from `remote`.
+    #[inline]
     pub(crate) fn new(
         parts: Parts,
         bytes: Bytes,
         scheme: &'static str,
         remote: SocketAddr,
     ) -> Request {
-        let params = None;
-        let (query, header, body) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Request { parts, bytes, scheme, remote, params, query, header, body }
+        Request { parts, bytes, scheme, remote, params: None, made: OnceLock::new() }
     }
 
     /// What stands before the body.
@@ -61,14 +70,22 @@ impl Request {
         authority.or_else(|| self.parts.headers.get(HOST)?.to_str().ok())
     }
 
+    fn made(&self) -> &Made {
+        self.made.get_or_init(Box::default)
+    }
+
     fn query(&self) -> Result<Value, Error> {
         let query = || decode::form(self.parts.uri.query().unwrap_or_default());
-        self.query.get_or_init(query).clone()
+        self.made().query.get_or_init(query).clone()
+    }
+
+    fn header(&self) -> Value {
+        self.made().header.get_or_init(|| decode::headers(&self.parts.headers)).clone()
     }
 
     fn body(&self) -> Result<Value, Error> {
         let body = || decode::body(self.parts.headers.get(CONTENT_TYPE), &self.bytes);
-        self.body.get_or_init(body).clone()
+        self.made().body.get_or_init(body).clone()
     }
 }
 
@@ -81,7 +98,7 @@ impl Document for Request {
             "path" => Value::text(self.parts.uri.path()),
             "query" => self.query()?,
             "protocol" => Value::text(protocol(self.parts.version)),
-            "header" => self.header.get_or_init(|| decode::headers(&self.parts.headers)).clone(),
+            "header" => self.header(),
             "body" => self.body()?,
             "params" => Value::Map(self.params.clone().unwrap_or_default()),
             "remote" => Value::text(self.remote.to_string()),
@@ -94,6 +111,27 @@ impl Document for Request {
             "method", "scheme", "host", "path", "query", "protocol", "header", "body", "params",
             "remote",
         ]
+    }
+
+    /// As it came, a request holds the buffer that its connection read it into.
+    fn compact(&self) -> Option<Arc<dyn Document>> {
+        let mut headers = HeaderMap::with_capacity(self.parts.headers.len());
+        for (name, value) in &self.parts.headers {
+            let mut copy = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+            copy.set_sensitive(value.is_sensitive());
+            headers.append(name, copy);
+        }
+        let mut parts = HttpRequest::new(()).into_parts().0;
+        parts.method = self.parts.method.clone();
+        parts.uri = Uri::try_from(self.parts.uri.to_string()).ok()?;
+        (parts.version, parts.headers) = (self.parts.version, headers);
+        let bytes = match self.bytes.len() {
+            ..=BUFFER_LEN => Bytes::copy_from_slice(&self.bytes),
+            _ => self.bytes.clone(),
+        };
+        let mut copy = Request::new(parts, bytes, self.scheme, self.remote);
+        copy.params = self.params.clone();
+        Some(Arc::new(copy))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -140,6 +178,27 @@ mod tests {
             "body": [1], "params": {"id": "7"}, "remote": "127.0.0.1:9",
         });
         assert_eq!(document(request).to_json(), Ok(expected));
+    }
+
+    #[test]
+    fn a_compact_request_is_the_same_and_holds_no_buffer() {
+        let buffer = Bytes::from_static(b"/a?b=c here [1]");
+        // What is static is nobody's; this is the connection's.
+        let buffer = Bytes::from(buffer.repeat(100));
+        let request = HttpRequest::post(Uri::from_maybe_shared(buffer.slice(..6)).expect("a URI"));
+        let host = HeaderValue::from_maybe_shared(buffer.slice(7..11)).expect("a value");
+        let request = request.header(HOST, host).header("X-A", "1").header("X-A", "2");
+        let (parts, ()) = request.body(()).expect("a request").into_parts();
+        let remote = SocketAddr::from(([127, 0, 0, 1], 9));
+        let mut request = Request::new(parts, buffer.slice(12..15), "http", remote);
+        request.set_params(Map::from_iter([("id".into(), Value::text("7"))]));
+        let whole = document(request);
+        let expected = whole.to_json();
+        let compact = whole.clone().compact();
+        assert!(!buffer.is_unique(), "the request holds it");
+        drop(whole);
+        assert!(buffer.is_unique(), "its copy does not");
+        assert_eq!(compact.to_json(), expected);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Fork {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        match at.fork(OUT, packet, self.limit) {
+        match at.fork(OUT, packet.compact(), self.limit) {
             Ok(()) => Step::Reply(None),
             Err(error) => Step::Fail(error),
         }

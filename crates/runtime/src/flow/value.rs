@@ -54,6 +54,10 @@ pub trait Document: fmt::Debug + Send + Sync + 'static {
     fn field(&self, name: &str) -> Result<Value, Error>;
     /// The names of all fields.
     fn names(&self) -> &'static [&'static str];
+    /// The same in memory of its own, if it lies in what is larger than itself.
+    fn compact(&self) -> Option<Arc<dyn Document>> {
+        None
+    }
     /// For who knows the type.
     fn as_any(&self) -> &dyn Any;
     /// For who knows the type, while nobody else holds it.
@@ -126,6 +130,16 @@ impl Value {
             Value::Map(map) => Ok(map.get(name).cloned().unwrap_or_default()),
             Value::Document(document) => document.field(name),
             _ => Ok(Value::Null),
+        }
+    }
+
+    /// The same for a packet that stays while its source goes on: a document that holds more than
+    /// itself, such as the buffer that it came in, is copied out of there.
+    #[must_use]
+    pub fn compact(self) -> Value {
+        match self {
+            Value::Document(document) => Value::Document(document.compact().unwrap_or(document)),
+            other => other,
         }
     }
 
