@@ -37,29 +37,31 @@ const FRAMING: [HeaderName; 8] = [
 
 /// The answer that a reply stands for. A reply that can be none is an error, which is told.
 pub(crate) fn response(reply: Reply, tell: impl FnOnce(&Error)) -> Response<Content> {
-    let answer = reply.map(|reply| of_value(reply.unwrap_or_default()));
-    match answer {
-        Ok(Ok(response)) => response,
-        Ok(Err(error)) => {
-            tell(&error);
-            of_error(&error)
-        }
+    let mut response = Response::new(Content::Empty);
+    let failed = match reply {
+        Ok(reply) => fill(&mut response, reply.unwrap_or_default()).inspect_err(tell).err(),
         // Whoever ran the flow has told it.
-        Err(error) => of_error(&error),
+        Err(error) => Some(error),
+    };
+    match failed {
+        None => response,
+        Some(error) => of_error(&error),
     }
 }
 
-fn of_value(value: Value) -> Result<Response<Content>, Error> {
+/// Fills an empty response where it stands: it is large, and to hand it on would be to copy it.
+fn fill(response: &mut Response<Content>, value: Value) -> Result<(), Error> {
     if let Some(request) = as_request(&value) {
-        return Ok(echo(request));
+        echo(response, request);
+    } else if is_answer(&value) {
+        fill_answer(response, &value)?;
+    } else {
+        match content(value)? {
+            Some((content_type, content)) => fill_typed(response, content_type, content),
+            None => *response.status_mut() = StatusCode::NO_CONTENT,
+        }
     }
-    if is_answer(&value) {
-        return of_answer(&value);
-    }
-    Ok(match content(value)? {
-        Some((content_type, content)) => typed(content_type, content),
-        None => empty(StatusCode::NO_CONTENT),
-    })
+    Ok(())
 }
 
 fn as_request(value: &Value) -> Option<&Request> {
@@ -68,12 +70,11 @@ fn as_request(value: &Value) -> Option<&Request> {
 }
 
 /// The body that came, as it came.
-fn echo(request: &Request) -> Response<Content> {
-    let mut response = Response::new(Content::Full(request.body_bytes().clone()));
+fn echo(response: &mut Response<Content>, request: &Request) {
+    *response.body_mut() = Content::Full(request.body_bytes().clone());
     if let Some(content_type) = request.parts().headers.get(CONTENT_TYPE) {
         response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     }
-    response
 }
 
 /// A body and its type; `None` for nothing.
@@ -98,16 +99,9 @@ fn content(value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
     }))
 }
 
-fn typed(content_type: HeaderValue, content: Content) -> Response<Content> {
-    let mut response = Response::new(content);
+fn fill_typed(response: &mut Response<Content>, content_type: HeaderValue, content: Content) {
+    *response.body_mut() = content;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
-}
-
-fn empty(status: StatusCode) -> Response<Content> {
-    let mut response = Response::new(Content::Empty);
-    *response.status_mut() = status;
-    response
 }
 
 /// Whether a mapping has some of the fields of an answer, and no others.
@@ -119,7 +113,7 @@ fn is_answer(value: &Value) -> bool {
     }
 }
 
-fn of_answer(value: &Value) -> Result<Response<Content>, Error> {
+fn fill_answer(response: &mut Response<Content>, value: &Value) -> Result<(), Error> {
     let body = value.field("body")?;
     let content = match as_request(&body) {
         Some(request) => Some((BYTES, Content::Full(request.body_bytes().clone()))),
@@ -127,17 +121,16 @@ fn of_answer(value: &Value) -> Result<Response<Content>, Error> {
     };
     let status = status(&value.field("status")?, content.is_some())?;
     let (content_type, content) = content.unzip();
-    let mut response = Response::new(content.unwrap_or(Content::Empty));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     set_headers(headers, &value.field("header")?)?;
     if let Some(content_type) = content_type {
         headers.entry(CONTENT_TYPE).or_insert(content_type);
     }
-    if [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status) {
-        *response.body_mut() = Content::Empty;
+    if ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status) {
+        *response.body_mut() = content.unwrap_or(Content::Empty);
     }
-    Ok(response)
+    Ok(())
 }
 
 fn status(value: &Value, has_body: bool) -> Result<StatusCode, Error> {
@@ -207,11 +200,10 @@ fn of_error(error: &Error) -> Response<Content> {
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // What cannot be shown is told where errors are told; here it stays the plain answer.
     let shown = error.shown().and_then(|shown| content(shown.clone()).ok().flatten());
-    let mut response = match shown {
-        Some((content_type, content)) => typed(content_type, content),
-        None => typed(TEXT, Content::Full(reason(status))),
-    };
-    *response.status_mut() = status;
+    let mut response = plain(status);
+    if let Some((content_type, content)) = shown {
+        fill_typed(&mut response, content_type, content);
+    }
     for (name, value) in error.headers() {
         let name = HeaderName::from_bytes(name.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
@@ -223,8 +215,9 @@ fn of_error(error: &Error) -> Response<Content> {
 
 /// A status without a flow behind it.
 pub(super) fn plain(status: StatusCode) -> Response<Content> {
-    let mut response = typed(TEXT, Content::Full(reason(status)));
+    let mut response = Response::new(Content::Empty);
     *response.status_mut() = status;
+    fill_typed(&mut response, TEXT, Content::Full(reason(status)));
     response
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::DerefMut;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -37,11 +38,17 @@ where
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
 const LINGER_BYTES_MAX: usize = 16 << 20;
 
+/// An answer up to here goes to the kernel in one piece: that costs it so much less than two do,
+/// that the copy is paid for.
+const JOINED_LEN_MAX: usize = 2048;
+
 /// A socket that notes what the client does.
 pub(super) struct Wire {
     stream: TcpStream,
     life: Rc<Life>,
     now: Rc<Cell<Round>>,
+    /// Whether what comes can be looked at before it is read: not under TLS.
+    watches: bool,
     /// The client sends no more.
     has_ended: bool,
     /// Bytes that may still be read after the end.
@@ -50,8 +57,13 @@ pub(super) struct Wire {
 
 impl Wire {
     /// A connection's socket.
-    pub(super) fn new(stream: TcpStream, life: Rc<Life>, now: Rc<Cell<Round>>) -> Wire {
-        Wire { stream, life, now, has_ended: false, linger_bytes: LINGER_BYTES_MAX }
+    pub(super) fn new(
+        stream: TcpStream,
+        life: Rc<Life>,
+        now: Rc<Cell<Round>>,
+        watches: bool,
+    ) -> Wire {
+        Wire { stream, life, now, watches, has_ended: false, linger_bytes: LINGER_BYTES_MAX }
     }
 
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -115,7 +127,15 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        let len = parts.iter().map(|part| part.len()).sum::<usize>();
+        let polled = if len <= JOINED_LEN_MAX {
+            let mut room = [MaybeUninit::uninit(); JOINED_LEN_MAX];
+            let mut joined = ReadBuf::uninit(&mut room);
+            parts.iter().for_each(|part| joined.put_slice(part));
+            Pin::new(&mut self.stream).poll_write(context, joined.filled())
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        };
         self.note(polled)
     }
 
@@ -123,8 +143,18 @@ impl AsyncWrite for Wire {
         self.stream.is_write_vectored()
     }
 
+    /// hyper comes by here when it has done what it can. It reads nothing while a flow takes its
+    /// time, so this is where a client is found to have left: nobody waits for the answer then.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        if self.watches && self.life.awaits_answer() {
+            let mut next = [MaybeUninit::uninit()];
+            let seen = self.stream.poll_peek(context, &mut ReadBuf::uninit(&mut next))?;
+            if seen == Poll::Ready(0) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

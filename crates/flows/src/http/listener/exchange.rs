@@ -127,13 +127,15 @@ impl Exchange {
             return Taken::Whole(Err(status));
         }
         if incoming.is_end_stream() {
+            self.life.whole();
             return Taken::Whole(Ok(packet(parts, Bytes::new(), peer)));
         }
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
         Taken::Body(Box::pin(async move {
             let body = body(&worker.options, incoming).await;
-            if body.is_err() {
-                life.refused_body();
+            match body {
+                Ok(_) => life.whole(),
+                Err(_) => life.refused_body(),
             }
             body.map(|bytes| packet(parts, bytes, peer))
         }))
@@ -164,18 +166,19 @@ fn check(parts: &Parts) -> Result<(), StatusCode> {
     if parts.method == Method::CONNECT {
         return Err(StatusCode::NOT_IMPLEMENTED);
     }
-    if parts.version == Version::HTTP_11 {
-        let mut hosts = parts.headers.get_all(HOST).iter();
-        if hosts.next().is_none() || hosts.next().is_some() {
-            return Err(StatusCode::BAD_REQUEST);
+    // One look at each costs less than to search for two.
+    let (mut hosts, mut expects_more) = (0, false);
+    for (name, value) in &parts.headers {
+        if *name == HOST {
+            hosts += 1;
+        } else if *name == EXPECT {
+            expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
         }
     }
-    match parts.headers.get(EXPECT) {
-        Some(expected) if !expected.as_bytes().eq_ignore_ascii_case(b"100-continue") => {
-            Err(StatusCode::EXPECTATION_FAILED)
-        }
-        _ => Ok(()),
+    if parts.version == Version::HTTP_11 && hosts != 1 {
+        return Err(StatusCode::BAD_REQUEST);
     }
+    if expects_more { Err(StatusCode::EXPECTATION_FAILED) } else { Ok(()) }
 }
 
 /// The body, if it is small enough and comes in time.

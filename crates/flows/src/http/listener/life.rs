@@ -49,6 +49,8 @@ pub(super) struct Life {
     in_head: Cell<bool>,
     /// Requests under way.
     open: Cell<u32>,
+    /// All of the last one is here.
+    is_whole: Cell<bool>,
     /// Since when the client takes nothing.
     stalled: Cell<Option<Round>>,
     /// Several requests at a time: what comes need not be a head.
@@ -68,6 +70,7 @@ impl Life {
             since: Cell::new(now),
             in_head: Cell::new(false),
             open: Cell::new(0),
+            is_whole: Cell::new(false),
             stalled: Cell::new(None),
             is_http2: Cell::new(false),
             unread: Cell::new(false),
@@ -104,8 +107,20 @@ impl Life {
     /// A request has come.
     pub(super) fn begin(&self, is_http2: bool) {
         self.in_head.set(false);
+        self.is_whole.set(false);
         self.is_http2.set(is_http2);
         self.open.set(self.open.get() + 1);
+    }
+
+    /// All of the last request is here, body and all.
+    pub(super) fn whole(&self) {
+        self.is_whole.set(true);
+    }
+
+    /// Whether nothing but the answer is awaited, which the client may do no more. Over HTTP/2
+    /// there is always somebody who reads.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.open.get() > 0 && self.is_whole.get() && !self.is_http2.get()
     }
 
     /// A request is over.
@@ -228,6 +243,20 @@ mod tests {
         life.end(true, 100);
         assert_eq!(judged(&life, 110), Verdict::Live);
         assert_eq!(judged(&life, 111), Verdict::Drain);
+    }
+
+    #[test]
+    fn an_answer_is_awaited_from_the_end_of_the_request_to_its_own() {
+        let life = Life::new(0);
+        life.begin(false);
+        assert!(!life.awaits_answer(), "its body may still come");
+        life.whole();
+        assert!(life.awaits_answer());
+        life.end(true, 0);
+        assert!(!life.awaits_answer());
+        life.begin(true);
+        life.whole();
+        assert!(!life.awaits_answer(), "HTTP/2 reads on by itself");
     }
 
     #[test]

@@ -43,6 +43,10 @@ impl Servers {
     fn new(options: &Options) -> Servers {
         let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
         http1.max_buf_size(options.head_size_max);
+        // Else hyper reads on as soon as it has a request, to learn whether the client leaves, into
+        // a new buffer, for the request still holds the old one. Our socket looks instead, and only
+        // if the flow takes its time.
+        http1.half_close(options.tls.is_none());
         // Told what it takes anyway, hyper clears room for so many headers with each request.
         if options.headers_max != HEADERS_MAX {
             http1.max_headers(options.headers_max);
@@ -141,7 +145,8 @@ impl Worker {
         }
         let life = Rc::new(Life::new(self.now()));
         let place = Place { worker: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
-        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.now));
+        let watches = self.options.tls.is_none();
+        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.now), watches);
         spawn_local(async move {
             let worker = &place.worker;
             match &worker.options.tls {
