@@ -231,8 +231,8 @@ impl Session {
         let Session { run, watch, machine, memory, json, closed, .. } = self;
         let plan = run.plan().clone();
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
-        let (earlier_faults, stop) = (run.earlier_faults().to_vec(), run.stop_status());
-        let (records_lost, resets) = (run.records_lost(), run.resets());
+        let (earlier_faults, records_lost) = (run.earlier_faults().to_vec(), run.records_lost());
+        let (stop, resets, broken_links) = (run.stop_status(), run.resets(), run.broken_links());
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
         let first_ns = watch.stats.control().and_then(|control| control.first_start_ns);
@@ -249,6 +249,7 @@ impl Session {
             privileges,
             processes: memory.processes,
             services,
+            broken_links,
             records_lost,
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,

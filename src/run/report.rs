@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::{NodeState, Outcome, ServiceState, ThreadId};
-use sinew_runtime::status::StopStatus;
+use sinew_runtime::status::{DomainState, StopStatus};
 use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
@@ -64,6 +64,8 @@ pub(crate) struct Report<'a> {
     /// One for each domain.
     pub(crate) processes: Vec<Process>,
     pub(crate) services: Vec<ServiceState>,
+    /// What is to be said of links that a service has broken.
+    pub(crate) broken_links: Vec<String>,
     /// Records that came too fast for us: cycles that no figure knows of.
     pub(crate) records_lost: u64,
     /// From the first line of the command until the first node ran.
@@ -103,11 +105,40 @@ impl Report<'_> {
         put("threads", self.stats.threads.iter().map(thread_json).collect());
         put("privileges", self.privileges.iter().map(|row| self.privileges_json(row)).collect());
         put("domains", self.domains_json());
+        put("given_up", self.given_up().collect());
+        put("broken_links", json!(self.broken_links));
         put("signals", self.stats.signals().map(signal_json).collect());
         put("records_lost", json!(self.records_lost));
         put("csv", json!(self.csv));
         put("machine", self.machine.to_json());
         Value::Object(object)
+    }
+
+    /// Writes it to standard output; what went wrong also goes to standard error.
+    ///
+    /// # Errors
+    /// Standard output takes no more.
+    pub(crate) fn write(&self, json: bool) -> io::Result<()> {
+        let faults = self.faults_text();
+        if self.ending == Ending::Killed {
+            say("error: killed before the graph had stopped; the machine's own watchdog must act");
+        }
+        if !faults.is_empty() {
+            say(faults.trim_end());
+        }
+        let mut out = stdout().lock();
+        match json {
+            true => writeln!(out, "{}", self.to_json())?,
+            false => out.write_all(self.to_text().as_bytes())?,
+        }
+        out.flush()
+    }
+
+    /// Services that ended more often than their policy bears. The exit status does not tell: a
+    /// service is no reason for a graph to fail.
+    fn given_up(&self) -> impl Iterator<Item = &str> {
+        let lost = self.services.iter().filter(|service| service.state == DomainState::GivenUp);
+        lost.map(|service| &*self.plan.domains[service.domain].name)
     }
 
     fn earlier_faults_json(&self) -> Value {

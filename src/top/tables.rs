@@ -229,6 +229,10 @@ fn links(status: &Status, theme: Theme) -> Rows {
             link.lost.map_or_else(|| Cell::new(unknown()), |lost| Cell::count(lost, theme)),
             link.dropped.map_or_else(|| Cell::new(unknown()), |it| Cell::count(it, theme)),
         ]);
+        if link.broken {
+            let what = "the graph goes on without it; to have it again, stop and run it again";
+            rows.note(what.into(), theme.bad());
+        }
     }
     rows
 }

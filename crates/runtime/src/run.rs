@@ -3,6 +3,7 @@
 //! leave behind. The supervisor is no part of the control loop; if it dies, the domains stop by
 //! themselves.
 
+mod broken;
 mod carriers;
 mod edits;
 mod history;
@@ -15,6 +16,7 @@ mod service;
 mod stages;
 mod stop;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -166,6 +168,9 @@ pub struct Run {
     born: Vec<String>,
     edits: Edits,
     profile: Option<Profile>,
+    waker: Option<OwnedFd>,
+    /// Links that a service has broken, as was told.
+    broken: BTreeSet<usize>,
 }
 
 /// What a new process needs of the run.
@@ -277,6 +282,8 @@ impl Run {
             born: names(&request.plan),
             edits: Edits::default(),
             profile: None,
+            waker: None,
+            broken: BTreeSet::new(),
             request,
         };
         run.spawn_all()?;
@@ -336,11 +343,17 @@ impl Run {
         }
         self.begin_stopping();
         self.tell();
+        self.tell_broken();
         self.stop_core();
         self.hold();
         self.stop_services();
         self.answer(&questions);
         !self.is_over()
+    }
+
+    /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.
+    pub fn wake_by(&mut self, waker: OwnedFd) {
+        self.waker = Some(waker);
     }
 
     /// Has CPU profiles taken of all processes with flows; to be called before [`Run::poll`], which
@@ -406,6 +419,7 @@ impl Run {
         let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        waits.extend(self.waker.as_ref().map(|waker| PollFd::new(waker, PollFlags::IN)));
         self.server.wait_for(&mut waits);
         let alive = self.domains.iter().filter(|domain| !domain.has_ended());
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));

@@ -25,6 +25,7 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
         )],
         processes: vec![Process { pid: 7, resident_kib_max: Some(4096) }, Process::default()],
         services: vec![],
+        broken_links: vec![],
         records_lost: 0,
         start_to_first_cycle_ms: Some(21.5),
         duration_s: 2.0,
@@ -100,6 +101,28 @@ fn a_fault_names_domain_node_and_cycle() {
     let text = report.faults_text();
     assert!(text.contains("error: control: cycle 9: in node 'planner': a number is"), "{text}");
     assert!(text.contains("error: plant: a number is not finite"), "{text}");
+}
+
+#[test]
+fn a_service_that_was_given_up_and_a_link_that_was_broken_are_named() {
+    let (plan, stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
+    let mut report = report(&plan, &stats, &machine);
+    report.services = vec![ServiceState {
+        domain: 1,
+        state: DomainState::GivenUp,
+        pid: None,
+        restarts: 10,
+        last_reason: Some("its process was ended by signal 9".into()),
+        address: None,
+        flows: vec![],
+    }];
+    report.broken_links = vec!["link a.out > b.in is broken".into()];
+    let (text, json) = (report.to_text(), report.to_json());
+    assert!(text.contains("given up, the graph went on without: plant\n"), "{text}");
+    assert!(text.contains("  - link a.out > b.in is broken\n"), "{text}");
+    assert_eq!(json["given_up"], json!(["plant"]));
+    assert_eq!(json["broken_links"], json!(["link a.out > b.in is broken"]));
+    assert!(report.ending.is_good(), "a service is no reason for a graph to fail");
 }
 
 #[test]

@@ -112,6 +112,10 @@ impl Report<'_> {
         if !memory.is_empty() {
             wrap(&mut text, "resident at most: ", &memory.join(", "));
         }
+        let given_up: Vec<_> = self.given_up().collect();
+        if !given_up.is_empty() {
+            wrap(&mut text, "given up, the graph went on without: ", &given_up.join(", "));
+        }
         text + &self.stop_text()
     }
 
@@ -149,6 +153,7 @@ impl Report<'_> {
             let reason = service.last_reason.as_deref().unwrap_or("never ended");
             wrap(&mut text, &name, &format!("{state}, {restarts}; last end: {reason}"));
         }
+        self.broken_links.iter().for_each(|link| wrap(&mut text, "  - ", link));
         if text.is_empty() { text } else { format!("\nservices\n{text}") }
     }
 
