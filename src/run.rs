@@ -45,9 +45,9 @@ use crate::signals::{self, Heard, Signals, Wish};
 use sinew_lab::machine::Machine;
 
 /// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and the traces
-/// hold two seconds; but each time it wakes up costs a tenth of a millisecond, for nothing of it is
-/// in a cache any more.
-const POLL: Duration = Duration::from_millis(500);
+/// hold two seconds; but to wake up costs some tenths of a millisecond, for nothing of it is in a
+/// cache any more.
+const POLL: Duration = Duration::from_secs(1);
 /// The same with a live view, which changes as often.
 const POLL_LIVE: Duration = Duration::from_millis(20);
 /// Seconds between two events of late cycles, each of which speaks for all since the last one.

@@ -1,24 +1,28 @@
 //! The memory of the domains' processes, read from time to time: once a process has ended, the
 //! kernel does not say any more.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use super::report::Process;
 
-/// Seconds between two readings; the kernel keeps the peak, so that only what came after the last
-/// one is not seen.
-const SPACING_S: f64 = 1.0;
+/// Seconds between two readings, the fewer the younger the run is; the kernel keeps the peak, so
+/// that only what came after the last one is not seen.
+const SPACING_S_MIN: f64 = 1.0;
+const SPACING_S_MAX: f64 = 10.0;
 
 /// Most memory of each domain's process.
 pub(crate) struct Memory {
     pub(crate) processes: Vec<Process>,
     next_s: f64,
+    /// What was read last; kept for its room.
+    text: String,
 }
 
 impl Memory {
     /// For so many domains.
     pub(crate) fn new(domains: usize) -> Memory {
-        Memory { processes: vec![Process::default(); domains], next_s: 0.0 }
+        Memory { processes: vec![Process::default(); domains], next_s: 0.0, text: String::new() }
     }
 
     /// Reads, if it is time for it; `pids` says who stands for each domain now.
@@ -26,11 +30,13 @@ impl Memory {
         if elapsed_s < self.next_s {
             return;
         }
-        self.next_s = elapsed_s + SPACING_S;
+        self.next_s = elapsed_s + elapsed_s.clamp(SPACING_S_MIN, SPACING_S_MAX);
         for (process, pid) in self.processes.iter_mut().zip(pids()) {
             process.pid = pid.unwrap_or(process.pid);
-            let status = fs::read_to_string(format!("/proc/{}/status", process.pid));
-            let peak = status.ok().and_then(|status| resident_kib_max(&status));
+            self.text.clear();
+            let read = File::open(format!("/proc/{}/status", process.pid))
+                .and_then(|mut status| status.read_to_string(&mut self.text));
+            let peak = read.ok().and_then(|_| resident_kib_max(&self.text));
             process.resident_kib_max = process.resident_kib_max.max(peak);
         }
     }

@@ -6,6 +6,7 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -255,6 +256,32 @@ pub fn scheduling() -> io::Result<(i32, i32)> {
         return Err(io::Error::last_os_error());
     }
     Ok((policy, parameter.sched_priority))
+}
+
+/// Lets go of the pages of this program's code, most of which only its start has needed. Those
+/// that are needed again come out of the kernel's cache of the file. A refusal changes nothing: the
+/// pages may be locked.
+pub fn let_go_of_code() {
+    let program = std::fs::read_link("/proc/self/exe");
+    let (Ok(program), Ok(maps)) = (program, std::fs::read_to_string("/proc/self/maps")) else {
+        return;
+    };
+    let program = program.display().to_string();
+    for Range { start, end } in maps.lines().filter_map(|line| code_of(&program, line)) {
+        let base = ptr::without_provenance_mut(start);
+        // SAFETY: a private mapping of a file that was never written to, which the kernel also
+        // keeps others from writing to while it runs: every page comes back as it was.
+        let _ = unsafe { madvise(base, end - start, Advice::LinuxDontNeed) };
+    }
+}
+
+/// The addresses of a line of /proc/PID/maps, if that is code of this program.
+fn code_of(program: &str, line: &str) -> Option<Range<usize>> {
+    let (addresses, rest) = line.split_once(' ')?;
+    let is_code = rest.starts_with("r-xp ") && rest.ends_with(&format!(" {program}"));
+    let (start, end) = addresses.split_once('-').filter(|_| is_code)?;
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    Some(number(start)?..number(end)?)
 }
 
 /// Keeps these descriptors open in the program that `command` starts, and beside standard input,
@@ -541,6 +568,27 @@ mod tests {
             region.let_go();
             assert_eq!(region.words()[7].load(Ordering::Relaxed), 0xfeed);
         }
+    }
+
+    #[test]
+    fn code_that_is_let_go_still_runs_and_takes_less_room() {
+        let program =
+            std::fs::read_link("/proc/self/exe").expect("a program").display().to_string();
+        let resident_kib = || {
+            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("its mappings");
+            let mut lines = smaps.lines().skip_while(|line| code_of(&program, line).is_none());
+            let line = lines.find_map(|line| line.strip_prefix("Rss:")).expect("code");
+            line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+        };
+        let before_kib = resident_kib();
+        let_go_of_code();
+        let after_kib = resident_kib();
+        assert!(after_kib < before_kib, "{after_kib} of {before_kib} KiB");
+        for other in ["1000-2000 r--p 0 0:1 1 /bin/sinew", "1000-2000 r-xp 0 0:1 1 /bin/sh"] {
+            assert_eq!(code_of("/bin/sinew", other), None);
+        }
+        let ours = "1000-2a00 r-xp 00616bc0 fe:00 1049 /bin/sinew";
+        assert_eq!(code_of("/bin/sinew", ours), Some(0x1000..0x2a00));
     }
 
     #[test]

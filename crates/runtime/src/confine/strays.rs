@@ -2,7 +2,8 @@
 //! is no cgroup that knows them.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -49,14 +50,28 @@ pub fn kill_strays(marker: &str) -> usize {
 pub(crate) fn find(mark: &[u8]) -> Vec<(i32, OwnedFd)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut environment = Vec::new();
+    let mut bears = |pid: i32| bears(mark, pid, &mut environment).unwrap_or(false);
     let stray = |pid: i32| {
-        // The descriptor first: should the number change hands, it is of the process that ended.
+        if !bears(pid) {
+            return None;
+        }
         let stray = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        environment.split(|&byte| byte == 0).any(|entry| entry == mark).then_some((pid, stray))
+        // The number may have changed hands before there was a descriptor of it.
+        bears(pid).then_some((pid, stray))
     };
     let own = std::process::id();
     pids.filter(|&pid: &i32| pid.unsigned_abs() != own).filter_map(stray).collect()
+}
+
+/// Whether the environment of a process holds the mark. All processes of a machine are asked at
+/// each end of a service, so it costs as little as it can: `buffer` is used again for each.
+fn bears(mark: &[u8], pid: i32, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let file = File::open(format!("/proc/{pid}/environ"))?;
+    buffer.clear();
+    // A file alone would be asked for its length first, and here it has none.
+    file.take(u64::MAX).read_to_end(buffer)?;
+    Ok(buffer.split(|&byte| byte == 0).any(|entry| entry == mark))
 }
 
 fn await_end(process: &OwnedFd, until_ns: u64) {

@@ -233,12 +233,19 @@ impl Supervised {
             _ if self.gone.is_some() => now_ns() + SWEEP_LOOK_NS,
             Phase::Due { at_ns } => at_ns,
             Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
-            // A quarter of the heartbeat: so much later than the limit a hang may be seen.
-            Phase::Running => now_ns() + self.policy.heartbeat_ns / 4,
+            Phase::Running => self.listen_ns(),
             Phase::Stopping { since_ns, killed: false } => since_ns + self.stop_ns_max(),
             Phase::Stopping { since_ns, killed: true } => since_ns + GONE_NS_MAX,
             Phase::Waiting | Phase::Over(_) => u64::MAX,
         })
+    }
+
+    /// When to look for heartbeats: when one is overdue, and else after half of the limit. So much
+    /// later than that a hang may be seen.
+    fn listen_ns(&self) -> u64 {
+        let limit_ns = self.policy.heartbeat_ns;
+        let overdue_ns = self.nodes.iter().map(|node| node.heard_ns + limit_ns).min();
+        overdue_ns.unwrap_or(u64::MAX).min(now_ns() + limit_ns / 2)
     }
 
     /// Starts it now, if it has never been started.
@@ -619,6 +626,6 @@ impl Watched {
         if beats != self.beats || self.counted.ends() != self.ends_before {
             (self.beats, self.heard_ns) = (beats, now_ns);
         }
-        (now_ns - self.heard_ns > limit_ns).then_some(&*self.name)
+        (now_ns - self.heard_ns >= limit_ns).then_some(&*self.name)
     }
 }

@@ -11,6 +11,7 @@ use crate::board::State;
 use crate::clock::now_ns;
 use crate::launch::Pace;
 use crate::status::{EventKind, Phase};
+use crate::sys::let_go_of_code;
 
 /// From the order to run to the first release: so long may a waiting thread take to wake up.
 const FIRST_RELEASE_NS: u64 = 3_000_000;
@@ -72,6 +73,8 @@ impl Run {
             let start_ns = now_ns() + FIRST_RELEASE_NS;
             self.started_ns = self.started_ns.min(start_ns);
             self.domains.iter_mut().for_each(|domain| domain.order_run(start_ns));
+            // What follows is the same few functions over and over.
+            let_go_of_code();
         } else if now_ns() > until_ns {
             for domain in self.domains.iter_mut().filter(|domain| !is_ready(domain)) {
                 domain.charge.get_or_insert(Charge::Unready);

@@ -19,7 +19,7 @@ use crate::scenario::beside::figure;
 use crate::scenario::pipeline::folder;
 
 /// Longest sleep of a supervisor without a live view, as `sinew run` has it.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 /// After a start, before anything counts: what happens once is not what it costs.
 const SETTLES: Duration = Duration::from_millis(1500);
 /// A program that is told to stop and does not is killed then.
