@@ -16,7 +16,6 @@ use crate::launch::Pace;
 use crate::node::Cycle;
 use crate::panics;
 use crate::trace::{self, Head};
-use crate::transport::Receiver;
 
 /// How long a stopping domain waits for its actuators to come to rest.
 pub(crate) const REST_NS_MAX: u64 = 2_000_000_000;
@@ -32,9 +31,6 @@ pub(crate) const STOP_PERIODS_MAX: u64 = 3;
 const NAP_PERIOD_NS_MIN: u64 = 500_000;
 const NAP_GUARD_NS_MIN: u64 = 150_000;
 const NAP_GUARD_NS_MAX: u64 = 5_000_000;
-
-/// Naps in a wait for who has been silent before.
-const SILENT_NAPS: u64 = 10;
 
 /// A thread of a free run waits so long for its input or feedback: longer than any machine holds a
 /// thread up, shorter than the parent's patience with a thread that leaves no record.
@@ -342,8 +338,7 @@ impl Cyclic {
                 sleep_until(due_ns);
                 false
             }
-            true if !free => wait_in_naps(&mut *input.receiver, until_ns),
-            _ => input.receiver.wait(until_ns),
+            was_silent => input.wait_for(until_ns, was_silent && !free),
         };
         self.silent = !arrived;
         let start_ns = now_ns();
@@ -352,21 +347,5 @@ impl Cyclic {
         let reference_ns = if arrived { start_ns } else { due_ns };
         self.next_ns = reference_ns + (1 + self.cycle.skipped) * period_ns;
         Released { planned_ns: start_ns, start_ns, no_input: !arrived }
-    }
-}
-
-/// Looks for input now and then: who has been silent for a period may be silent for good, and is
-/// not worth a CPU that polls. Whether something came.
-pub(crate) fn wait_in_naps(receiver: &mut dyn Receiver, until_ns: u64) -> bool {
-    let nap_ns = until_ns.saturating_sub(now_ns()) / SILENT_NAPS;
-    loop {
-        let now_ns = now_ns();
-        if receiver.wait(now_ns) {
-            return true;
-        }
-        if now_ns >= until_ns {
-            return false;
-        }
-        sleep_until(until_ns.min(now_ns + nap_ns));
     }
 }

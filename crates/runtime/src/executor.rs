@@ -10,7 +10,6 @@ use sinew_spec::plan::Plan;
 use crate::assemble::{Assembly, Ends};
 use crate::board::FaultAt;
 use crate::clock::{Clock, now_ns};
-use crate::cyclic::wait_in_naps;
 use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
@@ -174,8 +173,6 @@ impl Executor {
         }
     }
 
-    /// Who has been silent for a cycle may be dead, and whoever is to see to that needs a CPU: then
-    /// this thread polls no more, it looks now and then.
     // As above.
     #[inline(never)]
     fn await_feedback(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
@@ -187,12 +184,7 @@ impl Executor {
                 && !input.receive_feedback(&mut self.slots, next, &mut self.record)?
             {
                 let in_time = now_ns() < until_ns;
-                let arrived = in_time
-                    && match was_silent {
-                        true => wait_in_naps(&mut *input.receiver, until_ns),
-                        false => input.receiver.wait(until_ns),
-                    };
-                if !arrived {
+                if !in_time || !input.wait_for(until_ns, was_silent) {
                     input.missing = in_time;
                     break;
                 }

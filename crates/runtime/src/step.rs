@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sinew_spec::plan::Full;
 
+use crate::clock::{now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
 use crate::finite::Finite;
 use crate::node::{Cycle, Node, Wiring};
@@ -12,6 +13,9 @@ use crate::panics;
 use crate::slots::{Slot, Slots};
 use crate::trace::Record;
 use crate::transport::{Received, Receiver, Sender, Sent};
+
+/// Looks in a wait for who was silent before.
+const SILENT_NAPS: u64 = 10;
 
 /// A node with all that surrounds it in a cycle.
 pub(crate) struct Step {
@@ -213,6 +217,26 @@ impl Input {
                 // What is broken is found so again, and counted, in the first cycle.
                 Ok(Received::None | Received::Closed) | Err(_) => return,
             }
+        }
+    }
+
+    /// Waits for a message; whether one came. Who was silent before may be dead, and whoever is to
+    /// see to that needs a CPU: then this thread does not keep its own by polling, it looks now and
+    /// then.
+    pub(crate) fn wait_for(&mut self, until_ns: u64, was_silent: bool) -> bool {
+        if !was_silent {
+            return self.receiver.wait(until_ns);
+        }
+        let nap_ns = until_ns.saturating_sub(now_ns()) / SILENT_NAPS;
+        loop {
+            let now_ns = now_ns();
+            if self.receiver.wait(now_ns) {
+                return true;
+            }
+            if now_ns >= until_ns {
+                return false;
+            }
+            sleep_until(until_ns.min(now_ns + nap_ns));
         }
     }
 
