@@ -16,7 +16,7 @@ use sinew_spec::{picture, schema};
 
 use self::chain::Chained;
 use self::observed::Report;
-use crate::cli::{BAD_REQUEST, print};
+use crate::cli::print;
 use crate::load::{LoadError, Loaded, load_and_make};
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.
@@ -57,10 +57,7 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &[NodeEntry]) -> ExitCode {
     };
     match load_and_make(file, &arguments.set, nodes).and_then(|loaded| show(&loaded, arguments)) {
         Ok(text) => print(&text, ExitCode::SUCCESS),
-        Err(error) if arguments.json => {
-            print(&format!("{:#}\n", error.to_json()), ExitCode::from(BAD_REQUEST))
-        }
-        Err(error) => error.report(),
+        Err(error) => error.answer(arguments.json),
     }
 }
 

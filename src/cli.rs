@@ -1,9 +1,11 @@
 //! The command line: its commands, and the exit status that they share.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
 use sinew_lab::drill::table as with_drills;
 use sinew_lab::harness::process;
 use sinew_lab::scenario::{PARTS, table};
@@ -81,7 +83,11 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
     if let Some(status) = process::main(&arguments, PARTS) {
         return status;
     }
-    match Arguments::parse().command {
+    let command = match Arguments::try_parse_from(&arguments) {
+        Ok(Arguments { command }) => command,
+        Err(error) => return answer_arguments(&error, wants_json(&arguments)),
+    };
+    match command {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::List(arguments) => list::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
@@ -98,6 +104,43 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }
+}
+
+/// Whether one JSON object is wanted, also of arguments that are not understood.
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// What is to be said of arguments that are no command: help, the version, or what is wrong.
+fn answer_arguments(error: &clap::Error, as_json: bool) -> ExitCode {
+    if !as_json || !error.use_stderr() {
+        // If that is closed, nobody wants to know; the exit status still tells.
+        let _ = error.print();
+        return if error.use_stderr() { ExitCode::from(BAD_REQUEST) } else { ExitCode::SUCCESS };
+    }
+    let text = error.render().to_string();
+    // What it is, without how to call the command.
+    let paragraphs = text.split("\n\n").take_while(|paragraph| !paragraph.starts_with("Usage:"));
+    let words = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = paragraphs.map(words).collect::<Vec<_>>().join("; ");
+    refuse(text.strip_prefix("error: ").unwrap_or(&text), BAD_REQUEST, true)
+}
+
+/// Says why a command does not do what it was to, on standard error or as the one JSON object that
+/// was asked for; the exit status that goes with it.
+pub(crate) fn refuse(why: &str, status: u8, as_json: bool) -> ExitCode {
+    let status = ExitCode::from(status);
+    if as_json {
+        return print(&format!("{:#}\n", error_json(why)), status);
+    }
+    say(&format!("error: {why}"));
+    status
+}
+
+/// The JSON object of a command that failed: `{"errors": [{"message": ...}]}`. Errors in a spec say
+/// more in it.
+pub(crate) fn error_json(why: &str) -> Value {
+    json!({ "errors": [{ "message": why }] })
 }
 
 /// Standard error; if it is closed, nobody wants to know.

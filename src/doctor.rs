@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
 use sinew_lab::machine::Machine;
 use sinew_runtime::privileges;
 use sinew_spec::duration_text;
@@ -25,7 +24,7 @@ use self::latency::Rounds;
 use self::place::Place;
 use self::show::Answer;
 use self::verdict::Verdict;
-use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::cli::{BAD_REQUEST, FAULTED, print, refuse};
 use crate::duration::duration;
 
 /// Can this machine do it? What is set how, how late threads wake up, and what mends it.
@@ -67,13 +66,7 @@ const WAKE_UPS_MIN: u32 = 10;
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
     let place = Place::here();
-    let refuse = |why: &str| match arguments.json {
-        true => print(&format!("{:#}\n", json!({ "error": why })), ExitCode::from(BAD_REQUEST)),
-        false => {
-            say(&format!("error: {why}"));
-            ExitCode::from(BAD_REQUEST)
-        }
-    };
+    let refuse = |why: &str| refuse(why, BAD_REQUEST, arguments.json);
     let (aim, rounds) = match aim(arguments, &place) {
         Ok(aim) => aim,
         Err(why) => return refuse(&why),

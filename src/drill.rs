@@ -12,7 +12,7 @@ use sinew_lab::scenario;
 use sinew_runtime::{NodeEntry, privileges};
 use sinew_spec::plan::Plan;
 
-use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::cli::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
 use crate::lab::progress::Bar;
 use crate::lab::stop_on_signals;
@@ -80,10 +80,7 @@ pub(crate) fn run(args: &DrillArgs, nodes: &[NodeEntry]) -> ExitCode {
     match prepare(args, nodes) {
         Ok(prepared) if args.list => list(&prepared, args.json),
         Ok(prepared) => prepared.carry_out(args.json),
-        Err(error) if args.json => {
-            print(&format!("{:#}\n", error.to_json()), ExitCode::from(BAD_REQUEST))
-        }
-        Err(error) => error.report(),
+        Err(error) => error.answer(args.json),
     }
 }
 
@@ -161,8 +158,8 @@ impl Prepared {
         let stop = match stop_on_signals(Files::remove) {
             Ok(stop) => stop,
             Err(error) => {
-                say(&format!("error: cannot watch for signals: {error}"));
-                return ExitCode::from(FAULTED);
+                let why = format!("cannot watch for signals: {error}");
+                return refuse(&why, FAULTED, as_json);
             }
         };
         let bar = Bar::new();
@@ -170,10 +167,7 @@ impl Prepared {
         drop((bar, files));
         let report = match answer {
             Ok(report) => report,
-            Err(why) => {
-                say(&format!("error: {why}"));
-                return ExitCode::from(FAULTED);
-            }
+            Err(why) => return refuse(&why, FAULTED, as_json),
         };
         let written = outputs.write(|| drill::to_page(&report), || drill::plots(&report));
         if let Err(why) = &written {

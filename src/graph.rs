@@ -9,7 +9,7 @@ use clap::Args;
 use sinew_runtime::NodeEntry;
 use sinew_spec::picture;
 
-use crate::cli::{BAD_REQUEST, print, say};
+use crate::cli::{BAD_REQUEST, print, refuse};
 use crate::load::load;
 use crate::overwrite;
 
@@ -71,8 +71,7 @@ fn write(path: &Path, picture: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let why = format!("cannot write {}: {error}; name another file", path.display());
-            say(&format!("error: {why}"));
-            ExitCode::from(BAD_REQUEST)
+            refuse(&why, BAD_REQUEST, false)
         }
     }
 }

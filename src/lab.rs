@@ -23,7 +23,7 @@ use sinew_runtime::NodeEntry;
 
 use self::output::Outputs;
 use self::progress::Bar;
-use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::cli::{BAD_REQUEST, FAULTED, print, refuse, say};
 use crate::signals::{Heard, Wish};
 
 /// Measure on this machine what links, waiting, services and flows cost.
@@ -79,16 +79,8 @@ pub(crate) fn run(args: &LabArgs, nodes: &[NodeEntry]) -> ExitCode {
     let Some(name) = &args.scenario else { return list(args.json) };
     match prepare(args, name, nodes) {
         Ok(prepared) => prepared.carry_out(args.json),
-        Err(why) => refuse(&why, args.json),
+        Err(why) => refuse(&why, BAD_REQUEST, args.json),
     }
-}
-
-fn refuse(why: &str, json: bool) -> ExitCode {
-    if json {
-        return print(&format!("{:#}\n", json!({ "error": why })), ExitCode::from(BAD_REQUEST));
-    }
-    say(&format!("error: {why}"));
-    ExitCode::from(BAD_REQUEST)
 }
 
 /// The scenarios, and what their rows differ in.
@@ -190,7 +182,7 @@ impl Prepared {
         drop(bar);
         let report = match answer {
             Ok(report) => report,
-            Err(Refusal(why)) => return refuse(&why, json),
+            Err(Refusal(why)) => return refuse(&why, BAD_REQUEST, json),
         };
         let written = outputs.write(|| show::to_page(&report), || show::plots(&report));
         if let Err(why) = &written {

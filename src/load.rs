@@ -11,7 +11,7 @@ use sinew_runtime::{NodeEntry, check_node, privileges, try_open};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 
-use crate::cli::BAD_REQUEST;
+use crate::cli::{BAD_REQUEST, error_json, print};
 
 /// A spec, compiled.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl LoadError {
     /// The error as a JSON object: `{"errors": [...]}`.
     pub(crate) fn to_json(&self) -> Value {
         match self {
-            LoadError::Request(text) => json!({ "errors": [{ "message": text }] }),
+            LoadError::Request(text) => error_json(text),
             LoadError::Spec(_, diagnostics) => {
                 let errors: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
                 json!({ "errors": errors })
@@ -173,6 +173,15 @@ impl LoadError {
                 let errors: Vec<_> = placed.chain(refusals.iter().map(Refusal::to_json)).collect();
                 json!({ "errors": errors })
             }
+        }
+    }
+
+    /// Says what is wrong, on standard error or as the one JSON object that was asked for; the exit
+    /// status that goes with it.
+    pub(crate) fn answer(&self, as_json: bool) -> ExitCode {
+        match as_json {
+            true => print(&format!("{:#}\n", self.to_json()), ExitCode::from(BAD_REQUEST)),
+            false => self.report(),
         }
     }
 

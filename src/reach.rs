@@ -8,14 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use serde_json::json;
 use sinew_runtime::control::client::{Connection, Found, runs};
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::{
     DomainRole, DomainState, DomainStatus, Event, EventKind, Phase, Status, StopStatus,
 };
 
-use crate::cli::{BAD_REQUEST, FAULTED, print, say};
+use crate::cli::{BAD_REQUEST, FAULTED, refuse};
 
 /// A run that answers.
 pub(crate) struct Reached {
@@ -66,12 +65,7 @@ impl Failure {
     /// Says what is wrong, on standard error or as the one JSON object that was asked for; the
     /// exit status that goes with it.
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
-        let status = ExitCode::from(self.status);
-        if as_json {
-            return print(&format!("{}\n", json!({ "error": self.text })), status);
-        }
-        say(&format!("error: {}", self.text));
-        status
+        refuse(&self.text, self.status, as_json)
     }
 }
 

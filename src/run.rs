@@ -17,11 +17,10 @@ mod tidings;
 pub(crate) mod view;
 pub(crate) mod words;
 
-use std::io::{self, Write, stdout};
+use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::run::{Pace, Request, Run, ServiceState, ThreadId};
@@ -38,7 +37,7 @@ use self::stats::{Observed, Stats};
 use self::systemd::Systemd;
 use self::tidings::Tidings;
 use self::view::{Scene, View};
-use crate::cli::{BAD_REQUEST, FAULTED, is_quiet, say};
+use crate::cli::{FAULTED, is_quiet, refuse, say};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
@@ -57,13 +56,10 @@ const LATE_SPACING_S: f64 = 1.0;
 pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
     let begun_ns = now_ns();
     match prepare(args, nodes) {
-        Err(error) => refuse(&error, args.json),
+        Err(error) => error.answer(args.json),
         Ok((loaded, watch, edits)) => match Session::start(args, loaded, watch, edits) {
             Ok(session) => session.carry_out(begun_ns),
-            Err(error) => {
-                say(&format!("error: cannot start the graph: {error}"));
-                ExitCode::from(FAULTED)
-            }
+            Err(error) => refuse(&format!("cannot start the graph: {error}"), FAULTED, args.json),
         },
     }
 }
@@ -99,15 +95,6 @@ fn prepare(
         stats,
     };
     Ok((loaded, watch, edits))
-}
-
-fn refuse(error: &LoadError, json: bool) -> ExitCode {
-    if !json {
-        return error.report();
-    }
-    // Nobody reads it: then only the exit status tells.
-    let _ = writeln!(stdout(), "{}", error.to_json());
-    ExitCode::from(BAD_REQUEST)
 }
 
 /// What happens to the records of a run.
@@ -258,7 +245,7 @@ impl Session {
         };
         let written = match closed {
             Some(error) => Err(error),
-            None => write_report(&report, json),
+            None => report.write(json),
         };
         let complete = watch.csv.as_ref().is_none_or(Csv::is_complete);
         let good = ending.is_good() && complete && is_quiet(written);
@@ -375,20 +362,4 @@ impl Session {
         };
         watch.view.show(&scene)
     }
-}
-
-fn write_report(report: &Report<'_>, json: bool) -> io::Result<()> {
-    let faults = report.faults_text();
-    if report.ending == Ending::Killed {
-        say("error: killed before the graph had stopped; the machine's own watchdog must act");
-    }
-    if !faults.is_empty() {
-        say(faults.trim_end());
-    }
-    let mut out = stdout().lock();
-    match json {
-        true => writeln!(out, "{}", json!(report.to_json()))?,
-        false => out.write_all(report.to_text().as_bytes())?,
-    }
-    out.flush()
 }

@@ -2,6 +2,8 @@
 
 mod text;
 
+use std::io::{self, Write, stdout};
+
 use serde_json::{Map, Value, json};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::privileges::{Asked, Obtained};
@@ -11,6 +13,7 @@ use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
 use super::stats::{SignalStats, Stats, ThreadStats};
+use crate::cli::say;
 use sinew_lab::machine::Machine;
 
 /// How a run ended, seen from the user.

@@ -225,7 +225,7 @@ fn a_request_that_cannot_be_meant_is_refused() {
         [&["stop", unknown][..], &restart, &["log", unknown], &["top", unknown, "--once"]]
     {
         let refused = place.sinew(&[command, &["--json"]].concat()).ended_with(2);
-        let error = refused.json()["error"].to_string();
+        let error = refused.json()["errors"][0]["message"].to_string();
         assert!(error.contains("no run 'no-such-graph'"), "{command:?}: {error}");
     }
     let refused = place.sinew(&["top", unknown]).ended_with(2).err;

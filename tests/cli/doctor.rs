@@ -62,7 +62,9 @@ fn a_request_to_doctor_that_is_bad_is_refused_before_anything_is_measured() {
     refused(&["--cpus", "0,8191"], "no CPU 8191; there are 0");
     refused(&["graph.yaml"], "unexpected argument");
     let answer = sinew(["doctor", "--json", "--cpus", "8191"]).ended_with(2);
-    assert!(answer.json()["error"].as_str().is_some_and(|text| text.contains("no CPU 8191")));
+    let json = answer.json();
+    let message = json["errors"][0]["message"].as_str().expect("a text");
+    assert!(message.contains("no CPU 8191"), "{message}");
 }
 
 #[test]

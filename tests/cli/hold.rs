@@ -96,7 +96,7 @@ fn a_reset_that_cannot_be_says_why() {
     holds.answer().ended_with(0);
     let (ends, pid) = place.run(&[&crate::program::calm()]);
     let refused = place.sinew(&["reset", &pid, "--json"]).ended_with(1).json();
-    let text = refused["error"].as_str().expect("a text");
+    let text = refused["errors"][0]["message"].as_str().expect("a text");
     assert!(text.contains("write 'hold: true' at its top"), "{text}");
     let halt = place.sinew(&["halt", &pid]).ended_with(0).out;
     assert!(halt.contains("the graph does not hold and ends"), "{halt}");

@@ -46,7 +46,9 @@ fn a_request_that_cannot_be_met_is_told_what_could_be() {
     let nothing = ["lab", "link", "--only", "transport=pipe", "--only", "sync=mutex"];
     refused(&nothing, "--only transport=pipe --only sync=mutex: none of the ");
     let answer = sinew(["lab", "link", "--json", "--only", "colour=red"]).ended_with(2);
-    assert!(answer.json()["error"].as_str().is_some_and(|text| text.contains("no axis 'colour'")));
+    let json = answer.json();
+    let message = json["errors"][0]["message"].as_str().expect("a text");
+    assert!(message.contains("no axis 'colour'"), "{message}");
 }
 
 #[test]

@@ -59,6 +59,27 @@ fn a_bad_request_is_status_2_and_says_what_is_expected() {
 }
 
 #[test]
+fn a_bad_request_is_one_json_object_if_one_is_wanted() {
+    let arm = arm();
+    let said = |arguments: &[&str], expected: &str| {
+        let answer = sinew(arguments).ended_with(2);
+        let message = answer.json()["errors"][0]["message"].to_string();
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert_eq!(answer.err, "", "{arguments:?}");
+    };
+    said(&["run", "--json"], "were not provided: <FILE>");
+    said(&["check", &arm, "--bogus", "--json"], "unexpected argument '--bogus' found");
+    said(&["run", "--json", &arm, "--durations", "1s"], "a similar argument exists: '--duration'");
+    said(&["lab", "pipelines", "--json"], "no scenario 'pipelines'");
+    said(&["doctor", "--json", "--cpus", "8191"], "no CPU 8191");
+    said(&["stop", "--json", "no-such-graph"], "no run 'no-such-graph'");
+    said(&["check", "--json", "/no/such/file"], "cannot read the spec");
+    // What is no error is for people, and what stands after '--' is a name.
+    assert!(sinew(["run", "--json", "--help"]).ended_with(0).out.contains("Usage: sinew run"));
+    assert_eq!(sinew(["run", "--bogus", "--", "--json"]).ended_with(2).out, "");
+}
+
+#[test]
 fn what_is_no_spec_is_refused_by_every_command() {
     let folder = folder("no_spec");
     let odd = folder.join("odd.yaml").display().to_string();
