@@ -78,9 +78,14 @@ pub(crate) fn load_and_make(
 ) -> Result<Loaded, LoadError> {
     let loaded = load(path, overrides, nodes)?;
     let plan = &loaded.plan;
-    let users = plan.domains.iter().try_for_each(check_user);
-    users.map_err(|error| LoadError::Request(error.to_string()))?;
     let (mut placed, mut others) = (Vec::new(), Vec::new());
+    for domain in &plan.domains {
+        if let Err(error) = check_user(domain) {
+            let text = error.to_string();
+            let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
+            placed.push((domain.user_span, message.to_owned(), help.to_owned()));
+        }
+    }
     for (index, node) in plan.nodes.iter().enumerate() {
         for refusal in check_node(plan, index, nodes, &loaded.base).err().unwrap_or_default() {
             match refusal.span {

@@ -36,6 +36,7 @@ fn domain(name: &str, release: Release, node: usize) -> Domain {
     Domain {
         name: name.into(),
         user: None,
+        user_span: Default::default(),
         role: Role::Realtime(Realtime {
             period_ns: 1_000_000,
             deadline_ns: 1_000_000,

@@ -133,9 +133,22 @@ fn a_user_that_this_machine_lacks_is_no_surprise_at_the_start() {
     let text = text.replace("irb120.urdf", &format!("{home}/irb120.urdf"));
     let text = text.replace("square.csv", &format!("{home}/square.csv"));
     fs::write(&graph, text).expect("a place for it");
-    for command in ["check", "run"] {
-        let answer = sinew([command, &graph.display().to_string()]).ended_with(2);
-        let expected = "domain 'plant': user 'nobody_of_that_name' does not exist; create it with";
-        assert!(answer.err.contains(expected), "{}", answer.err);
-    }
+    let text = fs::read_to_string(&graph).expect("a spec");
+    let (at, line) = text.lines().enumerate().find(|(_, it)| it.contains("user:")).expect("a user");
+    let column = line.find("nobody").expect("a user") + 1;
+    let graph = graph.display().to_string();
+    let answers = ["check", "run"].map(|command| {
+        let answer = sinew([command, &graph]).ended_with(2);
+        for expected in [
+            "domain 'plant': user 'nobody_of_that_name' does not exist",
+            "create it with 'useradd --system nobody_of_that_name', or remove 'user'",
+            &format!("{graph}:{}:{column}", at + 1),
+        ] {
+            assert!(answer.err.contains(expected), "{expected}: {}", answer.err);
+        }
+        let answer = sinew([command, "--json", &graph]).ended_with(2).json();
+        assert_eq!(answer["errors"][0]["line"], at + 1, "{answer}");
+        answer
+    });
+    assert_eq!(answers[0], answers[1]);
 }

@@ -68,7 +68,8 @@ pub(crate) fn plan(
     let (stop_order, rank) = stop_order(graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
-        user: draft.domains[at].user.map(str::to_owned),
+        user: draft.domains[at].user.map(|user| user.text.to_owned()),
+        user_span: draft.domains[at].user.map(|user| user.span).unwrap_or_default(),
         role: match &draft.domains[at].role {
             draft::Role::Realtime(realtime) => Role::Realtime(Realtime {
                 period_ns: periods[at].0,

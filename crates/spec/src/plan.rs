@@ -39,6 +39,8 @@ pub struct Domain {
     pub name: String,
     /// The user that it runs as; `None`: whoever starts the graph.
     pub user: Option<String>,
+    /// Where the spec says so.
+    pub user_span: Span,
     /// What it promises, and so what runs it.
     pub role: Role,
 }

@@ -33,7 +33,8 @@ fn service(limits: Limits, user: Option<&str>) -> Domain {
         stop_deadline_ns: 1,
         limits,
     });
-    Domain { name: "log".into(), user: user.map(String::from), role }
+    let user_span = Default::default();
+    Domain { name: "log".into(), user: user.map(String::from), user_span, role }
 }
 
 /// The name of a run, one for each test.
@@ -168,7 +169,8 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
         threads: vec![],
     };
     let user = Some("nobody".into());
-    let domain = Domain { name: "control".into(), user, role: Role::Realtime(realtime) };
+    let (role, user_span) = (Role::Realtime(realtime), Default::default());
+    let domain = Domain { name: "control".into(), user, user_span, role };
     let confinement = Confinement::prepare(&domain, &run("realtime")).expect("nobody is somebody");
     let shell = Shell::start(&confinement, "sleep 600; true");
     let limits = fs::read_to_string(format!("/proc/{}/limits", shell.id())).expect("it runs");

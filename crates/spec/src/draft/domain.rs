@@ -11,7 +11,7 @@ use crate::yaml::{Data, Entry, Item};
 /// A domain.
 pub(crate) struct Domain<'a> {
     pub(crate) name: Named<'a>,
-    pub(crate) user: Option<&'a str>,
+    pub(crate) user: Option<Named<'a>>,
     pub(crate) role: Role<'a>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'
     let name = Named { text: &entry.key, span: entry.span };
     check_name(name, "a domain's name", report);
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
-    let user = fields.name("user", report).map(|user| user.text);
+    let user = fields.name("user", report);
     if let Some(realtime) = fields.entry("realtime") {
         refuse_service_keys(&fields, name, report);
         let role = Role::Realtime(realtime_role(name, &fields, realtime, report));
