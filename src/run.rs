@@ -8,6 +8,7 @@ mod fixture;
 mod late;
 mod live;
 mod memory;
+mod others;
 mod plain;
 mod profile;
 mod report;
@@ -32,6 +33,7 @@ use self::csv::Csv;
 use self::edits::Edits;
 use self::late::Late;
 use self::memory::Memory;
+use self::others::Others;
 use self::report::{Ending, Report};
 use self::stats::{Observed, Stats};
 use self::systemd::Systemd;
@@ -164,6 +166,7 @@ struct Session {
     is_over: bool,
     /// How often the core has started again, as far as the figures know.
     resets: u32,
+    others: Others,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
     /// Why standard output takes no more.
@@ -195,6 +198,7 @@ impl Session {
         });
         Ok(Session {
             memory: Memory::new(run.plan().domains.len()),
+            others: Others::seek(run.plan()),
             run,
             watch,
             signals,
@@ -267,7 +271,8 @@ impl Session {
             if let Some(edits) = &mut self.edits {
                 edits.go_on(&mut self.run, watch);
             }
-            if let Some(text) = self.systemd.as_mut().and_then(|it| it.tell(&self.run)) {
+            let of_systemd = self.systemd.as_mut().and_then(|it| it.tell(&self.run));
+            for text in self.others.warnings().into_iter().chain(of_systemd) {
                 watch.notice(text);
             }
             if !running {

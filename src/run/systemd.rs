@@ -183,6 +183,8 @@ mod tests {
             skipped: 0,
             latency_ns_last: None,
             latency_ns_max: None,
+            cpu: Some(1),
+            priority: 80,
             privileges,
         };
         let domain = |name: &str, role, state, threads, restarts| DomainStatus {

@@ -83,6 +83,21 @@ impl Drop for Place {
 }
 
 #[test]
+fn a_graph_says_that_another_one_is_on_its_cpus() {
+    let place = Place::new("same_cpus");
+    let (first, pid) = place.run(&[&calm()]);
+    let second = place.sinew(&["run", "--json", "--duration", "1s", &calm()]).ended_with(0);
+    let said = &second.of_others;
+    for words in ["warning: run 'calm' (process ", "'control' at SCHED_FIFO 80", "{cpu: ...}"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(said.contains(&format!("(process {pid})")), "{said}");
+    assert!(said.contains(&format!("'sinew stop {pid}'")), "{said}");
+    place.sinew(&["stop", &pid]).ended_with(0);
+    first.answer().ended_with(0);
+}
+
+#[test]
 fn a_run_is_listed_shown_and_stopped() {
     let place = Place::new("stopped");
     let (running, pid) = place.run(&[&calm()]);

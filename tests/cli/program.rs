@@ -63,7 +63,10 @@ pub(crate) fn skip(lack: &str) {
 pub(crate) struct Answer {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,
+    /// Less the next one.
     pub(crate) err: String,
+    /// What it says of other runs on its CPUs: those of other tests, mostly.
+    pub(crate) of_others: String,
 }
 
 impl Answer {
@@ -160,7 +163,10 @@ impl Running {
         let read = |path: &Path| {
             String::from_utf8(fs::read(path).expect("its output")).expect("output is UTF-8")
         };
-        Answer { status: status.code(), out: read(&self.out), err: read(&self.err) }
+        let of_others = |line: &&str| line.contains(" has realtime threads on the same CPUs");
+        let err = read(&self.err);
+        let (of_others, err) = err.split_inclusive('\n').partition(of_others);
+        Answer { status: status.code(), out: read(&self.out), err, of_others }
     }
 
     fn wait(&mut self) -> ExitStatus {

@@ -217,6 +217,12 @@ pub struct ThreadStatus {
     pub latency_ns_last: Option<u64>,
     /// The longest so far.
     pub latency_ns_max: Option<u64>,
+    /// The CPU that it is planned for.
+    #[serde(default)]
+    pub cpu: Option<u32>,
+    /// The SCHED_FIFO priority that it is planned for.
+    #[serde(default)]
+    pub priority: u8,
     /// What the kernel gave it.
     pub privileges: PrivilegesStatus,
 }

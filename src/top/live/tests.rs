@@ -41,6 +41,8 @@ fn control() -> DomainStatus {
         skipped: 0,
         latency_ns_last: Some(9_320),
         latency_ns_max: Some(976_800),
+        cpu: Some(1),
+        priority: 80,
         privileges,
     };
     let control = domain("control", DomainRole::Realtime, DomainState::Running);

@@ -77,6 +77,8 @@ impl Run {
             skipped: counts.skipped,
             latency_ns_last,
             latency_ns_max,
+            cpu: asked.cpu,
+            priority: asked.priority,
             privileges: PrivilegesStatus::of(&asked, &running.board.obtained(thread)),
         }
     }

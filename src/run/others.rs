@@ -1,0 +1,149 @@
+//! Other runs of this user with realtime threads on the same CPUs: looked for once, as the graph
+//! starts, by a thread of its own, for a run that hangs answers late.
+
+use std::process;
+use std::thread::{self, JoinHandle};
+
+use sinew_runtime::control::client::runs;
+use sinew_runtime::status::Status;
+use sinew_spec::plan::Plan;
+
+use crate::reach::look;
+
+/// A realtime thread with a CPU of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Placed {
+    domain: String,
+    cpu: u32,
+    priority: u8,
+}
+
+/// The search for them, until it was heard.
+pub(crate) struct Others(Option<JoinHandle<Vec<String>>>);
+
+impl Others {
+    /// Begins to look for runs that share CPUs with this graph.
+    pub(crate) fn seek(plan: &Plan) -> Others {
+        let ours = placed(plan);
+        let search = move || {
+            let others = runs().into_iter().filter(|run| run.pid != process::id());
+            others.filter_map(|run| shared(&ours, &look(&run)?)).collect()
+        };
+        // A machine that has no thread left says so elsewhere, and sooner.
+        Others(thread::Builder::new().name("others".into()).spawn(search).ok())
+    }
+
+    /// A warning for each of them, once all have answered.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        let search = self.0.take_if(|search| search.is_finished());
+        // It cannot panic; if it did, it would have found nothing.
+        search.and_then(|search| search.join().ok()).unwrap_or_default()
+    }
+}
+
+fn placed(plan: &Plan) -> Vec<Placed> {
+    let threads = plan.domains.iter().flat_map(|domain| {
+        let priority = domain.realtime().map_or(0, |realtime| realtime.priority);
+        let thread = move |cpu| Placed { domain: domain.name.clone(), cpu, priority };
+        domain.threads().iter().filter_map(|thread| thread.cpu).map(thread)
+    });
+    threads.collect()
+}
+
+/// The threads of a run that have a process now.
+fn placed_of(status: &Status) -> Vec<Placed> {
+    let alive = status.domains.iter().filter(|domain| domain.pid.is_some());
+    let threads = alive.flat_map(|domain| {
+        domain.threads.iter().filter_map(|thread| {
+            let (domain, priority) = (domain.name.clone(), thread.priority);
+            Some(Placed { domain, cpu: thread.cpu?, priority })
+        })
+    });
+    threads.collect()
+}
+
+/// What is to be said of another run; `None` if it stands elsewhere.
+fn shared(ours: &[Placed], status: &Status) -> Option<String> {
+    let theirs = placed_of(status);
+    let pair = |our: &Placed| {
+        let their = theirs.iter().find(|their| their.cpu == our.cpu)?;
+        Some(format!(
+            "CPU {}: '{}' at SCHED_FIFO {} beside its '{}' at {}",
+            our.cpu, our.domain, our.priority, their.domain, their.priority
+        ))
+    };
+    let pairs: Vec<_> = ours.iter().filter_map(pair).collect();
+    let (graph, pid) = (&status.graph, status.pid);
+    (!pairs.is_empty()).then(|| {
+        format!(
+            "run '{graph}' (process {pid}) has realtime threads on the same CPUs, and each holds \
+             the other up ({}); give this graph other CPUs ('threads: [{{cpu: ...}}]'), or \
+             'sinew stop {pid}'",
+            pairs.join("; ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::status::{DomainRole, DomainState, DomainStatus, Phase};
+    use sinew_runtime::status::{PrivilegesStatus, ThreadStatus};
+
+    use super::*;
+    use crate::run::fixture;
+
+    fn run(pid: Option<u32>, cpu: u32) -> Status {
+        let privileges =
+            PrivilegesStatus { asked: String::new(), obtained: String::new(), missing: vec![] };
+        let thread = ThreadStatus {
+            cycles: 0,
+            overruns: 0,
+            skipped: 0,
+            latency_ns_last: None,
+            latency_ns_max: None,
+            cpu: Some(cpu),
+            priority: 70,
+            privileges,
+        };
+        let domain = DomainStatus {
+            name: "axes".into(),
+            role: DomainRole::Realtime,
+            state: DomainState::Running,
+            pid,
+            user: String::new(),
+            up_ms: 0,
+            restarts: 0,
+            last_reason: None,
+            next_restart_ms: None,
+            address: None,
+            resident_kib: None,
+            threads: vec![thread],
+            nodes: vec![],
+            limits: vec![],
+        };
+        Status {
+            graph: "mill".into(),
+            file: "mill.yaml".into(),
+            pid: 4711,
+            phase: Phase::Running,
+            elapsed_ms: 0,
+            domains: vec![domain],
+            links: vec![],
+            notes: vec![],
+            stop: None,
+        }
+    }
+
+    #[test]
+    fn a_run_on_the_same_cpu_is_named_with_the_cpu_and_what_to_change() {
+        let ours = placed(&fixture::plan());
+        let text = shared(&ours, &run(Some(7), 1)).expect("a warning");
+        for word in
+            ["'mill' (process 4711)", "CPU 1: 'control' at SCHED_FIFO 80 beside its 'axes' at 70"]
+        {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert_eq!(shared(&ours, &run(Some(7), 3)), None, "it stands elsewhere");
+        assert_eq!(shared(&ours, &run(None, 1)), None, "its core is held");
+    }
+}
