@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
@@ -21,20 +22,29 @@ use super::value::{CowVal, Val};
 /// Most that one evaluation may look at: values, steps of loops, and parts of 16 bytes of text. At
 /// some 100 ns each that is a tenth of a second; past it the evaluation is an error.
 pub(crate) const WORK_MAX: u64 = 1_000_000;
-/// What it costs to compile a regular expression.
-const REGEX_WORK: u64 = 5_000;
-/// Largest compiled regular expression, in bytes.
-const REGEX_SIZE_MAX: usize = 1 << 20;
-/// Most regular expressions that a thread keeps compiled.
-const REGEXES_MAX: usize = 64;
+/// Largest compiled pattern that stands in the spec, in bytes.
+const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;
+/// What it costs to compile a pattern that is worked out.
+const PATTERN_WORK: u64 = 10_000;
+/// Longest such pattern, in bytes.
+const PATTERN_LEN_MAX: usize = 1_000;
+/// Sizes that such a pattern is compiled to, in bytes: the first that it fits into says what it
+/// costs to look at text with it, for the worst ones look at each byte with all that they have.
+const PATTERN_SIZES: [usize; 3] = [4 << 10, 32 << 10, 256 << 10];
+/// So many bytes of a compiled pattern cost as much, for each byte of text, as one value.
+const PATTERN_SIZE_PER_UNIT: usize = 512;
+/// Most patterns that a thread keeps compiled, of the spec and of those that are worked out.
+const PATTERNS_MAX: usize = 64;
 
 /// Goes through something.
 pub(super) const EACH: &str = "@each";
 /// Looks at something.
 pub(super) const WEIGH: &str = "@weigh";
+/// Looks for a pattern that does not stand in the spec.
+pub(super) const MATCHES_ANY: &str = "@matches";
 
-/// The functions that an expression may call, by name; operators and macros are none. `replace`
-/// and `join` are our own: the library's would first make the text and then ask what it costs.
+/// The functions that an expression may call, by name; operators and macros are none. `replace`,
+/// `join` and `split` are our own: the library's first make what is asked for, whatever it costs.
 pub(super) const FUNCTIONS: &[&str] = &[
     "size",
     "contains",
@@ -93,7 +103,15 @@ thread_local! {
     /// The language, made once for each worker: it is asked for with every evaluation.
     pub(super) static LANGUAGE: Arc<Env> = Arc::new(language());
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    static REGEXES: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static OWN_PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::default();
+}
+
+/// A pattern that was worked out, and what it costs to look at a byte of text with it.
+#[derive(Clone)]
+struct Pattern {
+    regex: Regex,
+    work_per_byte: u64,
 }
 
 /// One evaluation's work, on this thread: functions of CEL see nothing but their arguments.
@@ -141,12 +159,17 @@ fn declare(env: &mut Env) -> Result<(), cel::DeclarationError> {
     env.add_overload(WEIGH, WEIGH, any(), weigh)?;
     env.add_overload("matches", "matches", vec![text(), text()], matches)?;
     env.add_member_overload("matches", "text.matches", text(), vec![text()], matches)?;
+    env.add_overload(MATCHES_ANY, MATCHES_ANY, vec![text(), text()], matches_any)?;
+    env.add_member_overload(MATCHES_ANY, "text.@matches", text(), vec![text()], matches_any)?;
     let list: fn() -> Type = || LIST_TYPE.to_owned();
     env.add_member_overload("@join", "list.join", list(), vec![], join)?;
     env.add_member_overload("@join", "list.join_with", list(), vec![text()], join)?;
     env.add_member_overload("@replace", "text.replace", text(), vec![text(), text()], replace)?;
     let counted = vec![text(), text(), INT_TYPE.to_owned()];
-    env.add_member_overload("@replace", "text.replace_n", text(), counted, replace)
+    env.add_member_overload("@replace", "text.replace_n", text(), counted, replace)?;
+    env.add_member_overload("@split", "text.split", text(), vec![text()], split)?;
+    let counted = vec![text(), INT_TYPE.to_owned()];
+    env.add_member_overload("@split", "text.split_n", text(), counted, split)
 }
 
 /// The name under which the language knows a function of ours.
@@ -154,6 +177,7 @@ pub(super) fn own_name(name: &str) -> Option<&'static str> {
     match name {
         "join" => Some("@join"),
         "replace" => Some("@replace"),
+        "split" => Some("@split"),
         _ => None,
     }
 }
@@ -179,30 +203,68 @@ fn text<'b>(value: &'b (dyn Val + '_), function: &str) -> Result<&'b str, Execut
     text.ok_or_else(|| ExecutionError::function_error(function, "takes texts"))
 }
 
+/// With a pattern of the spec: what it looks at, its variable has paid for.
 fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    let pattern = text(arguments[1].as_ref(), "matches")?;
-    let subject = text(arguments[0].as_ref(), "matches")?;
-    let known = REGEXES.with_borrow(|known| known.get(pattern).cloned());
-    let regex = match known {
-        Some(regex) => regex,
-        None => {
-            pay(REGEX_WORK)?;
-            let regex = regex(pattern).map_err(|e| ExecutionError::function_error("matches", e))?;
-            REGEXES.with_borrow_mut(|known| {
-                if known.len() >= REGEXES_MAX {
-                    known.clear();
-                }
-                known.insert(pattern.to_owned(), regex.clone());
-            });
-            regex
-        }
-    };
+    let (subject, pattern) = subject_and_pattern(&arguments)?;
+    let regex = kept(&OWN_PATTERNS, pattern, || own_pattern(pattern))?;
     Ok(CowVal::owned(CelBool::from(regex.is_match(subject))))
 }
 
-/// Compiles a regular expression; the error is one line.
-pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
-    let regex = RegexBuilder::new(pattern).size_limit(REGEX_SIZE_MAX).build();
+/// With any pattern: it may come with the packet, and be made to take long.
+fn matches_any<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+    let (subject, pattern) = subject_and_pattern(&arguments)?;
+    let Pattern { regex, work_per_byte } = kept(&PATTERNS, pattern, || any_pattern(pattern))?;
+    pay((subject.len() as u64).saturating_mul(work_per_byte))?;
+    Ok(CowVal::owned(CelBool::from(regex.is_match(subject))))
+}
+
+fn subject_and_pattern<'b>(
+    arguments: &'b Arguments<'_, '_>,
+) -> Result<(&'b str, &'b str), ExecutionError> {
+    Ok((text(arguments[0].as_ref(), "matches")?, text(arguments[1].as_ref(), "matches")?))
+}
+
+/// A compiled pattern of those that this thread keeps; `compile` makes one that is not there.
+fn kept<T: Clone>(
+    patterns: &'static LocalKey<RefCell<HashMap<String, T>>>,
+    pattern: &str,
+    compile: impl FnOnce() -> Result<T, String>,
+) -> Result<T, ExecutionError> {
+    if let Some(known) = patterns.with_borrow(|known| known.get(pattern).cloned()) {
+        return Ok(known);
+    }
+    pay(PATTERN_WORK)?;
+    let compiled = compile().map_err(|text| ExecutionError::function_error("matches", text))?;
+    patterns.with_borrow_mut(|known| {
+        if known.len() >= PATTERNS_MAX {
+            known.clear();
+        }
+        known.insert(pattern.to_owned(), compiled.clone());
+    });
+    Ok(compiled)
+}
+
+/// Compiles a pattern that stands in the spec.
+pub(super) fn own_pattern(pattern: &str) -> Result<Regex, String> {
+    compiled(pattern, OWN_PATTERN_SIZE_MAX)
+}
+
+fn any_pattern(pattern: &str) -> Result<Pattern, String> {
+    if pattern.len() > PATTERN_LEN_MAX {
+        return Err(format!("a pattern of {} bytes, at most {PATTERN_LEN_MAX}", pattern.len()));
+    }
+    let [sizes @ .., last] = PATTERN_SIZES;
+    let fitting = sizes.into_iter().find_map(|size| Some((size, compiled(pattern, size).ok()?)));
+    let (size, regex) = match fitting {
+        Some(fitting) => fitting,
+        None => (last, compiled(pattern, last)?),
+    };
+    Ok(Pattern { regex, work_per_byte: (size / PATTERN_SIZE_PER_UNIT) as u64 })
+}
+
+/// Compiles a pattern to `size_max` bytes at most; the error is one line.
+fn compiled(pattern: &str, size_max: usize) -> Result<Regex, String> {
+    let regex = RegexBuilder::new(pattern).size_limit(size_max).build();
     regex.map_err(|error| {
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -224,10 +286,47 @@ fn join<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 fn replace<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     let argument = |at: usize| text(arguments[at].as_ref(), "replace");
     let (subject, from, to) = (argument(0)?, argument(1)?, argument(2)?);
-    let count = arguments.get(3).and_then(|count| count.downcast_ref::<CelInt>());
-    // A negative number means all of them.
-    let count = count.and_then(|count| usize::try_from(*count.inner()).ok()).unwrap_or(usize::MAX);
+    let count = count(&arguments, 3);
     let found = subject.matches(from).count().min(count);
     pay((subject.len() + found.saturating_mul(to.len())) as u64 / 16)?;
     Ok(CowVal::owned(CelString::from(subject.replacen(from, to, count))))
+}
+
+fn split<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+    let argument = |at: usize| text(arguments[at].as_ref(), "split");
+    let (subject, between) = (argument(0)?, argument(1)?);
+    let parts_max = count(&arguments, 2);
+    let found = match between {
+        "" => subject.chars().count(),
+        _ => subject.matches(between).count() + 1,
+    };
+    pay(subject.len() as u64 / 16 + found.min(parts_max) as u64)?;
+    let parts: Vec<&str> = match between {
+        "" => signs(subject, parts_max),
+        _ => subject.splitn(parts_max, between).collect(),
+    };
+    let parts = parts.into_iter().map(|part| Box::new(CelString::from(part.to_owned())) as Box<_>);
+    Ok(CowVal::owned(CelList::from(parts.collect::<Vec<Box<dyn Val>>>())))
+}
+
+/// The signs of a text, each by itself; the last of `parts_max` is the rest.
+fn signs(text: &str, parts_max: usize) -> Vec<&str> {
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while let Some(sign) = rest.chars().next()
+        && parts.len() + 1 < parts_max
+    {
+        let (part, behind) = rest.split_at(sign.len_utf8());
+        parts.push(part);
+        rest = behind;
+    }
+    if !rest.is_empty() && parts_max > 0 {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// How often something is done at most; a negative number, or none, means always.
+fn count(arguments: &Arguments<'_, '_>, at: usize) -> usize {
+    let count = arguments.get(at).and_then(|count| count.downcast_ref::<CelInt>());
+    count.and_then(|count| usize::try_from(*count.inner()).ok()).unwrap_or(usize::MAX)
 }

@@ -6,7 +6,7 @@ use std::env::{self, VarError};
 use sinew_runtime::Refusal;
 
 use super::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
-use super::functions::{EACH, FUNCTIONS, WEIGH, own_name, regex};
+use super::functions::{EACH, FUNCTIONS, MATCHES_ANY, WEIGH, own_name, own_pattern};
 use super::paths::{Path, Root, StepIn, Want};
 use super::types::CelBool;
 use super::{DEPTH_MAX, Place, shortened};
@@ -117,8 +117,8 @@ impl Rewriter<'_> {
             let help = format!("there are {}", FUNCTIONS.join(", "));
             return Err(self.refusal(&call.func_name, message, help));
         }
-        if call.func_name == "matches" {
-            self.pattern(call)?;
+        if call.func_name == "matches" && !self.has_own_pattern(call)? {
+            call.func_name = MATCHES_ANY.to_owned();
         }
         if let Some(own) = call.target.as_ref().and_then(|_| own_name(&call.func_name)) {
             call.func_name = own.to_owned();
@@ -133,13 +133,13 @@ impl Rewriter<'_> {
         call.args.iter_mut().try_for_each(|argument| self.expression(argument, depth + 1))
     }
 
-    /// A pattern that stands in the spec must be one.
-    fn pattern(&self, call: &CallExpr) -> Done {
+    /// Whether the pattern of `matches` stands in the spec; then it must be one.
+    fn has_own_pattern(&self, call: &CallExpr) -> Result<bool, Refusal> {
         let Some(Expr::Literal(LiteralValue::String(pattern))) = call.args.last().map(|a| &a.expr)
         else {
-            return Ok(());
+            return Ok(false);
         };
-        regex(pattern.inner()).map(drop).map_err(|reason| {
+        own_pattern(pattern.inner()).map(|_| true).map_err(|reason| {
             let message = format!("'{}' is no regular expression: {reason}", pattern.inner());
             self.refusal("matches", message, "see docs.rs/regex for what it may hold")
         })

@@ -212,6 +212,7 @@ fn true_or_false_is_asked_for_and_nothing_else_taken() {
 fn what_takes_too_much_work_is_stopped() {
     let thousand = Value::list((0..1000).map(Value::Integer));
     let texts = Value::list([Value::text("x".repeat(100_000))]);
+    let long = Value::list([Value::text("x".repeat(1_000_000))]);
     let doubling = format!("packet{}", ".map(a, a + a)".repeat(20));
     let nested = format!("packet{}", ".map(a, [a, a, a, a])".repeat(20));
     let table = [
@@ -225,6 +226,8 @@ fn what_takes_too_much_work_is_stopped() {
         ("packet[0].replace('x', packet[0])", &texts),
         ("packet[0].split('').map(a, packet[0].split('').join(packet[0]))", &texts),
         ("packet.map(a, 'x'.matches(string(a)))", &thousand),
+        ("packet[0].split('')", &long),
+        ("packet[0].split(',')", &Value::list([Value::text(",".repeat(1_000_000))])),
     ];
     for (text, packet) in table {
         let message = error(text, packet);
@@ -234,6 +237,30 @@ fn what_takes_too_much_work_is_stopped() {
     let message = error("packet.all(a, packet.all(b, a + b >= 0)) || true", &thousand);
     assert!(message.contains(&WORK_MAX.to_string()), "{message}");
     assert_eq!(value("packet.map(a, a * 2).size()", &thousand), Value::Integer(1000));
+}
+
+#[test]
+fn a_pattern_that_comes_with_the_packet_has_its_price() {
+    let packet = |pattern: &str, len: usize| {
+        Value::map([("p", Value::text(pattern)), ("t", Value::text("x".repeat(len)))])
+    };
+    let text = "packet.t.matches(packet.p)";
+    assert_eq!(value(text, &packet("^x+$", 50_000)), Value::Bool(true));
+    assert_eq!(value("matches(packet.t, '^' + packet.p)", &packet("y", 9)), Value::Bool(false));
+    for (pattern, len, said) in [
+        ("(x+x+)+y", 200_000, "looks at more than"),
+        (r"(?:x?){700}y", 50_000, "looks at more than"),
+        (r"\w{3}\d", 5_000, "looks at more than"),
+        (r"(\w{100}){100}", 1, "size limit"),
+        (&"x".repeat(1001), 1, "a pattern of 1001 bytes, at most 1000"),
+        ("(", 1, "unclosed"),
+    ] {
+        let message = error(text, &packet(pattern, len));
+        assert!(message.contains(said), "{pattern}: {message}");
+    }
+    // One that stands in the spec is the author's: its text is paid for once, as it is looked up.
+    let own = r"packet.t.matches('(x+x+)+y|\\w{3}\\d')";
+    assert_eq!(value(own, &packet("", 200_000)), Value::Bool(false));
 }
 
 #[test]
