@@ -1,7 +1,7 @@
 //! `print`: a line of the run's log for each packet.
 
 use std::io::{Write, stderr, stdout};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -87,6 +87,9 @@ fn line(value: &Value) -> Result<String, Error> {
 struct Printer {
     orders: SyncSender<Order>,
     lost: Arc<AtomicU64>,
+    /// Whether nobody reads what is written: then nobody waits for it, until somebody does. Many
+    /// nodes may end at once, and the flows of their worker go on after an edit.
+    is_stuck: Arc<AtomicBool>,
 }
 
 enum Order {
@@ -106,12 +109,13 @@ impl Printer {
 
     fn open(into: Box<dyn Write + Send>) -> Arc<Printer> {
         let (orders, receiver) = sync_channel(WAITING_MAX);
-        let printer = Arc::new(Printer { orders, lost: Arc::default() });
-        let lost = Arc::clone(&printer.lost);
+        let (lost, is_stuck) = (Arc::default(), Arc::default());
+        let printer = Arc::new(Printer { orders, lost, is_stuck });
+        let (lost, is_stuck) = (Arc::clone(&printer.lost), Arc::clone(&printer.is_stuck));
         // Without its thread every line counts as lost.
         let _ = thread::Builder::new()
             .name("print".into())
-            .spawn(move || write(&receiver, &lost, into));
+            .spawn(move || write(&receiver, &lost, &is_stuck, into));
         printer
     }
 
@@ -124,14 +128,23 @@ impl Printer {
 
     fn flush(&self) {
         let (sender, written) = sync_channel(1);
-        if self.orders.try_send(Order::Flush(sender)).is_ok() {
+        // Relaxed: it spares a wait, and orders nothing.
+        if !self.is_stuck.load(Ordering::Relaxed)
+            && self.orders.try_send(Order::Flush(sender)).is_ok()
+        {
             // Late or never, the graph stops.
-            let _ = written.recv_timeout(FLUSH_MAX);
+            let is_stuck = written.recv_timeout(FLUSH_MAX).is_err();
+            self.is_stuck.store(is_stuck, Ordering::Relaxed);
         }
     }
 }
 
-fn write(orders: &Receiver<Order>, lost: &AtomicU64, mut into: Box<dyn Write + Send>) {
+fn write(
+    orders: &Receiver<Order>,
+    lost: &AtomicU64,
+    is_stuck: &AtomicBool,
+    mut into: Box<dyn Write + Send>,
+) {
     while let Ok(order) = orders.recv() {
         // What nobody reads any more is lost, and nobody would read of that either.
         match order {
@@ -142,6 +155,7 @@ fn write(orders: &Receiver<Order>, lost: &AtomicU64, mut into: Box<dyn Write + S
             }
         }
         // Relaxed: as above.
+        is_stuck.store(false, Ordering::Relaxed);
         let more = lost.swap(0, Ordering::Relaxed);
         if more > 0 {
             let _ = writeln!(into, "{more} lines of 'print' came too fast and are left out");
@@ -194,6 +208,23 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn who_waits_in_vain_for_a_reader_waits_once_until_one_reads() {
+        let (opener, open) = sync_channel(0);
+        let printer = Printer::open(Box::new(Gate { open, written: Arc::default() }));
+        printer.say("stays".into());
+        printer.flush();
+        assert!(printer.is_stuck.load(Ordering::Relaxed));
+        drop(opener);
+        // The second is answered after all that follows the first.
+        for _ in 0..2 {
+            let (sender, done) = sync_channel(1);
+            printer.orders.send(Order::Flush(sender)).expect("the thread lives");
+            done.recv().expect("an answer");
+        }
+        assert!(!printer.is_stuck.load(Ordering::Relaxed));
     }
 
     #[test]
