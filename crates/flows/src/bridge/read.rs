@@ -55,8 +55,8 @@ const FROM: usize = 3;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// Shortest `stale_after`: the age of a message is known to the pause between two looks, and a timer
-/// to a millisecond or two.
+/// Shortest `stale_after`: the age of a message is known to the pause between two looks, and a
+/// timer to a millisecond or two.
 const STALE_AFTER_MIN: Duration = Duration::from_millis(5);
 
 struct Read {

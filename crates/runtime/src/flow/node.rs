@@ -159,7 +159,8 @@ pub struct Site {
     pub inputs: Vec<Option<MessageInput>>,
     /// One for each port of the kind: the links of an output to nodes of the core.
     pub outputs: Vec<Vec<MessageOutput>>,
-    /// The node by index of the plan that its domain was started with; `None` if an edit brought it.
+    /// The node by index of the plan that its domain was started with; `None` if an edit brought
+    /// it.
     pub(super) born: Option<usize>,
     /// Who watches this domain and the core; `None` outside a run.
     pub supervisor: Option<Supervisor>,

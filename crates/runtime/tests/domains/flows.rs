@@ -136,7 +136,11 @@ domains: {{web: {{{policy}, flows: {{workers: 1}}}}}}
 nodes:
   - {{kind: beat, name: beat, domain: web, ports: {{out: [{{name: door, port: in}}]}}}}
   - {{kind: step, name: door, domain: web, ports: {{out: [{{name: {name}, port: in}}]}}}}
-  - {{kind: step, name: {name}, domain: web, does: {does}, ports: {{out: [{{name: last, port: in}}]}}}}
+  - kind: step
+    name: {name}
+    domain: web
+    does: {does}
+    ports: {{out: [{{name: last, port: in}}]}}
   - {{kind: step, name: last, domain: web}}
 "
     )

@@ -31,8 +31,8 @@ use convert::{Converter, lazy};
 
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
-/// Most bytes of text that one call of the library handles, and that become one value: it takes some
-/// ten milliseconds, in which nobody looks at the clock. As long as a template's text.
+/// Most bytes of text that one call of the library handles, and that become one value: it takes
+/// some ten milliseconds, in which nobody looks at the clock. As long as a template's text.
 const TEXTS_LEN_MAX: usize = RENDERED_MAX;
 /// Bytes of text that count as one instruction.
 const BYTES_PER_INSTRUCTION: usize = 16;
