@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use clap::{Args, value_parser};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sinew_lab::machine::Machine;
 use sinew_lab::rounds::Session;
@@ -24,7 +23,7 @@ use sinew_runtime::NodeEntry;
 use self::output::Outputs;
 use self::progress::Bar;
 use crate::cli::{BAD_REQUEST, FAULTED, print, refuse, say};
-use crate::signals::{Heard, Wish};
+use crate::signals::{self, Heard, Wish};
 
 /// Measure on this machine what links, waiting, services and flows cost.
 ///
@@ -154,7 +153,7 @@ fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
 /// A flag that the first signal sets; the second one ends the process, after `clean_up`.
 pub(crate) fn stop_on_signals(clean_up: fn()) -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new(signals::asking())?;
     let stopped = stop.clone();
     let watch = move || {
         let mut heard = Heard::default();

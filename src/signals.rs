@@ -1,8 +1,9 @@
 //! Signals that ask a command to end: the first one in order, a second one at once.
 
-use std::io;
+use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
@@ -14,7 +15,22 @@ pub(crate) type Signals = SignalDelivery<UnixStream, SignalOnly>;
 /// Hears the signals that ask for an end, from now on.
 pub(crate) fn hear() -> io::Result<Signals> {
     let (read, write) = UnixStream::pair()?;
-    SignalDelivery::with_pipe(read, write, SignalOnly, [SIGINT, SIGTERM, SIGHUP])
+    SignalDelivery::with_pipe(read, write, SignalOnly, asking())
+}
+
+/// The signals that ask for an end. SIGHUP does not where it was ignored when this process began:
+/// nohup(1) has it so, for what is to outlive its terminal.
+pub(crate) fn asking() -> impl Iterator<Item = c_int> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let asks = move |&signal: &c_int| signal != SIGHUP || !is_ignored(signal, &status);
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(asks)
+}
+
+/// Whether a process ignores a signal, by what /proc says of it.
+fn is_ignored(signal: c_int, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Signals closer together than this are one: a terminal that closes, and timeout(1), send theirs
@@ -50,6 +66,13 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_ignored_is_read_from_the_mask() {
+        let status = "Name:\tsinew\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert_eq!([SIGHUP, SIGINT, 13].map(|it| is_ignored(it, status)), [true, false, true]);
+        assert!(!is_ignored(SIGHUP, "") && !is_ignored(SIGHUP, "SigIgn:\tx\n"));
+    }
 
     #[test]
     fn a_signal_that_comes_twice_is_one_and_a_later_one_is_another() {

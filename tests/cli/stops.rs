@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{Running, folder, is_alive, send, wait_until};
+use crate::program::{Running, SINEW, calm, folder, is_alive, send, wait_until};
 use crate::runs::has_stopped;
 
 /// A run whose arm moves.
@@ -100,6 +101,21 @@ fn a_second_signal_does_not_wait() {
         Some("killed") => assert!(err.contains("killed before the graph had stopped"), "{err}"),
         outcome => assert_eq!(outcome, Some("faulted"), "{err}"),
     }
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let mut command = Command::new("nohup");
+    command.args([SINEW, "run", "--json"]).arg(calm());
+    let running = Running::start(command);
+    running.domains(2);
+    let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it runs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("hexadecimal");
+    assert_eq!(ignored & 1, 1, "SIGHUP is heard:\n{status}");
+    running.signal(Signal::HUP);
+    running.signal(Signal::TERM);
+    running.answer().ended_with(0);
 }
 
 #[test]
