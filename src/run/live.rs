@@ -10,6 +10,7 @@ mod track;
 
 use std::io::{self, Stdout, Write, stdout};
 use std::panic;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Terminal;
@@ -17,6 +18,8 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use signal_hook::consts::SIGCONT;
+use signal_hook::flag;
 use sinew_runtime::run::ThreadId;
 
 use self::draw::draw;
@@ -34,6 +37,8 @@ pub(crate) struct Live {
     tracks: Tracks,
     theme: Theme,
     next_s: f64,
+    /// Set when this process goes on after a stop (Ctrl-Z, then fg): others wrote on the screen.
+    continued: Arc<AtomicBool>,
 }
 
 impl Live {
@@ -43,12 +48,15 @@ impl Live {
     /// If standard output is none.
     pub(crate) fn open(stats: &Stats) -> io::Result<Live> {
         restore_on_panic();
+        let continued = Arc::new(AtomicBool::new(false));
+        flag::register(SIGCONT, Arc::clone(&continued))?;
         let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         execute!(stdout(), EnterAlternateScreen)?;
         // Relaxed: see restore.
         TAKEN.store(true, Ordering::Relaxed);
         terminal.clear()?;
-        Ok(Live { terminal, tracks: Tracks::new(stats), theme: Theme::wanted(), next_s: 0.0 })
+        let (tracks, theme) = (Tracks::new(stats), Theme::wanted());
+        Ok(Live { terminal, tracks, theme, next_s: 0.0, continued })
     }
 
     pub(crate) fn observe(&mut self, thread: ThreadId, observed: &Observed) {
@@ -65,7 +73,12 @@ impl Live {
     /// If the terminal is gone.
     pub(crate) fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         self.next_s = scene.elapsed_s + SPACING_S;
-        let Live { terminal, tracks, theme, .. } = self;
+        let Live { terminal, tracks, theme, continued, .. } = self;
+        // Relaxed: it carries nothing but itself.
+        if continued.swap(false, Ordering::Relaxed) {
+            execute!(stdout(), EnterAlternateScreen)?;
+            terminal.clear()?;
+        }
         terminal.draw(|frame| draw(frame, scene, tracks, *theme))?;
         Ok(())
     }
