@@ -48,6 +48,10 @@ Examples:
 
 Exit status: 0 the core has stopped, 1 it faulted or has not stopped in time, 2 no such run.";
 
+/// Longest reason that is told, in characters: a longer one might not fit a request, and no stop
+/// must fail for what is said of it.
+const REASON_LEN_MAX: usize = 500;
+
 /// Carries out the command.
 pub(crate) fn run(args: &HaltArgs) -> ExitCode {
     let done = reach::choose(args.run.as_deref()).and_then(|mut run| {
@@ -92,7 +96,7 @@ fn halt(run: &mut Reached, args: &HaltArgs) -> Result<(Ending, bool), Failure> {
     }
     let until = Instant::now() + args.timeout;
     let name = run.name();
-    let request = Request::Halt { reason: args.reason.clone() };
+    let request = Request::Halt { reason: args.reason.as_deref().map(cut) };
     let after = order(run, &request)
         .map_err(|why| Failure::run(format!("cannot halt the core of {name}: {why}")))?;
     let status = run.status.clone();
@@ -109,4 +113,28 @@ fn halt(run: &mut Reached, args: &HaltArgs) -> Result<(Ending, bool), Failure> {
     }
     let is_held = look(&run.found()).is_some_and(|status| status.phase == Phase::Held);
     Ok((ending, is_held))
+}
+
+/// A reason that is not too long.
+fn cut(reason: &str) -> String {
+    match reason.char_indices().nth(REASON_LEN_MAX) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_any_length_fits_a_request() {
+        assert_eq!(cut("a hand in the cell"), "a hand in the cell");
+        for sign in ["x", "µ", "\u{1}", "🦾"] {
+            let reason = cut(&sign.repeat(100_000));
+            assert!(reason.starts_with(sign) && reason.ends_with('…'));
+            // A request has 4096 bytes.
+            assert!(json!(reason).to_string().len() < 4000, "{reason}");
+        }
+    }
 }
