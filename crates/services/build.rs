@@ -1,7 +1,8 @@
 //! Bundles the dashboard's page, so that it is served from the binary.
 //!
 //! `web/` is copied to the build folder, its npm packages are installed there as the lock file
-//! says, and esbuild makes one script and one style sheet of it. The result is a Rust file that
+//! says, and esbuild makes three scripts and one style sheet of it: the page, what draws the
+//! arm and is fetched beside it, and what both use. The result is a Rust file that
 //! `dashboard/page.rs` includes. Without node, npm or a network the build succeeds all the same:
 //! then the file says in words what is missing, and the next build tries again.
 
@@ -17,9 +18,11 @@ const WEB: &str = "../../web";
 const SOURCES: [&str; 6] =
     ["package.json", "package-lock.json", "index.html", "app.css", "icon.svg", "src"];
 /// What is served: path, content type, file.
-const SERVED: [(&str, &str, &str); 4] = [
+const SERVED: [(&str, &str, &str); 6] = [
     ("/", "text/html; charset=utf-8", "index.html"),
     ("/app.js", "text/javascript; charset=utf-8", "app.js"),
+    ("/drawing.js", "text/javascript; charset=utf-8", "drawing.js"),
+    ("/shared.js", "text/javascript; charset=utf-8", "shared.js"),
     ("/app.css", "text/css; charset=utf-8", "app.css"),
     ("/icon.svg", "image/svg+xml", "icon.svg"),
 ];

@@ -1,11 +1,10 @@
 // The panel of the arm: its view, the place of the tool, and the keys that turn the view.
 
-import { ArmModel } from "./arm_model";
-import { SketchView } from "./arm_sketch";
-import { webglView, type View } from "./arm_view";
+import type { Drawing } from "./drawing";
 import { byId, setText } from "./dom";
 import { signed } from "./format";
-import type { Hello, Motion } from "./protocol";
+import { mark } from "./marks";
+import type { ArmJoint, Hello, Motion } from "./protocol";
 import { Trace } from "./trace";
 
 /** How far a key turns the view. */
@@ -24,16 +23,18 @@ const KEYS: Record<string, [number, number, number]> = {
   "-": [0, 0, 1 / ZOOM],
 };
 
+/** The code that draws: it is on its way while the page connects. */
+const drawing = import("./drawing");
+
 export class ArmPanel {
   private readonly trace = new Trace();
   private drawn = "";
-  private arm: ArmModel | null = null;
-  private view: View | null = null;
+  private drawing: Drawing | null = null;
   private joints: [number, number] | null = null;
   private path_at: number | null = null;
 
   constructor() {
-    byId("arm-canvas").addEventListener("keydown", (event) => this.key(event));
+    byId("scene").addEventListener("keydown", (event) => this.key(event));
   }
 
   /** Takes the arm of this run; the same arm keeps its view over a restart of the dashboard. */
@@ -45,21 +46,23 @@ export class ArmPanel {
     setText(byId("arm-name"), hello.arm?.name ?? "");
     const drawn = JSON.stringify(hello.arm);
     if (drawn === this.drawn) return;
+    // Another graph: a canvas keeps its first context, so the page begins afresh.
+    if (this.drawn !== "") return location.reload();
     this.drawn = drawn;
-    this.trace.clear();
-    this.draw(hello);
+    if (hello.arm && this.joints) void this.draw(hello.arm.joints);
+    else this.notice("The graph names no arm: give the dashboard 'arm', a URDF, in the spec.");
   }
 
   /** The core has begun again: what was drawn is of its former life. */
   begin(): void {
     this.trace.clear();
-    this.view?.changed();
+    this.drawing?.view.changed();
   }
 
   motion(motion: Motion): void {
     if (this.joints) {
       const [at, count] = this.joints;
-      this.arm?.turn(motion.signals.subarray(at, at + count));
+      this.drawing?.arm.turn(motion.signals.subarray(at, at + count));
     }
     const { path } = motion;
     for (let i = 0; i + 2 < path.length; i += 3) this.trace.add(path[i]!, path[i + 1]!, path[i + 2]!);
@@ -68,41 +71,36 @@ export class ArmPanel {
       const mm = [x, y, z].map((m) => `${signed(m * 1000, 1).padStart(7)}`);
       setText(byId("tool"), `tool  x ${mm[0]}  y ${mm[1]}  z ${mm[2]} mm`);
     }
-    this.view?.changed();
+    this.drawing?.view.changed();
   }
 
   recolour(): void {
-    this.view?.recolour();
+    this.drawing?.view.recolour();
   }
 
-  private draw(hello: Hello): void {
-    if (this.view) {
-      // Another graph: a canvas keeps its first context, so the page begins afresh.
-      return location.reload();
+  private async draw(joints: ArmJoint[]): Promise<void> {
+    try {
+      const { draw } = await drawing;
+      mark("code");
+      this.drawing = draw(byId<HTMLCanvasElement>("arm-canvas"), joints, this.trace);
+      if (this.drawing.is_flat) {
+        this.notice("This browser offers no WebGL: the arm is drawn flat. Turn on hardware acceleration for the full view.");
+      }
+    } catch (error) {
+      this.notice(`The arm cannot be drawn: ${(error as Error).message}`);
     }
+  }
+
+  private notice(text: string): void {
     const notice = byId("arm-notice");
     notice.hidden = false;
-    if (!hello.arm || !this.joints) {
-      return setText(notice, "The graph names no arm: give the dashboard 'arm', a URDF, in the spec.");
-    }
-    this.arm = new ArmModel(hello.arm.joints);
-    const canvas = byId<HTMLCanvasElement>("arm-canvas");
-    try {
-      this.view = webglView(canvas, this.arm, this.trace);
-      notice.hidden = true;
-    } catch {
-      setText(notice, "This browser offers no WebGL: the arm is drawn flat. Turn on hardware acceleration for the full view.");
-      const flat = canvas.cloneNode() as HTMLCanvasElement;
-      flat.addEventListener("keydown", (event) => this.key(event));
-      canvas.replaceWith(flat);
-      this.view = new SketchView(flat, this.arm, this.trace);
-    }
+    setText(notice, text);
   }
 
   private key(event: KeyboardEvent): void {
     const move = KEYS[event.key];
-    if (event.key === "Home") this.view?.home();
-    else if (move) this.view?.orbit(...move);
+    if (event.key === "Home") this.drawing?.view.home();
+    else if (move) this.drawing?.view.orbit(...move);
     else return;
     event.preventDefault();
   }

@@ -19,6 +19,8 @@ export class ArmModel {
   readonly flange = new Object3D();
   /** Sum of the distances between joints, m: the scale of everything drawn. */
   readonly length_m: number;
+  /** How often it has taken another pose; 0 before the first. */
+  pose = 0;
 
   constructor(rows: ArmJoint[]) {
     let parent: Object3D = this.root;
@@ -48,11 +50,16 @@ export class ArmModel {
   /** Turns every joint to its angle; angles that are no numbers leave their joint as it is. */
   turn(angles_rad: ArrayLike<number>): void {
     const turned = new Quaternion();
+    let moved = this.pose === 0;
     this.joints.forEach((joint, at) => {
       const angle = angles_rad[at];
       if (angle === undefined || !Number.isFinite(angle)) return;
-      joint.turning.quaternion.copy(turned.setFromAxisAngle(joint.axis, angle));
+      turned.setFromAxisAngle(joint.axis, angle);
+      moved ||= !turned.equals(joint.turning.quaternion);
+      joint.turning.quaternion.copy(turned);
     });
+    if (!moved) return;
+    this.pose += 1;
     this.root.updateMatrixWorld(true);
   }
 

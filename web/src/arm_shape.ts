@@ -2,20 +2,17 @@
 // shape follows from the joints alone, so that any arm of a URDF without meshes looks like one.
 
 import {
-  CapsuleGeometry, CylinderGeometry, LatheGeometry, Mesh, MeshStandardMaterial, Quaternion, Vector2,
-  Vector3,
+  CapsuleGeometry, CylinderGeometry, LatheGeometry, Mesh, MeshLambertMaterial, MeshStandardMaterial,
+  Quaternion, Vector2, Vector3,
 } from "three";
 import type { ArmModel, Joint } from "./arm_model";
 
 /** What the parts are made of; colours change with the theme. */
-export interface Materials {
-  body: MeshStandardMaterial;
-  housing: MeshStandardMaterial;
-  ring: MeshStandardMaterial;
-}
+export type Materials = Record<"body" | "housing" | "ring", MeshStandardMaterial | MeshLambertMaterial>;
 
-/** The materials in the colours of no theme yet. */
-export function materials(): Materials {
+/** The materials in the colours of no theme yet; `plain` ones shine less and cost less. */
+export function materials(plain: boolean): Materials {
+  if (plain) return { body: new MeshLambertMaterial(), housing: new MeshLambertMaterial(), ring: new MeshLambertMaterial() };
   return {
     body: new MeshStandardMaterial({ roughness: 0.42, metalness: 0.08 }),
     housing: new MeshStandardMaterial({ roughness: 0.55, metalness: 0.25 }),

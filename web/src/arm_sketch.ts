@@ -2,8 +2,9 @@
 
 import { OrthographicCamera, Vector3 } from "three";
 import type { ArmModel } from "./arm_model";
-import type { View } from "./arm_view";
 import { styled } from "./dom";
+import type { View } from "./drawing";
+import { markPicture } from "./marks";
 import { Trace } from "./trace";
 
 /** Draws on a plain canvas. */
@@ -71,6 +72,7 @@ export class SketchView implements View {
       const [x, y] = this.project(place);
       this.context.fillRect(x - 3, y - 3, 6, 6);
     }
+    markPicture(this.arm.pose);
   }
 
   private aim(aspect: number): void {

@@ -9,56 +9,58 @@ import { Line2 } from "three/addons/lines/Line2.js";
 import { LineGeometry } from "three/addons/lines/LineGeometry.js";
 import { LineMaterial } from "three/addons/lines/LineMaterial.js";
 import type { ArmModel } from "./arm_model";
-import { clothe, materials } from "./arm_shape";
+import { clothe, materials, type Materials } from "./arm_shape";
 import { styled } from "./dom";
+import type { View } from "./drawing";
+import { mark, markPicture } from "./marks";
 import { Trace } from "./trace";
 
 /** Pixels of the screen per pixel of the page, at most: more costs and shows nothing. */
 const PIXEL_RATIO_MAX = 2;
 
-/** What the panel asks of a view, flat or not. */
-export interface View {
-  /** Something changed: draw soon. */
-  changed(): void;
-  /** The theme changed. */
-  recolour(): void;
-  /** Turns and tilts the view, and moves it nearer (`zoom` < 1) or away. */
-  orbit(turn_rad: number, tilt_rad: number, zoom: number): void;
-  /** Back to where it began. */
-  home(): void;
-}
+/** Renderers that are programs: SwiftShader, Mesa's llvmpipe, Windows' and Apple's. */
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
 /** Throws where there is no WebGL. */
 export function webglView(canvas: HTMLCanvasElement, arm: ArmModel, trace: Trace): View {
   const renderer = new WebGLRenderer({ canvas, antialias: true, alpha: true });
-  renderer.shadowMap.enabled = true;
+  mark("context");
+  const plain = isSoftware(renderer.getContext());
+  renderer.shadowMap.enabled = !plain;
   renderer.shadowMap.type = PCFShadowMap;
-  return new WebglView(renderer, canvas, arm, trace);
+  return new WebglView(renderer, plain, canvas, arm, trace);
+}
+
+/** Whether the processor has to draw: it does so without shadows and in simple materials, which is
+ * the difference between nine and twenty pictures a second. */
+function isSoftware(gl: WebGLRenderingContext | WebGL2RenderingContext): boolean {
+  const named = gl.getExtension("WEBGL_debug_renderer_info");
+  return SOFTWARE.test(String(gl.getParameter(named?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER)));
 }
 
 class WebglView implements View {
   private readonly scene = new Scene();
   private readonly camera = new PerspectiveCamera(34, 1, 0.01, 50);
   private readonly controls: OrbitControls;
-  private readonly of = materials();
-  private readonly line: Line2;
+  private readonly of: Materials;
+  private readonly line = traceLine();
   private readonly points = new Float32Array(Trace.MAX * 3);
-  private readonly floor: Mesh;
   private grid: GridHelper | null = null;
+  private compiled = false;
   private asked = false;
 
   constructor(
     private readonly renderer: WebGLRenderer,
+    plain: boolean,
     private readonly canvas: HTMLCanvasElement,
     private readonly arm: ArmModel,
     private readonly trace: Trace,
   ) {
+    this.of = materials(plain);
     clothe(arm, this.of);
-    this.line = traceLine();
     const size = arm.length_m;
-    this.floor = new Mesh(new CircleGeometry(size * 1.6, 64), new ShadowMaterial({ opacity: 0.22 }));
-    this.floor.receiveShadow = true;
-    this.scene.add(arm.root, this.line, this.floor, ...lights(size));
+    this.scene.add(arm.root, ...lights(size));
+    if (!plain) this.scene.add(floor(size));
     this.camera.up.set(0, 0, 1);
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.enablePan = false;
@@ -69,6 +71,18 @@ class WebglView implements View {
     new ResizeObserver(() => this.changed()).observe(canvas);
     this.home();
     this.recolour();
+    void this.compile();
+  }
+
+  /** Has the shaders compiled while the page does other work; the trace, which is empty at first,
+   * comes after the arm. */
+  private async compile(): Promise<void> {
+    await this.renderer.compileAsync(this.scene, this.camera);
+    mark("shaders");
+    this.compiled = true;
+    this.changed();
+    await this.renderer.compileAsync(this.line, this.camera, this.scene);
+    this.scene.add(this.line);
   }
 
   home(): void {
@@ -104,7 +118,7 @@ class WebglView implements View {
   }
 
   changed(): void {
-    if (this.asked) return;
+    if (this.asked || !this.compiled) return;
     this.asked = true;
     requestAnimationFrame(() => {
       this.asked = false;
@@ -126,6 +140,7 @@ class WebglView implements View {
     }
     this.layTrace();
     this.renderer.render(this.scene, this.camera);
+    markPicture(this.arm.pose);
   }
 
   /** Lays the line through the trace; it fades into the panel towards its oldest point. */
@@ -164,6 +179,13 @@ function traceLine(): Line2 {
   // Its bounds change with every point; it is small, and almost always in sight.
   line.frustumCulled = false;
   return line;
+}
+
+/** What the arm's shadow falls on. */
+function floor(size: number): Mesh {
+  const floor = new Mesh(new CircleGeometry(size * 1.6, 64), new ShadowMaterial({ opacity: 0.22 }));
+  floor.receiveShadow = true;
+  return floor;
 }
 
 function lights(size: number): (HemisphereLight | DirectionalLight)[] {

@@ -53,27 +53,20 @@ export class Bar {
     this.fact("viewers", count(viewers));
   }
 
-  /** Says without doubt whether what is shown is the machine as it is. */
+  /** Says without doubt whether what is shown is the machine as it is. The sentence is read aloud
+   * when it changes; how old the data is changes all the time, and is only to be seen. */
   link(link: Link): void {
-    document.body.dataset["link"] = link.state;
-    const chip = byId("link");
-    setState(chip, link.state);
+    const isFirst = link.state === "connecting" && link.first;
+    // Before the first connection there is nothing that could be old.
+    document.body.dataset["link"] = isFirst ? "first" : link.state;
+    const [chip, sentence] = sentences(link);
+    setState(byId("link"), link.state);
+    setText(byId("link"), chip);
     const banner = byId("banner");
-    banner.hidden = link.state === "live";
+    banner.hidden = sentence === "";
     setState(banner, link.state === "connecting" ? "lost" : link.state);
-    switch (link.state) {
-      case "live":
-        return setText(chip, "connected");
-      case "old":
-        setText(chip, "data old");
-        return setText(banner, `▲ The data is old: nothing new for ${(link.age_ms / 1000).toFixed(1)} s. What you see is not the machine as it is.`);
-      case "connecting":
-        setText(chip, link.first ? "connecting" : "disconnected");
-        return setText(banner, link.first ? "◌ Connecting …" : `✕ Disconnected${link.reason ? `: ${link.reason}` : ""}. Trying again. The stop button cannot reach the machine from here.`);
-      case "ended":
-        setText(chip, "ended");
-        return setText(banner, `✕ ${link.reason}. What you see is its last state; this page waits for the next run.`);
-    }
+    setText(byId("banner-says"), sentence);
+    setText(byId("banner-age"), link.state === "old" ? `Nothing new for ${(link.age_ms / 1000).toFixed(1)} s.` : "");
   }
 
   enable(connected: boolean, has_token: boolean, phase: string): void {
@@ -106,5 +99,20 @@ export class Bar {
     report.hidden = text === "";
     setState(report, state);
     setText(report, text);
+  }
+}
+
+/** A connection in a word, and what people must know of it. */
+function sentences(link: Link): [string, string] {
+  switch (link.state) {
+    case "live":
+      return ["connected", ""];
+    case "old":
+      return ["data old", "▲ The data is old. What you see is not the machine as it is."];
+    case "connecting":
+      if (link.first) return ["connecting", "◌ Connecting …"];
+      return ["disconnected", `✕ Disconnected${link.reason ? `: ${link.reason}` : ""}. Trying again. The stop button cannot reach the machine from here.`];
+    case "ended":
+      return ["ended", `✕ ${link.reason}. What you see is its last state; this page waits for the next run.`];
   }
 }

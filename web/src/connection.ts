@@ -1,6 +1,7 @@
 // The WebSocket: connects, tries again with growing pauses, knows how old the data is, and turns
 // orders into promises.
 
+import { mark } from "./marks";
 import { decode, type CameraImage, type Hello, type Motion, type Order, type Text } from "./protocol";
 
 /** Pauses between attempts, ms; the last one repeats. */
@@ -105,6 +106,7 @@ export class Connection {
     this.socket = socket;
     this.heard_ms = performance.now();
     socket.onopen = () => {
+      mark("open");
       this.send({ do: "ping", at: performance.now() });
       if (this.wants_image) this.send({ do: "view", image: true });
     };

@@ -45,6 +45,19 @@ export function setState(element: HTMLElement | SVGElement, state: string): void
   if (element.dataset["state"] !== state) element.dataset["state"] = state;
 }
 
+/** Good news stay for so long; bad ones until the next order. */
+const SAID_MS = 6000;
+const timers = new WeakMap<HTMLElement, number>();
+
+/** Says beside a control what came of an order. */
+export function say(element: HTMLElement, text: string, state: "good" | "bad"): void {
+  clearTimeout(timers.get(element));
+  setText(element, text);
+  setState(element, state);
+  element.title = text;
+  if (state === "good" && text !== "") timers.set(element, window.setTimeout(() => say(element, "", "good"), SAID_MS));
+}
+
 /** The value of a custom property of the style sheet, in the theme of now. */
 export function styled(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

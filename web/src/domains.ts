@@ -1,6 +1,6 @@
 // The table of domains: how each one is, why it ended last, and a way to restart a service.
 
-import { byId, make, setState, setText } from "./dom";
+import { byId, make, say, setState, setText } from "./dom";
 import { count, memory, NONE, uptime, words } from "./format";
 import type { DomainStatus } from "./protocol";
 
@@ -38,11 +38,8 @@ export class DomainsPanel {
   }
 
   /** What came of an order. */
-  said(text: string, state: string): void {
-    const said = byId("domains-said");
-    setText(said, text);
-    said.title = text;
-    setState(said, state);
+  said(text: string, state: "good" | "bad"): void {
+    say(byId("domains-said"), text, state);
   }
 
   private build(domains: DomainStatus[]): void {

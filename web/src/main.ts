@@ -9,6 +9,7 @@ import { byId, setText } from "./dom";
 import { DrivesPanel } from "./drives";
 import { EventsPanel } from "./events";
 import { time } from "./format";
+import { mark } from "./marks";
 import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
@@ -18,6 +19,8 @@ import { adopt, forget, token } from "./token";
 
 /** A running core without a cycle for so long: what is shown of it is old. */
 const CORE_OLD_MS = 700;
+
+mark("script");
 
 class Page {
   private readonly bar = new Bar(() => void this.stop(), () => void this.reset());
@@ -36,7 +39,6 @@ class Page {
   private link_: Link = { state: "connecting", first: true, reason: "" };
   private stop_: Stop | null = null;
   private cycles: number[] = [];
-  private moved = false;
   private cycled_ms = performance.now();
 
   constructor() {
@@ -57,6 +59,7 @@ class Page {
   private hello(hello: Hello): void {
     if (hello.protocol !== VERSION) return location.reload();
     this.hello_ = hello;
+    mark("hello");
     this.cycles = [];
     this.cycled_ms = performance.now();
     this.bar.hello(hello);
@@ -113,9 +116,6 @@ class Page {
     const cycles = motion.threads.map(({ cycle }) => cycle);
     if (cycles.some((cycle, at) => cycle < (this.cycles[at] ?? -1))) this.arm.begin();
     if (motion.threads.some(({ flags }) => flags & FLAG.fresh)) this.cycled_ms = performance.now();
-    // For who measures the page: the second frame is the first that can move.
-    if (this.cycles.length > 0 && !this.moved) requestAnimationFrame(() => performance.mark("moving"));
-    this.moved ||= this.cycles.length > 0;
     this.cycles = cycles;
     this.arm.motion(motion);
     this.drives.motion(motion);
@@ -200,8 +200,7 @@ function address(): string {
 try {
   new Page();
 } catch (error) {
-  const banner = byId("banner");
-  banner.hidden = false;
-  setText(banner, `The page could not start: ${(error as Error).message}`);
+  byId("banner").hidden = false;
+  setText(byId("banner-says"), `The page could not start: ${(error as Error).message}`);
   throw error;
 }

@@ -1,6 +1,6 @@
 // What people ask of the planner: another path, a pause.
 
-import { byId, make, setState, setText } from "./dom";
+import { byId, make, say, setText } from "./dom";
 import type { Hello, Motion, Order, SignalInfo } from "./protocol";
 
 /** Signals by which a planner tells what it does. */
@@ -11,6 +11,7 @@ export class PlannerPanel {
   private readonly form = byId<HTMLFormElement>("planner");
   private readonly select = byId<HTMLSelectElement>("path");
   private readonly pause = byId<HTMLButtonElement>("pause");
+  private readonly said = byId("planner-said");
   private paused: SignalInfo | undefined;
   private chosen: SignalInfo | undefined;
   private is_paused = false;
@@ -46,10 +47,10 @@ export class PlannerPanel {
 
   private async ask(order: Order): Promise<void> {
     try {
-      this.say(await this.order(order), "good");
+      say(this.said, await this.order(order), "good");
       if (!this.paused && order.do !== "choose") this.showPaused(order.do === "pause");
     } catch (error) {
-      this.say((error as Error).message, "bad");
+      say(this.said, (error as Error).message, "bad");
     }
     this.select.blur();
   }
@@ -58,12 +59,5 @@ export class PlannerPanel {
     this.is_paused = paused;
     setText(this.pause, paused ? "Resume" : "Pause");
     this.pause.setAttribute("aria-pressed", String(paused));
-  }
-
-  private say(text: string, state: string): void {
-    const said = byId("planner-said");
-    setText(said, text);
-    said.title = text;
-    setState(said, state);
   }
 }

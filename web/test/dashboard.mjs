@@ -2,10 +2,21 @@
 // again, and lose and regain the dashboard. `node dashboard.mjs ADDRESS`, as `sinew run` printed it.
 
 import assert from "node:assert/strict";
-import { check, DESKTOP, launch, open, PHONE, pixels, said, shoot, until } from "./browser.mjs";
+import { check, DESKTOP, launch, marks, open, PHONE, pixels, said, shoot, until } from "./browser.mjs";
+
+/** A browser is busy with its own windows for a while after it says that it is there. */
+const SETTLE_MS = 2000;
+/** Steps of the page, each after the one before: the code that draws comes beside the connection. */
+const WAYS = [
+  ["script", "open", "hello", "context", "shaders", "drawn", "moving"],
+  ["script", "code", "context"],
+];
 
 const address = process.argv[2];
+const began = performance.now();
 const browser = await launch();
+console.log(`measured: the browser was there after ${(performance.now() - began).toFixed(0)} ms, which count for nothing`);
+await new Promise((settled) => setTimeout(settled, SETTLE_MS));
 const page = await open(browser, address);
 
 const phase = (word) => until(`the core is ${word}`, async () => (await said(page, "#phase")) === word);
@@ -32,12 +43,23 @@ await check("figures of links and cycles are there", async () => {
   await until("half of the latencies are known", async () => /[µm]s$/.test(await p50.textContent()));
 });
 
-const size = await page.evaluate(() => {
-  const bytes = (entry) => entry.decodedBodySize;
-  const files = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-  return { bytes: files.map(bytes).reduce((a, b) => a + b, 0), moving_ms: performance.getEntriesByName("moving")[0]?.startTime };
+await check("the page marks its way to the first moving picture, in order", async () => {
+  const at_ms = await until("the arm is drawn elsewhere", async () => {
+    const found = await marks(page);
+    return "moving" in found && found;
+  });
+  for (const way of WAYS) {
+    const times = way.map((step) => at_ms[step]);
+    assert.deepEqual(times, times.toSorted((a, b) => a - b), `the steps ${way.join(", ")} came at ${times.join(", ")}`);
+  }
+  console.log(`measured: ${Object.entries(at_ms).map(([step, ms]) => `${step} ${ms.toFixed(0)}`).join(", ")} ms after the navigation began`);
 });
-console.log(`measured: page and scripts ${size.bytes} bytes, first moving frame after ${size.moving_ms?.toFixed(0)} ms`);
+
+const bytes = await page.evaluate(() => {
+  const files = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+  return files.map(({ decodedBodySize }) => decodedBodySize).reduce((a, b) => a + b, 0);
+});
+console.log(`measured: page and scripts ${bytes} bytes`);
 
 await check("the camera shows pictures", async () => {
   if (await page.isHidden("#camera")) return console.log("not there: the graph links no camera to the dashboard");

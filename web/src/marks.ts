@@ -1,0 +1,25 @@
+// The page's way to its first moving picture, for who measures it: each step is marked once and
+// read by `performance.getEntriesByType("mark")`. docs/dashboard.md says what counts.
+
+/** The script runs, the socket is open, the run has said what it is, the code that draws is there,
+ * WebGL gave a context, its shaders are compiled, the arm is drawn, the arm is drawn elsewhere. */
+type Step = "script" | "open" | "hello" | "code" | "context" | "shaders" | "drawn" | "moving";
+
+const done = new Set<Step>();
+let first_pose = 0;
+
+/** Marks a step, the first time. */
+export function mark(step: Step): void {
+  if (done.has(step)) return;
+  done.add(step);
+  performance.mark(step);
+}
+
+/** Marks a picture of the arm in its so many-th pose; 0 is none that the run has told. A picture that
+ * differs from the first counts when the browser has taken it, which is at its next frame. */
+export function markPicture(pose: number): void {
+  if (pose === 0 || done.has("moving")) return;
+  mark("drawn");
+  first_pose ||= pose;
+  if (pose !== first_pose) requestAnimationFrame(() => mark("moving"));
+}
