@@ -136,20 +136,15 @@ impl Contender for Driver<'_> {
             row.measure_mut(name).add_round(&values, ns, None);
         };
         add("cpu_per_request", found.cpu.as_nanos() as f64 / answers);
+        add("client_cpu_per_request", answered.cpu.as_nanos() as f64 / answers);
         add("time_per_request", answered.time.as_nanos() as f64 / answers);
         let median = answered.latency.quantile(0.5).unwrap_or_default();
         row.measure_mut("latency").add_round(&answered.latency, median as f64, None);
-        let seconds = answered.time.as_secs_f64();
         let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
         let failed = row.figure("failed").unwrap_or_default() + answered.failed as f64;
         let resident = most("resident_max", found.resident_max_kib as f64 / 1024.0);
-        let client = most("client_cpu", answered.cpu.as_secs_f64() / seconds * 100.0);
         let flow = found.flow_bytes.map(|bytes| most("memory_per_flow", bytes));
-        row.figures = vec![
-            figure("failed", "", failed),
-            figure("resident_max", "MiB", resident),
-            figure("client_cpu", "%", client),
-        ];
+        row.figures = vec![figure("failed", "", failed), figure("resident_max", "MiB", resident)];
         row.figures.extend(flow.map(|bytes| figure("memory_per_flow", "B", bytes)));
         if let Some(why) = &answered.failure {
             row.notes.push(format!("a request failed: {why}"));

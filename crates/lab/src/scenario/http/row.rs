@@ -54,8 +54,8 @@ words! {
         Sleep10 = "sleep_10",
         /// Beside a thousand.
         Sleep1k = "sleep_1k",
-        /// Beside a hundred thousand.
-        Sleep100k = "sleep_100k",
+        /// Beside ten thousand, as many as a worker has of children.
+        Sleep10k = "sleep_10k",
     }
 }
 
@@ -79,7 +79,7 @@ impl Graph {
             Graph::Nop1 => 1,
             Graph::Nop10 => 10,
             Graph::Nop100 => 100,
-            Graph::Ping | Graph::Sleep10 | Graph::Sleep1k | Graph::Sleep100k => 0,
+            Graph::Ping | Graph::Sleep10 | Graph::Sleep1k | Graph::Sleep10k => 0,
         }
     }
 
@@ -88,7 +88,7 @@ impl Graph {
         match self {
             Graph::Sleep10 => 10,
             Graph::Sleep1k => 1000,
-            Graph::Sleep100k => 100_000,
+            Graph::Sleep10k => 10_000,
             Graph::Ping | Graph::Nop1 | Graph::Nop10 | Graph::Nop100 => 0,
         }
     }
@@ -110,6 +110,8 @@ impl Graph {
                  'out[0]': [{{name: {}, port: in}}]\n    \
                  'out[1]': [{{name: pong, port: in}}, {{name: begin, port: in}}]\n\
              - {{kind: fork, name: begin, deadline: 10m, \
+                 ports: {{out: [{{name: word, port: in}}]}}}}\n\
+             - {{kind: snippet, name: word, language: text, code: word, \
                  ports: {{out: [{{name: sleep, port: in}}]}}}}\n\
              - {{kind: sleep, name: sleep, duration: 5m}}\n\
              - {{kind: snippet, name: pong, language: text, code: pong}}\n",

@@ -19,8 +19,10 @@ const NODE_NS_MAX: f64 = 40.0;
 const FLOW_BYTES_MAX: f64 = 2048.0;
 /// Two workers over one.
 const SCALE_MIN: f64 = 1.8;
-/// A load that takes so much of a CPU is what limits: percent.
-const LIMIT_PERCENT: f64 = 90.0;
+/// What a request may cost more with two workers, if two on CPUs of their own are to serve that.
+const SCALE_COST_MAX: f64 = 2.0 / SCALE_MIN;
+/// Of all CPUs: with so much taken, no worker could have had more.
+const TAKEN_MIN: f64 = 0.9;
 
 fn row(rows: &[Row], server: Server, graph: Graph, load: Load) -> Option<&Row> {
     let is = |row: &&Row| {
@@ -54,8 +56,8 @@ pub(super) fn ratios(rows: &[Row]) -> Table {
     }
 }
 
-/// One for each bar.
-pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+/// One for each bar, on a machine with so many CPUs.
+pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     let ping = |server| row(rows, server, Graph::Ping, Load::Ping);
     let ours = ping(Server::Sinew);
     let to = |server, measure| over([ours, ping(server)], measure);
@@ -92,7 +94,7 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
         let claim = format!("a node more costs little: {}", graph.word());
         verdict(&claim, &format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
     }));
-    for graph in [Graph::Sleep1k, Graph::Sleep100k] {
+    for graph in [Graph::Sleep1k, Graph::Sleep10k] {
         let asleep = row(rows, Server::Sinew, graph, Load::Ping);
         verdicts.push(verdict(
             &format!("a flow that sleeps takes little memory: {}", graph.word()),
@@ -107,8 +109,8 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     }
     verdicts.push(verdict(
         "two workers serve nearly twice what one does",
-        &format!(">= {SCALE_MIN}, or the load's limit shown"),
-        scale(rows),
+        &format!(">= {SCALE_MIN}; partly: no CPU was left, and a request costs no more with two"),
+        scale(rows, cpus as f64),
     ));
     verdicts
 }
@@ -160,12 +162,70 @@ fn node(rows: &[Row], graph: Graph) -> Found {
     (format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns))
 }
 
-fn scale(rows: &[Row]) -> Found {
+/// Two workers over one. Where the load and they share all CPUs, the load takes what the second one
+/// would need: then how much it took is shown, and what a request costs with two over with one.
+fn scale(rows: &[Row], cpus: f64) -> Found {
     let of = |load| row(rows, Server::Sinew, Graph::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
-    let Some(ratio) = over([one, two], "time_per_request") else { return NOT_MEASURED };
-    let client = two.and_then(|row| row.figure("client_cpu")).unwrap_or_default();
-    let limit = if client >= LIMIT_PERCENT { ", its limit" } else { "" };
-    let text = format!("{ratio}; the load took {client:.0} % of a CPU{limit}");
-    (text, Bar::AtLeast(SCALE_MIN).holds(ratio))
+    let rate = over([one, two], "time_per_request");
+    let cost = over([two, one], "cpu_per_request");
+    let shares = two.and_then(|two| shares(two, cpus));
+    let Some(((rate, cost), [server, load, taken])) = rate.zip(cost).zip(shares) else {
+        return NOT_MEASURED;
+    };
+    let text = format!(
+        "{rate}; of {cpus} CPUs the server took {server}, the load {load}; a request cost the \
+         server {cost} of what it costs with one"
+    );
+    let has_no_more = taken.is_firm() && taken.median >= TAKEN_MIN;
+    match Bar::AtLeast(SCALE_MIN).holds(rate) {
+        Holds::No if has_no_more && cost.median <= SCALE_COST_MAX => (text, Holds::Partly),
+        holds => (text, holds),
+    }
+}
+
+/// What the server and the load took, in CPUs, and both together of all, round by round.
+fn shares(row: &Row, cpus: f64) -> Option<[Interval; 3]> {
+    let rounds = |measure: &str| Some(&row.measure(measure)?.rounds);
+    let (server, load) = (rounds("cpu_per_request")?, rounds("client_cpu_per_request")?);
+    let time = rounds("time_per_request")?;
+    let over_time =
+        |of: &[f64]| -> Vec<f64> { of.iter().zip(time).map(|(cpu, time)| cpu / time).collect() };
+    let (server, load) = (over_time(server), over_time(load));
+    let taken: Vec<f64> = server.iter().zip(&load).map(|(a, b)| (a + b) / cpus).collect();
+    Some([Interval::of(&server)?, Interval::of(&load)?, Interval::of(&taken)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Distribution;
+
+    /// A row with these values of a measure in each round.
+    fn measured(load: Load, measures: &[(&str, f64)]) -> Row {
+        let words = [("server", "sinew"), ("graph", "ping"), ("load", load.word())];
+        let axes = words.map(|(name, word)| (name.to_owned(), word.to_owned())).to_vec();
+        let mut row = Row { axes, ..Row::default() };
+        for &(name, ns) in measures {
+            for _ in 0..3 {
+                row.measure_mut(name).add_round(&Distribution::new(), ns, None);
+            }
+        }
+        row
+    }
+
+    fn judged(two: [f64; 3]) -> Holds {
+        let names = ["cpu_per_request", "client_cpu_per_request", "time_per_request"];
+        let row = |load, ns: [f64; 3]| measured(load, &[0, 1, 2].map(|at| (names[at], ns[at])));
+        let one = row(Load::OneWorker, [5000.0, 2500.0, 5000.0]);
+        scale(&[one, row(Load::TwoWorkers, two)], 2.0).1
+    }
+
+    #[test]
+    fn a_second_worker_without_a_cpu_is_judged_by_what_a_request_costs() {
+        assert_eq!(judged([5000.0, 2500.0, 2600.0]), Holds::Yes);
+        assert_eq!(judged([5000.0, 2500.0, 3750.0]), Holds::Partly, "no CPU was left");
+        assert_eq!(judged([5000.0, 2500.0, 4900.0]), Holds::No, "a CPU was left");
+        assert_eq!(judged([7000.0, 2500.0, 4750.0]), Holds::No, "a request costs more");
+    }
 }
