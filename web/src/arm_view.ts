@@ -31,8 +31,8 @@ export function webglView(canvas: HTMLCanvasElement, arm: ArmModel, trace: Trace
   return new WebglView(renderer, plain, canvas, arm, trace);
 }
 
-/** Whether the processor has to draw: it does so without shadows and in simple materials, which is
- * the difference between nine and twenty pictures a second. */
+/** Whether the processor has to draw: it does so without shadows, in simple materials and no finer
+ * than the page, which is the difference between nine and twenty pictures a second. */
 function isSoftware(gl: WebGLRenderingContext | WebGL2RenderingContext): boolean {
   const named = gl.getExtension("WEBGL_debug_renderer_info");
   return SOFTWARE.test(String(gl.getParameter(named?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER)));
@@ -51,7 +51,7 @@ class WebglView implements View {
 
   constructor(
     private readonly renderer: WebGLRenderer,
-    plain: boolean,
+    private readonly plain: boolean,
     private readonly canvas: HTMLCanvasElement,
     private readonly arm: ArmModel,
     private readonly trace: Trace,
@@ -129,7 +129,7 @@ class WebglView implements View {
   private draw(): void {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (width === 0 || height === 0) return;
-    const ratio = Math.min(devicePixelRatio, PIXEL_RATIO_MAX);
+    const ratio = Math.min(devicePixelRatio, this.plain ? 1 : PIXEL_RATIO_MAX);
     if (this.canvas.width !== Math.floor(width * ratio) || this.canvas.height !== Math.floor(height * ratio)) {
       this.renderer.setPixelRatio(ratio);
       this.renderer.setSize(width, height, false);

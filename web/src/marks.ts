@@ -2,7 +2,8 @@
 // read by `performance.getEntriesByType("mark")`. docs/dashboard.md says what counts.
 
 /** The script runs, the socket is open, the run has said what it is, the code that draws is there,
- * WebGL gave a context, its shaders are compiled, the arm is drawn, the arm is drawn elsewhere. */
+ * WebGL gave a context, the shaders are compiled (or handed over, where the browser does not tell),
+ * the arm is drawn as it stands, and as it stands otherwise. */
 type Step = "script" | "open" | "hello" | "code" | "context" | "shaders" | "drawn" | "moving";
 
 const done = new Set<Step>();
@@ -15,8 +16,8 @@ export function mark(step: Step): void {
   performance.mark(step);
 }
 
-/** Marks a picture of the arm in its so many-th pose; 0 is none that the run has told. A picture that
- * differs from the first counts when the browser has taken it, which is at its next frame. */
+/** Marks a picture of the arm; `pose` counts its poses, 0 is none that the run has told. A picture
+ * that differs from the first counts when the browser has taken it, which is at its next frame. */
 export function markPicture(pose: number): void {
   if (pose === 0 || done.has("moving")) return;
   mark("drawn");
