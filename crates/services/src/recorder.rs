@@ -218,10 +218,10 @@ impl Recording {
 
     fn hand_over(&mut self) {
         while let Some(batch) = self.gather.ready(false) {
-            let life = batch.life;
+            let (life, cycles) = (batch.life, batch.cycles());
             let gaps = self.writer.write(batch);
             if !gaps.is_empty() {
-                self.dropped += gaps.iter().map(|gap| gap.cycles).sum::<u64>();
+                self.dropped += cycles;
                 self.gather.missed(life, gaps);
                 return;
             }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::mend::head;
+use super::mend::is_part;
 
 /// Digits of a part's number at least.
 const DIGITS: usize = 4;
@@ -132,7 +132,7 @@ pub(super) fn open(path: &Path, to_mend: bool) -> io::Result<Option<File>> {
 /// Removes a part; `false` if it is none, or if somebody writes it.
 fn remove(path: &Path) -> io::Result<bool> {
     let Some(file) = open(path, false)? else { return Ok(false) };
-    let is_part = head(&file)?.is_some();
+    let is_part = is_part(&file)?;
     if is_part {
         fs::remove_file(path)?;
     }

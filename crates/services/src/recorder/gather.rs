@@ -61,9 +61,15 @@ impl Batch {
         let Batch { life, mut gaps, spans, .. } = self;
         for (thread, Span { first, cycles }) in spans {
             let (domain, thread) = names[thread].clone();
-            gaps.push(Gap { life, domain, thread, first, cycles, reason: reason.into() });
+            let gap = Gap { life, domain, thread, first, cycles, reason: reason.into() };
+            join(&mut gaps, gap);
         }
         gaps
+    }
+
+    /// Cycles in it, of all threads.
+    pub(super) fn cycles(&self) -> u64 {
+        self.spans.iter().map(|(_, span)| span.cycles).sum()
     }
 
     /// Notes a cycle of a thread.
@@ -142,7 +148,8 @@ impl Gather {
         let at = at.expect("the threads are those of the watch");
         let thread = &mut self.threads[at];
         let mark = Mark { life: record.life(), number: record.number() };
-        if thread.last.is_some_and(|last| mark <= last) {
+        // What an earlier life of the recorder has taken already.
+        if !thread.begun && thread.last.is_some_and(|last| mark <= last) {
             return;
         }
         let gap = thread.go_on(mark);
@@ -206,8 +213,8 @@ impl Thread {
         let mut stamp = Stamp {
             topic: self.topic + self.taps,
             sequence: record.number() as u32,
-            start_ns: record.start_ns().wrapping_add_signed(offset_ns),
-            release_ns: record.release_ns().wrapping_add_signed(offset_ns),
+            start_ns: record.start_ns().saturating_add_signed(offset_ns),
+            release_ns: record.release_ns().saturating_add_signed(offset_ns),
         };
         let mut cycle = Vec::new();
         self.layout.write(record, clock, &mut cycle);
@@ -216,6 +223,18 @@ impl Thread {
             stamp.topic = self.topic + tap as u16;
             chunk.add(stamp, &[&CDR_HEAD, message]);
         }
+    }
+}
+
+/// Adds a gap, to the last one of its thread if it goes on there.
+pub(super) fn join(gaps: &mut Vec<Gap>, gap: Gap) {
+    let of = |gap: &Gap| (gap.life, gap.domain.clone(), gap.thread);
+    let last = gaps.iter_mut().rfind(|it| of(it) == of(&gap));
+    match last {
+        Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
+            last.cycles += gap.cycles;
+        }
+        _ => gaps.push(gap),
     }
 }
 
@@ -269,5 +288,12 @@ mod tests {
         }
         let missing = batch.missing(&[("control".into(), 0)], "full");
         assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 3, "full")]);
+        // They wait before the next batch, which is dropped too.
+        let (_, mut next) = Batch::begin(2);
+        next.gaps = missing;
+        (18..20).for_each(|number| next.note(0, number));
+        assert_eq!(next.cycles(), 2);
+        let missing = next.missing(&[("control".into(), 0)], "full");
+        assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 5, "full")]);
     }
 }

@@ -61,6 +61,12 @@ pub(super) fn head(file: &File) -> io::Result<Option<Head>> {
     Ok(look(file, |scan| scan.head.is_none())?.and_then(|scan| scan.head))
 }
 
+/// Whether a recorder has written it and it says of which run it is, in whatever version.
+pub(super) fn is_part(file: &File) -> io::Result<bool> {
+    let scan = look(file, |scan| scan.index.metadata.is_empty())?;
+    Ok(scan.is_some_and(|scan| scan.index.metadata.iter().any(|row| row.name == HEAD)))
+}
+
 fn look(file: &File, goes_on: fn(&Scan) -> bool) -> io::Result<Option<Scan>> {
     let bytes = file.metadata()?.len();
     let mut reader = Records { file: BufReader::new(file), at: MAGIC.len() as u64, bytes };

@@ -125,6 +125,10 @@ fn files(plan: &Plan) -> Vec<String> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would keep us waiting for whoever writes it.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
     let mut bytes = Vec::new();
     File::open(path)?.take(ATTACHMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > ATTACHMENT_BYTES_MAX {

@@ -87,10 +87,9 @@ pub(super) struct Part<D> {
 }
 
 impl<D: Disk> Part<D> {
-    /// Goes on with what is there: its first `len` bytes.
+    /// Goes on with what is there: its first `len` bytes, none of which makes room for an end.
     pub(super) fn resume(disk: D, len: u64, index: Index) -> Part<D> {
-        let before = index.chunks.iter().map(|chunk| chunk.index.chunk_start_offset).collect();
-        Part { disk, len, before, index }
+        Part { disk, len, before: Vec::new(), index }
     }
 
     /// Begins one.

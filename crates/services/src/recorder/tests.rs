@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::chunk::{Chunk, Stamp};
 use super::format::{Gap, Head};
-use super::mend::{head, is_finished, scan};
+use super::mend::{head, is_finished, is_part, scan};
 use super::part::{Disk, Opening, Part, Topic, is_full};
 
 /// Where a process that is to be killed writes.
@@ -182,6 +182,37 @@ fn a_part_that_breaks_off_anywhere_can_be_mended() {
 }
 
 #[test]
+fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
+    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
+    let mut part = Part::begin(disk, &opening(), 0).expect("room");
+    part.add(&[gap()], &chunk(0..400, b"data")).expect("room");
+    let whole = usize::try_from(part.len()).expect("it is in memory");
+    let bytes = part.finish().0.expect("room").bytes[..whole].to_vec();
+    let (path, file) = file("no_room", &bytes);
+    let scan = scan(&file).expect("it can be read").expect("it is ours");
+    fs::remove_file(path).expect("it is there");
+    let (len, disk) = (scan.len(), Small { bytes, room: whole + 10 });
+    let (finished, given_up) = Part::resume(disk, len, scan.index).finish();
+    assert!(finished.is_err_and(|error| is_full(&error)));
+    assert_eq!(given_up, 0);
+}
+
+#[test]
+fn a_part_of_another_version_is_still_one_of_ours() {
+    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
+    let part = Part::begin(disk, &opening(), 0).expect("room");
+    let mut bytes = part.finish().0.expect("room").bytes;
+    let key = b"version";
+    let at = bytes.windows(key.len()).position(|it| it == key).expect("it says its version");
+    // Behind the key stands the length of the value.
+    bytes[at + key.len() + 4] = b'9';
+    let (path, file) = file("version", &bytes);
+    assert!(head(&file).expect("it can be read").is_none(), "nobody reads it");
+    assert!(is_part(&file).expect("it can be read"), "but it may go when it is old");
+    fs::remove_file(path).expect("it is there");
+}
+
+#[test]
 fn a_file_that_no_recorder_wrote_is_left_alone() {
     let foreign = mcap::WriteOptions::new().library("other").compression(None);
     let mut bytes = io::Cursor::new(Vec::new());
@@ -190,6 +221,7 @@ fn a_file_that_no_recorder_wrote_is_left_alone() {
         let (path, file) = file("foreign", bytes);
         assert!(scan(&file).expect("it can be read").is_none());
         assert!(head(&file).expect("it can be read").is_none());
+        assert!(!is_part(&file).expect("it can be read"));
         fs::remove_file(path).expect("it is there");
     }
 }

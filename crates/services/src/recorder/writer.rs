@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::chunk::Chunk;
 use super::folder::Folder;
 use super::format::Gap;
-use super::gather::Batch;
+use super::gather::{Batch, join};
 use super::part::{Opening, Part, is_full};
 
 /// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
@@ -164,11 +164,11 @@ impl Parts {
             return;
         }
         let Current { path, batches, .. } = self.current.take().expect("it is there");
-        let cycles = batches.iter().flat_map(|batch| &batch.spans).map(|(_, span)| span.cycles);
+        let cycles: u64 = batches.iter().map(Batch::cycles).sum();
         say(&format!(
-            "'{}' was removed while it was written, and {} cycles with it; goes on in a new file",
-            path.display(),
-            cycles.sum::<u64>()
+            "'{}' was removed while it was written, and {cycles} cycles with it; goes on in a new \
+             file",
+            path.display()
         ));
         batches.into_iter().for_each(|batch| self.drop(batch, REMOVED));
     }
@@ -244,18 +244,6 @@ impl Parts {
 
     fn folder_name(&self) -> std::path::Display<'_> {
         self.folder.path.display()
-    }
-}
-
-/// Adds a gap, to the last one of its thread if it goes on there.
-fn join(gaps: &mut Vec<Gap>, gap: Gap) {
-    let of = |gap: &Gap| (gap.life, gap.domain.clone(), gap.thread);
-    let last = gaps.iter_mut().rfind(|it| of(it) == of(&gap));
-    match last {
-        Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
-            last.cycles += gap.cycles;
-        }
-        _ => gaps.push(gap),
     }
 }
 
