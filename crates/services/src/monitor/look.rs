@@ -193,7 +193,7 @@ impl<'a> Look<'a> {
         let text = words(rule, news);
         if matches!(news.change, Change::Fired(_)) {
             // Who comes late does not stop the next life of the core for what the last one did.
-            if rule.stop && news.at.is_none_or(|at| Some(at.life) == self.life) {
+            if rule.stop && news.at.is_none_or(|at| self.lives.get(&at.thread) == Some(&at.life)) {
                 // Before all else: the rest can wait.
                 let order = supervisor.order(&Request::Halt { reason: Some(text.clone()) });
                 order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
