@@ -259,7 +259,8 @@ impl Session {
     /// Until the last process has ended, or the user will not wait for that.
     fn watch_over(&mut self) -> Ending {
         let clock = self.run.clock();
-        let mut nap = self.nap();
+        // The first turn starts services: nobody wakes it.
+        let mut nap = Duration::ZERO;
         loop {
             let watch = &mut self.watch;
             let running = self.run.poll(nap, &mut |id, record| watch.take(id, record, clock));
