@@ -13,7 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::{StatusCode, Uri, Version};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use rustix::process::Signal;
+use tokio::join;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 use program::{Running, SINEW, calm, folder, send, sinew, wait_until};
 
@@ -158,6 +166,52 @@ fn no_request_fails_while_the_graph_is_edited() {
     assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
 }
 
+/// Asks over HTTP/2, several at once on a connection, again and again; how many answers came. Each
+/// must be one of a graph.
+fn ask_over_http2(address: &str, done: &AtomicBool) -> u64 {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let client: Client<_, Empty<Bytes>> =
+            Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+        let url: Uri = format!("http://{address}/ping").parse().expect("a url");
+        let ask_on = async || {
+            let mut count = 0;
+            while !done.load(Relaxed) {
+                let answer = timeout(PATIENCE, client.get(url.clone())).await.expect("no hang");
+                let answer = answer.unwrap_or_else(|error| panic!("after {count}: {error:?}"));
+                assert_eq!((answer.status(), answer.version()), (StatusCode::OK, Version::HTTP_2));
+                let body = answer.into_body().collect().await.expect("all of it").to_bytes();
+                assert_eq!(body.first(), Some(&b'v'), "after {count}: {body:?}");
+                count += 1;
+            }
+            count
+        };
+        let counts = join!(ask_on(), ask_on(), ask_on(), ask_on());
+        counts.0 + counts.1 + counts.2 + counts.3
+    })
+}
+
+#[test]
+fn no_request_over_http2_fails_while_the_listener_is_edited() {
+    let watched = Watched::start("reload-http2", &[]);
+    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asks = scope.spawn(|| ask_over_http2(&watched.address, &done));
+        for at in 1..=20 {
+            // Each second one leaves the listener alone.
+            let listener = format!("port: {port}, headers_max: {}", 50 + at / 2);
+            let text = graph(&format!("v{at}")).replace("port: 0", &listener);
+            watched.edit(&text, true, "the graph was edited");
+            assert_eq!(watched.ask(), format!("v{at}"));
+        }
+        done.store(true, Relaxed);
+        assert!(asks.join().expect("no request failed") > 100);
+    });
+    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
+    assert_eq!(watched.count("(listener"), 10 + 1, "{}", watched.told());
+}
+
 #[test]
 fn a_bad_edit_changes_nothing_and_says_why() {
     let watched = Watched::start("reload-bad", &[]);
@@ -212,6 +266,21 @@ fn a_domain_that_comes_back_starts_with_the_newest_graph() {
     wait_until("it listens again", || watched.count("http://") > 1);
     watched.edit(&graph("v2"), true, "the graph was edited");
     assert_eq!(watched.count("the edit is refused"), 0, "{}", watched.told());
+}
+
+#[test]
+fn tests_and_what_only_they_reach_are_no_part_of_a_run() {
+    let watched = Watched::start("reload-tests", &[]);
+    let tests = "- {kind: test, name: proves, ports: {out: [{name: before, port: in}]}}
+- {kind: nop, name: before, ports: {out: [{name: pong, port: in}]}}
+";
+    let edited = format!("{}{tests}", graph("v0"));
+    watched.edit(&edited, true, "the graph was edited: nothing changed but its text");
+    let pid = watched.running.pid().to_string();
+    let status = sinew(["top", &pid, "--once", "--json"]).ended_with(0).json();
+    let nodes = status["domains"][0]["nodes"].as_array().expect("nodes");
+    let names: Vec<_> = nodes.iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!(names, ["listener", "router", "pong"]);
 }
 
 #[test]

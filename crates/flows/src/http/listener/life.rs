@@ -14,6 +14,10 @@ pub(super) const ROUND: Duration = Duration::from_millis(250);
 /// opens and resets without end (CVE-2023-44487) makes work for others to pay.
 const CANCELLED_MAX: u32 = 200;
 
+/// Rounds that a connection has for its first request, and for a head that has begun, when its
+/// worker stops: whoever has just connected knows of no stop, and would find itself reset.
+const LAST_CALL: Round = 1;
+
 /// Rounds, from the worker's first.
 pub(super) type Round = u32;
 
@@ -55,6 +59,10 @@ pub(super) struct Life {
     stalled: Cell<Option<Round>>,
     /// Several requests at a time: what comes need not be a head.
     is_http2: Cell<bool>,
+    /// No request has come yet.
+    is_new: Cell<bool>,
+    /// The worker stopped then, and what comes first is still answered.
+    last_call: Cell<Option<Round>>,
     /// A body was refused unread.
     unread: Cell<bool>,
     /// Requests that were cancelled, less those that were answered.
@@ -73,6 +81,8 @@ impl Life {
             is_whole: Cell::new(false),
             stalled: Cell::new(None),
             is_http2: Cell::new(false),
+            is_new: Cell::new(true),
+            last_call: Cell::new(None),
             unread: Cell::new(false),
             cancelled: Cell::new(0),
             verdict: Cell::new(Verdict::Live),
@@ -109,7 +119,11 @@ impl Life {
         self.in_head.set(false);
         self.is_whole.set(false);
         self.is_http2.set(is_http2);
+        self.is_new.set(false);
         self.open.set(self.open.get() + 1);
+        if self.last_call.take().is_some() {
+            self.end_with(Verdict::Drain);
+        }
     }
 
     /// All of the last request is here, body and all.
@@ -158,6 +172,10 @@ impl Life {
             _ if self.cancelled.get() > CANCELLED_MAX => Verdict::Close,
             _ if !self.is_idle() => return,
             _ if in_head && passed(self.since.get()) > patience.head => Verdict::Close,
+            _ if self.last_call.get().is_some_and(|since| passed(since) > LAST_CALL) => {
+                self.last_call.set(None);
+                if in_head { Verdict::Close } else { Verdict::Drain }
+            }
             // Told to end in order, it has not: nobody is there.
             Verdict::Drain if passed(self.since.get()) > patience.head => Verdict::Close,
             Verdict::Live if !in_head && passed(self.since.get()) > patience.idle => {
@@ -173,7 +191,11 @@ impl Life {
     pub(super) fn stop(&self, now: Round) {
         let in_head = self.in_head.get() && !self.is_http2.get();
         self.since.set(now);
-        self.end_with(if self.is_idle() && in_head { Verdict::Close } else { Verdict::Drain });
+        if self.is_idle() && (in_head || self.is_new.get()) {
+            self.last_call.set(Some(now));
+        } else {
+            self.end_with(Verdict::Drain);
+        }
     }
 
     fn end_with(&self, verdict: Verdict) {
@@ -276,6 +298,26 @@ mod tests {
             life.end(false, 0);
         }
         assert_eq!(judged(&life, 1), Verdict::Close);
+    }
+
+    #[test]
+    fn at_a_stop_a_first_request_and_a_head_have_a_moment_to_come() {
+        let used = Life::new(0);
+        used.begin(false);
+        used.end(true, 0);
+        used.stop(1);
+        assert_eq!(used.verdict.get(), Verdict::Drain, "it may be told between two requests");
+        let in_head = |life: &Life| life.read(1);
+        for (begins, ends) in [(in_head as fn(&Life), Verdict::Close), (|_| {}, Verdict::Drain)] {
+            let (comes, silent) = (Life::new(0), Life::new(0));
+            [&comes, &silent].into_iter().for_each(begins);
+            [&comes, &silent].into_iter().for_each(|life| life.stop(1));
+            assert_eq!(judged(&comes, 2), Verdict::Live);
+            comes.begin(true);
+            assert_eq!(judged(&comes, 1000), Verdict::Drain, "it is answered, and nothing else");
+            assert_eq!(judged(&silent, 2), Verdict::Live);
+            assert_eq!(judged(&silent, 3), ends);
+        }
     }
 
     #[test]
