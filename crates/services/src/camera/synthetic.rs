@@ -26,7 +26,7 @@ use self::colour::Colour;
 use self::light::Light;
 use self::model::Part;
 use self::overlay::Label;
-use self::raster::{Area, Canvas, Cell, Corner};
+use self::raster::{Canvas, Cell, Corner};
 use self::studio::Studio;
 use self::trace::Trace;
 use self::view::{Spot, View};
@@ -131,34 +131,18 @@ impl Synthetic {
         self.trace.draw(self.shot.time_ns, flange, &self.view, &self.canvas, FINE);
     }
 
-    /// Where the shadow on the floor is seen.
-    fn shadow(&self) -> Area {
-        let around = self.light.around().map(|place| self.view.spot(place).at);
-        let (low, high) =
-            (around.iter().copied().reduce(Vec2::min), around.iter().copied().reduce(Vec2::max));
-        let (Some(low), Some(high)) = (low, high) else { return Area::NONE };
-        // Casts saturate.
-        let span = |low: f32, high: f32, size: usize| {
-            (low as usize).min(size)..(high as usize + 1).min(size)
-        };
-        Area { columns: span(low.x, high.x, WIDTH), rows: span(low.y, high.y, HEIGHT) }
-    }
-
     /// Darkens the floor where the arm stands in the light.
-    fn darken(&self, y: usize, area: &Area, points: &mut [[u8; 3]]) {
-        if !area.rows.contains(&y) {
-            return;
-        }
+    fn darken(&self, y: usize, points: &mut [[u8; 3]; WIDTH]) {
+        let floor = |x: usize| studio::floor(&self.view, Vec2::new(x as f32, y as f32) + 0.5);
+        let (Some(from), Some(to)) = (floor(0), floor(WIDTH)) else { return };
         // The camera is level: along a row the floor runs evenly.
-        let floor = |x: usize| studio::floor(&self.view, Vec2::new(x as f32 + 0.5, y as f32 + 0.5));
-        let first = area.columns.start;
-        let (Some(from), Some(next)) = (floor(first), floor(first + 1)) else { return };
-        let [lit, lit_next] = [from, next].map(|place| self.light.cell(place));
-        for (step, point) in points[area.columns.clone()].iter_mut().enumerate() {
-            let step = step as f32;
-            let dark = self.light.darkens(lit + (lit_next - lit) * step);
+        let step = (to - from) / WIDTH as f32;
+        let [lit, lit_to] = [from, to].map(|place| self.light.cell(place));
+        let lit_step = (lit_to - lit) / WIDTH as f32;
+        for x in self.light.dark_steps(lit, lit_step, WIDTH) {
+            let dark = self.light.darkens(lit + lit_step * x as f32);
             if dark > 0.0 {
-                *point = studio::darkened(*point, from + (next - from) * step, dark);
+                points[x] = studio::darkened(points[x], from + step * x as f32, dark);
             }
         }
     }
@@ -239,11 +223,11 @@ impl Source for Synthetic {
     fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
         self.shot = *shot;
         self.draw();
-        let (shadow, labels) = (self.shadow(), self.labels());
+        let labels = self.labels();
         let ink = colour::light(TRACE);
         for y in 0..HEIGHT {
             let mut points = *self.studio.row(y);
-            self.darken(y, &shadow, &mut points);
+            self.darken(y, &mut points);
             self.cover(y, &mut points);
             if let Some((columns, parts)) = self.trace.row(y) {
                 for (point, &part) in points[columns].iter_mut().zip(parts).filter(|it| *it.1 > 0) {

@@ -1,6 +1,8 @@
 //! The light, and what it does not reach: the arm seen from the light, which also gives the soft
 //! shadow on the floor.
 
+use std::ops::Range;
+
 use glam::{Vec2, Vec3};
 
 use super::raster::{Area, Canvas, Cell, Corner};
@@ -108,16 +110,15 @@ impl Light {
         mixed([dark(0), dark(1)], part)
     }
 
-    /// Places of the floor around all that lies in the shadow.
-    pub(super) fn around(&self) -> [Vec3; 4] {
+    /// Of so many steps over its picture those at which the floor may be dark.
+    pub(super) fn dark_steps(&self, from: Vec2, step: Vec2, count: usize) -> Range<usize> {
         let Area { columns, rows } = &self.area;
-        let corner = |column: usize, row: usize| self.floor(column as f32, row as f32);
-        [
-            corner(columns.start, rows.start),
-            corner(columns.end, rows.start),
-            corner(columns.start, rows.end),
-            corner(columns.end, rows.end),
-        ]
+        let low = Vec2::new(columns.start as f32, rows.start as f32);
+        let high = Vec2::new(columns.end as f32, rows.end as f32);
+        let (one, other) = ((low - from) / step, (high - from) / step);
+        let (enters, leaves) = (one.min(other).max_element(), one.max(other).min_element());
+        // Casts saturate, and make 0 of what is not a number.
+        enters as usize..(leaves as usize).saturating_add(1).min(count)
     }
 
     /// The place of the floor that the light sees there.
@@ -255,6 +256,16 @@ mod tests {
         let half = under(&light, 0.2);
         assert!((0.3..0.7).contains(&half), "at its rim: {half}");
         assert_eq!(under(&light, 0.4), 0.0);
+        // From one end of the picture to the other, and along its rim.
+        let dark = |y: f32| {
+            let is_dark = |at: &usize| light.darkens(Vec2::new(*at as f32, y)) > 0.0;
+            let steps = light.dark_steps(Vec2::new(0.0, y), Vec2::new(1.0, 1e-9), CELLS);
+            assert!((0..CELLS).filter(is_dark).all(|at| steps.contains(&at)), "{y}: {steps:?}");
+            steps.len()
+        };
+        let middle = light.cell(Vec3::new(0.1, 0.1, 0.5)).y;
+        assert!((40..120).contains(&dark(middle)), "{}", dark(middle));
+        assert_eq!(dark(1.0), 0);
         light.clear();
         assert_eq!(under(&light, 0.1), 0.0);
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use glam::{Affine3A, Vec2, Vec3};
 
-/// Points of an outline: 11 degrees from one to the next look round.
-const OUTLINE: usize = 32;
+/// Points of an outline: 15 degrees from one to the next look round.
+const OUTLINE: usize = 24;
 
 /// Faces that meet at less than this (cosine) are one smooth surface.
 const SMOOTH: f32 = 0.85;

@@ -89,6 +89,9 @@ fn seen(view: &View, at: Vec2) -> Colour {
 }
 
 fn faded(place: Vec3) -> f32 {
+    if place.truncate().length_squared() < FADE_M[0] * FADE_M[0] {
+        return 0.0;
+    }
     smooth(FADE_M[0], FADE_M[1], place.truncate().length())
 }
 
