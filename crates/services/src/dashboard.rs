@@ -174,10 +174,10 @@ impl Service for Dashboard {
             viewers_max: self.viewers_max,
         };
         let hub = Arc::new(Hub::new(&hello, owner));
-        let mut shows = Shows::new(watch, &hello, Arc::clone(&hub));
         announce(watch, &hosts)?;
-        let server = server::start(listener, Arc::clone(&hub), hosts)
+        let (handle, server) = server::start(listener, Arc::clone(&hub), hosts)
             .map_err(|error| fault!("no thread for the viewers: {error}"))?;
+        let mut shows = Shows::new(watch, &hello, Arc::clone(&hub), handle);
         let looked = look(io, &mut shows, &hub, &server);
         hub.close(last_word(io.watch(), &looked));
         // It has told the viewers, or given up on them, within a second or so.

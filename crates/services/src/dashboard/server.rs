@@ -23,7 +23,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::select;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -72,7 +72,7 @@ struct Server {
     hosts: Hosts,
 }
 
-/// Serves on a thread of its own until the hub closes.
+/// Serves on a thread of its own until the hub closes; what it may be given to do, and its end.
 ///
 /// # Errors
 /// If the kernel gives no thread or no means to wait.
@@ -80,16 +80,16 @@ pub(super) fn start(
     listener: TcpListener,
     hub: Arc<Hub>,
     hosts: Hosts,
-) -> io::Result<JoinHandle<()>> {
+) -> io::Result<(Handle, JoinHandle<()>)> {
     listener.set_nonblocking(true)?;
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    let server = Arc::new(Server { hub, hosts });
+    let (server, handle) = (Arc::new(Server { hub, hosts }), runtime.handle().clone());
     let work = move || {
         runtime.block_on(serve(listener, &server));
         // What still asks the supervisor need not be waited for.
         runtime.shutdown_background();
     };
-    thread::Builder::new().name("viewers".into()).spawn(work)
+    Ok((handle, thread::Builder::new().name("viewers".into()).spawn(work)?))
 }
 
 async fn serve(listener: TcpListener, server: &Arc<Server>) {

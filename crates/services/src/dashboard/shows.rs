@@ -8,6 +8,7 @@ use sinew_runtime::clock::now_ns;
 use sinew_runtime::status::Status;
 use sinew_runtime::watch::Watch;
 use sinew_runtime::{Fault, ServiceIo};
+use tokio::runtime::Handle;
 
 use super::cycles::Cycles;
 use super::figures::Rates;
@@ -33,6 +34,8 @@ const IMAGE_QUALITY: u8 = 75;
 /// What has been shown, and what comes next.
 pub(super) struct Shows {
     hub: Arc<Hub>,
+    /// The thread of those who look on.
+    server: Handle,
     cycles: Cycles,
     rates: Rates,
     /// When the cycles were read last, monotonic ns.
@@ -51,9 +54,10 @@ pub(super) struct Shows {
 
 impl Shows {
     /// Nothing yet.
-    pub(super) fn new(watch: &Watch, hello: &Hello, hub: Arc<Hub>) -> Shows {
+    pub(super) fn new(watch: &Watch, hello: &Hello, hub: Arc<Hub>, server: Handle) -> Shows {
         Shows {
             hub,
+            server,
             cycles: Cycles::new(watch, hello),
             rates: Rates::default(),
             looked_ns: 0,
@@ -83,9 +87,13 @@ impl Shows {
         self.cycles.read(io.watch());
         self.looked_ns = now_ns();
         let is_stopping = self.cycles.is_stopping();
-        self.show_motion(io.watch());
-        if let Some(image) = image {
-            self.hub.show_image(image);
+        if let Some(motion) = self.take_motion(io.watch()) {
+            self.show(move |hub| {
+                hub.show_motion(motion);
+                if let Some(image) = image {
+                    hub.show_image(image);
+                }
+            });
         }
         if self.hub.viewers() == 0 {
             self.hub.forget();
@@ -104,19 +112,27 @@ impl Shows {
         Ok(())
     }
 
-    fn show_motion(&mut self, watch: &Watch) {
+    /// Shows something from the server's thread: whom that wakes costs no system call then, as each
+    /// viewer would from here.
+    fn show(&self, show: impl FnOnce(&Hub) + Send + 'static) {
+        let hub = Arc::clone(&self.hub);
+        self.server.spawn(async move { show(&hub) });
+    }
+
+    /// What moved, if somebody looks on.
+    fn take_motion(&mut self, watch: &Watch) -> Option<Bytes> {
         let (threads, path) = self.cycles.take_motion(watch);
         if self.hub.viewers() == 0 {
-            return;
+            return None;
         }
         self.frames = self.frames.wrapping_add(1);
-        self.hub.show_motion(frame::motion(&Motion {
+        Some(frame::motion(&Motion {
             sequence: self.frames,
             now_ms: now_ns() as f64 / 1e6,
             threads: &threads,
             signals: self.cycles.signals(),
             path: &path,
-        }));
+        }))
     }
 
     /// Takes the frames of the camera, so that none is old, and gives one when it is time. No more
@@ -143,23 +159,24 @@ impl Shows {
         let (events, missed) = watch.supervisor().events(self.event)?;
         if let Some(newest) = events.last() {
             self.event = newest.number;
-            self.hub.show_events(&events, missed);
+            self.show(move |hub| hub.show_events(&events, missed));
         }
         Ok(())
     }
 
     fn show_status(&mut self, watch: &Watch) -> Result<(), Fault> {
         let status = watch.supervisor().status()?;
-        self.hub.show_status(&status);
         let figures = self.figures(watch, &status);
-        self.hub.show_figures(&figures);
         let stop = status.stop.as_ref().map(|stop| self.cycles.stop(stop));
-        if stop != self.stop
-            && let Some(stop) = &stop
-        {
-            self.hub.show_stop(stop);
-        }
+        let other = stop.clone().filter(|_| stop != self.stop);
         self.stop = stop;
+        self.show(move |hub| {
+            hub.show_status(&status);
+            hub.show_figures(&figures);
+            if let Some(stop) = other {
+                hub.show_stop(&stop);
+            }
+        });
         Ok(())
     }
 
