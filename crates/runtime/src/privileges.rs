@@ -75,6 +75,13 @@ impl Obtained {
     }
 }
 
+/// Whether the kernel would give a thread of this process that SCHED_FIFO priority.
+pub(crate) fn may_have(priority: u8) -> bool {
+    let held =
+        capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_NICE));
+    held || getrlimit(Resource::Rtprio).current.is_none_or(|limit| limit >= u64::from(priority))
+}
+
 /// Locks the memory of this process, present and future. Whether it worked shows in [`obtain`].
 ///
 /// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_link::counter;
-use sinew_spec::plan::{End, Link, Plan, Service as Domain};
+use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
 
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
@@ -23,6 +23,7 @@ use crate::flow::{Crew, MessageInput, MessageOutput, Setup};
 use crate::halt::Halt;
 use crate::inject;
 use crate::panics;
+use crate::privileges::may_have;
 use crate::profile::Profiler;
 use crate::service::{Counted, Service, ServiceIo, counters_shape};
 use crate::sys::{Region, adopt, leave_realtime};
@@ -208,16 +209,35 @@ fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
 fn keep_away_from_core(plan: &Plan, cpus: &[u32]) {
     // Who starts the graph with `chrt` does not mean its services. A refusal leaves it as it is.
     let _ = leave_realtime();
-    let core: Vec<u32> =
-        plan.domains.iter().flat_map(|domain| domain.threads()).filter_map(|it| it.cpu).collect();
+    let realtime = plan.domains.iter().filter_map(|domain| match &domain.role {
+        Role::Realtime(realtime) => Some(realtime),
+        Role::Service(_) => None,
+    });
+    let is_preempted = realtime.clone().all(|realtime| may_have(realtime.priority));
+    let threads: Vec<&Thread> = realtime.flat_map(|realtime| &realtime.threads).collect();
     let mut set = CpuSet::new();
-    cpus.iter().filter(|cpu| !core.contains(cpu)).for_each(|&cpu| set.set(cpu as usize));
+    left(&threads, cpus, is_preempted).iter().for_each(|&cpu| set.set(cpu as usize));
     if set.count() > 0 {
         // As above.
         let _ = sched_setaffinity(None, &set);
     }
     // As above.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUST);
+}
+
+/// The CPUs that the core leaves to services. If there are none, those where the clock releases no
+/// thread, for cycles begin where it does: a thread that an input releases polls before it is
+/// needed, and sleeps half of its period. That takes priority over services; without it, and
+/// without such CPUs, there is nothing to choose.
+fn left(core: &[&Thread], cpus: &[u32], is_preempted: bool) -> Vec<u32> {
+    let without = |is_meant: fn(&Thread) -> bool| {
+        let is_taken = |cpu: u32| core.iter().any(|it| it.cpu == Some(cpu) && is_meant(it));
+        cpus.iter().copied().filter(|&cpu| !is_taken(cpu)).collect::<Vec<_>>()
+    };
+    match without(|_| true) {
+        free if free.is_empty() && is_preempted => without(|it| it.release == Release::Timer),
+        free => free,
+    }
 }
 
 /// Makes and starts a node, and opens its links.
@@ -295,5 +315,23 @@ fn serve(mut node: Made, halt: &Halt) {
     node.io.ended();
     if let Err(fault) = served.and(stopped) {
         halt.fault(FaultAt { fault, node: Some(node.index), cycle: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_leave_the_core_its_cpus_or_at_least_those_where_cycles_begin() {
+        let thread = |cpu, release| Thread { cpu: Some(cpu), release, nodes: Vec::new() };
+        let (clocked, fed) = (thread(1, Release::Timer), thread(0, Release::Input(0)));
+        let core = [&clocked, &fed];
+        assert_eq!(left(&core, &[0, 1, 2, 3], true), [2, 3]);
+        assert_eq!(left(&core, &[0, 1], true), [0]);
+        assert!(left(&core, &[0, 1], false).is_empty(), "who wins there is the kernel's choice");
+        assert!(left(&[&clocked], &[1], true).is_empty());
+        let anywhere = Thread { cpu: None, ..clocked.clone() };
+        assert_eq!(left(&[&anywhere, &fed], &[0, 1], true), [1]);
     }
 }
