@@ -59,6 +59,14 @@ enum Turn<'a> {
     Step(Step<'a>),
 }
 
+/// How far a flow came by itself.
+enum Started<'a> {
+    /// To its reply, at this time, in ticks.
+    Replied(Reply, u64),
+    /// What is left needs time. In a place of its own: a flow that never waits is small without.
+    Waits(Local<'a, Reply>),
+}
+
 /// Why a packet goes no further by itself.
 enum End<'a> {
     /// It is answered.
@@ -129,8 +137,6 @@ impl Flow {
     }
 
     /// Runs from the output of a source until the reply is there, and counts it as the source's.
-    /// What a flow needs to wait has a place of its own: one that never waits is small, and makes
-    /// nothing of it.
     pub(super) async fn open(
         &self,
         source: usize,
@@ -139,21 +145,17 @@ impl Flow {
         limit: Duration,
     ) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
-        let figures = entry.figures();
-        let (begun, _open) = (self.program.ticks(), figures.waits());
+        let (figures, place) = (entry.figures(), self.place(&calls, source));
+        let (begun, _open) = (place.begun, figures.waits());
         let span = match self.program.is_traced {
             true => trace::flow(self.id, entry.name()),
             false => Span::none(),
         };
         self.limit.set(limit);
-        let (reply, ended) = match span.in_scope(|| self.begin(&calls, source, port, packet, begun))
-        {
+        let (reply, ended) = match self.start(place, port, packet, span) {
             // The last node has just looked at the clock.
-            (place, End::Reply(reply)) => (reply, place.begun),
-            (place, end) => {
-                let waiting = Box::pin(self.in_time(place, end).instrument(span));
-                (waiting.await, self.program.ticks())
-            }
+            Started::Replied(reply, ended) => (reply, ended),
+            Started::Waits(rest) => (rest.await, self.program.ticks()),
         };
         figures.record(ended.wrapping_sub(begun));
         if reply.is_err() {
@@ -172,11 +174,27 @@ impl Flow {
     ) -> Reply {
         self.limit.set(limit);
         let calls = Calls::default();
-        let rest = match self.begin(&calls, node, port, packet, self.program.ticks()) {
-            (_, End::Reply(reply)) => return reply,
-            (place, end) => Box::pin(self.in_time(place, end)),
-        };
-        rest.await
+        match self.start(self.place(&calls, node), port, packet, Span::none()) {
+            Started::Replied(reply, _) => reply,
+            Started::Waits(rest) => rest.await,
+        }
+    }
+
+    /// Begins with a packet that leaves its place through an output, in the span of the flow.
+    #[inline]
+    fn start<'a>(
+        &'a self,
+        place: Place<'a>,
+        port: usize,
+        packet: Value,
+        span: Span,
+    ) -> Started<'a> {
+        let begin = || self.begin(place, port, packet);
+        let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
+        match end {
+            End::Reply(reply) => Started::Replied(reply, place.begun),
+            end => Started::Waits(Box::pin(self.in_time(place, end).instrument(span))),
+        }
     }
 
     /// The same as `go_on`, until the flow must have ended.
@@ -200,30 +218,25 @@ impl Flow {
     /// Sends a packet through an output, and waits for the reply.
     pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
         let calls = Calls::default();
-        let rest = match self.begin(&calls, node, port, packet, self.program.ticks()) {
+        let rest = match self.begin(self.place(&calls, node), port, packet) {
             (_, End::Reply(reply)) => return reply,
             (place, end) => Box::pin(self.go_on(place, end)),
         };
         rest.await
     }
 
-    /// Sends a packet through an output at the time `now`, in ticks, and takes it as far as it goes
-    /// by itself.
+    /// Sends a packet from its place through an output, and takes it as far as it goes by itself.
     #[inline]
-    fn begin<'a>(
-        &'a self,
-        calls: &'a Calls,
-        node: usize,
-        port: usize,
-        packet: Value,
-        now: u64,
-    ) -> (Place<'a>, End<'a>) {
-        let place = |node| Place { node, calls, begun: now, span: Span::none() };
-        match self.program.targets(node, port) {
-            [one] => self.take(place(one.node), one.input, packet),
-            [] => (place(node), End::Reply(Ok(Some(packet)))),
-            several => (place(node), End::Several(several, packet)),
+    fn begin<'a>(&'a self, place: Place<'a>, port: usize, packet: Value) -> (Place<'a>, End<'a>) {
+        match self.program.targets(place.node, port) {
+            [one] => self.take(Place { node: one.node, ..place }, one.input, packet),
+            [] => (place, End::Reply(Ok(Some(packet)))),
+            several => (place, End::Several(several, packet)),
         }
+    }
+
+    fn place<'a>(&self, calls: &'a Calls, node: usize) -> Place<'a> {
+        Place { node, calls, begun: self.program.ticks(), span: Span::none() }
     }
 
     /// Hands a packet to a node, and takes it on from there as far as it goes by itself.
@@ -278,18 +291,20 @@ impl Flow {
             Turn::Step(step) => step,
         };
         loop {
-            let turn = match step {
-                Step::Pass(port, packet) => Continue((port, packet)),
-                Step::Reply(reply) => Break(Ok(reply)),
-                Step::Fail(error) => entry.failed(error),
+            // Before it is taken apart: what it holds is large, and would be moved twice.
+            if !matches!(step, Step::Wait(_)) {
+                let ended = program.ticks();
+                entry.figures().record(ended.wrapping_sub(place.begun));
+                place.begun = ended;
+            }
+            let (port, packet) = match step {
+                Step::Pass(port, packet) => (port, packet),
+                Step::Reply(reply) => return End::Reply(Ok(reply)),
                 Step::Wait(waiting) => return End::Wait(waiting),
-            };
-            let ended = program.ticks();
-            entry.figures().record(ended.wrapping_sub(place.begun));
-            place.begun = ended;
-            let (port, packet) = match turn {
-                Continue(next) => next,
-                Break(reply) => return End::Reply(reply),
+                Step::Fail(error) => match entry.failed(error) {
+                    Continue(next) => next,
+                    Break(reply) => return End::Reply(reply),
+                },
             };
             let Target { node, input } = match entry.targets(port) {
                 [one] => *one,
@@ -343,8 +358,8 @@ impl Flow {
         let branch = |target: &Target| {
             let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
-                let (_call, calls, begun) = (call, Calls::default(), self.program.ticks());
-                let place = Place { node: target.node, calls: &calls, begun, span: Span::none() };
+                let (_call, calls) = (call, Calls::default());
+                let place = self.place(&calls, target.node);
                 let (place, end) = self.take(place, target.input, packet);
                 self.go_on(place, end).await
             }

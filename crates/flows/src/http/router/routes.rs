@@ -90,11 +90,13 @@ impl Routes {
         if path == "*" && method == "OPTIONS" {
             return Found::Options(&self.allow);
         }
+        // Most paths come as they stand in the table, whose spelling is the normal one.
+        if let Some(leaf) = self.fixed.get(path) {
+            return leaf.find(method);
+        }
         let Some(path) = escapes::normal(path) else { return Found::Malformed };
         if let Some(leaf) = self.fixed.get(&*path) {
-            return leaf
-                .route(method)
-                .map_or_else(|| leaf.without(method), |route| Found::Route(route.port, None));
+            return leaf.find(method);
         }
         let Ok(matched) = self.tree.at(&path) else { return Found::NotFound };
         let Some(route) = matched.value.route(method) else {
@@ -111,6 +113,12 @@ impl Routes {
 }
 
 impl Leaf {
+    /// What a method leads to, where the path has no parameters.
+    fn find(&self, method: &str) -> Found<'_> {
+        self.route(method)
+            .map_or_else(|| self.without(method), |route| Found::Route(route.port, None))
+    }
+
     /// The route of a method: GET's serves HEAD too, and ANY's whatever no other one does.
     fn route(&self, method: &str) -> Option<&Route> {
         let of = |method: &str| self.routes.iter().find(|route| route.method == method);
