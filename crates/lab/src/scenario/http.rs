@@ -110,7 +110,8 @@ const NOTES: [&str; 4] = [
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
      last. load 'source': 102400 requests on 1024 connections, as `ab -n 102400 -c 1024 -k`, \
      server and load on all CPUs. With two CPUs the load takes what a second worker would need: \
-     client_cpu_per_request is the CPU time of the thread that makes it, over the answers",
+     client_cpu_per_request is the CPU time of the thread that makes it, over the answers, and \
+     client_wait_per_request how long that thread could have run, but others had the CPUs",
     "hyper and axum: each worker has connections of its own, as ours has; the shared ones are what \
      tokio does unless told otherwise",
     "memory_per_flow: what the process took more with so many flows asleep, over their number; \

@@ -136,7 +136,8 @@ impl Contender for Driver<'_> {
             row.measure_mut(name).add_round(&values, ns, None);
         };
         add("cpu_per_request", found.cpu.as_nanos() as f64 / answers);
-        add("client_cpu_per_request", answered.cpu.as_nanos() as f64 / answers);
+        add("client_cpu_per_request", answered.taken.cpu.as_nanos() as f64 / answers);
+        add("client_wait_per_request", answered.taken.waited.as_nanos() as f64 / answers);
         add("time_per_request", answered.time.as_nanos() as f64 / answers);
         let median = answered.latency.quantile(0.5).unwrap_or_default();
         row.measure_mut("latency").add_round(&answered.latency, median as f64, None);

@@ -50,8 +50,17 @@ pub(super) struct Answered {
     pub(super) failure: Option<String>,
     /// From the first request to the last answer.
     pub(super) time: Duration,
-    /// CPU time of the thread that made the load.
+    /// What the thread that made the load took.
+    pub(super) taken: Taken,
+}
+
+/// What a thread took of the CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    /// How long it ran.
     pub(super) cpu: Duration,
+    /// How long it could have, but others had the CPUs.
+    pub(super) waited: Duration,
 }
 
 /// A connection with a request under way.
@@ -76,7 +85,7 @@ pub(super) fn drive(load: &Load, is_stopped: impl Fn() -> bool) -> Result<Answer
             .map_err(|error| failed(error.into()))?;
         connections.push(Connection { stream, asked_ns: 0, answer: Vec::new() });
     }
-    let (begun_ns, cpu) = (now_ns(), cpu().map_err(failed)?);
+    let (begun_ns, before) = (now_ns(), taken().map_err(failed)?);
     let mut driver = Driver { load, request: request.into_bytes(), begun_ns, asked: 0, open: 0 };
     let mut answered = Answered::default();
     for connection in &mut connections {
@@ -97,7 +106,9 @@ pub(super) fn drive(load: &Load, is_stopped: impl Fn() -> bool) -> Result<Answer
         }
     }
     answered.time = Duration::from_nanos(now_ns() - begun_ns);
-    answered.cpu = self::cpu().map_err(failed)?.saturating_sub(cpu);
+    let after = taken().map_err(failed)?;
+    answered.taken.cpu = after.cpu.saturating_sub(before.cpu);
+    answered.taken.waited = after.waited.saturating_sub(before.waited);
     Ok(answered)
 }
 
@@ -191,11 +202,14 @@ fn judge(answer: &[u8], expected: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// CPU time of this thread.
-fn cpu() -> io::Result<Duration> {
+/// What this thread has taken so far.
+fn taken() -> io::Result<Taken> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok());
-    ns.map(Duration::from_nanos).ok_or_else(|| io::Error::other("no CPU time in schedstat"))
+    let mut times = text.split_whitespace().map(|ns| ns.parse().map(Duration::from_nanos));
+    match (times.next(), times.next()) {
+        (Some(Ok(cpu)), Some(Ok(waited))) => Ok(Taken { cpu, waited }),
+        _ => Err(io::Error::other("no times in schedstat")),
+    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ const FLOW_BYTES_MAX: f64 = 2048.0;
 const SCALE_MIN: f64 = 1.8;
 /// What a request may cost more with two workers, if two on CPUs of their own are to serve that.
 const SCALE_COST_MAX: f64 = 2.0 / SCALE_MIN;
-/// Of all CPUs: with so much taken, no worker could have had more.
-const TAKEN_MIN: f64 = 0.9;
+/// A load that runs or waits for a CPU so much of the time is what limits.
+const BUSY_MIN: f64 = 0.9;
 
 fn row(rows: &[Row], server: Server, graph: Graph, load: Load) -> Option<&Row> {
     let is = |row: &&Row| {
@@ -109,8 +109,8 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     }
     verdicts.push(verdict(
         "two workers serve nearly twice what one does",
-        &format!(">= {SCALE_MIN}; partly: no CPU was left, and a request costs no more with two"),
-        scale(rows, cpus as f64),
+        &format!(">= {SCALE_MIN}; partly: the load is the limit, and a request costs no more"),
+        scale(rows, cpus),
     ));
     verdicts
 }
@@ -162,38 +162,41 @@ fn node(rows: &[Row], graph: Graph) -> Found {
     (format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns))
 }
 
-/// Two workers over one. Where the load and they share all CPUs, the load takes what the second one
-/// would need: then how much it took is shown, and what a request costs with two over with one.
-fn scale(rows: &[Row], cpus: f64) -> Found {
+/// Two workers over one. Where the load and they share the CPUs, the load has not enough of them to
+/// keep two busy: then how long it ran and waited for one is shown, and what a request costs with
+/// two workers over with one.
+fn scale(rows: &[Row], cpus: usize) -> Found {
     let of = |load| row(rows, Server::Sinew, Graph::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
     let rate = over([one, two], "time_per_request");
     let cost = over([two, one], "cpu_per_request");
-    let shares = two.and_then(|two| shares(two, cpus));
-    let Some(((rate, cost), [server, load, taken])) = rate.zip(cost).zip(shares) else {
+    let shares = two.and_then(shares);
+    let Some(((rate, cost), [server, ran, waited, busy])) = rate.zip(cost).zip(shares) else {
         return NOT_MEASURED;
     };
     let text = format!(
-        "{rate}; of {cpus} CPUs the server took {server}, the load {load}; a request cost the \
-         server {cost} of what it costs with one"
+        "{rate}; the load ran {ran} of the time and waited {waited} of it for one of {cpus} CPUs, \
+         of which the server took {server}; a request cost it {cost} of what it costs with one"
     );
-    let has_no_more = taken.is_firm() && taken.median >= TAKEN_MIN;
+    let is_limit = busy.is_firm() && busy.median >= BUSY_MIN;
     match Bar::AtLeast(SCALE_MIN).holds(rate) {
-        Holds::No if has_no_more && cost.median <= SCALE_COST_MAX => (text, Holds::Partly),
+        Holds::No if is_limit && cost.median <= SCALE_COST_MAX => (text, Holds::Partly),
         holds => (text, holds),
     }
 }
 
-/// What the server and the load took, in CPUs, and both together of all, round by round.
-fn shares(row: &Row, cpus: f64) -> Option<[Interval; 3]> {
-    let rounds = |measure: &str| Some(&row.measure(measure)?.rounds);
-    let (server, load) = (rounds("cpu_per_request")?, rounds("client_cpu_per_request")?);
-    let time = rounds("time_per_request")?;
-    let over_time =
-        |of: &[f64]| -> Vec<f64> { of.iter().zip(time).map(|(cpu, time)| cpu / time).collect() };
-    let (server, load) = (over_time(server), over_time(load));
-    let taken: Vec<f64> = server.iter().zip(&load).map(|(a, b)| (a + b) / cpus).collect();
-    Some([Interval::of(&server)?, Interval::of(&load)?, Interval::of(&taken)?])
+/// Over the time that it took, round by round: what the server ran, on all CPUs; how long the load
+/// ran, waited for a CPU, and both.
+fn shares(row: &Row) -> Option<[Interval; 4]> {
+    let time = &row.measure("time_per_request")?.rounds;
+    let share = |measures: &[&str]| -> Option<Interval> {
+        let rounds = measures.iter().map(|name| Some(&row.measure(name)?.rounds));
+        let rounds = rounds.collect::<Option<Vec<_>>>()?;
+        let sum = |at: usize| rounds.iter().filter_map(|all| all.get(at)).sum::<f64>();
+        Interval::of(&time.iter().enumerate().map(|(at, time)| sum(at) / time).collect::<Vec<_>>())
+    };
+    let (ran, waited) = ("client_cpu_per_request", "client_wait_per_request");
+    Some([share(&["cpu_per_request"])?, share(&[ran])?, share(&[waited])?, share(&[ran, waited])?])
 }
 
 #[cfg(test)]
@@ -214,18 +217,24 @@ mod tests {
         row
     }
 
-    fn judged(two: [f64; 3]) -> Holds {
-        let names = ["cpu_per_request", "client_cpu_per_request", "time_per_request"];
-        let row = |load, ns: [f64; 3]| measured(load, &[0, 1, 2].map(|at| (names[at], ns[at])));
-        let one = row(Load::OneWorker, [5000.0, 2500.0, 5000.0]);
-        scale(&[one, row(Load::TwoWorkers, two)], 2.0).1
+    /// What follows of two workers with these times: server, load, its wait, wall clock.
+    fn judged(two: [f64; 4]) -> Holds {
+        let names = [
+            "cpu_per_request",
+            "client_cpu_per_request",
+            "client_wait_per_request",
+            "time_per_request",
+        ];
+        let row = |load, ns: [f64; 4]| measured(load, &[0, 1, 2, 3].map(|at| (names[at], ns[at])));
+        let one = row(Load::OneWorker, [5000.0, 2500.0, 0.0, 5000.0]);
+        scale(&[one, row(Load::TwoWorkers, two)], 2).1
     }
 
     #[test]
-    fn a_second_worker_without_a_cpu_is_judged_by_what_a_request_costs() {
-        assert_eq!(judged([5000.0, 2500.0, 2600.0]), Holds::Yes);
-        assert_eq!(judged([5000.0, 2500.0, 3750.0]), Holds::Partly, "no CPU was left");
-        assert_eq!(judged([5000.0, 2500.0, 4900.0]), Holds::No, "a CPU was left");
-        assert_eq!(judged([7000.0, 2500.0, 4750.0]), Holds::No, "a request costs more");
+    fn a_second_worker_that_the_load_cannot_feed_is_judged_by_what_a_request_costs() {
+        assert_eq!(judged([5000.0, 2500.0, 0.0, 2600.0]), Holds::Yes);
+        assert_eq!(judged([5000.0, 2500.0, 1200.0, 3750.0]), Holds::Partly, "the load is busy");
+        assert_eq!(judged([5000.0, 2500.0, 0.0, 3750.0]), Holds::No, "the load has time");
+        assert_eq!(judged([7000.0, 2500.0, 1200.0, 3750.0]), Holds::No, "a request costs more");
     }
 }
