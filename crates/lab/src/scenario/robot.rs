@@ -105,7 +105,8 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
 
 const NOTES: [&str; 4] = [
     "the core is the arm at 1 kHz in two realtime domains; services stand on other CPUs than it \
-     where there are others: with two CPUs and two realtime domains there are none",
+     where there are others: with two CPUs and two realtime domains there are none, and they keep \
+     to that of the drives",
     "viewers are connections of this program that take what the page takes, pictures of the camera \
      among them, and draw nothing; one thread looks after all of them 100 times a second, for they \
      use the CPUs of the services, which real ones do not",
