@@ -30,6 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
 
 /// One browser at a time: each of them draws without a graphics card, and keeps several CPUs busy.
+/// The compiler waits too: beside it, the page would look slower than it is.
 static BROWSING: Mutex<()> = Mutex::new(());
 
 fn root() -> &'static Path {
@@ -192,6 +193,7 @@ fn the_pages_scripts_bear_the_strict_types() {
     match PACKAGES.as_ref() {
         Err(lack) => skip(lack),
         Ok(folder) => {
+            let _alone = BROWSING.lock().unwrap_or_else(PoisonError::into_inner);
             let types = ["run", "--silent", "types"];
             said(Command::new("npm").args(types).current_dir(folder))
                 .unwrap_or_else(|e| panic!("{e}"));
