@@ -75,7 +75,7 @@ pub(crate) struct OverrunsBy {
 
 impl OverrunsBy {
     fn add(&mut self, observed: &Observed) {
-        let nodes_ns: u64 = observed.execution_ns.iter().sum();
+        let nodes_ns = observed.execution_ns.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
         let feedback_ns = observed.latency_ns.saturating_sub(nodes_ns);
         let late_ns = observed.jitter_ns();
         if late_ns >= feedback_ns.max(nodes_ns) {
@@ -201,6 +201,7 @@ impl ThreadStats {
         self.release == Release::Timer
     }
 
+    /// Takes a record, which may hold anything: a domain that writes garbage must not end us.
     fn add(&mut self, observed: &Observed) {
         self.first_start_ns.get_or_insert(observed.start_ns);
         if observed.cycle < self.last_cycle {
@@ -209,15 +210,15 @@ impl ThreadStats {
         }
         let [lost, dropped] = self.earlier_messages;
         self.last_cycle = observed.cycle;
-        self.messages_lost = lost + observed.messages_lost;
-        self.messages_dropped = dropped + observed.messages_dropped;
+        self.messages_lost = lost.saturating_add(observed.messages_lost);
+        self.messages_dropped = dropped.saturating_add(observed.messages_dropped);
         self.add_signals(observed);
         if observed.is_stopping {
             self.stopping_cycles += 1;
             return;
         }
         self.cycles += 1;
-        self.skipped += observed.skipped;
+        self.skipped = self.skipped.saturating_add(observed.skipped);
         self.without_input += u64::from(observed.is_without_input);
         self.feedback_missing += u64::from(observed.is_feedback_missing);
         if observed.is_overrun {
@@ -225,7 +226,7 @@ impl ThreadStats {
             self.overruns_by.add(observed);
         }
         self.latency.add(observed.latency_ns);
-        self.response.add(observed.jitter_ns() + observed.latency_ns);
+        self.response.add(observed.jitter_ns().saturating_add(observed.latency_ns));
         if self.is_timer_released() {
             self.jitter.add(observed.jitter_ns());
         }
@@ -344,6 +345,21 @@ mod tests {
         assert_eq!(control.latency.max(), Some(9_000));
         let error = stats.tracking_error_m().expect("the planner has one");
         assert_eq!((error.last, error.max), (1.0, 0.001));
+    }
+
+    #[test]
+    fn a_record_of_nonsense_is_no_panic() {
+        let mut stats = fixture::stats(3);
+        for cycle in [u64::MAX, 0, u64::MAX] {
+            let mut nonsense = fixture::observed(0);
+            (nonsense.cycle, nonsense.release_ns, nonsense.start_ns) = (cycle, 0, u64::MAX);
+            (nonsense.latency_ns, nonsense.skipped) = (u64::MAX, u64::MAX);
+            (nonsense.messages_lost, nonsense.messages_dropped) = (u64::MAX, u64::MAX);
+            (nonsense.execution_ns, nonsense.is_overrun) = (vec![u64::MAX; 4], true);
+            nonsense.signals.clear();
+            stats.add(CONTROL, &nonsense);
+        }
+        assert_eq!(stats.control().expect("a core").skipped, u64::MAX);
     }
 
     #[test]
