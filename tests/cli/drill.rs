@@ -81,13 +81,14 @@ fn a_service_that_is_struck_comes_back_and_the_core_goes_on() {
 
 #[test]
 fn a_graph_that_holds_is_stopped_once_its_core_stands() {
-    // Nobody resets it: four such runs that wait for their limits take longer than a test may.
+    // Struck from outside it holds, and nobody resets it: four such runs that wait for their limits
+    // take longer than a test may.
     let spec = fs::read_to_string(calm()).expect("the calm graph");
     let spec = spec.replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
     let file = folder("drill_holds").join("holds.yaml");
     fs::write(&file, format!("hold: true\n{spec}")).expect("a spec");
     let file = file.display().to_string();
-    let only = "node=ik,fault=panic,error,not_finite,kill";
+    let only = "domain=control,plant,fault=kill,stop";
     let answer = sinew(["drill", &file, "--only", only, "--json"]).ended_with(0).json();
     assert_eq!(answer["good"], true, "{answer}");
     assert_eq!(answer["rows"].as_array().map(Vec::len), Some(4), "{answer}");
