@@ -152,16 +152,20 @@ impl Flow {
             false => Span::none(),
         };
         self.limit.set(limit);
-        let (reply, ended) = match self.start(place, port, packet, span) {
-            // The last node has just looked at the clock.
-            Started::Replied(reply, ended) => (reply, ended),
-            Started::Waits(rest) => (rest.await, self.program.ticks()),
+        let count = |reply: Reply, ended: u64| {
+            figures.record(ended.wrapping_sub(begun));
+            if reply.is_err() {
+                figures.failed();
+            }
+            reply
         };
-        figures.record(ended.wrapping_sub(begun));
-        if reply.is_err() {
-            figures.failed();
-        }
-        reply
+        let rest = match self.start(place, port, packet, span) {
+            // The last node has just looked at the clock.
+            Started::Replied(reply, ended) => return count(reply, ended),
+            Started::Waits(rest) => rest,
+        };
+        let reply = rest.await;
+        count(reply, self.program.ticks())
     }
 
     /// Runs from the output of a node until the reply is there, `limit` at most.
@@ -174,10 +178,11 @@ impl Flow {
     ) -> Reply {
         self.limit.set(limit);
         let calls = Calls::default();
-        match self.start(self.place(&calls, node), port, packet, Span::none()) {
-            Started::Replied(reply, _) => reply,
-            Started::Waits(rest) => rest.await,
-        }
+        let rest = match self.start(self.place(&calls, node), port, packet, Span::none()) {
+            Started::Replied(reply, _) => return reply,
+            Started::Waits(rest) => rest,
+        };
+        rest.await
     }
 
     /// Begins with a packet that leaves its place through an output, in the span of the flow.
@@ -193,6 +198,7 @@ impl Flow {
         let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
         match end {
             End::Reply(reply) => Started::Replied(reply, place.begun),
+            end if span.is_none() => Started::Waits(Box::pin(self.in_time(place, end))),
             end => Started::Waits(Box::pin(self.in_time(place, end).instrument(span))),
         }
     }
