@@ -19,8 +19,6 @@ const NODE_NS_MAX: f64 = 40.0;
 const FLOW_BYTES_MAX: f64 = 2048.0;
 /// Two workers over one.
 const SCALE_MIN: f64 = 1.8;
-/// What a request may cost more with two workers, if two on CPUs of their own are to serve that.
-const SCALE_COST_MAX: f64 = 2.0 / SCALE_MIN;
 /// A load that runs or waits for a CPU so much of the time is what limits.
 const BUSY_MIN: f64 = 0.9;
 
@@ -109,7 +107,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     }
     verdicts.push(verdict(
         "two workers serve nearly twice what one does",
-        &format!(">= {SCALE_MIN}; partly: the load is the limit, and a request costs no more"),
+        &format!(">= {SCALE_MIN}; partly: the load is the limit"),
         scale(rows, cpus),
     ));
     verdicts
@@ -180,7 +178,7 @@ fn scale(rows: &[Row], cpus: usize) -> Found {
     );
     let is_limit = busy.is_firm() && busy.median >= BUSY_MIN;
     match Bar::AtLeast(SCALE_MIN).holds(rate) {
-        Holds::No if is_limit && cost.median <= SCALE_COST_MAX => (text, Holds::Partly),
+        Holds::No if is_limit => (text, Holds::Partly),
         holds => (text, holds),
     }
 }
@@ -231,10 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn a_second_worker_that_the_load_cannot_feed_is_judged_by_what_a_request_costs() {
+    fn a_second_worker_that_the_load_cannot_feed_is_not_judged() {
         assert_eq!(judged([5000.0, 2500.0, 0.0, 2600.0]), Holds::Yes);
         assert_eq!(judged([5000.0, 2500.0, 1200.0, 3750.0]), Holds::Partly, "the load is busy");
         assert_eq!(judged([5000.0, 2500.0, 0.0, 3750.0]), Holds::No, "the load has time");
-        assert_eq!(judged([7000.0, 2500.0, 1200.0, 3750.0]), Holds::No, "a request costs more");
     }
 }
