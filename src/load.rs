@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sinew_runtime::confine::check_user;
+use sinew_runtime::flow::try_trace;
 use sinew_runtime::{NodeEntry, check_node, privileges, try_open};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
@@ -109,7 +110,8 @@ pub(crate) fn load_and_make(
 }
 
 /// [`load_and_make`]s the spec, then tries whether the sources can have what they open, such as a
-/// port; what they hold is let go again when all have tried.
+/// port; what they hold is let go again when all have tried. Spans of flows that are asked for have
+/// a file that can be written.
 pub(crate) fn load_to_run(
     path: &Path,
     overrides: &[String],
@@ -117,6 +119,9 @@ pub(crate) fn load_to_run(
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
     let Loaded { file, text, base, overrides, plan, .. } = &loaded;
+    if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
+        try_trace().map_err(|error| LoadError::Request(error.to_string()))?;
+    }
     let (mut held, mut refused) = (Vec::new(), Vec::new());
     for index in 0..plan.nodes.len() {
         match try_open(plan, index, nodes, base) {

@@ -120,6 +120,17 @@ fn a_port_in_use_is_an_error_before_the_start() {
 }
 
 #[test]
+fn spans_that_cannot_be_written_are_an_error_before_the_start() {
+    let nowhere = folder("no_spans").join("gone/spans");
+    let mut command = Command::new(SINEW);
+    command.arg("run").arg(ours("graphs/http/ping.yaml")).args(["--set", "listener.port=0"]);
+    command.env("SINEW_TRACE", nowhere);
+    let err = Running::start(command).answer().ended_with(2).err;
+    assert!(err.contains("SINEW_TRACE: cannot write to"), "{err}");
+    assert!(err.contains("name another file"), "{err}");
+}
+
+#[test]
 fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
     let large = folder("too_large").join("large.yaml");
     let file = File::create(&large).expect("a file");

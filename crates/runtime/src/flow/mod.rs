@@ -43,6 +43,7 @@ pub use pool::Pool;
 pub use program::Program;
 pub use run::{Flow, join_replies};
 pub use tell::one_line;
+pub use trace::try_trace;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 
 use sinew_spec::catalogue::{Direction, PACKET, Port};

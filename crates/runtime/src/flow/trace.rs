@@ -26,16 +26,29 @@ const TARGET: &str = "sinew";
 /// ends. The lines of all domains go to the end of that file.
 ///
 /// # Errors
-/// It cannot be written, or the name is none.
+/// It cannot be written.
 pub(super) fn begin() -> io::Result<()> {
-    let Some(path) = env::var_os(FILE).map(PathBuf::from) else { return Ok(()) };
-    let file = File::options().append(true).create(true).open(&path).map_err(|error| {
+    let Some(file) = open()? else { return Ok(()) };
+    tracing::subscriber::set_global_default(subscriber(Arc::new(file)))
+        .map_err(|_| io::Error::new(ErrorKind::AlreadyExists, "a bug: spans have a reader already"))
+}
+
+/// Whether the file that the environment names for spans, if it does, can be written: known before
+/// a domain starts, which would be restarted in vain.
+///
+/// # Errors
+/// It cannot be written.
+pub fn try_trace() -> io::Result<()> {
+    open().map(drop)
+}
+
+fn open() -> io::Result<Option<File>> {
+    let Some(path) = env::var_os(FILE).map(PathBuf::from) else { return Ok(None) };
+    File::options().append(true).create(true).open(&path).map(Some).map_err(|error| {
         let text =
             format!("{FILE}: cannot write to '{}': {error}; name another file", path.display());
         io::Error::new(error.kind(), text)
-    })?;
-    tracing::subscriber::set_global_default(subscriber(Arc::new(file)))
-        .map_err(|_| io::Error::new(ErrorKind::AlreadyExists, "a bug: spans have a reader already"))
+    })
 }
 
 /// What makes lines of spans.
