@@ -8,18 +8,23 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 
 /// The node of a worker that has the packet now: its index in the plan of the start.
 #[derive(Clone)]
-pub(crate) struct AtWork(Arc<AtomicU32>);
+pub(crate) struct AtWork(Arc<Line>);
+
+/// On lines of its own: it is stored for every packet and node, and the next worker's must not lie
+/// beside it.
+#[repr(align(128))]
+struct Line(AtomicU32);
 
 impl AtWork {
     /// Nobody yet.
     pub(crate) fn new() -> AtWork {
-        AtWork(Arc::new(AtomicU32::new(NOBODY)))
+        AtWork(Arc::new(Line(AtomicU32::new(NOBODY))))
     }
 
     /// From now on it is this one. Relaxed: a hint, and nothing that goes with it.
     #[inline]
     pub(super) fn begin(&self, node: u32) {
-        self.0.store(node, Ordering::Relaxed);
+        self.0.0.store(node, Ordering::Relaxed);
     }
 
     /// From now on it is nobody.
@@ -30,6 +35,6 @@ impl AtWork {
 
     /// Who it is, for the crew. Relaxed: as above.
     pub(super) fn node(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
+        self.0.0.load(Ordering::Relaxed)
     }
 }

@@ -42,7 +42,9 @@ pub(super) struct Cycles {
 struct Thread {
     id: ThreadId,
     nodes: usize,
-    /// Number of the last cycle, before the first of the core's life `None`.
+    /// Whose figures these are: how often the core had been started anew.
+    life: u32,
+    /// Number of the last cycle, before the first `None`.
     last: Option<u64>,
     costs: ThreadCosts,
     latency_ns: u64,
@@ -200,6 +202,7 @@ impl Thread {
         Thread {
             id,
             nodes,
+            life: watch.life(),
             last: None,
             costs: ThreadCosts::new(nodes),
             latency_ns: 0,
@@ -210,8 +213,9 @@ impl Thread {
     }
 
     fn add(&mut self, record: &Record, clock: Clock) {
-        // Numbers that fall are those of the core's next life: its figures begin again.
-        if self.last.is_some_and(|last| record.number() <= last) {
+        // With each life of the core its figures begin again.
+        if record.life() != self.life {
+            self.life = record.life();
             self.costs = ThreadCosts::new(self.nodes);
         }
         self.last = Some(record.number());
