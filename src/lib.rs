@@ -23,6 +23,7 @@ mod replay;
 mod reset;
 mod restart;
 mod run;
+mod screen;
 mod signals;
 mod stop;
 mod test;

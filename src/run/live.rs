@@ -26,6 +26,7 @@ use self::draw::draw;
 use self::track::Tracks;
 use super::stats::{Observed, Stats};
 use super::view::Scene;
+use crate::screen;
 use crate::theme::Theme;
 
 /// Seconds between two pictures.
@@ -45,8 +46,9 @@ impl Live {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// If standard output is none.
+    /// If standard output is none, or too large.
     pub(crate) fn open(stats: &Stats) -> io::Result<Live> {
+        screen::check_size()?;
         restore_on_panic();
         let continued = Arc::new(AtomicBool::new(false));
         flag::register(SIGCONT, Arc::clone(&continued))?;
@@ -67,7 +69,7 @@ impl Live {
         elapsed_s >= self.next_s
     }
 
-    /// Draws the moment.
+    /// Draws the moment; not on a terminal that has become too large, whose run goes on.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -78,6 +80,9 @@ impl Live {
         if continued.swap(false, Ordering::Relaxed) {
             execute!(stdout(), EnterAlternateScreen)?;
             terminal.clear()?;
+        }
+        if screen::check_size().is_err() {
+            return Ok(());
         }
         terminal.draw(|frame| draw(frame, scene, tracks, *theme))?;
         Ok(())

@@ -18,6 +18,7 @@ use sinew_runtime::status::{Event, Status};
 use super::feed::Feed;
 use super::tables;
 use crate::reach::rows::printable;
+use crate::screen;
 use crate::theme::Theme;
 
 /// Between two pictures, if no key is pressed.
@@ -47,10 +48,11 @@ impl Live {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// If standard output or input is none.
+    /// If standard output or input is none, or the terminal too large.
     pub(super) fn open() -> io::Result<Live> {
         // Not SIGHUP, which ends this process: without a terminal there is nothing to give back,
         // and crossterm would read its end for ever.
+        screen::check_size()?;
         let signals = Signals::new([SIGTERM])?;
         let terminal = ratatui::try_init()?;
         Ok(Live { terminal, signals, theme: Theme::wanted(), scrolled: 0 })
@@ -73,6 +75,7 @@ impl Live {
     }
 
     fn draw(&mut self, feed: &Feed) -> io::Result<()> {
+        screen::check_size()?;
         let Live { terminal, theme, scrolled, .. } = self;
         terminal.draw(|frame| draw(frame, &feed.status, &feed.events, *theme, scrolled))?;
         Ok(())
