@@ -124,8 +124,9 @@ impl Running {
 
     /// `sinew run --json` of the calm graph, until it is asked to stop.
     pub(crate) fn arm(more: &[&str]) -> Running {
-        let mut command = Command::new(SINEW);
-        command.args(["run", "--json"]).args(more).arg(calm());
+        // It hears SIGHUP, also where whoever runs the tests has it ignored.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", SINEW, "run", "--json"]).args(more).arg(calm());
         Running::start(command)
     }
 
