@@ -260,7 +260,7 @@ pub fn scheduling() -> io::Result<(i32, i32)> {
 
 /// Lets go of the pages of this program's code, most of which only its start has needed. Those
 /// that are needed again come out of the kernel's cache of the file. A refusal changes nothing: the
-/// pages may be locked.
+/// pages may be locked. Breakpoints that a debugger has set before are gone too.
 pub fn let_go_of_code() {
     let program = std::fs::read_link("/proc/self/exe");
     let (Ok(program), Ok(maps)) = (program, std::fs::read_to_string("/proc/self/maps")) else {
