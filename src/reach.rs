@@ -1,5 +1,7 @@
 //! The runs that a command can reach, the one that it means, and what became of it.
 
+#[cfg(test)]
+pub(crate) mod fixture;
 pub(crate) mod follow;
 pub(crate) mod rows;
 
@@ -221,36 +223,8 @@ mod tests {
     use super::*;
 
     fn status() -> Status {
-        let domain = |name: &str, role| DomainStatus {
-            name: name.into(),
-            role,
-            state: DomainState::Running,
-            pid: None,
-            user: String::new(),
-            up_ms: 0,
-            restarts: 0,
-            last_reason: None,
-            next_restart_ms: None,
-            address: None,
-            resident_kib: None,
-            threads: vec![],
-            nodes: vec![],
-            limits: vec![],
-        };
-        Status {
-            graph: "arm".into(),
-            file: "arm.yaml".into(),
-            pid: 4711,
-            phase: Phase::Running,
-            elapsed_ms: 0,
-            domains: vec![
-                domain("control", DomainRole::Realtime),
-                domain("camera", DomainRole::Service),
-            ],
-            links: vec![],
-            notes: vec![],
-            stop: None,
-        }
+        let control = fixture::domain("control", DomainRole::Realtime);
+        fixture::status(vec![control, fixture::domain("camera", DomainRole::Service)])
     }
 
     fn ended(events: &[(EventKind, &str)]) -> String {

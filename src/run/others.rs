@@ -86,52 +86,16 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::status::{DomainRole, DomainState, DomainStatus, Phase};
-    use sinew_runtime::status::{PrivilegesStatus, ThreadStatus};
+    use sinew_runtime::status::{DomainRole, DomainStatus, ThreadStatus};
 
     use super::*;
+    use crate::reach::fixture::{domain, status, thread};
     use crate::run::fixture;
 
     fn run(pid: Option<u32>, cpu: u32) -> Status {
-        let privileges =
-            PrivilegesStatus { asked: String::new(), obtained: String::new(), missing: vec![] };
-        let thread = ThreadStatus {
-            cycles: 0,
-            overruns: 0,
-            skipped: 0,
-            latency_ns_last: None,
-            latency_ns_max: None,
-            cpu: Some(cpu),
-            priority: 70,
-            privileges,
-        };
-        let domain = DomainStatus {
-            name: "axes".into(),
-            role: DomainRole::Realtime,
-            state: DomainState::Running,
-            pid,
-            user: String::new(),
-            up_ms: 0,
-            restarts: 0,
-            last_reason: None,
-            next_restart_ms: None,
-            address: None,
-            resident_kib: None,
-            threads: vec![thread],
-            nodes: vec![],
-            limits: vec![],
-        };
-        Status {
-            graph: "mill".into(),
-            file: "mill.yaml".into(),
-            pid: 4711,
-            phase: Phase::Running,
-            elapsed_ms: 0,
-            domains: vec![domain],
-            links: vec![],
-            notes: vec![],
-            stop: None,
-        }
+        let threads = vec![ThreadStatus { priority: 70, ..thread(cpu) }];
+        let axes = DomainStatus { pid, threads, ..domain("axes", DomainRole::Realtime) };
+        Status { graph: "mill".into(), ..status(vec![axes]) }
     }
 
     #[test]

@@ -161,9 +161,10 @@ fn words(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::status::{DomainStatus, PrivilegesStatus, ThreadStatus};
+    use sinew_runtime::status::{DomainStatus, ThreadStatus};
 
     use super::*;
+    use crate::reach::fixture;
 
     fn systemd(watchdog_us: &str, pid: &str) -> Systemd {
         let variable = |name: &str| match name {
@@ -175,49 +176,14 @@ mod tests {
     }
 
     fn status(phase: Phase, cycles: u64) -> Status {
-        let privileges =
-            PrivilegesStatus { asked: "".into(), obtained: "".into(), missing: vec![] };
-        let thread = ThreadStatus {
-            cycles,
-            overruns: 0,
-            skipped: 0,
-            latency_ns_last: None,
-            latency_ns_max: None,
-            cpu: Some(1),
-            priority: 80,
-            privileges,
+        let threads = vec![ThreadStatus { cycles, ..fixture::thread(1) }];
+        let control = DomainStatus { threads, ..fixture::domain("control", DomainRole::Realtime) };
+        let log = DomainStatus {
+            state: DomainState::GivenUp,
+            restarts: 3,
+            ..fixture::domain("log", DomainRole::Service)
         };
-        let domain = |name: &str, role, state, threads, restarts| DomainStatus {
-            name: name.into(),
-            role,
-            state,
-            pid: None,
-            user: "root".into(),
-            up_ms: 0,
-            restarts,
-            last_reason: None,
-            next_restart_ms: None,
-            address: None,
-            resident_kib: None,
-            threads,
-            nodes: vec![],
-            limits: vec![],
-        };
-        let (core, service) = (DomainRole::Realtime, DomainRole::Service);
-        Status {
-            graph: "arm".into(),
-            file: "arm.yaml".into(),
-            pid: 1,
-            phase,
-            elapsed_ms: 0,
-            domains: vec![
-                domain("control", core, DomainState::Running, vec![thread], 0),
-                domain("log", service, DomainState::GivenUp, vec![], 3),
-            ],
-            links: vec![],
-            notes: vec![],
-            stop: None,
-        }
+        Status { phase, ..fixture::status(vec![control, log]) }
     }
 
     #[test]

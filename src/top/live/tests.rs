@@ -5,28 +5,15 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use sinew_runtime::status::{
     DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LimitStatus, LinkStatus,
-    NodeStatus, Phase, PrivilegesStatus, ThreadStatus,
+    NodeStatus, PrivilegesStatus, ThreadStatus,
 };
 
 use super::*;
+use crate::reach::fixture;
 
-fn domain(name: &str, role: DomainRole, state: DomainState) -> DomainStatus {
-    DomainStatus {
-        name: name.into(),
-        role,
-        state,
-        pid: Some(4712),
-        user: "robot".into(),
-        up_ms: 61_000,
-        restarts: 0,
-        last_reason: None,
-        next_restart_ms: None,
-        address: None,
-        resident_kib: Some(8_900),
-        threads: vec![],
-        nodes: vec![],
-        limits: vec![],
-    }
+fn domain(name: &str, role: DomainRole) -> DomainStatus {
+    let domain = fixture::domain(name, role);
+    DomainStatus { up_ms: 61_000, resident_kib: Some(8_900), ..domain }
 }
 
 fn control() -> DomainStatus {
@@ -38,15 +25,12 @@ fn control() -> DomainStatus {
     let thread = ThreadStatus {
         cycles: 123_456,
         overruns: 3,
-        skipped: 0,
         latency_ns_last: Some(9_320),
         latency_ns_max: Some(976_800),
-        cpu: Some(1),
-        priority: 80,
         privileges,
+        ..fixture::thread(1)
     };
-    let control = domain("control", DomainRole::Realtime, DomainState::Running);
-    DomainStatus { threads: vec![thread], ..control }
+    DomainStatus { threads: vec![thread], ..domain("control", DomainRole::Realtime) }
 }
 
 fn camera() -> DomainStatus {
@@ -68,6 +52,7 @@ fn camera() -> DomainStatus {
         remedy: Some("run it under systemd with Delegate=yes".into()),
     };
     DomainStatus {
+        state: DomainState::Backoff,
         pid: None,
         restarts: 4,
         last_reason: Some("was ended by signal 9".into()),
@@ -75,7 +60,7 @@ fn camera() -> DomainStatus {
         resident_kib: None,
         nodes: vec![node],
         limits: vec![limit],
-        ..domain("camera", DomainRole::Service, DomainState::Backoff)
+        ..domain("camera", DomainRole::Service)
     }
 }
 
@@ -110,18 +95,14 @@ fn status() -> Status {
         broken,
     };
     Status {
-        graph: "arm".into(),
         file: "graphs/arm/arm.yaml".into(),
-        pid: 4711,
-        phase: Phase::Running,
         elapsed_ms: 62_000,
-        domains: vec![control(), camera()],
         links: vec![
             link("ethercat.out", "drives.in", false),
             link("ethercat.state", "eye.in", true),
         ],
         notes: vec!["2 realtime threads on 1 CPU".into()],
-        stop: None,
+        ..fixture::status(vec![control(), camera()])
     }
 }
 
