@@ -61,7 +61,7 @@ impl Life {
     /// For one wait that polls.
     #[inline]
     pub fn patience(&self) -> Patience<'_> {
-        Patience { life: self, polls: 0, until_ns: u64::MAX }
+        Patience { life: self, polls: 0, until_ns: u64::MAX, is_over: false }
     }
 }
 
@@ -70,13 +70,17 @@ pub struct Patience<'a> {
     life: &'a Life,
     polls: u32,
     until_ns: u64,
+    /// The other side has ended: what it sent before is there now, for one more poll.
+    is_over: bool,
 }
 
 impl Patience<'_> {
     /// To be called after each poll that found nothing; gives the CPU's hint that this is a wait.
     ///
     /// # Errors
-    /// The other side has ended, or has been silent for [`SILENT_NS_MAX`].
+    /// The other side has ended, or has been silent for [`SILENT_NS_MAX`]. Whether it has ended is
+    /// known only after a poll, and it may have sent its last message in between: so it is an error
+    /// only if the poll after that found nothing either.
     #[inline(always)]
     pub fn poll(&mut self) -> Result<(), Gone> {
         spin_loop();
@@ -90,8 +94,14 @@ impl Patience<'_> {
     /// As for [`Patience::poll`].
     #[cold]
     pub fn look(&mut self) -> Result<(), Gone> {
-        if self.life.is_over() {
+        if self.is_over {
             return Err(Gone("the other side has ended".into()));
+        }
+        if self.life.is_over() {
+            self.is_over = true;
+            // The next poll is the last one, whoever counts them.
+            self.polls = POLLS_PER_LOOK - 1;
+            return Ok(());
         }
         let now_ns = now_ns();
         if self.until_ns == u64::MAX {
@@ -118,6 +128,34 @@ impl Drop for Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A look that finds nothing, whereupon the other side sends its last message and ends: before
+    /// anybody asks whether it lives.
+    fn last_words(
+        ended: &AtomicBool,
+        at: u32,
+        speaks: bool,
+    ) -> impl FnMut() -> Option<&'static str> {
+        let mut looks = 0;
+        move || {
+            looks += 1;
+            if looks == at {
+                ended.store(true, Ordering::Release);
+            }
+            (speaks && looks > at).then_some("last words")
+        }
+    }
+
+    #[test]
+    fn what_the_other_side_said_before_it_ended_is_heard() {
+        for at in [1, POLLS_PER_LOOK - 1, POLLS_PER_LOOK, POLLS_PER_LOOK + 1] {
+            let ended = Arc::new(AtomicBool::new(false));
+            let life = Life::Thread(Arc::clone(&ended));
+            assert_eq!(life.until(last_words(&ended, at, true)), Ok("last words"), "{at}");
+            ended.store(false, Ordering::Release);
+            life.until(last_words(&ended, at, false)).expect_err("it says nothing");
+        }
+    }
 
     #[test]
     fn a_wait_ends_with_the_thread_that_it_waits_for() {
