@@ -20,7 +20,14 @@ const CYCLES: &str = "/control/0/cycle";
 /// CPU time of the services' processes at a moment.
 pub(super) struct Used {
     at: Instant,
-    processes: Vec<(u32, Duration)>,
+    processes: Vec<Process>,
+}
+
+struct Process {
+    pid: u32,
+    cpu: Duration,
+    /// Why the one before it ended.
+    last_reason: Option<String>,
 }
 
 impl Used {
@@ -30,10 +37,7 @@ impl Used {
     /// If one is not there.
     pub(super) fn read(run: &Run) -> Result<Used, String> {
         let status = run.status();
-        let process = |name: &&str| {
-            let pid = pid(&status, name)?;
-            Ok((pid, cpu_time(pid)?))
-        };
+        let process = |name: &&str| process(&status, name);
         let processes = SERVICES.iter().map(process).collect::<Result<_, String>>()?;
         Ok(Used { at: Instant::now(), processes })
     }
@@ -45,22 +49,27 @@ impl Used {
     pub(super) fn since(&self, before: &Used) -> Result<(Duration, Vec<Duration>), String> {
         let mut used = Vec::new();
         for (at, (now, before)) in self.processes.iter().zip(&before.processes).enumerate() {
-            if now.0 != before.0 {
-                return Err(format!("'{}' was restarted while it was measured", SERVICES[at]));
+            if now.pid != before.pid {
+                let reason = now.last_reason.as_deref().unwrap_or("nothing says why");
+                return Err(format!(
+                    "'{}' was restarted while it was measured: {reason}",
+                    SERVICES[at]
+                ));
             }
-            used.push(now.1.saturating_sub(before.1));
+            used.push(now.cpu.saturating_sub(before.cpu));
         }
         Ok((self.at - before.at, used))
     }
 }
 
-fn pid(status: &Status, name: &str) -> Result<u32, String> {
+fn process(status: &Status, name: &str) -> Result<Process, String> {
     let domain = status.domains.iter().find(|domain| domain.name == name);
-    let pid = domain.and_then(|domain| domain.pid);
-    pid.ok_or_else(|| {
-        let reason = domain.and_then(|domain| domain.last_reason.as_deref());
-        format!("'{name}' does not run: {}", reason.unwrap_or("it was not started"))
-    })
+    let last_reason = domain.and_then(|domain| domain.last_reason.clone());
+    let Some(pid) = domain.and_then(|domain| domain.pid) else {
+        let reason = last_reason.as_deref().unwrap_or("it was not started");
+        return Err(format!("'{name}' does not run: {reason}"));
+    };
+    Ok(Process { pid, cpu: cpu_time(pid)?, last_reason })
 }
 
 fn cpu_time(pid: u32) -> Result<Duration, String> {
