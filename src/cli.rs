@@ -10,7 +10,7 @@ use sinew_lab::drill::table as with_drills;
 use sinew_lab::harness::process;
 use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
-use sinew_runtime::{NodeEntry, domain};
+use sinew_runtime::{NodeEntry, domain, table_errors};
 
 use crate::{
     check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, test, top,
@@ -63,7 +63,20 @@ enum Command {
     Doctor(doctor::DoctorArgs),
 }
 
-/// Runs the command line of this process with these kinds of nodes.
+impl Command {
+    /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
+    /// not: it must work whatever somebody has just built.
+    fn makes_nodes(&self) -> bool {
+        use Command::{Doctor, Halt, List, Log, Reset, Restart, Stop, Top};
+        !matches!(
+            self,
+            List(_) | Top(_) | Log(_) | Restart(_) | Halt(_) | Reset(_) | Stop(_) | Doctor(_)
+        )
+    }
+}
+
+/// Runs the command line of this process with these kinds of nodes. What is wrong with their tables
+/// is said first, all of it, and ends any command that would make nodes: exit status 2.
 ///
 /// The parent of a run starts this same program again for each domain, and so does the lab for the
 /// far side of a link; that second start ends up here too, so a program with a `main` of its own
@@ -87,6 +100,13 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         Ok(Arguments { command }) => command,
         Err(error) => return answer_arguments(&error, wants_json(&arguments)),
     };
+    if command.makes_nodes() {
+        // As a domain has them: with the kinds of the lab and the drill.
+        let errors = table_errors(&with_drills(&table(nodes)));
+        if !errors.is_empty() {
+            return refuse_all(&errors, wants_json(&arguments));
+        }
+    }
     match command {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::List(arguments) => list::run(&arguments),
@@ -137,6 +157,18 @@ pub(crate) fn refuse(why: &str, status: u8, as_json: bool) -> ExitCode {
     status
 }
 
+/// Says all that is wrong with the kinds of this program, as [`refuse`] does.
+fn refuse_all(errors: &[String], as_json: bool) -> ExitCode {
+    let status = ExitCode::from(BAD_REQUEST);
+    if as_json {
+        let errors: Vec<_> = errors.iter().map(|why| json!({ "message": why })).collect();
+        return print(&format!("{:#}\n", json!({ "errors": errors })), status);
+    }
+    errors.iter().for_each(|why| say(&format!("error: {why}")));
+    say("these tables of kinds are part of this program: mend them, and build it again");
+    status
+}
+
 /// The JSON object of a command that failed: `{"errors": [{"message": ...}]}`. Errors in a spec say
 /// more in it.
 pub(crate) fn error_json(why: &str) -> Value {
@@ -164,5 +196,17 @@ pub(crate) fn is_quiet(written: io::Result<()>) -> bool {
             say(&format!("error: cannot write to standard output: {error}"));
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_tables_are_good() {
+        let ours = [sinew_nodes::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat();
+        assert!(ours.len() > 20, "{} kinds", ours.len());
+        assert_eq!(table_errors(&with_drills(&table(&ours))), Vec::<String>::new());
     }
 }

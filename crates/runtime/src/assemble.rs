@@ -227,7 +227,8 @@ impl Assembly<'_> {
         let (mut signals, mut ends_seen) = (0, 0);
         for (at, &index) in planned.nodes.iter().enumerate() {
             let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
-            let mut step = self.step(index, at, &ports, &mut signals).map_err(in_node)?;
+            let mut step =
+                self.step(index, at, &ports, &mut slots, &mut signals).map_err(in_node)?;
             let inputs = self.inputs(index, &step.wiring.ports, &mut slots, ends);
             for (link, mut input) in inputs.map_err(in_node)? {
                 input.end = next(&mut ends_seen);
@@ -303,6 +304,7 @@ impl Assembly<'_> {
         index: usize,
         place: usize,
         ports: &BTreeMap<usize, Vec<Slot>>,
+        slots: &mut Slots,
         signals: &mut usize,
     ) -> Result<Step, Fault> {
         let node = &self.plan.nodes[index];
@@ -317,14 +319,15 @@ impl Assembly<'_> {
         let numbers = written.filter_map(|(port, &slot)| {
             Some(Numbers { slot, port: port.name, finite: Finite::of(port.message)? })
         });
-        let guards = node.actuators.iter().map(|actuator| Guard {
-            slot: wiring.ports[actuator.port],
-            from: self.command(End { node: index, port: actuator.port }, ports),
-            after: actuator.after,
-            safe: self.safe_value(End { node: index, port: actuator.port }).unwrap_or_default(),
-            missed: 0,
-        });
-        let (guards, numbers) = (guards.collect(), numbers.collect());
+        let numbers = numbers.collect();
+        let mut guards = Vec::new();
+        for actuator in &node.actuators {
+            let end = End { node: index, port: actuator.port };
+            let safe = slots.add(self.plan.port(end).message.size);
+            slots.bytes_mut(safe).copy_from_slice(&self.safe_value(end, actuator.safe)?);
+            let (slot, from) = (wiring.ports[actuator.port], self.command(end, ports));
+            guards.push(Guard { slot, from, after: actuator.after, safe, missed: 0 });
+        }
         Ok(Step {
             node: made,
             name: node.name.clone(),
@@ -383,7 +386,7 @@ impl Assembly<'_> {
                 slot: ports[link.from.port],
                 sender: ends.sender(index)?,
                 full: link.full,
-                safe: self.safe_message(index),
+                safe: self.safe_message(index)?,
                 to: self.plan.nodes[link.to.node].name.clone(),
                 closed: false,
                 end: 0,
@@ -402,22 +405,38 @@ impl Assembly<'_> {
 
     /// What goes over a link after a fault: the safe value of the actuators at its other end. If
     /// those of a broadcast differ in it, each takes its own when it sees the link closed.
-    fn safe_message(&self, link: usize) -> Option<Vec<u8>> {
+    fn safe_message(&self, link: usize) -> Result<Option<Vec<u8>>, Fault> {
         let links = self.plan.links.iter().enumerate().filter(|(_, link)| !link.fused);
         let served = links.filter(|(index, _)| leader(self.plan, *index) == link);
-        let mut safes = served.filter_map(|(_, served)| self.safe_value(served.to));
-        let first = safes.next()?;
-        safes.all(|other| other == first).then_some(first)
+        let mut safes = Vec::new();
+        for (_, served) in served {
+            let mut actuators = self.plan.nodes[served.to.node].actuators.iter();
+            if let Some(actuator) = actuators.find(|actuator| actuator.port == served.to.port) {
+                safes.push(self.safe_value(served.to, actuator.safe)?);
+            }
+        }
+        let are_one = safes.windows(2).all(|pair| pair[0] == pair[1]);
+        Ok(safes.pop().filter(|_| are_one))
     }
 
-    /// The safe value of an actuator port, as its node's spec chooses it.
-    fn safe_value(&self, end: End) -> Option<Vec<u8>> {
+    /// Safe value `safe` of an actuator port, as long as the port's message.
+    ///
+    /// # Errors
+    /// Of a table that nobody has checked: it offers the value, and cannot write it.
+    fn safe_value(&self, end: End, safe: usize) -> Result<Vec<u8>, Fault> {
         let node = &self.plan.nodes[end.node];
-        let actuator = node.actuators.iter().find(|actuator| actuator.port == end.port)?;
-        let write = entry(self.table, node).safe?;
+        let write = entry(self.table, node).safe.ok_or_else(|| {
+            let (kind, port) = (node.kind.name, self.plan.port(end).name);
+            Fault::new(
+                Cause::System,
+                format_args!(
+                    "port '{port}' of kind '{kind}' has safe values, its row 'safe: None'"
+                ),
+            )
+        })?;
         let mut message = vec![0; self.plan.port(end).message.size as usize];
-        write(end.port, actuator.safe, &mut message);
-        Some(message)
+        write(end.port, safe, &mut message);
+        Ok(message)
     }
 }
 

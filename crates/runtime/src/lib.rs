@@ -37,6 +37,7 @@ mod spoiled;
 pub mod status;
 mod step;
 pub mod sys;
+mod table;
 mod taps;
 pub mod trace;
 pub mod transport;
@@ -50,6 +51,7 @@ pub use node::{Cycle, Fixture, Fresh, Io, Make, Node, NodeEntry, Parameters};
 pub use refusal::{Made, Refusal};
 pub use service::{Service, ServiceIo};
 pub use sinew_spec::catalogue;
+pub use table::table_errors;
 pub use watch::Watch;
 /// For the code that [`message!`] writes.
 #[doc(hidden)]

@@ -83,7 +83,8 @@ pub(crate) struct Guard {
     /// that a safe value in it is seen by nobody else.
     pub(crate) from: Option<Slot>,
     pub(crate) after: u32,
-    pub(crate) safe: Vec<u8>,
+    /// The safe value: of the port's own size, as both are laid out from one message type.
+    pub(crate) safe: Slot,
     /// Cycles since the last fresh command.
     pub(crate) missed: u64,
 }
@@ -352,7 +353,7 @@ impl Guard {
             self.missed += 1 + cycle.skipped;
         }
         if cycle.stopping || lost || self.missed > u64::from(self.after) {
-            slots.bytes_mut(self.slot).copy_from_slice(&self.safe);
+            slots.copy(self.safe, self.slot);
             slots.mark_safe(self.slot);
         }
     }

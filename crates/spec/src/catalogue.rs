@@ -3,6 +3,10 @@
 //! A kind declares its ports, parameters and signals once, in one static [`Kind`]. The spec is
 //! checked against it; help, the JSON schema and the pictures are made from it.
 
+mod rules;
+
+pub use rules::errors;
+
 use crate::yaml::Item;
 
 /// The scalar types a message may hold.
@@ -28,6 +32,18 @@ pub enum Scalar {
     F32,
     /// IEEE 754 binary64.
     F64,
+}
+
+impl Scalar {
+    /// How many it takes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Scalar::U8 | Scalar::I8 => 1,
+            Scalar::U16 | Scalar::I16 => 2,
+            Scalar::U32 | Scalar::I32 | Scalar::F32 => 4,
+            Scalar::U64 | Scalar::I64 | Scalar::F64 => 8,
+        }
+    }
 }
 
 /// One field of a message: `count` scalars that start `offset` bytes into it.

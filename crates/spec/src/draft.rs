@@ -9,7 +9,7 @@ mod set;
 
 pub(crate) use block::{Block, Gate, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
-pub(crate) use node::{Link, Node};
+pub(crate) use node::{Link, Node, read_default};
 pub(crate) use set::set;
 
 use std::borrow::Cow;

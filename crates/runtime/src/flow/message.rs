@@ -8,16 +8,6 @@ use super::{Error, Map, Value};
 /// 2^53: the last double before which every whole number has one of its own.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Bytes of a scalar.
-fn size(scalar: Scalar) -> usize {
-    match scalar {
-        Scalar::U8 | Scalar::I8 => 1,
-        Scalar::U16 | Scalar::I16 => 2,
-        Scalar::U32 | Scalar::I32 | Scalar::F32 => 4,
-        Scalar::U64 | Scalar::I64 | Scalar::F64 => 8,
-    }
-}
-
 /// A message as a mapping of its fields; several scalars in a row are a list. A whole number past
 /// 2^63 - 1 becomes a number.
 ///
@@ -27,7 +17,7 @@ pub fn from_message(ty: &MessageType, bytes: &[u8]) -> Value {
     assert_eq!(bytes.len(), ty.size as usize, "bytes of a {}", ty.name);
     let mut map = Map::with_capacity(ty.fields.len());
     for field in ty.fields {
-        let step = size(field.scalar);
+        let step = field.scalar.bytes() as usize;
         let start = field.offset as usize;
         let all = &bytes[start..start + step * field.count as usize];
         let mut values = all.chunks_exact(step).map(|bytes| read(field.scalar, bytes));
@@ -67,7 +57,7 @@ pub fn to_message(ty: &MessageType, value: &Value) -> Result<Vec<u8>, Error> {
 }
 
 fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
-    let (start, step) = (field.offset as usize, size(field.scalar));
+    let (start, step) = (field.offset as usize, field.scalar.bytes() as usize);
     let one = std::slice::from_ref(value);
     let values = match value {
         Value::List(items) if field.count > 1 => items.as_slice(),

@@ -233,14 +233,18 @@ fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Repo
     values
 }
 
-/// A default of the catalogue, read as the spec would write it.
-fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
+/// A default of the catalogue, read as the spec would write it; `None` of one that is refused.
+pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<Value> {
     let item = parse(text, 0, &mut Report::default()).unwrap_or_else(|| {
         // An empty default is an empty text.
         let data = Data::Scalar { text: text.to_owned(), plain: false };
         Item::new(Span::default(), data)
     });
-    parameter(row, &item, &mut Report::default()).unwrap_or_else(|| {
+    parameter(row, &item, &mut Report::default())
+}
+
+fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
+    read_default(row, text).unwrap_or_else(|| {
         panic!("kind {} has a bad default '{text}' for '{}'", kind.name, row.name)
     })
 }

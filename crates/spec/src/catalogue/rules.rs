@@ -1,0 +1,216 @@
+//! What must hold of a catalogue, whoever wrote its rows. The compiler relies on all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    ANY_MESSAGE, Direction, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn,
+    Signal, type_hash,
+};
+use crate::draft::read_default;
+use crate::fields::is_name_sign;
+use crate::keys::{self, NAME_LEN_MAX};
+use crate::value::expected;
+
+/// Everything that is wrong with a catalogue, a sentence each.
+pub fn errors(catalogue: &[&'static Kind]) -> Vec<String> {
+    let mut errors = Vec::new();
+    for name in twice(catalogue.iter().map(|kind| kind.name)) {
+        errors.push(format!("two kinds are named '{name}'; give one of them another name"));
+    }
+    for kind in catalogue {
+        let say = |why: String| format!("kind '{}': {why}", kind.name);
+        errors.extend(of_kind(kind).into_iter().map(say));
+    }
+    errors.extend(of_messages(catalogue));
+    errors
+}
+
+/// The names that stand more than once.
+fn twice<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| !seen.insert(*name)).collect()
+}
+
+fn of_kind(kind: &Kind) -> Vec<String> {
+    let mut errors = Vec::new();
+    errors.extend(bad_name("its name", kind.name));
+    if kind.name == keys::BLOCK_KIND {
+        errors.push("its name stands for a block of nodes; give it another".into());
+    }
+    let sorts: [(&str, Vec<&str>); 3] = [
+        ("ports", kind.ports.iter().map(|port| port.name).collect()),
+        ("parameters", kind.parameters.iter().map(|it| it.name).collect()),
+        ("signals", kind.signals.iter().map(|signal| signal.name).collect()),
+    ];
+    for (sort, names) in sorts {
+        for name in twice(names.into_iter()) {
+            errors.push(format!("two of its {sort} are named '{name}'"));
+        }
+    }
+    for (at, port) in kind.ports.iter().enumerate() {
+        let is_last = at + 1 == kind.ports.len();
+        let say = |why: String| format!("port '{}' {why}", port.name);
+        errors.extend(of_port(kind, port, is_last).into_iter().map(say));
+    }
+    for row in kind.parameters {
+        let say = |why: String| format!("parameter '{}' {why}", row.name);
+        errors.extend(of_parameter(row).into_iter().map(say));
+    }
+    for signal in kind.signals {
+        let say = |why: String| format!("signal '{}' {why}", signal.name);
+        errors.extend(of_signal(kind, signal).into_iter().map(say));
+    }
+    errors
+}
+
+/// What is wrong with a name, if anything is.
+fn bad_name(what: &str, name: &str) -> Option<String> {
+    let good = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_name_sign);
+    (!good).then(|| {
+        format!("{what} is '{name}'; write 1 to {NAME_LEN_MAX} letters, digits, '_' and '-'")
+    })
+}
+
+fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
+    let mut errors = Vec::new();
+    let is_flow = kind.runs_in.is_flow();
+    let (name, has_elements) = match port.name.strip_suffix("[]") {
+        Some(name) => (name, true),
+        None => (port.name, false),
+    };
+    errors.extend(bad_name("has a name that cannot be written: it", name));
+    if has_elements && !is_last {
+        errors.push("stands for many, so it must be the last in its table".into());
+    }
+    if has_elements && !is_flow {
+        errors.push("stands for many, which only nodes of flows can have".into());
+    }
+    let crosses = [(&PACKET, "packets"), (&ANY_MESSAGE, "messages of any type")];
+    for (_, what) in crosses.iter().filter(|(message, _)| message.hash == port.message.hash) {
+        if !is_flow {
+            errors.push(format!("takes {what}, which only nodes of flows can; name its message"));
+        }
+    }
+    if port.safe.is_empty() {
+        return errors;
+    }
+    if kind.runs_in != RunsIn::Realtime {
+        errors.push(
+            "has safe values, but no guard can stand before it: only the cycles of a \
+                     realtime domain have one; command the actuator from a realtime kind"
+                .into(),
+        );
+    }
+    if port.direction != Direction::In {
+        errors.push("has safe values and is an output; an actuator takes its commands in".into());
+    }
+    for safe in port.safe {
+        errors.extend(bad_name("has a safe value whose name", safe.name));
+    }
+    for name in twice(port.safe.iter().map(|safe| safe.name)) {
+        errors.push(format!("has two safe values named '{name}'"));
+    }
+    errors
+}
+
+fn of_parameter(row: &Parameter) -> Vec<String> {
+    let mut errors = Vec::new();
+    errors.extend(bad_name("has a name that cannot be written: it", row.name));
+    if keys::NODE.keys.iter().any(|key| key.name == row.name) {
+        errors.push("has the name of a key that every node has; give it another".into());
+    }
+    let range = match row.ty {
+        ParameterType::Integer { min, max } => (min <= max).then_some(()),
+        ParameterType::Number { min, max } | ParameterType::Numbers { min, max, .. } => {
+            (min <= max && min.is_finite() && max.is_finite()).then_some(())
+        }
+        ParameterType::Duration { min_ns, max_ns } => (min_ns <= max_ns).then_some(()),
+        ParameterType::Size { min_bytes, max_bytes } => (min_bytes <= max_bytes).then_some(()),
+        _ => Some(()),
+    };
+    if range.is_none() {
+        errors.push("has limits that no value meets; min must not be greater than max".into());
+    }
+    let none = match row.ty {
+        ParameterType::Numbers { count, .. } => count == 0,
+        ParameterType::Texts { max } | ParameterType::Paths { max } => max == 0,
+        ParameterType::Choice(words) => words.is_empty(),
+        _ => false,
+    };
+    if none {
+        errors.push("is a list or a choice of nothing".into());
+    }
+    if let ParameterType::Choice(words) = row.ty {
+        for word in twice(words.iter().copied()) {
+            errors.push(format!("offers '{word}' twice"));
+        }
+    }
+    if let Some(text) = row.default.filter(|text| read_default(row, text).is_none()) {
+        let expected = expected(row);
+        errors.push(format!("has the default '{text}', which it would refuse; write {expected}"));
+    }
+    errors
+}
+
+fn of_signal(kind: &Kind, signal: &Signal) -> Vec<String> {
+    let mut errors = Vec::new();
+    errors.extend(bad_name("has a name that cannot be written: it", signal.name));
+    if signal.count == 0 {
+        errors.push("shows no number; its count is 1 or more".into());
+    }
+    if kind.runs_in != RunsIn::Realtime {
+        errors.push("is never shown: only realtime nodes have signals".into());
+    }
+    errors
+}
+
+/// Messages are known by name and hash wherever two sides meet.
+fn of_messages(catalogue: &[&'static Kind]) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut seen: BTreeMap<&str, &MessageType> = BTreeMap::new();
+    for message in catalogue.iter().flat_map(|kind| kind.ports).map(|port| port.message) {
+        match seen.insert(message.name, message) {
+            Some(other) if other == message => continue,
+            Some(_) => errors.push(format!(
+                "message '{}': two types of this name differ; rename one of them",
+                message.name
+            )),
+            None => {}
+        }
+        if message != &PACKET && message != &ANY_MESSAGE {
+            let say = |why: String| format!("message '{}': {why}", message.name);
+            errors.extend(of_message(message).into_iter().map(say));
+        }
+    }
+    errors
+}
+
+fn of_message(message: &MessageType) -> Vec<String> {
+    let mut errors = Vec::new();
+    let MessageType { name, size, fields, hash, .. } = *message;
+    if size == 0 {
+        errors.push("it has no bytes; give it a field".into());
+    }
+    if hash != type_hash(name, size, fields) {
+        errors.push("its hash is not that of its fields; declare it with 'message!'".into());
+    }
+    let mut end = 0;
+    for field in fields {
+        let bytes = u64::from(field.scalar.bytes());
+        let (offset, count) = (u64::from(field.offset), u64::from(field.count));
+        if offset < end || !offset.is_multiple_of(bytes) {
+            errors.push(format!(
+                "field '{}' starts at byte {offset}; expected a multiple of {bytes} from {end} on",
+                field.name
+            ));
+        }
+        end = offset + bytes * count;
+    }
+    if end > u64::from(size) {
+        errors.push(format!("its fields end at byte {end}, its size is {size}"));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;

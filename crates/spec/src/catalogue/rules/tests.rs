@@ -1,0 +1,180 @@
+//! One kind that breaks each rule, and what is said of it.
+
+use super::*;
+use crate::catalogue::{Field, SafeValue, Scalar};
+
+const FIELDS: &[Field] = &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 }];
+static NUMBER: MessageType = MessageType {
+    name: "Number",
+    size: 8,
+    align: 8,
+    fields: FIELDS,
+    hash: type_hash("Number", 8, FIELDS),
+};
+static OTHER: MessageType = MessageType {
+    name: "Number",
+    size: 16,
+    align: 8,
+    fields: FIELDS,
+    hash: type_hash("Number", 16, FIELDS),
+};
+static TWIN: MessageType = MessageType {
+    name: "Number",
+    size: 8,
+    align: 8,
+    fields: FIELDS,
+    hash: type_hash("Number", 8, FIELDS),
+};
+static EMPTY: MessageType =
+    MessageType { name: "Empty", size: 0, align: 1, fields: &[], hash: type_hash("Empty", 0, &[]) };
+static LIES: MessageType = MessageType { name: "Lies", size: 8, align: 8, fields: FIELDS, hash: 1 };
+const ODD: &[Field] = &[
+    Field { name: "a", scalar: Scalar::U32, count: 1, offset: 0 },
+    Field { name: "b", scalar: Scalar::F64, count: 2, offset: 4 },
+];
+static CROOKED: MessageType = MessageType {
+    name: "Crooked",
+    size: 16,
+    align: 4,
+    fields: ODD,
+    hash: type_hash("Crooked", 16, ODD),
+};
+
+const STOP: SafeValue = SafeValue { name: "stop", doc: "" };
+const IN: Port = Port {
+    name: "in",
+    doc: "",
+    direction: Direction::In,
+    message: &NUMBER,
+    optional: true,
+    safe: &[],
+};
+const GAIN: Parameter =
+    Parameter { name: "gain", doc: "", unit: "", ty: ParameterType::Bool, default: Some("true") };
+const SPEED: Signal = Signal { name: "speed", doc: "", unit: "", count: 1, labels: &[] };
+const GOOD: Kind = Kind {
+    name: "good",
+    runs_in: RunsIn::Realtime,
+    doc: "",
+    ports: &[IN, Port { name: "drive", safe: &[STOP], ..IN }],
+    parameters: &[GAIN],
+    signals: &[SPEED],
+};
+
+/// What is said of a kind alone.
+fn said(kind: Kind) -> Vec<String> {
+    errors(&[leak(kind)])
+}
+
+#[track_caller]
+fn says(kind: Kind, words: &str) {
+    let errors = said(kind);
+    assert!(errors.iter().any(|error| error.contains(words)), "'{words}' not in {errors:?}");
+}
+
+fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+fn with_ports<const N: usize>(ports: [Port; N]) -> Kind {
+    Kind { ports: leak(ports), ..GOOD }
+}
+
+fn with_port(port: Port) -> Kind {
+    with_ports([port])
+}
+
+fn with_parameter(row: Parameter) -> Kind {
+    Kind { parameters: leak([row]), ..GOOD }
+}
+
+#[test]
+fn a_good_kind_has_no_errors() {
+    assert_eq!(said(GOOD), Vec::<String>::new());
+    assert_eq!(errors(&[leak(GOOD), leak(Kind { name: "two", ..GOOD })]).len(), 0);
+}
+
+#[test]
+fn names_are_unique_and_can_be_written() {
+    let twice = errors(&[leak(GOOD), leak(GOOD), leak(GOOD)]);
+    assert_eq!(twice, ["two kinds are named 'good'; give one of them another name"]);
+    says(Kind { name: "my kind", ..GOOD }, "its name is 'my kind'");
+    says(Kind { name: "", ..GOOD }, "its name is ''");
+    says(Kind { name: "block", ..GOOD }, "stands for a block");
+    says(with_ports([IN, IN]), "two of its ports are named 'in'");
+    says(Kind { parameters: &[GAIN, GAIN], ..GOOD }, "two of its parameters are named 'gain'");
+    says(Kind { signals: &[SPEED, SPEED], ..GOOD }, "two of its signals are named 'speed'");
+    says(with_port(Port { name: "in.x", ..IN }), "port 'in.x' has a name");
+    says(with_parameter(Parameter { name: "a b", ..GAIN }), "parameter 'a b' has a name");
+    says(with_parameter(Parameter { name: "safe", ..GAIN }), "a key that every node has");
+    says(
+        Kind { signals: leak([Signal { name: "a:b", ..SPEED }]), ..GOOD },
+        "signal 'a:b' has a name",
+    );
+}
+
+#[test]
+fn ports_are_what_their_kind_can_have() {
+    let many = Port { name: "in[]", ..IN };
+    says(with_port(many), "which only nodes of flows can have");
+    says(with_ports([Port { name: "in[]", ..IN }, IN]), "must be the last");
+    says(with_port(Port { message: &PACKET, ..IN }), "takes packets");
+    says(with_port(Port { message: &ANY_MESSAGE, ..IN }), "messages of any type");
+    let many = Port { name: "in[]", message: &PACKET, ..IN };
+    let packets = Kind { runs_in: RunsIn::Flow, ports: leak([many]), signals: &[], ..GOOD };
+    assert_eq!(said(packets), Vec::<String>::new());
+}
+
+#[test]
+fn an_actuator_is_an_input_of_the_core_with_names_for_its_safe_values() {
+    for runs_in in [RunsIn::Service, RunsIn::Observer, RunsIn::Flow, RunsIn::Test] {
+        says(Kind { runs_in, ..GOOD }, "no guard can stand before it");
+    }
+    let out = Port { direction: Direction::Out, safe: leak([STOP]), ..IN };
+    says(with_port(out), "has safe values and is an output");
+    says(with_port(Port { safe: leak([STOP, STOP]), ..IN }), "two safe values named 'stop'");
+    let nameless = SafeValue { name: "not one", doc: "" };
+    says(with_port(Port { safe: leak([nameless]), ..IN }), "safe value whose name");
+}
+
+#[test]
+fn a_parameter_can_be_met_and_takes_its_own_default() {
+    let of = |ty, default| with_parameter(Parameter { ty, default, ..GAIN });
+    let refused = "which it would refuse; write a whole number from 1 to 5";
+    says(of(ParameterType::Integer { min: 1, max: 5 }, Some("6")), refused);
+    says(of(ParameterType::Bool, Some("yes")), "has the default 'yes'");
+    says(of(ParameterType::Integer { min: 5, max: 1 }, None), "limits that no value meets");
+    let nan = ParameterType::Number { min: f64::NAN, max: 1.0 };
+    says(of(nan, None), "limits that no value meets");
+    says(of(ParameterType::Duration { min_ns: 2, max_ns: 1 }, None), "limits that no value meets");
+    says(of(ParameterType::Size { min_bytes: 2, max_bytes: 1 }, None), "limits that no value");
+    says(of(ParameterType::Choice(&[]), None), "a choice of nothing");
+    says(of(ParameterType::Choice(&["a", "a"]), None), "offers 'a' twice");
+    says(of(ParameterType::Texts { max: 0 }, None), "a list or a choice of nothing");
+    assert_eq!(said(of(ParameterType::Text, Some(""))), Vec::<String>::new());
+}
+
+#[test]
+fn signals_are_numbers_of_the_core() {
+    says(Kind { signals: leak([Signal { count: 0, ..SPEED }]), ..GOOD }, "shows no number");
+    says(Kind { runs_in: RunsIn::Service, ..GOOD }, "is never shown");
+}
+
+#[test]
+fn a_message_is_laid_out_as_it_says() {
+    says(with_port(Port { message: &EMPTY, ..IN }), "it has no bytes");
+    says(with_port(Port { message: &LIES, ..IN }), "its hash is not that of its fields");
+    says(with_port(Port { message: &CROOKED, ..IN }), "'b' starts at byte 4; expected a multiple");
+    says(with_port(Port { message: &CROOKED, ..IN }), "its fields end at byte 20, its size is 16");
+    let two = [IN, Port { name: "other", message: &OTHER, ..IN }];
+    says(with_ports(two), "two types of this name differ");
+    let same = [IN, Port { name: "other", message: &TWIN, ..IN }];
+    assert_eq!(said(with_ports(same)), Vec::<String>::new());
+}
+
+#[test]
+fn all_errors_of_all_kinds_stand_in_one_list() {
+    let bad = Kind { name: "block", ports: leak([IN, IN]), ..GOOD };
+    let all = errors(&[leak(bad), leak(GOOD), leak(GOOD)]);
+    assert_eq!(all.len(), 3, "{all:?}");
+}

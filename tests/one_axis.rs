@@ -1,0 +1,65 @@
+//! A machine that is not the arm, in a program of its own: what is said of its tables when they are
+//! bad, and what a drill sees of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+const GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/one_axis/one_axis.yaml");
+
+/// The program, built as it is now.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        // Our own target folder: what was built for these tests need not be built again.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in target");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--example", "one_axis", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .env("CARGO_TARGET_DIR", target)
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the example is built");
+        target.join("debug/examples/one_axis")
+    })
+}
+
+/// The answer of the program, with rows in its table that must not be there.
+fn answer(rows: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program());
+    command.args(arguments).env("SINEW_ROW", rows);
+    command.output().expect("the program runs")
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}\n{errors}"))
+}
+
+#[test]
+fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
+    let wrong = [
+        ("unsafe", "kind 'unsafe': port 'in' moves an actuator, and the row has 'safe: None'"),
+        ("nowhere", "kind 'nowhere': it is made as a cyclic node and says 'runs_in: Service'"),
+        ("twice", "two kinds are named 'sway'"),
+    ];
+    let rows = wrong.map(|(row, _)| row).join(",");
+    for command in ["check", "run", "graph", "drill", "test"] {
+        let said = answer(&rows, &[command, GRAPH]);
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{command}: {text}");
+        assert!(said.stdout.is_empty() && !text.contains("panicked at src"), "{command}: {text}");
+        for (_, words) in wrong {
+            assert!(text.contains(words), "{command}: '{words}' not in {text}");
+        }
+    }
+    let errors = json(&answer(&rows, &["check", "--json", GRAPH]));
+    assert!(errors["errors"].as_array().is_some_and(|all| all.len() >= wrong.len()), "{errors}");
+    // Whoever has just built a bad table must still be able to end what runs.
+    let list = answer(&rows, &["list", "--json"]);
+    assert_eq!(list.status.code(), Some(0), "{}", String::from_utf8_lossy(&list.stderr));
+    assert_eq!(answer("", &["check", GRAPH]).status.code(), Some(0));
+}

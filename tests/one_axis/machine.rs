@@ -1,0 +1,153 @@
+//! A whole `sinew` for a machine that is not the arm: a carriage on one axis, of which nothing has
+//! a name or a signal of the arm's. `SINEW_ROW` puts one more row into its table, for the tests of
+//! what is then refused.
+
+use sinew_runtime::catalogue::{
+    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
+};
+use sinew_runtime::zerocopy::IntoBytes;
+use sinew_runtime::{
+    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault, message,
+};
+
+message! {
+    /// What the carriage is to do.
+    pub struct Push {
+        /// How fast.
+        pub speed_mm_per_s: f64,
+    }
+    /// Where it is.
+    pub struct Place {
+        /// From the left end.
+        pub place_mm: f64,
+    }
+}
+
+const IN: Port = Port {
+    name: "in",
+    doc: "The command.",
+    direction: Direction::In,
+    message: Push::TYPE,
+    optional: false,
+    safe: &[],
+};
+const OUT: Port = Port { name: "out", doc: "The command.", direction: Direction::Out, ..IN };
+
+static SWAY: Kind = Kind {
+    name: "sway",
+    runs_in: RunsIn::Realtime,
+    doc: "Pushes the carriage to and fro; every second it rests for a while.",
+    ports: &[OUT, Port { name: "place", doc: "Where it is.", message: Place::TYPE, ..IN }],
+    parameters: &[Parameter {
+        name: "speed_mm_per_s",
+        doc: "How fast at most.",
+        unit: "mm/s",
+        ty: ParameterType::Number { min: 0.0, max: 1000.0 },
+        default: Some("100"),
+    }],
+    signals: &[],
+};
+
+static CARRIAGE: Kind = Kind {
+    name: "carriage",
+    runs_in: RunsIn::Realtime,
+    doc: "The simulated machine: it has the speed that it is told, and slows down by friction.",
+    ports: &[
+        Port { safe: &[SafeValue { name: "let_go", doc: "It is pushed no more." }], ..IN },
+        Port { name: "place", doc: "Where it is.", message: Place::TYPE, ..OUT },
+    ],
+    parameters: &[],
+    signals: &[Signal { name: "place_mm", doc: "Where it is.", unit: "mm", count: 1, labels: &[] }],
+};
+
+static BEGINNER: Kind = Kind { name: "sway", ports: &[], parameters: &[], ..SWAY };
+
+const NODES: &[NodeEntry] = &[
+    NodeEntry { kind: &SWAY, make: Make::Cyclic(make_sway), safe: None },
+    NodeEntry { kind: &CARRIAGE, make: Make::Cyclic(make_carriage), safe: Some(safe) },
+];
+
+fn make_sway(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    Ok(Box::new(Sway { speed_mm_per_s: parameters.number("speed_mm_per_s"), time_s: 0.0 }))
+}
+
+fn make_carriage(_: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    Ok(Box::new(Carriage::default()))
+}
+
+fn safe(_port: usize, _safe: usize, message: &mut [u8]) {
+    message.copy_from_slice(Push { speed_mm_per_s: 0.0 }.as_bytes());
+}
+
+struct Sway {
+    speed_mm_per_s: f64,
+    time_s: f64,
+}
+
+impl Node for Sway {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        self.time_s += cycle.period_s();
+        let phase = self.time_s.fract();
+        // At rest for a fifth of the time: then a command is the same as the safe value.
+        let factor = if phase < 0.8 { (phase * std::f64::consts::TAU / 0.8).sin() } else { 0.0 };
+        *io.write(0) = Push { speed_mm_per_s: self.speed_mm_per_s * factor };
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Carriage {
+    place_mm: f64,
+    speed_mm_per_s: f64,
+}
+
+impl Carriage {
+    /// Below it friction holds it.
+    const HELD_MM_PER_S: f64 = 0.5;
+    /// By which it slows down when nobody pushes.
+    const FRICTION_PER_S: f64 = 60.0;
+}
+
+impl Node for Carriage {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        match io.fresh(0) {
+            Fresh::New | Fresh::Old => self.speed_mm_per_s = io.read::<Push>(0).speed_mm_per_s,
+            Fresh::Safe | Fresh::None => {
+                self.speed_mm_per_s *= (1.0 - Self::FRICTION_PER_S * cycle.period_s()).max(0.0);
+            }
+        }
+        if self.speed_mm_per_s.abs() < Self::HELD_MM_PER_S {
+            self.speed_mm_per_s = 0.0;
+        }
+        self.place_mm += self.speed_mm_per_s * cycle.period_s();
+        if !self.place_mm.is_finite() {
+            return Err(fault!("the carriage is nowhere"));
+        }
+        io.signal(0)[0] = self.place_mm;
+        *io.write(1) = Place { place_mm: self.place_mm };
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.speed_mm_per_s == 0.0
+    }
+}
+
+/// The row that `SINEW_ROW` asks for, each bad in its own way.
+fn more() -> Vec<NodeEntry> {
+    let carriage: &'static Kind = Box::leak(Box::new(Kind { name: "unsafe", ..CARRIAGE }));
+    let service: &'static Kind =
+        Box::leak(Box::new(Kind { name: "nowhere", runs_in: RunsIn::Service, ..SWAY }));
+    let rows = [
+        ("unsafe", NodeEntry { kind: carriage, make: Make::Cyclic(make_carriage), safe: None }),
+        ("nowhere", NodeEntry { kind: service, make: Make::Cyclic(make_sway), safe: None }),
+        ("twice", NodeEntry { kind: &BEGINNER, make: Make::Cyclic(make_sway), safe: None }),
+    ];
+    let asked = std::env::var("SINEW_ROW").unwrap_or_default();
+    rows.into_iter().filter(|(name, _)| asked.contains(name)).map(|(_, row)| row).collect()
+}
+
+fn main() -> std::process::ExitCode {
+    let services = [sinew_services::SERVICES, sinew_flows::FLOWS].concat();
+    sinew::main(&[NODES, &services, &more()].concat())
+}
