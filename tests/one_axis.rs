@@ -63,3 +63,34 @@ fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
     assert_eq!(list.status.code(), Some(0), "{}", String::from_utf8_lossy(&list.stderr));
     assert_eq!(answer("", &["check", GRAPH]).status.code(), Some(0));
 }
+
+#[test]
+fn a_drill_sees_what_the_actuators_of_any_machine_hold() {
+    // Whether the bar is kept depends on how busy the machine is: not looked at here.
+    let only = "node=sway,fault=panic,kill";
+    let report = json(&answer("", &["drill", GRAPH, "--only", only, "--json"]));
+    let rows = report["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), 2, "{report}");
+    for (row, bar) in rows.iter().zip([2, 22]) {
+        let round = &row["rounds"][0];
+        assert_eq!(row["bar_cycles"], bar, "{row}");
+        assert!(round["safe_ns"].is_u64() && round["still_ns"].is_u64(), "{row}");
+        assert_eq!(round["not_shown"], serde_json::json!([]), "{row}");
+    }
+}
+
+#[test]
+fn a_drill_that_cannot_see_whether_it_was_safe_says_so_and_fails() {
+    // Long before the fault nobody commands the carriage any more, and its guard has acted.
+    let quiet = ["--only", "node=sway,fault=panic", "--set", "sway.pushes_s=0.1"];
+    let arguments = [&["drill", GRAPH], &quiet[..]].concat();
+    let said = answer("", &[&arguments[..], &["--json"]].concat());
+    let report = json(&said);
+    assert_eq!((said.status.code(), &report["good"]), (Some(1), &false.into()), "{report}");
+    let why = report["rows"][0]["rounds"][0]["not_shown"][0].as_str().expect("words");
+    assert!(why.contains("no actuator held a command"), "{why}");
+    let said = answer("", &arguments);
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert_eq!(said.status.code(), Some(1), "{text}");
+    assert!(text.contains("not shown") && text.contains("NOT SHOWN: 1 drill"), "{text}");
+}

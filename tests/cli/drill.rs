@@ -17,6 +17,10 @@ fn without_a_graph_there_is_the_arm_with_every_fault_of_every_node() {
             assert_eq!(rows.iter().filter(is_it).count(), 1, "{node} {fault}");
         }
     }
+    for fault in ["kill", "stop", "freeze_30ms", "freeze_50ms", "freeze_80ms", "freeze_1s"] {
+        let is_it = |row: &&Value| row["subject"] == "control" && row["fault"] == fault;
+        assert_eq!(rows.iter().filter(is_it).count(), 1, "{fault}");
+    }
     let text = sinew(["drill", "--list"]).ended_with(0).out;
     assert!(text.contains("2 cycles + after (50)"), "{text}");
 }
@@ -92,6 +96,24 @@ fn a_graph_that_holds_is_stopped_once_its_core_stands() {
     let answer = sinew(["drill", &file, "--only", only, "--json"]).ended_with(0).json();
     assert_eq!(answer["good"], true, "{answer}");
     assert_eq!(answer["rows"].as_array().map(Vec::len), Some(4), "{answer}");
+}
+
+#[test]
+fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
+    // Nobody asks this API anything, so its mailbox stays empty.
+    let api = ours("graphs/robot/api.yaml").display().to_string();
+    // Whether the core keeps its deadlines depends on how busy the machine is: not looked at here.
+    let report = sinew(["drill", &api, "--only", "link=command->planner", "--json"]).json();
+    let rows = report["rows"].as_array().expect("a list");
+    let faults: Vec<_> = rows.iter().map(|row| row["fault"].as_str().expect("a word")).collect();
+    assert_eq!(faults, ["peer_gone", "stalled", "hostile"]);
+    for row in &rows[..2] {
+        let why = row["skipped"].as_str().expect("why it is not carried out");
+        assert!(why.contains("nobody waits for what a service sends"), "{why}");
+        assert_eq!(row["rounds"], serde_json::json!([]));
+    }
+    let proof = rows[2]["rounds"][0]["proof"].as_str().expect("it was carried out");
+    assert!(proof.contains("garbage"), "{proof}");
 }
 
 #[test]

@@ -38,13 +38,22 @@ static SWAY: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "Pushes the carriage to and fro; every second it rests for a while.",
     ports: &[OUT, Port { name: "place", doc: "Where it is.", message: Place::TYPE, ..IN }],
-    parameters: &[Parameter {
-        name: "speed_mm_per_s",
-        doc: "How fast at most.",
-        unit: "mm/s",
-        ty: ParameterType::Number { min: 0.0, max: 1000.0 },
-        default: Some("100"),
-    }],
+    parameters: &[
+        Parameter {
+            name: "speed_mm_per_s",
+            doc: "How fast at most.",
+            unit: "mm/s",
+            ty: ParameterType::Number { min: 0.0, max: 1000.0 },
+            default: Some("100"),
+        },
+        Parameter {
+            name: "pushes_s",
+            doc: "For how long; then it says nothing any more.",
+            unit: "s",
+            ty: ParameterType::Number { min: 0.0, max: 1e6 },
+            default: Some("1e6"),
+        },
+    ],
     signals: &[],
 };
 
@@ -68,7 +77,9 @@ const NODES: &[NodeEntry] = &[
 ];
 
 fn make_sway(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    Ok(Box::new(Sway { speed_mm_per_s: parameters.number("speed_mm_per_s"), time_s: 0.0 }))
+    let [speed_mm_per_s, pushes_s] =
+        ["speed_mm_per_s", "pushes_s"].map(|name| parameters.number(name));
+    Ok(Box::new(Sway { speed_mm_per_s, pushes_s, time_s: 0.0 }))
 }
 
 fn make_carriage(_: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
@@ -81,12 +92,16 @@ fn safe(_port: usize, _safe: usize, message: &mut [u8]) {
 
 struct Sway {
     speed_mm_per_s: f64,
+    pushes_s: f64,
     time_s: f64,
 }
 
 impl Node for Sway {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         self.time_s += cycle.period_s();
+        if self.time_s > self.pushes_s {
+            return Ok(());
+        }
         let phase = self.time_s.fract();
         // At rest for a fifth of the time: then a command is the same as the safe value.
         let factor = if phase < 0.8 { (phase * std::f64::consts::TAU / 0.8).sin() } else { 0.0 };

@@ -23,7 +23,7 @@ use crate::slots::{Slot, Slots};
 use crate::spoiled::Spoiled;
 use crate::step::{Guard, Input, Lock, Numbers, Output, Step};
 use crate::taps::Taps;
-use crate::trace::{self, Record};
+use crate::trace::{self, Holds, Record};
 use crate::transport::{Carrier, Receiver, Sender, Shape, row};
 
 /// The carriers of links, by index of the link; taken out when an end is made of them.
@@ -326,7 +326,8 @@ impl Assembly<'_> {
             let safe = slots.add(self.plan.port(end).message.size);
             slots.bytes_mut(safe).copy_from_slice(&self.safe_value(end, actuator.safe)?);
             let (slot, from) = (wiring.ports[actuator.port], self.command(end, ports));
-            guards.push(Guard { slot, from, after: actuator.after, safe, missed: 0 });
+            let (after, holds) = (actuator.after, Holds::default());
+            guards.push(Guard { slot, from, after, safe, missed: 0, holds });
         }
         Ok(Step {
             node: made,

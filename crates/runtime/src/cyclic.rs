@@ -227,6 +227,7 @@ impl Cyclic {
             skipped: self.cycle.skipped,
             stopping: self.cycle.stopping,
             no_input: released.no_input,
+            holds: self.executor.holds(),
             ..course
         };
         self.executor.record.head(&head, &self.executor.values);

@@ -11,12 +11,12 @@ use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use sinew_spec::plan::{Machine, Plan, Role, Transport};
 use sinew_spec::{Source, compile};
 
@@ -59,6 +59,7 @@ fn run(
     halt: &Arc<Halt>,
 ) -> Result<(), FaultAt> {
     follow_parent(launch).map_err(system("cannot follow the parent"))?;
+    take_file_limit_as_error().map_err(system("cannot heed SIGXFSZ"))?;
     let plan = plan(launch, table)?;
     let ends = ends(launch, &plan).map_err(system("cannot open the links"))?;
     let process = Process { launch, plan: &plan, table, board, halt };
@@ -84,6 +85,12 @@ impl Process<'_> {
         let heeds = signal_hook::flag::register_usize(SIGTERM, self.halt.flag(), Halt::STOP);
         heeds.map(drop).map_err(system("cannot heed SIGTERM"))
     }
+}
+
+/// A limit of the size of files is an error to who writes past it, as a full disk is; by default
+/// the kernel ends the process.
+fn take_file_limit_as_error() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
 /// Waits until all threads have ended, or do not within the time after a stop. That the parent is

@@ -15,7 +15,7 @@ use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
 use crate::step::{Input, Step};
 use crate::taps::Taps;
-use crate::trace::{Failed, Record};
+use crate::trace::{Failed, Holds, Record};
 
 /// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
 /// hold the cycle up.
@@ -131,6 +131,12 @@ impl Executor {
     /// A node whose feedback the last cycle awaited in vain.
     pub fn missing_feedback(&self) -> Option<&str> {
         self.feedback.iter().find(|input| input.missing).map(|input| input.from.as_str())
+    }
+
+    /// What the actuator ports of this thread hold; of several the least safe.
+    pub(crate) fn holds(&self) -> Holds {
+        let guards = self.steps.iter().flat_map(|step| &step.guards);
+        guards.map(|guard| guard.holds).max().unwrap_or_default()
     }
 
     /// Whether a link has lost its other end. No fault of this domain: whoever ended the peer knows

@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::service::Service;
 use crate::transport::{Carrier, Sender, Shape, row};
 
+pub(crate) use self::link::spoil;
 pub(crate) use self::service::Heartbeats;
 
 /// A fault that is to happen.

@@ -11,7 +11,7 @@ use crate::finite::Finite;
 use crate::node::{Cycle, Node, Wiring};
 use crate::panics;
 use crate::slots::{Slot, Slots};
-use crate::trace::Record;
+use crate::trace::{Holds, Record};
 use crate::transport::{Received, Receiver, Sender, Sent};
 
 /// Looks in a wait for who was silent before.
@@ -87,6 +87,7 @@ pub(crate) struct Guard {
     pub(crate) safe: Slot,
     /// Cycles since the last fresh command.
     pub(crate) missed: u64,
+    pub(crate) holds: Holds,
 }
 
 /// An output slot whose numbers must be finite.
@@ -349,12 +350,15 @@ impl Guard {
         }
         if slots.is_new(self.slot, cycle.number) {
             self.missed = 0;
+            let is_safe = slots.words(self.slot) == slots.words(self.safe);
+            self.holds = if is_safe { Holds::Safe } else { Holds::Command };
         } else {
             self.missed += 1 + cycle.skipped;
         }
         if cycle.stopping || lost || self.missed > u64::from(self.after) {
             slots.copy(self.safe, self.slot);
             slots.mark_safe(self.slot);
+            self.holds = Holds::Nothing;
         }
     }
 }

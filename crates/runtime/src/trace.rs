@@ -41,6 +41,10 @@ const FLAG_IN_LINK: u64 = 64;
 const CAUSE_SHIFT: u32 = 8;
 const PLACE_SHIFT: u32 = 16;
 
+/// Above the place, and no part of [`Record::flags`]: what the actuator ports of the thread hold.
+const HELD_SAFE: u64 = 1 << 32;
+const HELD_COMMAND: u64 = 1 << 33;
+
 /// Set in a link's word of the record once the service at its other end has broken it.
 const BROKEN: u64 = 1 << 63;
 
@@ -67,6 +71,18 @@ impl Failed {
         let in_link = if self.in_link { FLAG_IN_LINK } else { 0 };
         in_link | (self.cause as u64) << CAUSE_SHIFT | u64::from(place) << PLACE_SHIFT
     }
+}
+
+/// What an actuator port holds. The greater of several is the less safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Holds {
+    /// No command, or the safe value that its guard put there.
+    #[default]
+    Nothing,
+    /// A command that is the same as its safe value.
+    Safe,
+    /// Any other command.
+    Command,
 }
 
 /// What a recording keeps of a cycle beside its messages.
@@ -346,7 +362,17 @@ impl Record {
         self.words[FLAGS] & FLAG_FALLEN_BACK != 0
     }
 
-    /// All that the questions above ask, as one word: what a recording keeps, and [`Past`] takes.
+    /// Whether an actuator port of this thread holds a command, so that its guard has not acted.
+    pub fn is_commanded(&self) -> bool {
+        self.words[FLAGS] & (HELD_SAFE | HELD_COMMAND) != 0
+    }
+
+    /// Whether such a command is another one than the port's safe value.
+    pub fn is_obeying(&self) -> bool {
+        self.words[FLAGS] & HELD_COMMAND != 0
+    }
+
+    /// All that the questions above ask of a cycle's course, as one word: what a recording keeps, and [`Past`] takes.
     pub fn flags(&self) -> u32 {
         self.words[FLAGS] as u32
     }
@@ -432,7 +458,12 @@ impl Record {
             (FLAG_FALLEN_BACK, head.fallen_back),
         ];
         let flags: u64 = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
-        self.words[FLAGS] = flags | head.failed.map_or(0, Failed::bits);
+        let held = match head.holds {
+            Holds::Nothing => 0,
+            Holds::Safe => HELD_SAFE,
+            Holds::Command => HELD_COMMAND,
+        };
+        self.words[FLAGS] = flags | held | head.failed.map_or(0, Failed::bits);
         for (word, value) in self.words[self.signals.clone()].iter_mut().zip(values) {
             *word = value.to_bits();
         }
@@ -452,6 +483,7 @@ pub(crate) struct Head {
     pub(crate) no_input: bool,
     pub(crate) failed: Option<Failed>,
     pub(crate) fallen_back: bool,
+    pub(crate) holds: Holds,
 }
 
 /// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less

@@ -163,7 +163,7 @@ fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
     // What happens after our own order to stop is no part of it.
     let until_ns = carried.told_ns.unwrap_or(u64::MAX);
     let moments: Vec<_> = moments.iter().filter(|it| it.start_ns < until_ns).cloned().collect();
-    let stop = Stop::of(&moments, struck_ns);
+    let stop = Stop::of(&moments, struck_ns, false);
     Ok(Played { plot, carried, struck_ns, moments, stop })
 }
 

@@ -11,6 +11,7 @@ use sinew_runtime::run::{Outcome, Run, ThreadId};
 use sinew_runtime::status::{DomainState, Event, EventKind, Phase};
 use sinew_spec::plan::Plan;
 
+use super::freeze::Freeze;
 use super::graph::Graph;
 use super::left::{self, Left};
 use super::recording::{Recording, leader};
@@ -39,6 +40,8 @@ pub(super) struct Carried {
     pub(super) struck_ns: Option<u64>,
     /// What proves that it came.
     pub(super) proof: Option<String>,
+    /// When all that has actuators was at rest.
+    pub(super) rest_ns: Option<u64>,
     /// When the graph was told to stop by us, if it was.
     pub(super) told_ns: Option<u64>,
     pub(super) outcome: Outcome,
@@ -46,6 +49,8 @@ pub(super) struct Carried {
     pub(super) events: Vec<Event>,
     /// What was left behind.
     pub(super) left: Vec<String>,
+    /// For how long a process was frozen.
+    pub(super) frozen_ns: Option<u64>,
     /// Records that were not read in time.
     pub(super) unread: u64,
     /// Whether the run ended by itself or by our order, in time.
@@ -83,24 +88,37 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
     let run = Run::start(graph.request(injected.into_iter().collect()));
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
     let recording = Recording::new(&graph.plan, run.clock());
-    let mut watch =
-        Watch { run, drill, timing, at, recording, struck_ns: None, proof: None, told_ns: None };
+    let mut watch = Watch {
+        run,
+        drill,
+        timing,
+        at,
+        recording,
+        struck_ns: None,
+        proof: None,
+        told_ns: None,
+        freeze: None,
+    };
     let ended = watch.watch_over();
-    watch.look_for_proof();
+    let frozen_ns = watch.freeze.take().and_then(Freeze::end);
+    watch.look_for_proof(frozen_ns);
     let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
     let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
     let events = run.events().after(0).cloned().collect();
+    let rest_ns = run.stop_status().and_then(|stop| Some(stop.asked_ns + stop.at_rest_us? * 1000));
     drop(run);
     let left = before.since();
     Ok(Carried {
         recording,
         struck_ns,
         proof,
+        rest_ns,
         told_ns,
         outcome,
         faults,
         events,
         left,
+        frozen_ns,
         unread,
         ended,
     })
@@ -122,7 +140,7 @@ impl Moment {
         // What comes from outside to a service comes when the core has gone so far.
         let thread = match plan.domains[node.domain].realtime() {
             Some(_) => Some(ThreadId { domain: node.domain, thread: node.thread }),
-            None if matches!(drill.subject, Subject::Domain(_)) => leader(plan),
+            None if drill.injected.is_none() => leader(plan),
             None => None,
         };
         let Some(id) = thread else {
@@ -145,6 +163,7 @@ struct Watch<'a> {
     struck_ns: Option<u64>,
     proof: Option<String>,
     told_ns: Option<u64>,
+    freeze: Option<Freeze>,
 }
 
 impl Watch<'_> {
@@ -190,16 +209,21 @@ impl Watch<'_> {
         }
         self.struck_ns = match (self.drill.injected, self.drill.subject) {
             (None, Subject::Domain(domain)) => self.signal(domain),
+            (None, Subject::Link(link)) => self.run.spoil(link).then(now_ns),
             _ => self.recording.start_ns(id, self.at.cycle, self.at.period_ns),
         };
     }
 
-    /// Sends SIGKILL or SIGSTOP to the process of a domain; when.
+    /// Sends SIGKILL or SIGSTOP to the process of a domain, or freezes it for a while; when.
     fn signal(&mut self, domain: usize) -> Option<u64> {
-        let signal = if self.drill.fault == Fault::Stop { Signal::STOP } else { Signal::KILL };
-        let pid = self.process(domain)?;
+        let pid = Pid::from_raw(i32::try_from(self.process(domain)?).ok()?)?;
         let now_ns = now_ns();
-        kill_process(Pid::from_raw(i32::try_from(pid).ok()?)?, signal).ok()?;
+        if let Some(frozen_ns) = self.drill.fault.frozen_ns() {
+            self.freeze = Freeze::begin(pid, Duration::from_nanos(frozen_ns));
+            return Some(now_ns);
+        }
+        let signal = if self.drill.fault == Fault::Stop { Signal::STOP } else { Signal::KILL };
+        kill_process(pid, signal).ok()?;
         Some(now_ns)
     }
 
@@ -235,7 +259,11 @@ impl Watch<'_> {
 
     /// Whether what is to go on has gone on for long enough.
     fn has_seen_enough(&self) -> bool {
-        let Expected::GoesOn { comes_back } = self.drill.expected else { return false };
+        let comes_back = match self.drill.expected {
+            Expected::GoesOn { comes_back } => comes_back,
+            Expected::Either => false,
+            Expected::Faulted(_) => return false,
+        };
         let Some(struck_ns) = self.struck_ns else { return false };
         let since_ns = match (self.drill.fault, comes_back) {
             // It never comes back for long: the core is watched for as long as in other drills.
@@ -243,7 +271,8 @@ impl Watch<'_> {
             (_, true) => self.back_ns(struck_ns),
             (_, false) => Some(struck_ns),
         };
-        let over = |ns: u64| now_ns().saturating_sub(ns) > self.timing.after_ns;
+        let after_ns = self.timing.after_ns + self.drill.fault.frozen_ns().unwrap_or_default();
+        let over = |ns: u64| now_ns().saturating_sub(ns) > after_ns;
         since_ns.is_some_and(over) || self.is_out()
     }
 
@@ -270,9 +299,9 @@ impl Watch<'_> {
     }
 
     /// What proves, now that all is over, that the fault came.
-    fn look_for_proof(&mut self) {
+    fn look_for_proof(&mut self, frozen_ns: Option<u64>) {
         if self.proof.is_none() {
-            self.proof = self.proof();
+            self.proof = self.proof(frozen_ns);
         }
         if self.struck_ns.is_none() && self.proof.is_some() {
             let start = |id| self.recording.start_ns(id, self.at.cycle, self.at.period_ns);
@@ -280,7 +309,7 @@ impl Watch<'_> {
         }
     }
 
-    fn proof(&self) -> Option<String> {
+    fn proof(&self, frozen_ns: Option<u64>) -> Option<String> {
         let plan = self.run.plan();
         let domain = self.drill.subject.domain(plan);
         let name = &plan.domains[domain].name;
@@ -298,6 +327,11 @@ impl Watch<'_> {
             Fault::Segv => says("signal 11"),
             Fault::Kill => says("signal 9"),
             Fault::Stop => None,
+            Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => {
+                let frozen_ms = frozen_ns? as f64 / 1e6;
+                Some(format!("it stood for {frozen_ms:.1} ms, in state T"))
+            }
+            Fault::Hostile if self.drill.injected.is_none() => self.broken(),
             Fault::Hang => self.silence().or_else(|| says("heartbeat")),
             Fault::LateBorne | Fault::Late => self.lateness(),
             Fault::PeerGone | Fault::Stalled | Fault::Hostile => self.passed(),
@@ -323,6 +357,15 @@ impl Watch<'_> {
         let Some(id) = self.at.thread else { return self.seen_from_core() };
         let last = self.recording.cycles(id).last()?;
         (last.number >= self.at.cycle).then(|| format!("its writer passed cycle {}", self.at.cycle))
+    }
+
+    /// The core, or the supervisor, found the link broken.
+    fn broken(&self) -> Option<String> {
+        let Subject::Link(link) = self.drill.subject else { return None };
+        let status = self.run.status();
+        let is_broken = status.links.get(link).is_some_and(|link| link.broken);
+        let seen = is_broken.then(|| "garbage stands in its region".into());
+        seen.or_else(|| self.seen_from_core())
     }
 
     /// The core lost something, or found a link broken.

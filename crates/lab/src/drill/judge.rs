@@ -16,6 +16,7 @@ const WARM_UP_NS: u64 = 150_000_000;
 
 /// The figures of a drill, and what is wrong with them.
 pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
+    let drill = &settled(drill, carried);
     let mut round = Round {
         proof: carried.proof.clone(),
         ending: ending(plan, carried),
@@ -24,15 +25,26 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
         ..Round::default()
     };
     if carried.proof.is_none() {
-        round.failures.push("not carried out: nothing shows that the fault came".into());
+        round.not_shown.push("not carried out: nothing shows that the fault came".into());
+    }
+    if let (Some(asked_ns), Some(frozen_ns)) = (drill.fault.frozen_ns(), carried.frozen_ns)
+        && frozen_ns > asked_ns + asked_ns / 5
+        && drill.rule == Rule::GoesOn
+    {
+        let [asked_ms, frozen_ms] = [asked_ns, frozen_ns].map(|ns| ns / 1_000_000);
+        let why = format!("this machine is too busy: frozen for {frozen_ms} ms, not {asked_ms}");
+        round.not_shown.push(why);
     }
     if carried.unread > 0 {
         let unread = carried.unread;
-        round.failures.push(format!("{unread} records were not read in time: no figures"));
+        round.not_shown.push(format!("{unread} records were not read in time: no figures"));
     }
     if let Some(struck_ns) = carried.struck_ns {
         judge_machine(drill, carried, struck_ns, &mut round);
         judge_core(plan, drill, carried, struck_ns, &mut round);
+    } else if drill.rule.cycles().is_some() {
+        let why = "nobody saw when the fault came, so not how soon the machine was safe";
+        round.not_shown.push(why.into());
     }
     judge_end(plan, drill, carried, &mut round);
     let left = carried.left.iter().map(|what| format!("left behind: {what}"));
@@ -40,22 +52,43 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
     round
 }
 
+/// The drill as its run has decided it, where either end is good.
+fn settled(drill: &Drill, carried: &Carried) -> Drill {
+    let mut drill = drill.clone();
+    if let Rule::Either(after) = drill.rule {
+        (drill.rule, drill.expected) = match carried.outcome {
+            Outcome::Faulted => (Rule::Guard(after), Expected::Faulted(None)),
+            _ => (Rule::NotMeasured("it went on"), Expected::GoesOn { comes_back: false }),
+        };
+    }
+    drill
+}
+
 fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut Round) {
-    for (_, moments) in &carried.recording.machines {
+    for (machine, moments) in &carried.recording.machines {
         match drill.rule {
             Rule::NotMeasured(_) => {}
             Rule::GoesOn => {
                 let until_ns = carried.told_ns.unwrap_or(u64::MAX);
                 let within = |it: &&Moment| (struck_ns..until_ns).contains(&it.start_ns);
                 // A service may be struck before the drives are switched on.
-                let up = moments.iter().skip_while(|it| !it.follows);
-                if up.filter(within).any(|it| !it.follows) {
+                let up = moments.iter().skip_while(|it| !it.is_commanded);
+                if up.filter(within).any(|it| !it.is_commanded) {
                     round.failures.push("the machine stopped, and was to go on".into());
                 }
             }
             rule => {
-                let stop = Stop::of(moments, struck_ns);
+                let mut stop = Stop::of(moments, struck_ns, drill.fault.comes_back());
+                if !machine.is_shown() {
+                    let rest_ns = carried.rest_ns.filter(|&ns| ns >= struck_ns);
+                    stop.still_ns = rest_ns.map(|ns| ns - struck_ns);
+                }
                 round.failures.extend(stop.failures(rule));
+                if !stop.followed {
+                    let why = "no actuator held a command when the fault came, so nothing shows \
+                               that one is taken from it";
+                    round.not_shown.push(why.into());
+                }
                 round.add(&stop);
             }
         }
@@ -65,7 +98,7 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
 /// How a machine stopped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stop {
-    /// From the fault to the start of the first cycle in which no drive follows commands any more.
+    /// From the fault to the start of the first cycle from which on no actuator follows a command.
     pub(super) safe_ns: Option<u64>,
     /// Cycles of the machine that began since the fault, up to and with that one.
     pub(super) safe_cycles: Option<u64>,
@@ -75,15 +108,20 @@ pub(super) struct Stop {
     pub(super) still_ns: Option<u64>,
     /// How far each axis moved from the fault on.
     pub(super) moved_rad: Vec<f64>,
-    /// Whether any drive followed commands when the fault came.
+    /// Whether any actuator held a command when the fault came.
     followed: bool,
 }
 
 impl Stop {
-    pub(super) fn of(moments: &[Moment], struck_ns: u64) -> Stop {
+    /// Who is only late sends a command once more, before its own fault stops it: `comes_back`.
+    pub(super) fn of(moments: &[Moment], struck_ns: u64, comes_back: bool) -> Stop {
         let first = moments.partition_point(|moment| moment.start_ns <= struck_ns);
         let (before, after) = moments.split_at(first);
-        let safe = after.iter().position(|moment| !moment.follows);
+        // Safe means for good, and in the end in any case.
+        let obeyed = after.iter().rposition(|moment| moment.follows);
+        let safe = Some(obeyed.map_or(0, |at| at + 1)).filter(|&at| at < after.len());
+        let first = || after.iter().position(|moment| !moment.follows);
+        let safe = safe.and_then(|at| if comes_back { first() } else { Some(at) });
         let held_up = |safe| after[..=safe].iter().map(|it: &Moment| it.skipped).sum();
         let since_ns = |moment: &Moment| moment.start_ns - struck_ns;
         // Still means for good.
@@ -101,15 +139,12 @@ impl Stop {
             held_up: safe.map_or(0, held_up),
             still_ns: still.map(since_ns),
             moved_rad: (0..axes).map(moved).collect(),
-            followed: before.last().is_some_and(|moment| moment.follows),
+            followed: before.last().is_some_and(|moment| moment.is_commanded),
         }
     }
 
     fn failures(&self, rule: Rule) -> Vec<String> {
         let mut failures = vec![];
-        if !self.followed {
-            failures.push("no drive followed commands when the fault came".into());
-        }
         match (self.safe_cycles, rule.cycles()) {
             (None, _) => failures.push("the machine never got its safe output".into()),
             (Some(cycles), Some(bar)) if cycles > bar => failures.push(format!(
@@ -220,6 +255,7 @@ fn judge_end(plan: &Plan, drill: &Drill, carried: &Carried, round: &mut Round) {
                 fail(format!("expected '{}' of domain '{name}', found: {ending}", cause.word()));
             }
         }
+        Expected::Either => {}
         Expected::GoesOn { comes_back } => {
             if carried.outcome == Outcome::Faulted {
                 fail(format!("the graph was to go on, and faulted: {}", ending(plan, carried)));

@@ -1,5 +1,6 @@
-//! The machine in a graph's records: the nodes with actuator ports that show state, brake, position
-//! and speed of each axis, as kind `drives` does.
+//! The machine in a graph's records: the nodes with actuator ports. Of each it is known what its
+//! ports hold; of one that shows state, brake, position and speed of each axis, as kind `drives`
+//! does, also what it made of that.
 
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::Record;
@@ -22,6 +23,12 @@ pub(super) struct Machine {
     pub(super) after: u64,
     /// Its own watchdog, in cycles, if it has one.
     pub(super) watchdog: Option<u64>,
+    shown: Option<Shown>,
+}
+
+/// What a machine shows of its axes.
+#[derive(Clone, Debug)]
+struct Shown {
     state: Axes,
     brake: Axes,
     position: Axes,
@@ -42,7 +49,9 @@ struct Axes {
 pub(super) struct Moment {
     pub(super) start_ns: u64,
     pub(super) skipped: u64,
-    /// Whether any drive follows its commands.
+    /// Whether any actuator obeys: it holds a command, and does not show that it ignores it.
+    pub(super) is_commanded: bool,
+    /// Whether any of these commands is another one than the safe value.
     pub(super) follows: bool,
     /// Whether each brake is closed.
     pub(super) braked: Vec<bool>,
@@ -80,7 +89,17 @@ impl Machine {
         let label = |signal: &Signal, word: &str| {
             signal.labels.iter().position(|label| *label == word).map(|at| at as f64)
         };
-        let ((state, states), (brake, brakes)) = (find("state")?, find("brake")?);
+        let shown = || {
+            let ((state, states), (brake, brakes)) = (find("state")?, find("brake")?);
+            Some(Shown {
+                state,
+                brake,
+                position: find("position_rad")?.0,
+                velocity: find("velocity_rad_per_s")?.0,
+                follows: label(states, FOLLOWS)?,
+                closed: label(brakes, CLOSED)?,
+            })
+        };
         let watchdog_ms = node.kind.parameters.iter().zip(&node.values);
         let watchdog_ms = watchdog_ms.filter(|(parameter, _)| parameter.name == "watchdog_ms");
         let cycles = |ms: f64| (ms * 1e6 / realtime.period_ns as f64).ceil() as u64;
@@ -92,26 +111,35 @@ impl Machine {
                 Value::Number(ms) => Some(cycles(*ms)),
                 _ => None,
             }),
-            state,
-            brake,
-            position: find("position_rad")?.0,
-            velocity: find("velocity_rad_per_s")?.0,
-            follows: label(states, FOLLOWS)?,
-            closed: label(brakes, CLOSED)?,
+            shown: shown(),
         })
+    }
+
+    /// Whether it shows how its axes move.
+    pub(super) fn is_shown(&self) -> bool {
+        self.shown.is_some()
     }
 
     /// What a record of its thread says of it.
     pub(super) fn moment(&self, record: &Record) -> Moment {
-        let all: Vec<f64> = record.signals().collect();
-        let of = |axes: Axes| &all[axes.first..axes.first + axes.count];
-        Moment {
+        let mut moment = Moment {
             start_ns: record.start_ns(),
             skipped: record.skipped(),
-            follows: of(self.state).contains(&self.follows),
-            braked: of(self.brake).iter().map(|&brake| brake == self.closed).collect(),
-            position_rad: of(self.position).to_vec(),
-            velocity_rad_per_s: of(self.velocity).to_vec(),
-        }
+            is_commanded: record.is_commanded(),
+            follows: record.is_obeying(),
+            braked: vec![],
+            position_rad: vec![],
+            velocity_rad_per_s: vec![],
+        };
+        let Some(shown) = &self.shown else { return moment };
+        let all: Vec<f64> = record.signals().collect();
+        let of = |axes: Axes| &all[axes.first..axes.first + axes.count];
+        // What the drives do says more than what they were told: they have a watchdog of their own.
+        moment.follows = of(shown.state).contains(&shown.follows);
+        moment.is_commanded = moment.follows;
+        moment.braked = of(shown.brake).iter().map(|&brake| brake == shown.closed).collect();
+        moment.position_rad = of(shown.position).to_vec();
+        moment.velocity_rad_per_s = of(shown.velocity).to_vec();
+        moment
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod article;
 mod carry_out;
+mod freeze;
 mod graph;
 mod judge;
 mod left;

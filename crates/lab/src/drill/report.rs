@@ -49,7 +49,7 @@ impl Report {
     /// Whether everything was as expected.
     pub fn is_good(&self) -> bool {
         !self.partial
-            && self.rows.iter().all(|row| row.rounds.iter().all(|round| round.failures.is_empty()))
+            && self.rows.iter().all(|row| row.rounds.iter().all(Round::is_good))
             && self.article.as_ref().is_none_or(|article| article.failures.is_empty())
     }
 }
@@ -119,9 +119,16 @@ pub struct Round {
     pub left: Vec<String>,
     /// What was not as expected.
     pub failures: Vec<String>,
+    /// What could not be seen, so that nobody knows whether it was as expected.
+    pub not_shown: Vec<String>,
 }
 
 impl Round {
+    /// Whether everything was seen, and as expected.
+    pub fn is_good(&self) -> bool {
+        self.failures.is_empty() && self.not_shown.is_empty()
+    }
+
     /// Adds a machine; of several the worst counts.
     pub(super) fn add(&mut self, stop: &Stop) {
         let worse = |known: Option<u64>, new: Option<u64>| known.max(new);

@@ -59,8 +59,8 @@ pub fn to_list(report: &Report) -> String {
     table_text(&table).trim_start().into()
 }
 
-const READ: &str = "safe: from the fault to the machine's first cycle in which no drive follows \
-    commands any more; cycles: those of the machine until then (bar: at most so many); moved: the \
+const READ: &str = "safe: from the fault to the machine's first cycle from which on no actuator \
+    follows a command; cycles: those of the machine until then (bar: at most so many); moved: the \
     greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
     several rounds the worst is shown. Core: cycle latency before the fault / after it";
 
@@ -119,19 +119,34 @@ fn headline(report: &Report) -> String {
 }
 
 fn verdict(report: &Report) -> String {
-    let failed = report.rows.iter().filter(|row| row.failure().is_some()).count();
+    let of = |verdict| report.rows.iter().filter(|row| row.verdict() == verdict).count();
     let article = report.article.as_ref().map_or(0, |article| article.failures.len());
-    match (report.partial, failed + article) {
-        (true, _) => "PARTIAL: it was interrupted, so it proves nothing".into(),
-        (false, 0) => "all as expected".into(),
-        (false, n) => format!("NOT AS EXPECTED: {}, see above", counted(n, "failure")),
+    match (report.partial, of(Verdict::No) + article, of(Verdict::NotShown)) {
+        (true, ..) => "PARTIAL: it was interrupted, so it proves nothing".into(),
+        (false, 0, 0) => "all as expected".into(),
+        (false, 0, unseen) => format!("NOT SHOWN: {}, see above", counted(unseen, "drill")),
+        (false, n, 0) => format!("NOT AS EXPECTED: {}, see above", counted(n, "failure")),
+        (false, n, unseen) => {
+            format!("NOT AS EXPECTED: {}, {unseen} not shown, see above", counted(n, "failure"))
+        }
     }
 }
 
+/// Whether a drill was as expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Yes,
+    No,
+    NotShown,
+}
+
 impl Row {
-    /// What was wrong first.
-    fn failure(&self) -> Option<&str> {
-        self.rounds.iter().flat_map(|round| &round.failures).map(String::as_str).next()
+    fn verdict(&self) -> Verdict {
+        match self.rounds.as_slice() {
+            rounds if rounds.iter().any(|round| !round.failures.is_empty()) => Verdict::No,
+            rounds if rounds.iter().any(|round| !round.is_good()) => Verdict::NotShown,
+            _ => Verdict::Yes,
+        }
     }
 
     /// The worst of all rounds.
@@ -201,20 +216,27 @@ fn cells(row: &Row) -> Vec<String> {
         core(&|core| core.latency_ns_p50),
         core(&|core| core.latency_ns_max),
         if back > 0 { counted(back, "time") } else { NONE.into() },
-        if row.failure().is_some() { "NO".into() } else { "yes".into() },
+        match row.verdict() {
+            Verdict::Yes => "yes".into(),
+            Verdict::No => "NO".into(),
+            Verdict::NotShown => "not shown".into(),
+        },
     ]
 }
 
 /// A title, and below it lines of what and why.
-type Remarks = Vec<(&'static str, Vec<(String, String)>)>;
+type Remarks = Vec<(&'static str, Lines)>;
+type Lines = Vec<(String, String)>;
 
 fn remarks(report: &Report) -> Remarks {
-    let mut failures: Vec<(String, String)> = vec![];
+    let (mut failures, mut unseen): (Lines, Lines) = (vec![], vec![]);
     for row in &report.rows {
         for round in &row.rounds {
             failures.extend(round.failures.iter().map(|why| (row.id(), why.clone())));
+            unseen.extend(round.not_shown.iter().map(|why| (row.id(), why.clone())));
         }
     }
+    unseen.dedup();
     let article = report.article.iter().flat_map(|article| &article.failures);
     failures.extend(article.map(|why| ("article".into(), why.clone())));
     failures.dedup();
@@ -237,6 +259,7 @@ fn remarks(report: &Report) -> Remarks {
     let skipped = report.rows.iter().filter_map(|row| Some((row.id(), row.skipped.clone()?)));
     let all = [
         ("not as expected", failures),
+        ("not shown", unseen),
         ("held up: periods that the kernel lost before the safe output", held_up),
         ("bars", rules),
         ("not carried out", skipped.collect()),

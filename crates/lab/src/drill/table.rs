@@ -24,6 +24,14 @@ words! {
         Kill = "kill",
         /// SIGSTOP, likewise.
         Stop = "stop",
+        /// SIGSTOP from outside, and SIGCONT 30 ms later.
+        Freeze30 = "freeze_30ms",
+        /// The same for 50 ms.
+        Freeze50 = "freeze_50ms",
+        /// The same for 80 ms.
+        Freeze80 = "freeze_80ms",
+        /// The same for a second.
+        Freeze1000 = "freeze_1s",
         /// The node never comes back.
         Hang = "hang",
         /// It writes numbers that are none.
@@ -57,16 +65,44 @@ const OF_NODES: [Fault; 10] = [
     Fault::FailStart,
 ];
 /// What can happen to the process of a domain from outside.
-const OF_DOMAINS: [Fault; 2] = [Fault::Kill, Fault::Stop];
+const OF_DOMAINS: [Fault; 6] = [
+    Fault::Kill,
+    Fault::Stop,
+    Fault::Freeze30,
+    Fault::Freeze50,
+    Fault::Freeze80,
+    Fault::Freeze1000,
+];
 /// What can happen to a link that crosses.
 const OF_LINKS: [Fault; 3] = [Fault::PeerGone, Fault::Stalled, Fault::Hostile];
 
 /// Periods of a delay that everybody bears, if the graph bears so many.
 const BORNE_MAX: u32 = 5;
+/// A time is clearly below a limit if it is at most four fifths of it, and clearly above likewise.
+const NEAR: (u64, u64) = (4, 5);
 /// Periods of a delay beyond what is borne.
 const BEYOND: u32 = 10;
 /// About how long a drill takes: the start, the warm-up, and a fault whose end is soon there.
 const TAKES: Duration = Duration::from_millis(2200);
+
+impl Fault {
+    /// Whether who is struck goes on by itself.
+    pub(super) fn comes_back(self) -> bool {
+        self == Fault::Late || self.frozen_ns().is_some()
+    }
+
+    /// For how long a process is frozen, ns.
+    pub(super) fn frozen_ns(self) -> Option<u64> {
+        let ms = match self {
+            Fault::Freeze30 => 30,
+            Fault::Freeze50 => 50,
+            Fault::Freeze80 => 80,
+            Fault::Freeze1000 => 1000,
+            _ => return None,
+        };
+        Some(ms * 1_000_000)
+    }
+}
 
 /// To whom something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +172,8 @@ pub(super) enum Rule {
     Watchdog(u64),
     /// The machine itself is late by so many cycles, and hears nothing meanwhile.
     Late(u64),
+    /// The limits are too near to say which: the machine goes on, or the guard acts.
+    Either(u64),
     /// No safe output is wanted: the machine goes on.
     GoesOn,
     /// There is nothing to measure, and why.
@@ -153,7 +191,7 @@ impl Rule {
             Rule::Guard(n) | Rule::Policy(n) | Rule::Watchdog(n) | Rule::Late(n) => {
                 Some(AT_ONCE + n)
             }
-            Rule::GoesOn | Rule::NotMeasured(_) => None,
+            Rule::Either(_) | Rule::GoesOn | Rule::NotMeasured(_) => None,
         }
     }
 
@@ -165,6 +203,7 @@ impl Rule {
             Rule::Policy(n) => format!("2 cycles + what is borne without feedback ({n})"),
             Rule::Watchdog(n) => format!("2 cycles + after or the machine's watchdog ({n})"),
             Rule::Late(n) => format!("2 cycles + those that the machine itself is late ({n})"),
+            Rule::Either(n) => format!("it goes on, or stops within 2 cycles + after ({n})"),
             Rule::GoesOn => "the machine goes on".into(),
             Rule::NotMeasured(why) => why.into(),
         }
@@ -176,6 +215,8 @@ impl Rule {
 pub(super) enum Expected {
     /// With a fault; by this cause in the struck domain, if one is named.
     Faulted(Option<Cause>),
+    /// With a fault or by our order.
+    Either,
     /// By our order, without a fault of the graph.
     GoesOn {
         /// Whether the struck service must have been started again.
@@ -227,9 +268,10 @@ struct Whole<'a> {
 impl Whole<'_> {
     fn drill(&self, subject: Subject, fault: Fault) -> Drill {
         let core = !self.is_service(subject);
-        let (rule, expected) = match core {
-            true => (self.rule(subject, fault), self.expected(subject, fault)),
-            false => (Rule::GoesOn, self.expected_of_service(subject, fault)),
+        let (rule, expected) = match (core, fault.frozen_ns()) {
+            (true, Some(ns)) => self.of_freeze(subject.domain(self.plan), ns),
+            (true, None) => (self.rule(subject, fault), self.expected(subject, fault)),
+            (false, _) => (Rule::GoesOn, self.expected_of_service(subject, fault)),
         };
         let injected = self.injected(subject, fault);
         let obstacle = self.obstacle(subject, fault, core);
@@ -263,6 +305,12 @@ impl Whole<'_> {
             (Subject::Node(_), Fault::LateBorne) if self.borne() == 0 => {
                 "this graph bears no late cycle"
             }
+            (Subject::Link(at), Fault::PeerGone | Fault::Stalled)
+                if self.is_sent_by_service(at) =>
+            {
+                "nobody waits for what a service sends, so nothing would show it; its domain can \
+                 be struck"
+            }
             (Subject::Node(_), Fault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"
             }
@@ -286,17 +334,58 @@ impl Whole<'_> {
             Fault::PeerGone => What::PeerGone,
             Fault::Stalled => What::Stalled { messages: u64::MAX },
             Fault::Hostile => What::Hostile,
+            Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => return None,
         };
         match subject {
             Subject::Node(node) => Some((Target::Node(node), what)),
+            // Who sends only when somebody asks may never send: that comes from outside.
+            Subject::Link(link) if self.is_sent_by_service(link) => None,
             Subject::Link(link) => Some((Target::Link(link), what)),
             Subject::Domain(_) => None,
         }
     }
 
+    fn is_sent_by_service(&self, link: usize) -> bool {
+        self.plan.is_service(self.plan.links[link].from.node)
+    }
+
+    /// What a domain of the core that is frozen for so long does to the machine: nothing if guards
+    /// and policies bear it, a stop if none does.
+    fn of_freeze(&self, domain: usize, frozen_ns: u64) -> (Rule, Expected) {
+        let period_ns =
+            |at: usize| self.plan.domains[at].realtime().map_or(1, |domain| domain.period_ns);
+        let mut limits_ns: Vec<u64> = self.borne_by_policy_ns().collect();
+        limits_ns.extend(self.machines.iter().map(|it| it.after * period_ns(it.thread.domain)));
+        let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
+        let is_machine = self.machines.iter().any(|machine| machine.thread.domain == domain);
+        let (least_ns, most_ns) = (limits_ns.iter().min(), limits_ns.iter().max());
+        let near = |limit: Option<&u64>| limit.copied().unwrap_or(u64::MAX);
+        if frozen_ns.saturating_mul(NEAR.1) <= near(least_ns).saturating_mul(NEAR.0) {
+            return (Rule::GoesOn, Expected::GoesOn { comes_back: false });
+        }
+        if near(most_ns).saturating_mul(NEAR.1) > frozen_ns.saturating_mul(NEAR.0) {
+            return (Rule::Either(after), Expected::Either);
+        }
+        let rule = match is_machine {
+            _ if self.machines.is_empty() => self.rule(Subject::Domain(domain), Fault::Stop),
+            true => Rule::Late(frozen_ns / period_ns(domain)),
+            false => Rule::Guard(after),
+        };
+        (rule, Expected::Faulted(None))
+    }
+
+    /// The time without a cycle that each domain's policy bears.
+    fn borne_by_policy_ns(&self) -> impl Iterator<Item = u64> {
+        let realtime = self.plan.domains.iter().filter_map(|domain| domain.realtime());
+        realtime.map(|domain| match domain.overrun {
+            Overrun::Stop { consecutive_max } => u64::from(consecutive_max) * domain.period_ns,
+            Overrun::Count => u64::MAX,
+        })
+    }
+
     fn rule(&self, subject: Subject, fault: Fault) -> Rule {
         let Some(machine) = self.machines.first() else {
-            return Rule::NotMeasured("no node of the graph shows state, brake and position");
+            return Rule::NotMeasured("the graph has no actuator port: it moves nothing");
         };
         let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
         let watchdog = self.machines.iter().filter_map(|machine| machine.watchdog).max();
@@ -351,6 +440,8 @@ impl Whole<'_> {
             (_, Fault::LateBorne) => {
                 return Expected::GoesOn { comes_back: false };
             }
+            // Safe is the guard's affair; whether anybody minds is the graph's.
+            (Subject::Link(_), Fault::Stalled) => return Expected::Either,
             (Subject::Link(_), _) => None,
             (_, Fault::Panic) => Some(Cause::Panic),
             (_, Fault::Error | Fault::FailStart) => Some(Cause::Error),
@@ -366,10 +457,9 @@ impl Whole<'_> {
         let domain = self.plan.domains[subject.domain(self.plan)].service();
         let policy = domain.map(|service| service.restart.policy);
         let restarts = policy.is_some_and(|policy| policy != RestartPolicy::Never);
-        let ends = !matches!(
-            (subject, fault),
-            (Subject::Link(_), _) | (_, Fault::NotFinite | Fault::Late | Fault::LateBorne)
-        );
+        let bears = [Fault::NotFinite, Fault::Late, Fault::LateBorne].contains(&fault);
+        let is_link = matches!(subject, Subject::Link(_));
+        let ends = !is_link && !bears && fault.frozen_ns().is_none();
         Expected::GoesOn { comes_back: ends && restarts }
     }
 

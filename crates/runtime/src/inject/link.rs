@@ -59,12 +59,17 @@ impl Injected {
             && *cycles > 0
         {
             *cycles -= 1;
-            for word in self.region.iter().flat_map(Region::words) {
-                // Relaxed: garbage is ordered after nothing.
-                word.store(garbage(seed), Ordering::Relaxed);
-            }
+            self.region.iter().for_each(|region| spoil(region, seed));
         }
         self.cycle += 1;
+    }
+}
+
+/// Writes garbage into all words of a region.
+pub(crate) fn spoil(region: &Region, seed: &mut u64) {
+    for word in region.words() {
+        // Relaxed: garbage is ordered after nothing.
+        word.store(garbage(seed), Ordering::Relaxed);
     }
 }
 

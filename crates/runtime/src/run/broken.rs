@@ -7,6 +7,8 @@
 
 use super::Run;
 use crate::assemble::link_ends;
+use crate::clock::now_ns;
+use crate::inject;
 use crate::status::EventKind;
 
 impl Run {
@@ -30,6 +32,13 @@ impl Run {
                 self.events.add(EventKind::Note, Some(&service), text);
             }
         }
+    }
+
+    /// Writes garbage over the region of a link between domains, as a service that has lost its way
+    /// would: for a drill, where the writer itself may never send. Whether the link has a region.
+    pub fn spoil(&self, link: usize) -> bool {
+        let region = self.carriers.region(&self.request.plan, link);
+        region.inspect(|region| inject::spoil(region, &mut now_ns())).is_some()
     }
 
     /// What is to be said of each link that a service has broken.

@@ -27,7 +27,8 @@ fn every_node_has_every_fault_and_so_has_every_domain_and_every_link_that_crosse
     }
     let crossing = plan.links.iter().filter(|link| !link.fused).count();
     assert_eq!(crossing, 2);
-    let expected = 10 * plan.nodes.len() + 2 * plan.domains.len() + 3 * crossing;
+    let expected =
+        OF_NODES.len() * plan.nodes.len() + OF_DOMAINS.len() * plan.domains.len() + 3 * crossing;
     assert_eq!(drills.len(), expected);
     let of_all = Fault::ALL.iter().all(|fault| drills.iter().any(|it| it.fault == *fault));
     assert!(of_all, "a fault that nothing can have");
@@ -52,6 +53,10 @@ fn the_bar_is_two_cycles_and_what_watches_then() {
     assert_eq!(rule("ethercat->drives", Fault::Hostile), Rule::Watchdog(100));
     assert_eq!(rule("drives->ethercat", Fault::Stalled), Rule::Policy(50));
     assert_eq!(rule("ik", Fault::LateBorne), Rule::GoesOn);
+    assert_eq!(rule("control", Fault::Freeze30), Rule::GoesOn);
+    assert_eq!(rule("control", Fault::Freeze50), Rule::Either(50));
+    assert_eq!(rule("control", Fault::Freeze80), Rule::Guard(50));
+    assert_eq!(rule("plant", Fault::Freeze1000), Rule::Late(1000));
     assert!(matches!(rule("drives", Fault::Kill), Rule::NotMeasured(_)));
     assert_eq!(Rule::Guard(50).cycles(), Some(52));
     assert_eq!(

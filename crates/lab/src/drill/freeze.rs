@@ -1,0 +1,33 @@
+//! A process that stands for a while: SIGSTOP, and SIGCONT by a thread of its own, which sleeps
+//! better than the loop that watches the run.
+
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::left;
+
+/// A freeze under way.
+pub(super) struct Freeze(JoinHandle<Option<u64>>);
+
+impl Freeze {
+    /// Freezes a process at once, for so long. `None` if the kernel refuses.
+    pub(super) fn begin(pid: Pid, time: Duration) -> Option<Freeze> {
+        kill_process(pid, Signal::STOP).ok()?;
+        let begun = Instant::now();
+        Some(Freeze(thread::spawn(move || {
+            thread::sleep(time);
+            // It may have been killed meanwhile: then it did not stand for that long.
+            let stood = left::state(u32::try_from(pid.as_raw_nonzero().get()).ok()?) == Some('T');
+            let took = begun.elapsed();
+            kill_process(pid, Signal::CONT).ok()?;
+            stood.then(|| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+        })))
+    }
+
+    /// For how long it stood, ns; `None` if that was not seen.
+    pub(super) fn end(self) -> Option<u64> {
+        self.0.join().ok().flatten()
+    }
+}
