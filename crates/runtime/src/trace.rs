@@ -372,7 +372,8 @@ impl Record {
         self.words[FLAGS] & HELD_COMMAND != 0
     }
 
-    /// All that the questions above ask of a cycle's course, as one word: what a recording keeps, and [`Past`] takes.
+    /// All that the questions above ask of a cycle's course, as one word: what a recording keeps,
+    /// and [`Past`] takes.
     pub fn flags(&self) -> u32 {
         self.words[FLAGS] as u32
     }
