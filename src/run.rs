@@ -137,9 +137,12 @@ impl Watch {
     }
 
     fn finish_csv(&mut self) {
-        if let Some(text) = self.csv.as_mut().and_then(Csv::finish) {
-            self.notice(text);
-        }
+        let stats = &self.stats;
+        let Some(csv) = &mut self.csv else { return };
+        let failed = csv.finish(stats);
+        // Of a file that failed that was told before.
+        let lacks = csv.lacks().filter(|_| !csv.has_failed());
+        failed.into_iter().chain(lacks).for_each(|text| self.notice(text));
     }
 
     /// Leaves the live view, then says what it could only show.
@@ -222,7 +225,7 @@ impl Session {
         let Session { run, watch, machine, memory, json, closed, .. } = self;
         let plan = run.plan().clone();
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
-        let (earlier_faults, records_lost) = (run.earlier_faults().to_vec(), run.records_lost());
+        let earlier_faults = run.earlier_faults().to_vec();
         let (stop, resets, broken_links) = (run.stop_status(), run.resets(), run.broken_links());
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
@@ -241,18 +244,17 @@ impl Session {
             processes: memory.processes,
             services,
             broken_links,
-            records_lost,
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,
             csv: watch.csv.as_ref().map(Csv::to_json),
+            csv_lacks: watch.csv.as_ref().and_then(Csv::lacks),
             machine: &machine,
         };
         let written = match closed {
             Some(error) => Err(error),
             None => report.write(json),
         };
-        let complete = watch.csv.as_ref().is_none_or(Csv::is_complete);
-        let good = ending.is_good() && complete && is_quiet(written);
+        let good = report.is_good() && is_quiet(written);
         if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) }
     }
 
@@ -268,6 +270,7 @@ impl Session {
                 self.resets = self.run.resets();
                 watch.late.begin_life();
             }
+            watch.stats.read_losses(&self.run);
             watch.late.look(|| self.run.threads());
             if let Some(edits) = &mut self.edits {
                 edits.go_on(&mut self.run, watch);

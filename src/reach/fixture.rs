@@ -42,6 +42,7 @@ pub(crate) fn domain(name: &str, role: DomainRole) -> DomainStatus {
 /// A thread on a CPU of its own that has not yet had a cycle.
 pub(crate) fn thread(cpu: u32) -> ThreadStatus {
     ThreadStatus {
+        records_lost: 0,
         cycles: 0,
         overruns: 0,
         skipped: 0,

@@ -30,12 +30,14 @@ pub(crate) struct Table<W> {
     buffer: String,
     /// Whole lines that the file took, its head among them.
     lines: u64,
+    /// Cycles that ran and have no row, for nobody read their records.
+    missing: u64,
 }
 
 impl<W: Write> Table<W> {
     fn new(thread: &ThreadStats, path: PathBuf, file: W) -> Table<W> {
         let domain = thread.domain.clone();
-        Table { thread: thread.id, path, file, domain, buffer: head(thread), lines: 0 }
+        Table { thread: thread.id, path, file, domain, buffer: head(thread), lines: 0, missing: 0 }
     }
 
     fn add(&mut self, observed: &Observed) -> io::Result<()> {
@@ -148,8 +150,12 @@ impl<W: Write> Csv<W> {
         self.attempt(|table| if table.thread == thread { table.add(observed) } else { Ok(()) })
     }
 
-    /// Writes what is still gathered. The text to show if that failed.
-    pub(crate) fn finish(&mut self) -> Option<String> {
+    /// Writes what is still gathered, of cycles that were counted in `stats`. The text to show if
+    /// that failed.
+    pub(crate) fn finish(&mut self, stats: &Stats) -> Option<String> {
+        for table in &mut self.tables {
+            table.missing = stats.thread(table.thread).map_or(0, |thread| thread.records_lost);
+        }
         self.attempt(Table::flush)
     }
 
@@ -169,8 +175,24 @@ impl<W: Write> Csv<W> {
         self.error.clone()
     }
 
-    pub(crate) fn is_complete(&self) -> bool {
-        self.error.is_none()
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// What is not there of what was asked for, in words.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        if self.error.is_some() {
+            return Some("the CSV is incomplete: its writing failed".into());
+        }
+        let worst = self.tables.iter().max_by_key(|table| table.missing)?;
+        let (missing, all) = (worst.missing, worst.rows() + worst.missing);
+        (missing > 0).then(|| {
+            format!(
+                "the CSV is incomplete: '{}' lacks {missing} of {all} rows, sinew run came too \
+                 late for them; give it more of a CPU, or make the period longer",
+                worst.path.display()
+            )
+        })
     }
 
     /// Rows written, in all files.
@@ -182,8 +204,14 @@ impl<W: Write> Csv<W> {
         let files = self
             .tables
             .iter()
-            .map(|table| json!({ "path": table.path.display().to_string(), "rows": table.rows() }));
-        json!({ "rows": self.rows(), "error": self.error, "files": files.collect::<Vec<_>>() })
+            .map(|table| {
+                let path = table.path.display().to_string();
+                json!({ "path": path, "rows": table.rows(), "missing": table.missing })
+            });
+        let missing: u64 = self.tables.iter().map(|table| table.missing).sum();
+        let files: Vec<_> = files.collect();
+        let error = self.error.clone().or_else(|| self.lacks());
+        json!({ "rows": self.rows(), "missing": missing, "error": error, "files": files })
     }
 }
 
@@ -227,7 +255,7 @@ mod tests {
         let thread = csv.tables[0].thread;
         assert_eq!(csv.add(thread, &fixture::observed(7)), None);
         assert_eq!(csv.add(ThreadId { domain: 9, thread: 0 }, &fixture::observed(8)), None);
-        assert_eq!(csv.finish(), None);
+        assert_eq!(csv.finish(&fixture::stats(0)), None);
         let text = String::from_utf8(csv.tables[0].file.clone()).expect("UTF-8");
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
@@ -252,9 +280,23 @@ mod tests {
             told[0].contains(&format!("'run.csv' failed after {} rows", lines - 1)),
             "{told:?}"
         );
-        assert_eq!(csv.finish(), None);
-        assert!(!csv.is_complete());
+        assert_eq!(csv.finish(&fixture::stats(0)), None);
+        assert!(csv.lacks().is_some_and(|lacks| lacks.contains("failed")));
         assert_eq!(csv.to_json()["rows"], lines - 1);
+    }
+
+    #[test]
+    fn rows_that_nobody_read_are_missing() {
+        let (mut csv, mut stats) = (csv(Vec::new()), fixture::stats(0));
+        let thread = csv.tables[0].thread;
+        (0..3).for_each(|cycle| assert_eq!(csv.add(thread, &fixture::observed(cycle)), None));
+        stats.threads[1].records_lost = 9;
+        assert_eq!((csv.finish(&stats), csv.lacks()), (None, None), "that one is in no file");
+        stats.threads[0].records_lost = 7;
+        assert_eq!(csv.finish(&stats), None);
+        let lacks = csv.lacks().expect("rows are missing");
+        assert!(lacks.contains("'run.csv' lacks 7 of 10 rows"), "{lacks}");
+        assert_eq!((&csv.to_json()["missing"], &csv.to_json()["error"]), (&json!(7), &json!(lacks)));
     }
 
     #[test]
@@ -264,7 +306,7 @@ mod tests {
             .expect("every Linux has it");
         assert_eq!(csv.tables.len(), 1, "no file beside a device");
         assert_eq!(csv.add(stats.control().expect("a core").id, &fixture::observed(0)), None);
-        let told = csv.finish().expect("it is full");
+        let told = csv.finish(&stats).expect("it is full");
         assert!(told.contains("'/dev/full' failed after 0 rows"), "{told}");
     }
 

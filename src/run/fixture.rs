@@ -2,6 +2,7 @@
 
 use sinew_runtime::catalogue::{Kind, RunsIn, Signal};
 use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::Totals;
 use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
 
 use super::stats::{Observed, Stats};
@@ -73,6 +74,7 @@ pub(crate) const PLANT: ThreadId = ThreadId { domain: 1, thread: 0 };
 pub(crate) fn observed(cycle: u64) -> Observed {
     Observed {
         cycle,
+        totals: Totals { cycles: cycle + 1, ..Totals::default() },
         release_ns: cycle * 1_000_000,
         start_ns: cycle * 1_000_000 + 2_000,
         latency_ns: 9_000,

@@ -98,16 +98,20 @@ impl<W: Write> Plain<W> {
     }
 
     fn second(&mut self, scene: &Scene<'_>, control: &ThreadStats) -> io::Result<()> {
-        let latency = &control.latency;
+        let (latency, totals) = (&control.latency, control.totals());
         let [p50, p99] = [0.5, 0.99].map(|at| micros(latency.quantile(at).map(|ns| ns as f64)));
         let max = micros(latency.max().map(|ns| ns as f64));
         write!(
             self.out,
-            "{:>4.0} s  cycle {:>7}  latency p50 {p50:>6} p99 {p99:>6} max {max:>6} us  {}",
+            "{:>4.0} s  {:>7} cycles  latency p50 {p50:>6} p99 {p99:>6} max {max:>6} us  {}",
             scene.elapsed_s,
-            control.last_cycle,
-            counted(control.overruns, "overrun"),
+            totals.cycles,
+            counted(totals.overruns, "overrun"),
         )?;
+        if scene.stats.records_lost() > 0 {
+            let lost = counted(scene.stats.records_lost(), "record");
+            write!(self.out, "  {lost} lost")?;
+        }
         if let Some(error) = scene.stats.tracking_error_m() {
             write!(self.out, "  tracking {:.4} mm", error.last * 1e3)?;
         }
@@ -162,7 +166,7 @@ mod tests {
         assert_eq!(lines[0], "arm: control runs every 1000 us until it is done or Ctrl-C");
         assert_eq!(
             lines[1],
-            "   1 s  cycle     999  latency p50   9.00 p99   9.00 max   9.00 us  0 overruns  \
+            "   1 s     1000 cycles  latency p50   9.00 p99   9.00 max   9.00 us  0 overruns  \
              tracking 1.0000 mm"
         );
         assert!(!plain.is_due(1.9) && plain.is_due(2.0));

@@ -13,7 +13,8 @@ use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
 use super::stats::{SignalStats, Stats, ThreadStats};
-use crate::cli::say;
+use crate::cli::{FAULTED, say};
+use sinew_lab::Distribution;
 use sinew_lab::machine::Machine;
 
 /// How a run ended, seen from the user.
@@ -69,13 +70,13 @@ pub(crate) struct Report<'a> {
     pub(crate) services: Vec<ServiceState>,
     /// What is to be said of links that a service has broken.
     pub(crate) broken_links: Vec<String>,
-    /// Records that came too fast for us: cycles that no figure knows of.
-    pub(crate) records_lost: u64,
     /// From the first line of the command until the first node ran.
     pub(crate) start_to_first_cycle_ms: Option<f64>,
     /// From the first release to the end of the last process.
     pub(crate) duration_s: f64,
     pub(crate) csv: Option<Value>,
+    /// What the CSV lacks, in words.
+    pub(crate) csv_lacks: Option<String>,
     pub(crate) machine: &'a Machine,
 }
 
@@ -111,10 +112,20 @@ impl Report<'_> {
         put("given_up", self.given_up().collect());
         put("broken_links", json!(self.broken_links));
         put("signals", self.stats.signals().map(signal_json).collect());
-        put("records_lost", json!(self.records_lost));
+        put("records_lost", json!(self.stats.records_lost()));
         put("csv", json!(self.csv));
+        put("exit_status", json!(self.exit_status()));
         put("machine", self.machine.to_json());
         Value::Object(object)
+    }
+
+    /// Whether all is as it was asked for.
+    pub(crate) fn is_good(&self) -> bool {
+        self.ending.is_good() && self.csv_lacks.is_none()
+    }
+
+    fn exit_status(&self) -> u8 {
+        if self.is_good() { 0 } else { FAULTED }
     }
 
     /// Writes it to standard output; what went wrong also goes to standard error.
@@ -207,23 +218,30 @@ impl Report<'_> {
 
 /// The figures of a thread, by their keys.
 fn figures(thread: &ThreadStats) -> [(&'static str, Value); 10] {
-    let nodes = thread
-        .nodes
-        .iter()
-        .map(|node| json!({ "name": node.name, "execution_ns": node.execution.to_json() }));
+    let totals = thread.totals();
+    // An input releases its thread whenever it comes: there is no planned start.
+    let of_timer = |times: &Distribution| match thread.is_timer_released() {
+        true => times.to_json(),
+        false => Value::Null,
+    };
+    let nodes = thread.nodes.iter().map(|node| {
+        let execution_ns = node.execution.to_json();
+        let allocations = node.allocations();
+        json!({ "name": node.name, "execution_ns": execution_ns, "allocations": allocations })
+    });
     let by = thread.overruns_by;
     [
-        ("cycles", json!(thread.cycles)),
-        ("stopping_cycles", json!(thread.stopping_cycles)),
-        ("overruns", json!(thread.overruns)),
+        ("cycles", json!(totals.cycles)),
+        ("stopping_cycles", json!(totals.stopping_cycles)),
+        ("overruns", json!(totals.overruns)),
         (
             "overruns_by",
             json!({ "late_start": by.late_start, "feedback": by.feedback, "nodes": by.nodes }),
         ),
-        ("skipped", json!(thread.skipped)),
+        ("skipped", json!(totals.skipped)),
         ("cycle_latency_ns", thread.latency.to_json()),
-        ("activation_jitter_ns", thread.jitter.to_json()),
-        ("response_ns", thread.response.to_json()),
+        ("activation_jitter_ns", of_timer(&thread.jitter)),
+        ("response_ns", of_timer(&thread.response)),
         ("slack_ns", thread.latency.slack_json(thread.period_ns)),
         ("nodes", nodes.collect()),
     ]
@@ -244,8 +262,9 @@ fn thread_json(thread: &ThreadStats) -> Value {
     for (key, value) in figures(thread) {
         put(key, value);
     }
-    put("cycles_without_input", json!(thread.without_input));
-    put("cycles_without_feedback", json!(thread.feedback_missing));
+    put("cycles_without_input", json!(thread.totals().without_input));
+    put("cycles_without_feedback", json!(thread.totals().without_feedback));
+    put("records_lost", json!(thread.records_lost));
     put("messages_lost", json!(thread.messages_lost));
     put("messages_dropped", json!(thread.messages_dropped));
     Value::Object(object)

@@ -2,8 +2,8 @@
 
 use sinew_runtime::catalogue::Signal;
 use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
+use sinew_runtime::run::{Run, ThreadId};
+use sinew_runtime::trace::{Record, Tally, Totals};
 use sinew_spec::plan::{Plan, Release};
 
 use sinew_lab::Distribution;
@@ -15,18 +15,22 @@ const TRACKING_ERROR: &str = "tracking_error_m";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Observed {
     pub(crate) cycle: u64,
+    /// Of the core, and what the thread has counted in it.
+    pub(crate) life: u32,
+    pub(crate) totals: Totals,
     pub(crate) release_ns: u64,
     pub(crate) start_ns: u64,
     pub(crate) latency_ns: u64,
     pub(crate) skipped: u64,
     pub(crate) is_overrun: bool,
     pub(crate) is_stopping: bool,
-    pub(crate) is_without_input: bool,
     pub(crate) is_feedback_missing: bool,
     pub(crate) messages_lost: u64,
     pub(crate) messages_dropped: u64,
     /// One for each node of the thread.
     pub(crate) execution_ns: Vec<u64>,
+    /// How often each has allocated in this life; empty where nobody counts.
+    pub(crate) allocations: Vec<u64>,
     /// The signals of all nodes, in the order of the nodes.
     pub(crate) signals: Vec<f64>,
 }
@@ -35,18 +39,20 @@ impl Observed {
     /// Takes over the record of a thread with `nodes` nodes.
     pub(crate) fn read(&mut self, record: &Record, nodes: usize, clock: Clock) {
         self.cycle = record.number();
+        (self.life, self.totals) = (record.life(), record.totals());
         self.release_ns = record.release_ns();
         self.start_ns = record.start_ns();
         self.latency_ns = clock.ns(record.latency_ticks());
         self.skipped = record.skipped();
         self.is_overrun = record.is_overrun();
         self.is_stopping = record.is_stopping();
-        self.is_without_input = record.is_without_input();
         self.is_feedback_missing = record.is_feedback_missing();
         self.messages_lost = record.lost_total();
         self.messages_dropped = record.dropped_total();
         self.execution_ns.clear();
         self.execution_ns.extend((0..nodes).map(|node| clock.ns(record.execution_ticks(node))));
+        self.allocations.clear();
+        self.allocations.extend((0..nodes).map_while(|node| record.allocations(node)));
         self.signals.clear();
         self.signals.extend(record.signals());
     }
@@ -93,6 +99,15 @@ impl OverrunsBy {
 pub(crate) struct NodeStats {
     pub(crate) name: String,
     pub(crate) execution: Distribution,
+    /// How often it has allocated in its cycles: in earlier lives of the core, and in this one.
+    allocations: Option<[u64; 2]>,
+}
+
+impl NodeStats {
+    /// How often it has allocated in its cycles; `None` where nobody counts.
+    pub(crate) fn allocations(&self) -> Option<u64> {
+        self.allocations.map(|[earlier, now]| earlier.saturating_add(now))
+    }
 }
 
 /// Last value of one number of a signal, and its extremes before the graph began to stop.
@@ -134,21 +149,19 @@ pub(crate) struct ThreadStats {
     pub(crate) period_ns: u64,
     pub(crate) deadline_ns: u64,
     pub(crate) release: Release,
-    /// Before the graph began to stop; all figures but `stopping_cycles` are of these.
-    pub(crate) cycles: u64,
-    pub(crate) stopping_cycles: u64,
-    pub(crate) overruns: u64,
+    /// As the thread itself has counted.
+    tally: Tally,
+    /// Cycles whose records were gone before they were read; those in `tally`, but in no other
+    /// figure.
+    pub(crate) records_lost: u64,
+    /// Of the records that were read.
     pub(crate) overruns_by: OverrunsBy,
-    pub(crate) skipped: u64,
-    pub(crate) without_input: u64,
-    pub(crate) feedback_missing: u64,
     /// Lost and dropped in lives of the core before this one.
     earlier_messages: [u64; 2],
     pub(crate) messages_lost: u64,
     pub(crate) messages_dropped: u64,
     pub(crate) first_start_ns: Option<u64>,
-    /// Number of the last cycle in this life of the core.
-    pub(crate) last_cycle: u64,
+    life: u32,
     pub(crate) latency: Distribution,
     /// Of timer-released threads; of others it is not defined.
     pub(crate) jitter: Distribution,
@@ -175,26 +188,30 @@ impl ThreadStats {
             period_ns: realtime.period_ns,
             deadline_ns: realtime.deadline_ns,
             release: thread.release,
-            cycles: 0,
-            stopping_cycles: 0,
-            overruns: 0,
+            tally: Tally::default(),
+            records_lost: 0,
             overruns_by: OverrunsBy::default(),
-            skipped: 0,
-            without_input: 0,
-            feedback_missing: 0,
             earlier_messages: [0; 2],
             messages_lost: 0,
             messages_dropped: 0,
             first_start_ns: None,
-            last_cycle: 0,
+            life: 0,
             latency: Distribution::new(),
             jitter: Distribution::new(),
             response: Distribution::new(),
             signals: signals.collect(),
             nodes: nodes()
-                .map(|node| NodeStats { name: node.name.clone(), execution: execution() })
+                .map(|node| {
+                    let (name, execution) = (node.name.clone(), execution());
+                    NodeStats { name, execution, allocations: None }
+                })
                 .collect(),
         }
+    }
+
+    /// What the thread has counted, in all lives of the core.
+    pub(crate) fn totals(&self) -> Totals {
+        self.tally.total()
     }
 
     pub(crate) fn is_timer_released(&self) -> bool {
@@ -204,25 +221,26 @@ impl ThreadStats {
     /// Takes a record, which may hold anything: a domain that writes garbage must not end us.
     fn add(&mut self, observed: &Observed) {
         self.first_start_ns.get_or_insert(observed.start_ns);
-        if observed.cycle < self.last_cycle {
-            // A new life: what it has lost begins at nothing again.
+        if observed.life != self.life {
+            // What it has lost begins at nothing again.
+            self.life = observed.life;
             self.earlier_messages = [self.messages_lost, self.messages_dropped];
+            for node in &mut self.nodes {
+                node.allocations = node.allocations().map(|count| [count, 0]);
+            }
+        }
+        for (node, &count) in self.nodes.iter_mut().zip(&observed.allocations) {
+            node.allocations.get_or_insert_default()[1] = count;
         }
         let [lost, dropped] = self.earlier_messages;
-        self.last_cycle = observed.cycle;
+        self.tally.take(observed.life, observed.totals);
         self.messages_lost = lost.saturating_add(observed.messages_lost);
         self.messages_dropped = dropped.saturating_add(observed.messages_dropped);
         self.add_signals(observed);
         if observed.is_stopping {
-            self.stopping_cycles += 1;
             return;
         }
-        self.cycles += 1;
-        self.skipped = self.skipped.saturating_add(observed.skipped);
-        self.without_input += u64::from(observed.is_without_input);
-        self.feedback_missing += u64::from(observed.is_feedback_missing);
         if observed.is_overrun {
-            self.overruns += 1;
             self.overruns_by.add(observed);
         }
         self.latency.add(observed.latency_ns);
@@ -291,6 +309,18 @@ impl Stats {
         }
     }
 
+    /// Looks how many records of each thread were gone before they were read.
+    pub(crate) fn read_losses(&mut self, run: &Run) {
+        for thread in &mut self.threads {
+            thread.records_lost = run.records_lost_of(thread.id);
+        }
+    }
+
+    /// Records of all threads that were.
+    pub(crate) fn records_lost(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.records_lost).sum()
+    }
+
     pub(crate) fn signals(&self) -> impl Iterator<Item = &SignalStats> {
         self.threads.iter().flat_map(|thread| &thread.signals)
     }
@@ -322,27 +352,20 @@ mod tests {
         add(1_000, 1_100_000, 50_000);
         add(1_000, 1_100_000, 1_000_000);
         let expected = OverrunsBy { late_start: 1, feedback: 2, nodes: 1 };
-        assert_eq!(
-            (
-                stats.control().expect("a core").overruns,
-                stats.control().expect("a core").overruns_by
-            ),
-            (4, expected)
-        );
+        assert_eq!(stats.control().expect("a core").overruns_by, expected);
     }
 
     #[test]
-    fn cycles_of_stopping_are_counted_apart() {
+    fn a_cycle_of_a_stop_is_in_no_figure_of_the_control_loop() {
         let mut stats = fixture::stats(10);
         let mut stopping = fixture::observed(10);
-        (stopping.is_stopping, stopping.is_overrun, stopping.skipped) = (true, true, 3);
+        (stopping.is_stopping, stopping.is_overrun) = (true, true);
         stopping.latency_ns = 5_000_000;
         stopping.signals[0] = 1.0;
         stats.add(CONTROL, &stopping);
         let control = stats.control().expect("a core");
-        assert_eq!((control.cycles, control.stopping_cycles), (10, 1));
-        assert_eq!((control.overruns, control.skipped), (0, 0));
-        assert_eq!(control.latency.max(), Some(9_000));
+        assert_eq!(control.overruns_by, OverrunsBy::default());
+        assert_eq!((control.latency.n(), control.latency.max()), (10, Some(9_000)));
         let error = stats.tracking_error_m().expect("the planner has one");
         assert_eq!((error.last, error.max), (1.0, 0.001));
     }
@@ -350,28 +373,32 @@ mod tests {
     #[test]
     fn a_record_of_nonsense_is_no_panic() {
         let mut stats = fixture::stats(3);
-        for cycle in [u64::MAX, 0, u64::MAX] {
+        for (cycle, cycles) in [(u64::MAX, 1), (0, u64::MAX), (u64::MAX, u64::MAX)] {
             let mut nonsense = fixture::observed(0);
             (nonsense.cycle, nonsense.release_ns, nonsense.start_ns) = (cycle, 0, u64::MAX);
             (nonsense.latency_ns, nonsense.skipped) = (u64::MAX, u64::MAX);
             (nonsense.messages_lost, nonsense.messages_dropped) = (u64::MAX, u64::MAX);
             (nonsense.execution_ns, nonsense.is_overrun) = (vec![u64::MAX; 4], true);
+            nonsense.totals = Totals { cycles, skipped: u64::MAX, ..Totals::default() };
+            nonsense.life = cycle as u32;
             nonsense.signals.clear();
             stats.add(CONTROL, &nonsense);
         }
-        assert_eq!(stats.control().expect("a core").skipped, u64::MAX);
+        assert_eq!(stats.control().expect("a core").totals().skipped, u64::MAX);
     }
 
     #[test]
     fn figures_go_on_in_the_next_life_of_the_core() {
         let mut stats = Stats::new(&fixture::plan());
-        for cycle in [0, 1, 2, 0, 1] {
+        // What happened before the last cycle of each was not read.
+        for (life, cycle) in [(0, 0), (0, 2), (1, 1)] {
             let mut observed = fixture::observed(cycle);
+            observed.life = life;
             (observed.messages_lost, observed.messages_dropped) = (cycle, 2 * cycle);
             stats.add(CONTROL, &observed);
         }
         let control = stats.control().expect("a core");
-        assert_eq!((control.cycles, control.last_cycle), (5, 1));
+        assert_eq!((control.totals().cycles, control.latency.n()), (5, 3));
         assert_eq!((control.messages_lost, control.messages_dropped), (3, 6));
     }
 
@@ -395,7 +422,7 @@ mod tests {
         assert_eq!(plant.signals[0].label(6), None);
         assert_eq!(plant.signals[2].values[4].last, 1.25);
         assert_eq!(plant.jitter.n(), 0, "an input-released thread starts when it is released");
-        assert_eq!(stats.thread(ThreadId { domain: 7, thread: 0 }).map(|t| t.cycles), None);
+        assert_eq!(stats.thread(ThreadId { domain: 7, thread: 0 }).map(|t| t.totals()), None);
     }
 
     #[test]

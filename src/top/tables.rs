@@ -147,6 +147,10 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
         us(thread.latency_ns_max),
         Cell::styled(thread.privileges.obtained.trim_start_matches("SCHED_"), look),
     ]);
+    if thread.records_lost > 0 {
+        let lost = thread.records_lost;
+        rows.note(format!("{lost} records lost: times are without these cycles"), theme.caution());
+    }
     for missing in &thread.privileges.missing {
         rows.note(format!("missing: {missing}"), theme.caution());
     }

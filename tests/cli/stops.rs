@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -159,7 +161,35 @@ fn a_controller_that_freezes_cannot_keep_the_brakes_open() {
     let (report, err, rows) = moving.ended_with(1);
     assert_eq!(report["outcome"], "faulted");
     assert!(err.contains("error: control: ran no cycle for "), "{err}");
+    let us = |key: &str| report["stop"][key].as_i64().expect("it was seen");
+    assert!(us("safe_output_us") < us("at_rest_us"), "{}", report["stop"]);
+    assert!(us("at_rest_us") < 0, "long before that was known: {}", report["stop"]);
     assert_eq!(brakes(&rows), Some(6));
+}
+
+#[test]
+fn a_csv_without_all_its_rows_is_no_success() {
+    let moving = Moving::start("rows_are_missing");
+    // Longer than the traces hold.
+    moving.running.signal(Signal::STOP);
+    sleep(Duration::from_secs(3));
+    moving.running.signal(Signal::CONT);
+    moving.running.signal(Signal::INT);
+    let (report, err, _) = moving.ended_with(1);
+    assert_eq!(report["outcome"], "stopped", "the machine fared well: {report}");
+    let number = |value: &Value| value.as_u64().expect("a count");
+    for at in 0..2 {
+        let (file, thread) = (&report["csv"]["files"][at], &report["threads"][at]);
+        let (rows, missing) = (number(&file["rows"]), number(&file["missing"]));
+        let all = number(&thread["cycles"]) + number(&thread["stopping_cycles"]);
+        assert!(missing > 0, "{}", report["csv"]);
+        assert_eq!((rows + missing, number(&thread["records_lost"])), (all, missing), "{report}");
+        let text = fs::read_to_string(file["path"].as_str().expect("a path")).expect("the rows");
+        assert_eq!(text.lines().count() as u64, rows + 1, "and a head");
+        assert!(number(&thread["cycle_latency_ns"]["n"]) < number(&thread["cycles"]));
+    }
+    let lacks = report["csv"]["error"].as_str().expect("what it lacks");
+    assert!(lacks.contains(" rows") && err.contains(lacks), "{lacks}: {err}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ export class Bar {
       event.preventDefault();
       stop();
     });
-    for (const name of ["up", "period", "overruns", "skipped", "viewers"]) {
+    for (const name of ["up", "period", "overruns", "skipped", "unseen", "viewers"]) {
       const value = make("dd", {}, NONE);
       this.facts.set(name, value);
       byId("facts").append(make("div", {}, make("dt", {}, name), value));
@@ -47,9 +47,11 @@ export class Bar {
   }
 
   figures({ threads, viewers }: Figures): void {
-    const sum = (of: "overruns" | "skipped") => threads.reduce((all, thread) => all + thread[of], 0);
+    const sum = (of: "overruns" | "skipped" | "lost") => threads.reduce((all, thread) => all + thread[of], 0);
     this.fact("overruns", count(sum("overruns")));
     this.fact("skipped", count(sum("skipped")));
+    // Cycles that this page has no times of; the other counts are the core's own.
+    this.fact("unseen", count(sum("lost")));
     this.fact("viewers", count(viewers));
   }
 
@@ -79,9 +81,9 @@ export class Bar {
   /** How long the last stop took, with what is known of it by now. */
   stopped({ reason, safe_output_us, brakes_closed_us, at_rest_us }: Stop, network_ms: number | null): void {
     const parts = [
-      safe_output_us === null ? "" : `safe outputs after ${time(safe_output_us)}`,
-      brakes_closed_us === null ? "" : `brakes closed after ${time(brakes_closed_us)}`,
-      at_rest_us === null ? "" : `at rest after ${time(at_rest_us)}`,
+      safe_output_us === null ? "" : `safe outputs ${when(safe_output_us)}`,
+      brakes_closed_us === null ? "" : `brakes closed ${when(brakes_closed_us)}`,
+      at_rest_us === null ? "" : `at rest ${when(at_rest_us)}`,
     ];
     const network = network_ms === null ? "" : ` (network ${time(network_ms * 1000)})`;
     const known = parts.filter((part) => part !== "").join(", ") || "measuring";
@@ -100,6 +102,11 @@ export class Bar {
     setState(report, state);
     setText(report, text);
   }
+}
+
+/** From the order on; what was so before has a negative time. */
+function when(us: number): string {
+  return us < 0 ? `already ${time(-us)} before` : `after ${time(us)}`;
 }
 
 /** A connection in a word, and what people must know of it. */

@@ -43,7 +43,8 @@ export class HistogramPanel {
 
   figures({ threads }: Figures): void {
     const all = this.hello_?.threads ?? [];
-    this.last = threads.filter((_, at) => all[at] && this.draws(all[at])).map((thread) => thread[this.what]);
+    const drawn = threads.filter((_, at) => all[at] && this.draws(all[at]));
+    this.last = drawn.map((thread) => thread[this.what]).filter((histogram) => histogram !== null);
     this.last.forEach(({ count: seen, p50_us, p99_us, p99_9_us, max_us }, at) => {
       const texts = [count(seen), time(p50_us), time(p99_us), time(p99_9_us), time(max_us)];
       this.cells[at]?.forEach((cell, column) => setText(cell, texts[column] ?? NONE));

@@ -139,7 +139,7 @@ export interface ThreadFigures {
   skipped: number;
   lost: number;
   latency: Histogram;
-  jitter: Histogram;
+  jitter: Histogram | null;
 }
 
 export interface LinkFigures {

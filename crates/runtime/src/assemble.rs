@@ -339,6 +339,7 @@ impl Assembly<'_> {
             guards,
             outputs: Vec::new(),
             numbers,
+            signals: node.kind.signals,
         })
     }
 

@@ -192,8 +192,15 @@ impl Cyclic {
         let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
-        let head =
-            Head { feedback_missing: missing, overrun, failed, fallen_back, ..Head::default() };
+        let at_rest_ns = self.executor.restless_node().is_none().then_some(end_ns);
+        let head = Head {
+            feedback_missing: missing,
+            overrun,
+            failed,
+            fallen_back,
+            at_rest_ns,
+            ..Head::default()
+        };
         self.leave_record(released, head);
         if !stopping && failed.is_none() {
             self.judge_overrun(released, end_ns, overrun);

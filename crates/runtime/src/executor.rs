@@ -14,8 +14,9 @@ use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Io, NodeEntry};
 use crate::slots::{Slot, Slots};
 use crate::step::{Input, Step};
+use crate::sys::allocations;
 use crate::taps::Taps;
-use crate::trace::{Failed, Holds, Record};
+use crate::trace::{COUNTS_ALLOCATIONS, Failed, Holds, Record};
 
 /// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
 /// hold the cycle up.
@@ -85,8 +86,12 @@ impl Executor {
                 cycle: cycle.number,
             };
             self.updating = true;
+            let allocated = COUNTS_ALLOCATIONS.then(allocations);
             step.node.update(&mut io, cycle)?;
-            step.check_finite(&self.slots, cycle)?;
+            if let Some(before) = allocated {
+                self.record.allocated(step.place, allocations() - before);
+            }
+            step.check_finite(&self.slots, &self.values, cycle)?;
             self.updating = false;
             now = clock.ticks();
             self.record.executed(step.place, begin, now);
@@ -133,10 +138,10 @@ impl Executor {
         self.feedback.iter().find(|input| input.missing).map(|input| input.from.as_str())
     }
 
-    /// What the actuator ports of this thread hold; of several the least safe.
-    pub(crate) fn holds(&self) -> Holds {
+    /// What the actuator ports of this thread hold; of several the least safe. `None` if it has none.
+    pub(crate) fn holds(&self) -> Option<Holds> {
         let guards = self.steps.iter().flat_map(|step| &step.guards);
-        guards.map(|guard| guard.holds).max().unwrap_or_default()
+        guards.map(|guard| guard.holds).max()
     }
 
     /// Whether a link has lost its other end. No fault of this domain: whoever ended the peer knows

@@ -40,6 +40,12 @@ impl Finite {
     }
 }
 
+/// Whether all of these are.
+#[inline]
+pub(crate) fn are_finite(values: &[f64]) -> bool {
+    values.iter().fold(true, |finite, value| finite & value.is_finite())
+}
+
 fn extend(ranges: &mut Vec<Range<usize>>, next: Range<usize>) {
     match ranges.last_mut() {
         Some(last) if last.end == next.start => last.end = next.end,

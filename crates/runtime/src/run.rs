@@ -9,6 +9,7 @@ mod edits;
 mod history;
 mod lines;
 mod look;
+mod output;
 mod process;
 mod realtime;
 mod requests;
@@ -336,10 +337,11 @@ impl Run {
         self.go_on_starting();
         self.go_on_editing();
         for (index, domain) in self.domains.iter_mut().enumerate() {
-            domain.read_traces(&mut |thread, record| {
+            domain.read_traces(self.clock, &mut |thread, record| {
                 each(ThreadId { domain: index, thread }, record);
             });
             domain.listen();
+            domain.read_output(&self.request.plan.domains[index].name, &mut self.events);
         }
         self.begin_stopping();
         self.tell();
@@ -415,7 +417,7 @@ impl Run {
     fn wait(&self, timeout: Duration) {
         let due_ns = self.services.iter().map(Supervised::due_ns).min().unwrap_or(u64::MAX);
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let due_ns = due_ns.min(self.edit_due_ns());
+        let due_ns = due_ns.min(self.edit_due_ns()).min(self.core_due_ns());
         let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = vec![PollFd::new(&self.bell, PollFlags::IN)];
@@ -531,7 +533,13 @@ impl Run {
 
     /// Records that came too fast for [`Run::poll`], in all.
     pub fn records_lost(&self) -> u64 {
-        self.domains.iter().map(Domain::records_lost).sum()
+        self.domains.iter().flat_map(Domain::records_lost).sum()
+    }
+
+    /// The same of one thread.
+    pub fn records_lost_of(&self, id: ThreadId) -> u64 {
+        let domain = self.domains.get(id.domain);
+        domain.and_then(|domain| domain.records_lost().nth(id.thread)).unwrap_or(0)
     }
 
     /// How the run ended, or would if it ended now: what counts is the last life of the core.

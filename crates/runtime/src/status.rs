@@ -1,12 +1,15 @@
 //! A run as others see it: its status at a moment, and its events one by one. Plain data, as it
 //! goes through the control socket; who asks for it reads the same types.
 
+mod stop;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::stop::{DomainStop, StopStatus};
 use crate::clock::now_ns;
 use crate::privileges::{Asked, Obtained};
 
@@ -141,36 +144,6 @@ pub struct Status {
     pub stop: Option<StopStatus>,
 }
 
-/// A stop of the core.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StopStatus {
-    /// Who or what stopped it, in words.
-    pub reason: String,
-    /// When the supervisor was asked, or learned of the fault; monotonic ns.
-    pub asked_ns: u64,
-    /// From there until the first cycle with safe outputs began, in the domain that commands.
-    pub safe_output_us: Option<u64>,
-    /// From there until everything that moves was at rest.
-    pub at_rest_us: Option<u64>,
-}
-
-impl fmt::Display for StopStatus {
-    /// `halt, by process 7; safe outputs after 1.234 ms, at rest after 43.210 ms`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.reason, self.times())
-    }
-}
-
-impl StopStatus {
-    /// `safe outputs after 1.234 ms, at rest after 43.210 ms`.
-    pub fn times(&self) -> String {
-        let ms = |us: u64| format!("after {}.{:03} ms", us / 1000, us % 1000);
-        let after = |us: Option<u64>| us.map_or("not seen".to_owned(), ms);
-        let (safe, rest) = (after(self.safe_output_us), after(self.at_rest_us));
-        format!("safe outputs {safe}, at rest {rest}")
-    }
-}
-
 /// A domain at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainStatus {
@@ -207,8 +180,12 @@ pub struct DomainStatus {
 /// A realtime thread at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadStatus {
-    /// Cycles so far.
+    /// Cycles so far, as the thread counts them; so are overruns and skipped.
     pub cycles: u64,
+    /// Cycles whose records were gone before the supervisor came to them: no latency is known of
+    /// them.
+    #[serde(default)]
+    pub records_lost: u64,
     /// Cycles past the deadline or without their feedback.
     pub overruns: u64,
     /// Whole periods lost.

@@ -3,11 +3,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sinew_spec::catalogue::Signal;
 use sinew_spec::plan::Full;
 
 use crate::clock::{now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
-use crate::finite::Finite;
+use crate::finite::{Finite, are_finite};
 use crate::node::{Cycle, Node, Wiring};
 use crate::panics;
 use crate::slots::{Slot, Slots};
@@ -30,6 +31,7 @@ pub(crate) struct Step {
     pub(crate) guards: Vec<Guard>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) numbers: Vec<Numbers>,
+    pub(crate) signals: &'static [Signal],
 }
 
 /// A link from another thread.
@@ -136,15 +138,30 @@ impl Step {
     }
 
     #[inline]
-    pub(crate) fn check_finite(&self, slots: &Slots, cycle: &Cycle) -> Result<(), Fault> {
+    pub(crate) fn check_finite(
+        &self,
+        slots: &Slots,
+        values: &[f64],
+        cycle: &Cycle,
+    ) -> Result<(), Fault> {
         for numbers in &self.numbers {
             if slots.is_new(numbers.slot, cycle.number)
                 && !numbers.finite.holds(slots.words(numbers.slot))
             {
-                return Err(not_finite(numbers.port));
+                return Err(not_finite("port", numbers.port));
             }
         }
-        Ok(())
+        let all = self.wiring.signals[0]..self.wiring.signals_end();
+        if are_finite(&values[all]) { Ok(()) } else { Err(self.signal_not_finite(values)) }
+    }
+
+    /// Apart, so that the cycle stays small.
+    #[cold]
+    #[inline(never)]
+    fn signal_not_finite(&self, values: &[f64]) -> Fault {
+        let of = |at: &usize| &values[self.wiring.signals[*at]..self.wiring.signals[at + 1]];
+        let at = (0..self.signals.len()).find(|at| !are_finite(of(at)));
+        not_finite("signal", at.map_or("", |at| self.signals[at].name))
     }
 
     /// Sends what was written in this cycle.
@@ -169,8 +186,8 @@ impl Step {
 /// Apart, so that the cycle stays small.
 #[cold]
 #[inline(never)]
-fn not_finite(port: &str) -> Fault {
-    Fault::new(Cause::NotFinite, format_args!("a number on port '{port}' is not finite"))
+fn not_finite(what: &str, name: &str) -> Fault {
+    Fault::new(Cause::NotFinite, format_args!("a number on {what} '{name}' is not finite"))
 }
 
 impl Input {

@@ -2,6 +2,8 @@
 //! wait, read outside the core by whoever makes the report, the view or the CSV of it. If somebody
 //! observes the run, a record also holds the messages of its cycle.
 
+mod totals;
+
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Plan};
 use zerocopy::IntoBytes;
 
+pub use self::totals::{Tally, Totals};
 use crate::assemble::link_ends;
 use crate::fault::Cause;
 use crate::launch::Pace;
@@ -26,7 +29,22 @@ const SKIPPED: usize = 5;
 const LOST: usize = 6;
 const DROPPED: usize = 7;
 const LIFE: usize = 8;
-const NODES: usize = 9;
+const CYCLES: usize = 9;
+const STOPPING_CYCLES: usize = 10;
+const OVERRUNS: usize = 11;
+const SKIPPED_TOTAL: usize = 12;
+const WITHOUT_INPUT: usize = 13;
+const WITHOUT_FEEDBACK: usize = 14;
+const SAFE_SINCE: usize = 15;
+const REST_SINCE: usize = 16;
+const NODES: usize = 17;
+
+/// Whether records say how often nodes allocate in their updates: in a debug build, as far as the
+/// program has [`Counting`](crate::sys::Counting) as its allocator.
+pub const COUNTS_ALLOCATIONS: bool = cfg!(debug_assertions);
+
+/// Words of a node: begin, end, and its allocations if they are counted.
+const NODE_WORDS: usize = if COUNTS_ALLOCATIONS { 3 } else { 2 };
 
 const FLAG_FEEDBACK_MISSING: u64 = 1;
 const FLAG_OVERRUN: u64 = 2;
@@ -153,8 +171,8 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     taps
 }
 
-/// The record of one cycle: nine words, then two for each node (its begin and its end, in
-/// ticks of the counter), then one for each signal, then one for each end of a link to elsewhere,
+/// The record of one cycle: 17 words, then two for each node (its begin and its end, in
+/// ticks of the counter; in a debug build a third, its allocations so far), then one for each signal, then one for each end of a link to elsewhere,
 /// then for each tap one that says what is to be known of it, and its message.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -184,7 +202,8 @@ impl Record {
     /// A record for a thread of so many nodes with so many signals in all, so many ends of links,
     /// and taps of so many bytes each.
     pub fn new(nodes: usize, signals: usize, links: usize, taps: &[u32]) -> Record {
-        let signals = NODES + 2 * nodes..NODES + 2 * nodes + signals;
+        let first = NODES + NODE_WORDS * nodes;
+        let signals = first..first + signals;
         let links = signals.end..signals.end + links;
         let mut end = links.end;
         let tap = |&size: &u32| {
@@ -218,7 +237,8 @@ impl Record {
     }
 
     /// Makes this the record of a cycle of the past; its messages are put in one by one, see
-    /// [`Record::restore_message`]. What each link has lost is not in it, nor the life.
+    /// [`Record::restore_message`]. What each link has lost is not in it, nor the life and what was
+    /// counted in it.
     ///
     /// # Panics
     /// If it is of a thread with another number of nodes or signals.
@@ -299,8 +319,18 @@ impl Record {
 
     /// Execution time of node `at`, in ticks.
     pub fn execution_ticks(&self, at: usize) -> u64 {
-        let words = &self.words[NODES + 2 * at..][..2];
+        let words = &self.words[NODES + NODE_WORDS * at..][..2];
         words[1].saturating_sub(words[0])
+    }
+
+    /// How often node `at` has allocated in its updates so far; `None` where nobody counts.
+    pub fn allocations(&self, at: usize) -> Option<u64> {
+        COUNTS_ALLOCATIONS.then(|| self.words[NODES + NODE_WORDS * at + 2])
+    }
+
+    #[inline]
+    pub(crate) fn allocated(&mut self, at: usize, count: u64) {
+        self.words[NODES + NODE_WORDS * at + 2] += count;
     }
 
     /// Whole periods lost before this cycle.
@@ -316,6 +346,29 @@ impl Record {
     /// Messages that this thread has dropped at full queues, since the start.
     pub fn dropped_total(&self) -> u64 {
         self.words[DROPPED]
+    }
+
+    /// What the thread has counted in this life, this cycle among it.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            cycles: self.words[CYCLES],
+            stopping_cycles: self.words[STOPPING_CYCLES],
+            overruns: self.words[OVERRUNS],
+            skipped: self.words[SKIPPED_TOTAL],
+            without_input: self.words[WITHOUT_INPUT],
+            without_feedback: self.words[WITHOUT_FEEDBACK],
+        }
+    }
+
+    /// Since when the actuators of this thread have had their safe values without a break: start of
+    /// the first such cycle, monotonic ns. `None` if one of them has not, or there is none.
+    pub fn safe_since_ns(&self) -> Option<u64> {
+        Some(self.words[SAFE_SINCE]).filter(|&ns| ns > 0)
+    }
+
+    /// Since when they have had them and all its nodes are at rest: end of the first such cycle.
+    pub fn at_rest_since_ns(&self) -> Option<u64> {
+        Some(self.words[REST_SINCE]).filter(|&ns| ns > 0)
     }
 
     /// Whether the cycle ended after its deadline.
@@ -402,7 +455,7 @@ impl Record {
 
     #[inline]
     pub(crate) fn executed(&mut self, at: usize, begin_ticks: u64, end_ticks: u64) {
-        let words = &mut self.words[NODES + 2 * at..][..2];
+        let words = &mut self.words[NODES + NODE_WORDS * at..][..2];
         (words[0], words[1]) = (begin_ticks, end_ticks);
     }
 
@@ -436,7 +489,7 @@ impl Record {
     /// Forgets the times, for a cycle that failed and for what comes after.
     pub(crate) fn clear(&mut self) {
         self.words[TICKS] = 0;
-        self.words[NODES..NODES + 2 * self.nodes].fill(0);
+        (0..self.nodes).for_each(|at| self.executed(at, 0, 0));
     }
 
     /// From now on its cycles are of this life of the core.
@@ -460,13 +513,41 @@ impl Record {
         ];
         let flags: u64 = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
         let held = match head.holds {
-            Holds::Nothing => 0,
-            Holds::Safe => HELD_SAFE,
-            Holds::Command => HELD_COMMAND,
+            None | Some(Holds::Nothing) => 0,
+            Some(Holds::Safe) => HELD_SAFE,
+            Some(Holds::Command) => HELD_COMMAND,
         };
+        let is_safe = head.holds.is_some_and(|holds| holds != Holds::Command);
         self.words[FLAGS] = flags | held | head.failed.map_or(0, Failed::bits);
+        self.count(head);
+        self.lasts(SAFE_SINCE, is_safe, head.start_ns);
+        let at_rest_ns = head.at_rest_ns.filter(|_| is_safe);
+        self.lasts(REST_SINCE, at_rest_ns.is_some(), at_rest_ns.unwrap_or(0));
         for (word, value) in self.words[self.signals.clone()].iter_mut().zip(values) {
             *word = value.to_bits();
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, head: &Head) {
+        if head.stopping || head.failed.is_some() {
+            self.words[STOPPING_CYCLES] += 1;
+            return;
+        }
+        self.words[CYCLES] += 1;
+        self.words[OVERRUNS] += u64::from(head.overrun);
+        self.words[SKIPPED_TOTAL] += head.skipped;
+        self.words[WITHOUT_INPUT] += u64::from(head.no_input);
+        self.words[WITHOUT_FEEDBACK] += u64::from(head.feedback_missing);
+    }
+
+    /// Word `at` says since when something holds.
+    #[inline]
+    fn lasts(&mut self, at: usize, holds: bool, since_ns: u64) {
+        match (holds, self.words[at]) {
+            (false, _) => self.words[at] = 0,
+            (true, 0) => self.words[at] = since_ns,
+            (true, _) => {}
         }
     }
 }
@@ -484,11 +565,14 @@ pub(crate) struct Head {
     pub(crate) no_input: bool,
     pub(crate) failed: Option<Failed>,
     pub(crate) fallen_back: bool,
-    pub(crate) holds: Holds,
+    /// Of the actuator ports of the thread; `None` if it has none.
+    pub(crate) holds: Option<Holds>,
+    /// When the cycle ended, if all nodes were at rest then.
+    pub(crate) at_rest_ns: Option<u64>,
 }
 
-/// How much a trace holds: two seconds of cycles, within these limits. A reader that comes less
-/// often loses cycles, and learns how many. The memory is locked, so many nodes mean fewer records.
+/// How much a trace holds: one to two seconds of cycles, within these limits. A reader that comes
+/// less often, see [`Reader::held_ns`], loses cycles, and learns how many. The memory is locked, so many nodes mean fewer records.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
@@ -559,6 +643,7 @@ pub struct Reader {
     reader: broadcast::Reader<Region>,
     record: Record,
     lost: u64,
+    held_ns: u64,
 }
 
 impl Reader {
@@ -574,8 +659,9 @@ impl Reader {
         pace: Pace,
     ) -> Result<Reader, RegionError> {
         let shape = shape(like, period_ns, pace);
+        let held_ns = u64::from(shape.capacity).saturating_mul(period_ns);
         let reader = broadcast::Reader::attach(region, &shape, Start::Oldest)?;
-        Ok(Reader { reader, record: like.clone(), lost: 0 })
+        Ok(Reader { reader, record: like.clone(), lost: 0, held_ns })
     }
 
     /// The next record, if there is one.
@@ -584,6 +670,11 @@ impl Reader {
         let received = self.reader.receive(self.record.words.as_mut_bytes()).ok()??;
         self.lost += u64::from(received.lost);
         Some(&self.record)
+    }
+
+    /// Cycles of so long a time fit into the trace, if they go as planned.
+    pub fn held_ns(&self) -> u64 {
+        self.held_ns
     }
 
     /// Records that were overwritten before this reader came to them.

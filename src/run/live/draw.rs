@@ -87,12 +87,15 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
         Some(duration_s) => format!("{:.1} s of {duration_s} s", scene.elapsed_s),
         None => format!("{:.1} s", scene.elapsed_s),
     };
-    let cycle = scene.stats.control().map(|control| format!("  cycle {}", control.last_cycle));
-    let cycle = cycle.unwrap_or_default();
+    let cycles = |control: &ThreadStats| format!("  {} cycles", control.totals().cycles);
+    let mut cycles = scene.stats.control().map(cycles).unwrap_or_default();
+    if scene.stats.records_lost() > 0 {
+        cycles += &format!(", {} records lost", scene.stats.records_lost());
+    }
     let spans = vec![
         Span::styled(format!(" {}  ", scene.graph), theme.strong()),
         Span::styled(scene.phase.word(), style.add_modifier(Modifier::BOLD)),
-        Span::raw(format!("  {time}{cycle}")),
+        Span::raw(format!("  {time}{cycles}")),
     ];
     let hint = match scene.phase {
         Phase::Held => "'sinew reset' starts it again, Ctrl-C ends it ",
@@ -137,13 +140,13 @@ fn cycle(scene: &Scene<'_>, control: &ThreadStats, theme: Theme) -> Vec<Line<'st
             Span::raw(format!("{p99:>7}{p99_9:>7}{max:>8}")),
         ])
     };
-    let mut lines = vec![
-        Line::styled(heading, theme.dim()),
-        row("cycle latency", &control.latency),
-        row("activation jitter", &control.jitter),
-        row("release to end", &control.response),
-        counts(control, theme),
-    ];
+    let mut lines =
+        vec![Line::styled(heading, theme.dim()), row("cycle latency", &control.latency)];
+    if control.is_timer_released() {
+        lines.push(row("activation jitter", &control.jitter));
+        lines.push(row("release to end", &control.response));
+    }
+    lines.push(counts(control, theme));
     if let Some(error) = scene.stats.tracking_error_m() {
         let (last_mm, max_mm) = (error.last * 1e3, error.max * 1e3);
         lines.push(Line::from(vec![
@@ -156,11 +159,12 @@ fn cycle(scene: &Scene<'_>, control: &ThreadStats, theme: Theme) -> Vec<Line<'st
 }
 
 fn counts(control: &ThreadStats, theme: Theme) -> Line<'static> {
+    let totals = control.totals();
     Line::from(vec![
         Span::raw(" overruns "),
-        Span::styled(control.overruns.to_string(), theme.count(control.overruns)),
+        Span::styled(totals.overruns.to_string(), theme.count(totals.overruns)),
         Span::raw("   skipped periods "),
-        Span::styled(control.skipped.to_string(), theme.count(control.skipped)),
+        Span::styled(totals.skipped.to_string(), theme.count(totals.skipped)),
     ])
 }
 

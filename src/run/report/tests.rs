@@ -26,10 +26,10 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
         processes: vec![Process { pid: 7, resident_kib_max: Some(4096) }, Process::default()],
         services: vec![],
         broken_links: vec![],
-        records_lost: 0,
         start_to_first_cycle_ms: Some(21.5),
         duration_s: 2.0,
         csv: None,
+        csv_lacks: None,
         machine,
     }
 }
@@ -81,7 +81,10 @@ fn the_object_holds_every_promised_key() {
     assert_eq!(json["signals"][2]["last_words"][5], "fault");
     assert!(json["cycle_latency_ns"]["p99_9"].is_null(), "only two samples lie beyond it");
     assert!(json["cycle_latency_ns"]["p99"].is_number());
-    assert_eq!(json["threads"][1]["activation_jitter_ns"]["n"], 0, "its release is its start");
+    for key in ["activation_jitter_ns", "response_ns"] {
+        assert!(json["threads"][1][key].is_null(), "an input has no planned start: {json:#}");
+        assert!(json["threads"][0][key].is_object(), "{json:#}");
+    }
 }
 
 #[test]
@@ -163,12 +166,56 @@ fn what_went_wrong_is_told_with_its_share() {
     let (plan, mut stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
     let mut late = fixture::observed(10);
     (late.start_ns, late.is_overrun, late.skipped) = (late.release_ns + 2_000_000, true, 1);
+    (late.totals.overruns, late.totals.skipped) = (1, 1);
     stats.add(fixture::CONTROL, &late);
     let text = report(&plan, &stats, &machine).to_text();
     assert!(
         text.contains("1 overrun: 1 late start (kernel or host); 1 period skipped\n"),
         "{text}"
     );
+}
+
+#[test]
+fn a_node_that_allocates_in_its_cycles_is_named() {
+    let (plan, mut stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
+    assert!(!report(&plan, &stats, &machine).to_text().contains("allocations"));
+    let json = report(&plan, &stats, &machine).to_json();
+    assert!(json["nodes"][0]["allocations"].is_null(), "nobody counts: {json}");
+    for (life, count) in [(0, 3), (0, 5), (1, 2)] {
+        let mut observed = fixture::observed(10);
+        (observed.life, observed.allocations) = (life, vec![count]);
+        stats.add(fixture::CONTROL, &observed);
+    }
+    let report = report(&plan, &stats, &machine);
+    let text = report.to_text();
+    assert!(text.contains("\n  allocations in cycles: planner 7; a cycle must not"), "{text}");
+    assert_eq!(report.to_json()["nodes"][0]["allocations"], 7);
+}
+
+#[test]
+fn the_last_line_says_whether_it_was_good() {
+    let (plan, mut stats, machine) = (fixture::plan(), fixture::stats(10), Machine::default());
+    let mut good = report(&plan, &stats, &machine);
+    let last = |report: &Report<'_>| {
+        let text = report.to_text();
+        text.lines().next_back().expect("lines").to_owned()
+    };
+    assert_eq!(last(&good), "finished, good; exit status 0");
+    good.csv_lacks = Some("the CSV is incomplete".into());
+    assert_eq!(last(&good), "finished, but the CSV is incomplete; exit status 1");
+    let mut bad = report(&plan, &stats, &machine);
+    bad.ending = Ending::Ended(Outcome::Faulted);
+    let fault = Fault::new(Cause::NotFinite, format_args!("a number is not finite"));
+    bad.faults = vec![(0, FaultAt { fault, node: Some(0), cycle: Some(9) })];
+    let text = bad.to_text();
+    let cause = "\nfaulted: control: cycle 9: in node 'planner': a number is not finite; exit";
+    assert!(text.contains(cause) && text.ends_with("status 1\n"), "{text}");
+    bad.ending = Ending::Killed;
+    assert_eq!(last(&bad), "killed before the graph had stopped; exit status 1");
+    stats.threads[1].records_lost = 7;
+    let text = report(&plan, &stats, &machine).to_text();
+    assert!(text.lines().next().is_some_and(|head| head.ends_with(", 7 records lost")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use sinew_runtime::status::FlowStatus;
 
 use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
-use super::Report;
+use super::{Ending, Report};
 use sinew_lab::Distribution;
 use sinew_lab::show::wrap_at;
 
@@ -69,24 +69,38 @@ impl Report<'_> {
             }
         }
         text.push('\n');
-        if self.records_lost > 0 {
-            let lost = format!(
-                "{} records came too fast to be read; the figures are without these cycles",
-                self.records_lost
-            );
-            wrap(&mut text, "", &lost);
-        }
         wrap(&mut text, "machine: ", &self.machine.to_line());
+        wrap(&mut text, "", &self.verdict());
         text
+    }
+
+    /// How it went, in a sentence, with the exit status.
+    fn verdict(&self) -> String {
+        let given_up: Vec<_> = self.given_up().collect();
+        let how = match (self.faults.first(), self.ending) {
+            (_, Ending::Killed) => "killed before the graph had stopped".into(),
+            (Some((domain, at)), _) => format!("faulted: {}", self.fault_text(*domain, at)),
+            (None, ending) => match &self.csv_lacks {
+                Some(lacks) => format!("{ending}, but {lacks}"),
+                None if given_up.is_empty() => format!("{ending}, good"),
+                None => format!("{ending}, without {}, given up", given_up.join(", ")),
+            },
+        };
+        format!("{how}; exit status {}", self.exit_status())
     }
 
     fn head(&self) -> String {
         let mut text =
             format!("{}: {} after {:.1} s", self.plan.name, self.ending, self.duration_s);
         if let Some(control) = self.stats.control() {
-            let cycles = counted(control.cycles, "cycle");
-            let overruns = counted(control.overruns, "overrun");
-            let _ = write!(text, ", {cycles}, {overruns}, {} skipped", control.skipped);
+            let totals = control.totals();
+            let cycles = counted(totals.cycles, "cycle");
+            let overruns = counted(totals.overruns, "overrun");
+            let _ = write!(text, ", {cycles}, {overruns}, {} skipped", totals.skipped);
+        }
+        let lost = self.stats.records_lost();
+        if lost > 0 {
+            let _ = write!(text, ", {} lost", counted(lost, "record"));
         }
         let nodes = self.services.iter().flat_map(|service| &service.flows);
         let sources: Vec<_> = nodes.filter(|node| node.is_source).collect();
@@ -96,6 +110,12 @@ impl Report<'_> {
             let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
         }
         text.push('\n');
+        if lost > 0 {
+            let words = "sinew run came too late for these cycles of its threads: they are \
+                         counted, but in no other figure; give it more of a CPU, or make the \
+                         period longer";
+            wrap(&mut text, "records lost: ", words);
+        }
         if let Some(error) = self.stats.tracking_error_m() {
             let max_mm = error.max * 1e3;
             let _ = writeln!(text, "tracking error: {max_mm:.4} mm at most");
@@ -215,7 +235,7 @@ fn thread_text(thread: &ThreadStats) -> String {
         thread.id.thread,
         thread.period_ns / 1000
     );
-    if thread.cycles == 0 {
+    if thread.totals().cycles == 0 {
         return format!("\n{title}\n  no cycle ran\n");
     }
     let mut text = format!(
@@ -236,6 +256,7 @@ fn thread_text(thread: &ThreadStats) -> String {
         let _ = writeln!(text, "  slack: least {least_us:.1} us, mean {mean_us:.1} us");
     }
     text += &losses(thread);
+    text += &allocations(thread);
     text
 }
 
@@ -252,21 +273,24 @@ fn row(text: &mut String, name: &str, times: &Distribution) {
 /// What did not go as planned, if anything.
 fn losses(thread: &ThreadStats) -> String {
     let mut parts = Vec::new();
-    let by = thread.overruns_by;
+    let (by, totals) = (thread.overruns_by, thread.totals());
+    let unread = totals.overruns.saturating_sub(by.late_start + by.feedback + by.nodes);
     let overruns = [
         (by.late_start, "late start (kernel or host)"),
         (by.feedback, "outside the nodes (feedback, links, preemption)"),
         (by.nodes, "executing nodes"),
+        (unread, "in records that were lost"),
     ];
     let why = overruns.iter().filter(|row| row.0 > 0).map(|(n, why)| format!("{n} {why}"));
-    if thread.overruns > 0 {
+    if totals.overruns > 0 {
         let why: Vec<_> = why.collect();
-        parts.push(format!("{}: {}", counted(thread.overruns, "overrun"), why.join(", ")));
+        parts.push(format!("{}: {}", counted(totals.overruns, "overrun"), why.join(", ")));
     }
     let counts = [
-        (thread.skipped, "period", "skipped"),
-        (thread.without_input, "cycle", "without input"),
-        (thread.feedback_missing, "cycle", "without feedback"),
+        (totals.skipped, "period", "skipped"),
+        (totals.without_input, "cycle", "without input"),
+        (totals.without_feedback, "cycle", "without feedback"),
+        (thread.records_lost, "record", "lost"),
         (thread.messages_lost, "message", "lost"),
         (thread.messages_dropped, "message", "dropped"),
     ];
@@ -275,6 +299,24 @@ fn losses(thread: &ThreadStats) -> String {
     let mut text = String::new();
     if !parts.is_empty() {
         wrap(&mut text, "  ", &parts.join("; "));
+    }
+    text
+}
+
+/// Which nodes have allocated in their cycles, if any.
+fn allocations(thread: &ThreadStats) -> String {
+    let nodes = thread.nodes.iter().filter_map(|node| {
+        let count = node.allocations().filter(|&count| count > 0)?;
+        Some(format!("{} {count}", node.name))
+    });
+    let nodes: Vec<_> = nodes.collect();
+    let mut text = String::new();
+    if !nodes.is_empty() {
+        let words = format!(
+            "{}; a cycle must not wait for the allocator: make room in 'make' or 'start'",
+            nodes.join(", ")
+        );
+        wrap(&mut text, "  allocations in cycles: ", &words);
     }
     text
 }

@@ -89,7 +89,7 @@ pub(super) fn phase(phase: Phase) -> Value {
 /// A stop of the core in figures.
 pub(super) fn stop(stop: Option<&StopStatus>) -> Value {
     let Some(stop) = stop else { return Value::Null };
-    let us = |us: Option<u64>| us.map_or(Value::Null, |us| Value::Integer(us as i64));
+    let us = |us: Option<i64>| us.map_or(Value::Null, Value::Integer);
     Value::map([
         ("reason", Value::text(stop.reason.clone())),
         ("safe_output_us", us(stop.safe_output_us)),

@@ -105,7 +105,9 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
     let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
     let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
     let events = run.events().after(0).cloned().collect();
-    let rest_ns = run.stop_status().and_then(|stop| Some(stop.asked_ns + stop.at_rest_us? * 1000));
+    let rest_ns = run
+        .stop_status()
+        .and_then(|stop| Some(stop.asked_ns.saturating_add_signed(stop.at_rest_us? * 1000)));
     drop(run);
     let left = before.since();
     Ok(Carried {

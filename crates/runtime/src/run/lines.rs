@@ -19,9 +19,47 @@ const LINE_MAX: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Lines {
     file: std::fs::File,
+    lines: Splitter,
+    closed: bool,
+}
+
+/// Makes lines of bytes.
+#[derive(Debug, Default)]
+pub(super) struct Splitter {
     /// The beginning of a line.
     begun: Vec<u8>,
-    closed: bool,
+}
+
+impl Splitter {
+    pub(super) fn push(&mut self, byte: u8, each: &mut dyn FnMut(&str)) {
+        if byte != b'\n' {
+            self.begun.push(byte);
+        }
+        if byte == b'\n' || self.begun.len() >= LINE_MAX {
+            self.end(each);
+        }
+    }
+
+    /// No more comes: what was begun is a line too.
+    pub(super) fn finish(&mut self, each: &mut dyn FnMut(&str)) {
+        if !self.begun.is_empty() {
+            self.end(each);
+        }
+    }
+
+    /// What follows was lost.
+    pub(super) fn forget(&mut self) {
+        self.begun.clear();
+    }
+
+    /// What is no text becomes replacement characters; control characters would play with the
+    /// terminal of whoever reads it.
+    fn end(&mut self, each: &mut dyn FnMut(&str)) {
+        let line =
+            String::from_utf8_lossy(&self.begun).replace(|c: char| c.is_control(), "\u{fffd}");
+        self.begun.clear();
+        each(&line);
+    }
 }
 
 impl Lines {
@@ -31,7 +69,7 @@ impl Lines {
         // Only this end: a service expects that its output may take its time.
         rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
         let second = writer.try_clone()?;
-        let lines = Lines { file: reader.into(), begun: Vec::new(), closed: false };
+        let lines = Lines { file: reader.into(), lines: Splitter::default(), closed: false };
         Ok((lines, writer.into(), second.into()))
     }
 
@@ -49,34 +87,16 @@ impl Lines {
                 Ok(0) => self.closed = true,
                 Ok(count) => {
                     taken += count;
-                    bytes[..count].iter().for_each(|&byte| self.push(byte, each));
+                    bytes[..count].iter().for_each(|&byte| self.lines.push(byte, each));
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => self.closed = true,
             }
         }
-        if self.closed && !self.begun.is_empty() {
-            self.end(each);
+        if self.closed {
+            self.lines.finish(each);
         }
-    }
-
-    fn push(&mut self, byte: u8, each: &mut dyn FnMut(&str)) {
-        if byte != b'\n' {
-            self.begun.push(byte);
-        }
-        if byte == b'\n' || self.begun.len() >= LINE_MAX {
-            self.end(each);
-        }
-    }
-
-    /// What is no text becomes replacement characters; control characters would play with the
-    /// terminal of whoever reads it.
-    fn end(&mut self, each: &mut dyn FnMut(&str)) {
-        let line =
-            String::from_utf8_lossy(&self.begun).replace(|c: char| c.is_control(), "\u{fffd}");
-        self.begun.clear();
-        each(&line);
     }
 }
 

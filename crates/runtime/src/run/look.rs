@@ -64,7 +64,8 @@ impl Run {
 
     fn thread_status(&self, domain: usize, thread: usize) -> ThreadStatus {
         let running = &self.domains[domain];
-        let counts = &running.threads[thread].counts;
+        let (counts, records_lost) =
+            (&running.threads[thread].counts, running.threads[thread].records_lost());
         let (latency_ns_last, latency_ns_max) = counts.latency_ns(self.clock);
         let planned = self.plan().domains[domain].realtime();
         let asked = Asked {
@@ -72,9 +73,10 @@ impl Run {
             cpu: planned.and_then(|realtime| realtime.threads[thread].cpu),
         };
         ThreadStatus {
-            cycles: counts.cycles,
-            overruns: counts.overruns,
-            skipped: counts.skipped,
+            cycles: counts.totals.cycles,
+            records_lost,
+            overruns: counts.totals.overruns,
+            skipped: counts.totals.skipped,
             latency_ns_last,
             latency_ns_max,
             cpu: asked.cpu,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 use sinew_spec::plan::Realtime;
 
 use super::carriers::number;
+use super::output::Output;
 use super::process::{Process, ending};
 use super::{Frame, Given, START_NS_MAX};
 use crate::board::{Board, FaultAt, State};
@@ -14,8 +15,9 @@ use crate::clock::{Clock, now_ns};
 use crate::confine::Confinement;
 use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
 use crate::fault::{Cause, Fault};
+use crate::status::Events;
 use crate::sys::Region;
-use crate::trace::{self, Record};
+use crate::trace::{self, Record, Totals};
 
 /// A thread that leaves no record for so long, or for so many periods, hangs.
 const SILENT_NS_MAX: u64 = 2_000_000_000;
@@ -34,6 +36,7 @@ pub(super) struct Domain {
     pub(super) threads: Vec<Thread>,
     /// The regions of their traces.
     pub(super) traces: Vec<Region>,
+    output: Output,
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
     pub(super) charge: Option<Charge>,
@@ -53,39 +56,40 @@ pub(super) struct Thread {
 /// What a thread did so far in this life of the core.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    pub(super) cycles: u64,
-    pub(super) overruns: u64,
-    pub(super) skipped: u64,
+    pub(super) totals: Totals,
     pub(super) latency_ticks_last: u64,
     pub(super) latency_ticks_max: u64,
     /// For each end of a link: what was lost or dropped, and whether it is broken.
     pub(super) links: Vec<(u64, bool)>,
-    /// Once it stops.
-    pub(super) rest: Option<Rest>,
+    /// Start of the first cycle that failed or was of the stop.
+    pub(super) stopping_since_ns: Option<u64>,
+    /// Place of the node that has failed, not one of its links.
+    pub(super) failed_place: Option<usize>,
+    /// [`Record::safe_since_ns`] and [`Record::at_rest_since_ns`], in the last record.
+    pub(super) safe_since_ns: Option<u64>,
+    pub(super) at_rest_since_ns: Option<u64>,
+    /// Records that were lost in the lives before.
+    lost_before: u64,
 }
 
-/// The cycles with safe outputs, at the end of a life.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
-    /// Start of the first one.
-    pub(super) since_ns: u64,
-    /// Start of the last one.
-    pub(super) last_ns: u64,
-    /// And its latency.
-    pub(super) last_ticks: u64,
+impl Thread {
+    /// Records that were gone before they were read, in this life.
+    pub(super) fn records_lost(&self) -> u64 {
+        self.reader.lost() - self.counts.lost_before
+    }
 }
 
 impl Counts {
     fn add(&mut self, record: &Record) {
-        self.skipped += record.skipped();
+        self.totals = record.totals();
+        self.safe_since_ns = record.safe_since_ns();
+        self.at_rest_since_ns = record.at_rest_since_ns();
         if record.is_stopping() {
-            let since_ns = self.rest.map_or(record.start_ns(), |rest| rest.since_ns);
-            let (last_ns, last_ticks) = (record.start_ns(), record.latency_ticks());
-            self.rest = Some(Rest { since_ns, last_ns, last_ticks });
+            self.stopping_since_ns.get_or_insert(record.start_ns());
+            let failed = record.failed().filter(|failed| !failed.in_link);
+            self.failed_place = self.failed_place.or(failed.and_then(|failed| failed.place));
             return;
         }
-        self.cycles += 1;
-        self.overruns += u64::from(record.is_overrun());
         self.latency_ticks_last = record.latency_ticks();
         self.latency_ticks_max = self.latency_ticks_max.max(record.latency_ticks());
         self.links.clear();
@@ -94,7 +98,7 @@ impl Counts {
 
     /// Last and longest cycle latency, ns; none before the first cycle.
     pub(super) fn latency_ns(&self, clock: Clock) -> (Option<u64>, Option<u64>) {
-        let ns = |ticks| (self.cycles > 0).then(|| clock.ns(ticks));
+        let ns = |ticks| (self.totals.cycles > 0).then(|| clock.ns(ticks));
         (ns(self.latency_ticks_last), ns(self.latency_ticks_max))
     }
 }
@@ -110,11 +114,12 @@ impl Life {
         at: usize,
         confinement: &Confinement,
         traces: &[Region],
+        output: &Output,
         frame: &Frame<'_>,
     ) -> io::Result<Life> {
         let board = Board::create()?;
         let traces = traces.iter().map(number).collect();
-        let output = [Stdio::null(), Stdio::inherit()];
+        let output = output.ends()?;
         let (bell, counters, supervisor) = (frame.bell, vec![], None);
         let profile = None;
         let given = Given { board: &board, bell, traces, counters, supervisor, profile, output };
@@ -152,13 +157,15 @@ impl Domain {
             threads.push(Thread { reader, heard_ns: u64::MAX, counts: Counts::default() });
             regions.push(region);
         }
-        let Life { process, board } = Life::start(at, &confinement, &regions, frame)?;
+        let output = Output::open()?;
+        let Life { process, board } = Life::start(at, &confinement, &regions, &output, frame)?;
         Ok(Domain {
             process,
             confinement,
             board,
             threads,
             traces: regions,
+            output,
             period_ns: planned.period_ns,
             charge: None,
             told: State::Starting,
@@ -168,7 +175,7 @@ impl Domain {
 
     /// Starts a new process, which leaves its records where this one did.
     pub(super) fn spawn(&self, at: usize, frame: &Frame<'_>) -> io::Result<Life> {
-        Life::start(at, &self.confinement, &self.traces, frame)
+        Life::start(at, &self.confinement, &self.traces, &self.output, frame)
     }
 
     /// From now on the domain is that one.
@@ -176,7 +183,9 @@ impl Domain {
         (self.process, self.board) = (life.process, life.board);
         (self.charge, self.told, self.told_end) = (None, State::Starting, false);
         for thread in &mut self.threads {
-            (thread.heard_ns, thread.counts) = (u64::MAX, Counts::default());
+            let lost_before = thread.reader.lost();
+            (thread.heard_ns, thread.counts) =
+                (u64::MAX, Counts { lost_before, ..Counts::default() });
         }
     }
 
@@ -187,31 +196,54 @@ impl Domain {
     }
 
     /// Hands every new record to `each`, with the thread it is of.
-    pub(super) fn read_traces(&mut self, each: &mut dyn FnMut(usize, &Record)) {
+    pub(super) fn read_traces(&mut self, clock: Clock, each: &mut dyn FnMut(usize, &Record)) {
         let running = self.ended().is_none();
         for (at, thread) in self.threads.iter_mut().enumerate() {
             let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
-            let heard = left;
+            let mut end_ns = 0;
             while left > 0
                 && let Some(record) = thread.reader.read()
             {
                 thread.counts.add(record);
+                end_ns = record.start_ns().saturating_add(clock.ns(record.latency_ticks()));
                 each(at, record);
                 left -= 1;
             }
-            if left < heard {
-                thread.heard_ns = now_ns();
+            // As long as more is there the thread lives, else since its last cycle.
+            let now_ns = now_ns();
+            let heard_ns = if left == 0 { now_ns } else { end_ns.min(now_ns) };
+            if heard_ns > 0 && thread.heard_ns != u64::MAX {
+                thread.heard_ns = thread.heard_ns.max(heard_ns);
             }
         }
     }
 
+    /// When to read the traces, so that no record is lost: half of what they hold from now on.
+    pub(super) fn due_ns(&self) -> u64 {
+        let held_ns = self.threads.iter().map(|thread| thread.reader.held_ns()).min();
+        now_ns().saturating_add(held_ns.unwrap_or(u64::MAX) / 2)
+    }
+
+    /// When a thread that leaves no record from now on is taken for one that hangs.
+    pub(super) fn silent_ns(&self) -> u64 {
+        let heard_ns = self.threads.iter().map(|thread| thread.heard_ns).min();
+        heard_ns.unwrap_or(u64::MAX).saturating_add(self.silent_ns_max())
+    }
+
+    fn silent_ns_max(&self) -> u64 {
+        SILENT_NS_MAX.max(SILENT_PERIODS_MAX * self.period_ns)
+    }
+
+    /// Makes events of what it has printed.
+    pub(super) fn read_output(&mut self, name: &str, events: &mut Events) {
+        let has_ended = self.has_ended();
+        self.output.read(name, has_ended, events);
+    }
+
     /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
     pub(super) fn listen(&mut self) {
-        let limit_ns = SILENT_NS_MAX.max(SILENT_PERIODS_MAX * self.period_ns);
-        let since_ns = self.threads.iter().map(|thread| thread.heard_ns).min();
-        let is_silent =
-            since_ns.is_some_and(|since_ns| now_ns().saturating_sub(since_ns) > limit_ns);
-        if is_silent && self.ended().is_none() && self.board.state() == State::Running {
+        let limit_ns = self.silent_ns_max();
+        if now_ns() >= self.silent_ns() && self.ended().is_none() && self.board.state() == State::Running {
             self.charge.get_or_insert(Charge::Silent { limit_ms: limit_ns / 1_000_000 });
         }
     }
@@ -221,9 +253,9 @@ impl Domain {
         STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * self.period_ns)
     }
 
-    /// Records that came too fast.
-    pub(super) fn records_lost(&self) -> u64 {
-        self.threads.iter().map(|thread| thread.reader.lost()).sum()
+    /// Records of each thread that were gone before they were read, in all lives.
+    pub(super) fn records_lost(&self) -> impl Iterator<Item = u64> {
+        self.threads.iter().map(|thread| thread.reader.lost())
     }
 
     pub(super) fn ended(&self) -> Option<ExitStatus> {

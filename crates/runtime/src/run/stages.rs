@@ -75,7 +75,7 @@ impl Run {
             self.domains.iter_mut().for_each(|domain| domain.order_run(start_ns));
             // What follows is the same few functions over and over.
             let_go_of_code();
-        } else if now_ns() > until_ns {
+        } else if now_ns() >= until_ns {
             for domain in self.domains.iter_mut().filter(|domain| !is_ready(domain)) {
                 domain.charge.get_or_insert(Charge::Unready);
             }
@@ -174,7 +174,7 @@ impl Run {
         let Some(domain) = self.domains.get_mut(at) else { return };
         domain.board.order_stop();
         let limit_ns = domain.stop_ns_max();
-        if now_ns() - since_ns > limit_ns {
+        if now_ns() - since_ns >= limit_ns {
             domain.charge.get_or_insert(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
             domain.process.kill();
         }
@@ -193,6 +193,27 @@ impl Run {
         if let Some(service) = self.services.get_mut(place) {
             service.stop(&mut self.events);
         }
+    }
+
+    /// When the core is to be looked at although nobody wakes us: before its traces overflow, when
+    /// one of its threads is taken for one that hangs, when a domain that is to be ready or to stop
+    /// has had its time. Nobody reads the traces of a free run meanwhile: they hold all of it.
+    pub(super) fn core_due_ns(&self) -> u64 {
+        let alive = self.domains.iter().filter(|domain| !domain.has_ended());
+        let watched = alive.filter(|_| self.request.pace == Pace::AsPlanned);
+        let watched_ns = watched.map(|domain| [domain.due_ns(), domain.silent_ns()]);
+        let stage_ns = match self.stage {
+            Stage::Starting { until_ns } => until_ns,
+            Stage::Stopping { at, since_ns } => {
+                let domain = self.domains.get(at);
+                domain.map_or(u64::MAX, |domain| since_ns.saturating_add(domain.stop_ns_max()))
+            }
+            Stage::Running | Stage::Held => u64::MAX,
+        };
+        // What is past was acted upon; its outcome wakes us.
+        let now_ns = now_ns();
+        let due_ns = watched_ns.flatten().chain([stage_ns]).filter(|&ns| ns > now_ns);
+        due_ns.min().unwrap_or(u64::MAX)
     }
 
     /// Whether nothing is left of the run.

@@ -1,11 +1,12 @@
 //! How long a stop takes: from whoever asked for it to safe outputs, and to rest. Read off the
 //! records that the cycles leave behind.
 
-use super::Run;
-use super::realtime::{Domain, Rest};
+use sinew_spec::plan::Plan;
+
+use super::realtime::{Counts, Domain};
+use super::{Run, ThreadId};
 use crate::clock::now_ns;
-use crate::cyclic::REST_NS_MAX;
-use crate::status::{StopStatus, cut};
+use crate::status::{DomainStop, StopStatus, cut};
 
 /// Who or what has the core stop, and since when that is known here.
 #[derive(Clone, Debug)]
@@ -21,20 +22,30 @@ impl StopCause {
     pub(super) fn now(reason: &str) -> StopCause {
         StopCause { reason: cut(reason.to_owned()), asked_ns: now_ns(), told: false }
     }
+
+    /// From there to `ns`. What a domain writes may be anything.
+    fn until_us(&self, ns: u64) -> i64 {
+        let us = (i128::from(ns) - i128::from(self.asked_ns)) / 1000;
+        us.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
 }
 
 impl Run {
     /// The last stop of the core, or the one under way.
     pub fn stop_status(&self) -> Option<StopStatus> {
         let Some(cause) = &self.cause else { return self.last_stop.clone() };
-        let after_us = |ns: u64| ns.saturating_sub(cause.asked_ns) / 1000;
-        let threads = self.domains.iter().flat_map(|domain| &domain.threads);
-        let safe_ns = threads.filter_map(|thread| Some(thread.counts.rest?.since_ns)).min();
+        let domains = 0..self.domains.len();
+        let domains: Vec<_> = domains.filter_map(|at| self.domain_stop(cause, at)).collect();
+        // `None` of one of them is `None` of all.
+        let last = |of: fn(&DomainStop) -> Option<i64>| {
+            domains.iter().map(of).collect::<Option<Vec<_>>>()?.into_iter().max()
+        };
         Some(StopStatus {
             reason: cause.reason.clone(),
             asked_ns: cause.asked_ns,
-            safe_output_us: safe_ns.map(after_us),
-            at_rest_us: self.at_rest_ns().map(after_us),
+            safe_output_us: last(|domain| domain.safe_output_us),
+            at_rest_us: last(|domain| domain.at_rest_us),
+            domains,
         })
     }
 
@@ -45,33 +56,71 @@ impl Run {
         self.stop_status()
     }
 
-    /// When everything that moves came to rest: the last cycle of the threads that hold actuators,
-    /// all of which have ended by themselves. A thread that goes on for as long as it may has not
-    /// come to rest, and has reported so.
-    fn at_rest_ns(&self) -> Option<u64> {
-        let mut rest_ns = None;
-        for (domain, planned) in self.domains.iter().zip(&self.request.plan.domains) {
-            for (thread, planned) in domain.threads.iter().zip(planned.threads()) {
-                let nodes = &self.request.plan.nodes;
-                if planned.nodes.iter().all(|&node| nodes[node].actuators.is_empty()) {
-                    continue;
-                }
-                let end_ns = |rest: Rest| rest.last_ns + self.clock.ns(rest.last_ticks);
-                let rest = thread.counts.rest.filter(|_| domain.has_left())?;
-                let end_ns = end_ns(rest);
-                if end_ns.saturating_sub(rest.since_ns) >= REST_NS_MAX {
-                    return None;
-                }
-                rest_ns = rest_ns.max(Some(end_ns));
-            }
+    /// `None` for a domain without actuators.
+    fn domain_stop(&self, cause: &StopCause, domain: usize) -> Option<DomainStop> {
+        let plan = &self.request.plan;
+        let ids = (0..plan.domains[domain].threads().len()).map(|thread| ThreadId { domain, thread });
+        let ids: Vec<_> = ids.filter(|&id| holds_actuators(plan, id)).collect();
+        let last = |of: &dyn Fn(ThreadId) -> Option<u64>| {
+            ids.iter().map(|&id| of(id)).collect::<Option<Vec<_>>>()?.into_iter().max()
+        };
+        let at_rest_ns = last(&|id| self.counts(id).at_rest_since_ns);
+        let safe_ns = last(&|id| self.safe_ns(id));
+        (!ids.is_empty()).then(|| DomainStop {
+            domain: plan.domains[domain].name.clone(),
+            safe_output_us: safe_ns.map(|ns| cause.until_us(ns)),
+            at_rest_us: at_rest_ns.map(|ns| cause.until_us(ns)),
+        })
+    }
+
+    fn counts(&self, id: ThreadId) -> &Counts {
+        &self.domains[id.domain].threads[id.thread].counts
+    }
+
+    /// Since when the outputs of a thread are safe: because it has put the safe values there and
+    /// kept them, or because all who command it stop. What was killed obeys nobody; and what a node
+    /// that has failed itself drives is in nobody's hands.
+    fn safe_ns(&self, id: ThreadId) -> Option<u64> {
+        let plan = &self.request.plan;
+        let counts = self.counts(id);
+        let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
+        let is_actuator = |&place: &usize| {
+            nodes.get(place).is_some_and(|&node| !plan.nodes[node].actuators.is_empty())
+        };
+        if counts.failed_place.as_ref().is_some_and(is_actuator) {
+            return None;
         }
-        rest_ns
+        if self.domains[id.domain].was_killed() {
+            return counts.safe_since_ns;
+        }
+        let stopping = commanders(plan, id).map(|id| self.counts(id).stopping_since_ns);
+        let stopping: Option<Vec<u64>> = stopping.collect();
+        let commanded_ns = stopping.and_then(|all| all.into_iter().max());
+        [counts.safe_since_ns, commanded_ns].into_iter().flatten().min()
     }
 }
 
+fn holds_actuators(plan: &Plan, id: ThreadId) -> bool {
+    let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
+    nodes.iter().any(|&node| !plan.nodes[node].actuators.is_empty())
+}
+
+/// The other threads that write to actuators of this one.
+fn commanders(plan: &Plan, id: ThreadId) -> impl Iterator<Item = ThreadId> + '_ {
+    let home = |node: usize| {
+        let node = &plan.nodes[node];
+        ThreadId { domain: node.domain, thread: node.thread }
+    };
+    let commands = plan.links.iter().filter(move |link| {
+        let actuators = &plan.nodes[link.to.node].actuators;
+        home(link.to.node) == id && actuators.iter().any(|it| it.port == link.to.port)
+    });
+    commands.map(move |link| home(link.from.node)).filter(move |&from| from != id)
+}
+
 impl Domain {
-    /// Whether its process has ended by itself, not by a signal.
-    fn has_left(&self) -> bool {
-        self.ended().is_some_and(|status| status.code().is_some())
+    /// Whether a signal has ended its process.
+    fn was_killed(&self) -> bool {
+        self.ended().is_some_and(|status| status.code().is_none())
     }
 }

@@ -2,6 +2,7 @@
 //! never run on without a command.
 
 use std::fs::{File, OpenOptions};
+use std::io::{Write, stderr};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -80,6 +81,9 @@ static SOURCE: Kind = Kind {
                 "error",
                 "panic",
                 "nan",
+                "nan_signal",
+                "print",
+                "flood",
                 "slow",
                 "stall",
                 "abort",
@@ -131,12 +135,20 @@ impl Node for Source {
 
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let mut velocity = 1.0;
-        if self.fail_at > 0 && cycle.number >= self.fail_at {
+        let fails = self.fail_at > 0 && cycle.number >= self.fail_at;
+        if fails {
             match self.failure.as_str() {
                 "error" => return Err(fault!("told to fail in cycle {}", cycle.number)),
                 "panic" => panic!("told to panic"),
                 "nan" => velocity = f64::NAN,
                 "silent" => return Ok(()),
+                "nan_signal" => {}
+                "print" if cycle.number == self.fail_at => {
+                    println!("line one");
+                    writeln!(stderr(), "line two").expect("nothing refuses it");
+                }
+                "print" => {}
+                "flood" => (0..100).for_each(|at| println!("{at:->500}")),
                 "abort" => std::process::abort(),
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
@@ -151,7 +163,10 @@ impl Node for Source {
         if self.finish_at > 0 && cycle.number >= self.finish_at {
             cycle.finish();
         }
-        io.signal(0)[0] = io.read::<Command>(1).number as f64;
+        io.signal(0)[0] = match fails && self.failure == "nan_signal" {
+            true => f64::NAN,
+            false => io.read::<Command>(1).number as f64,
+        };
         *io.write::<Command>(0) = Command { velocity, number: cycle.number };
         Ok(())
     }

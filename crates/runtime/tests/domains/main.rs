@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+mod counted;
 mod faults;
 mod flows;
 mod free;
@@ -11,6 +12,7 @@ mod hostile_services;
 mod kinds;
 mod links;
 mod orphans;
+mod printed;
 mod quiet;
 mod service_kinds;
 mod services;
@@ -29,10 +31,14 @@ use std::{env, fs, process};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::control::place;
 use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run, ThreadId};
+use sinew_runtime::sys::Counting;
 use sinew_runtime::trace::Record;
 use sinew_runtime::{Cause, domain, privileges};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// A run that takes longer than this hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20);
@@ -103,6 +109,25 @@ const TESTS: &[Test] = &[
     ),
     ("no_domain_outlives_its_parent", orphans::no_domain_outlives_its_parent),
     ("a_cycle_allocates_nothing", quiet::a_cycle_allocates_nothing),
+    (
+        "an_allocation_in_a_cycle_is_counted_for_its_node",
+        quiet::an_allocation_in_a_cycle_is_counted_for_its_node,
+    ),
+    (
+        "what_a_cyclic_node_prints_is_an_event",
+        printed::what_a_cyclic_node_prints_is_an_event,
+    ),
+    ("a_flood_of_output_is_cut_and_counted", printed::a_flood_of_output_is_cut_and_counted),
+    (
+        "a_run_that_is_looked_at_seldom_loses_no_record",
+        counted::a_run_that_is_looked_at_seldom_loses_no_record,
+    ),
+    (
+        "cycles_are_counted_though_their_records_are_lost",
+        counted::cycles_are_counted_though_their_records_are_lost,
+    ),
+    ("outputs_that_were_safe_before_say_so", counted::outputs_that_were_safe_before_say_so),
+    ("a_frozen_controller_is_killed_in_time", counted::a_frozen_controller_is_killed_in_time),
     ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
 ];
 
@@ -303,6 +328,7 @@ fn every_failure_stops_the_motor_and_is_reported() {
         ("error", Cause::Error, "told to fail in cycle 50"),
         ("panic", Cause::Panic, "told to panic"),
         ("nan", Cause::NotFinite, "port 'out' is not finite"),
+        ("nan_signal", Cause::NotFinite, "signal 'feedback_number' is not finite"),
         ("slow", Cause::Overrun, "in a row"),
         ("stall", Cause::Overrun, "periods lost before this cycle"),
         ("abort", Cause::Died, "ended by signal 6"),

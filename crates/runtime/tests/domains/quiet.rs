@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-use allocation_counter::measure;
 use sinew_runtime::Cycle;
 use sinew_runtime::executor::Executor;
 use sinew_runtime::privileges;
 use sinew_runtime::run::Outcome;
+use sinew_runtime::sys;
+use sinew_runtime::trace::COUNTS_ALLOCATIONS;
 
 use crate::{kinds, request, run_with, two_domains};
 
@@ -41,13 +42,22 @@ fn allocations(fail_at: u32) -> u64 {
     let executor = Executor::fused(&plan, kinds::NODES, Path::new("."));
     let mut executor = executor.expect("the nodes are good");
     let mut cycle = Cycle::new(0, 1_000_000);
-    let counted = measure(|| {
-        while cycle.number < 1000 {
-            executor.cycle(&cycle, u64::MAX).expect("nothing fails");
-            cycle.number += 1;
-        }
-    });
-    counted.count_total
+    let before = sys::allocations();
+    while cycle.number < 1000 {
+        executor.cycle(&cycle, u64::MAX).expect("nothing fails");
+        cycle.number += 1;
+    }
+    sys::allocations() - before
+}
+
+/// In a debug build; where nobody counts, nothing is told.
+pub(crate) fn an_allocation_in_a_cycle_is_counted_for_its_node() {
+    let source = "finish_at: 100, fail_at: 50, failure: allocate,";
+    let seen = run_with(&two_domains(source, "delivery: latest"), &[0], |_, _| ());
+    let last = |domain| seen.of(domain, 0).last().expect("records").allocations(0);
+    let counted = |count| COUNTS_ALLOCATIONS.then_some(count);
+    assert!(last(0) >= counted(50), "{:?}", last(0));
+    assert_eq!(last(1), counted(0), "the motor allocates nothing");
 }
 
 pub(crate) fn a_cycle_makes_no_system_call() {

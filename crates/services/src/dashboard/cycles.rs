@@ -9,7 +9,7 @@ use sinew_runtime::run::ThreadId;
 use sinew_runtime::status::StopStatus;
 use sinew_runtime::trace::Record;
 use sinew_runtime::watch::Watch;
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Plan, Release};
 
 use super::figures::{ThreadCosts, jitter_ns, latency_ns};
 use super::frame::ThreadMotion;
@@ -42,6 +42,8 @@ pub(super) struct Cycles {
 struct Thread {
     id: ThreadId,
     nodes: usize,
+    /// Whether the clock releases it.
+    timed: bool,
     /// Whose figures these are: how often the core had been started anew.
     life: u32,
     /// Number of the last cycle, before the first `None`.
@@ -59,7 +61,8 @@ struct Brake {
     thread: usize,
     elements: Range<usize>,
     closed: f64,
-    /// Start of the first cycle of this stop that found all of them closed, monotonic ns.
+    /// Start of the first cycle that found all of them closed, and since then none did not;
+    /// monotonic ns.
     closed_ns: Option<u64>,
 }
 
@@ -166,12 +169,12 @@ impl Cycles {
     pub(super) fn stop(&self, stop: &StopStatus) -> Stop {
         let closed: Option<Vec<u64>> = self.brakes.iter().map(|brake| brake.closed_ns).collect();
         let closed_ns = closed.and_then(|all| all.into_iter().max());
-        let after_us = |ns: u64| Some(ns.checked_sub(stop.asked_ns)? as f64 / 1000.0);
+        let after_us = |ns: u64| (ns as f64 - stop.asked_ns as f64) / 1000.0;
         Stop {
             reason: stop.reason.clone(),
             asked_ms: stop.asked_ns as f64 / 1e6,
             safe_output_us: stop.safe_output_us.map(|us| us as f64),
-            brakes_closed_us: closed_ns.and_then(after_us),
+            brakes_closed_us: closed_ns.map(after_us),
             at_rest_us: stop.at_rest_us.map(|us| us as f64),
         }
     }
@@ -198,13 +201,15 @@ impl Thread {
             Direction::Out => writes(tap.end).collect(),
             Direction::In => Vec::new(),
         });
-        let nodes = plan.domains[id.domain].threads()[id.thread].nodes.len();
+        let thread = &plan.domains[id.domain].threads()[id.thread];
+        let (nodes, timed) = (thread.nodes.len(), thread.release == Release::Timer);
         Thread {
             id,
             nodes,
             life: watch.life(),
             last: None,
-            costs: ThreadCosts::new(nodes),
+            costs: ThreadCosts::new(nodes, timed),
+            timed,
             latency_ns: 0,
             jitter_ns: 0,
             flags: 0,
@@ -216,7 +221,7 @@ impl Thread {
         // With each life of the core its figures begin again.
         if record.life() != self.life {
             self.life = record.life();
-            self.costs = ThreadCosts::new(self.nodes);
+            self.costs = ThreadCosts::new(self.nodes, self.timed);
         }
         self.last = Some(record.number());
         self.costs.add(record, clock);
@@ -245,11 +250,10 @@ impl Thread {
 
 impl Brake {
     fn add(&mut self, record: &Record, signals: &[f64]) {
-        if !record.is_told_to_stop() {
-            self.closed_ns = None;
-        } else if signals[self.elements.clone()].iter().all(|&state| state == self.closed) {
-            self.closed_ns = self.closed_ns.or(Some(record.start_ns()));
-        }
+        let are_closed =
+            signals[self.elements.clone()].iter().all(|&state| state == self.closed);
+        self.closed_ns =
+            are_closed.then(|| self.closed_ns.unwrap_or_else(|| record.start_ns()));
     }
 }
 

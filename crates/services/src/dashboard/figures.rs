@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram as Values;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::status::LinkStatus;
-use sinew_runtime::trace::Record;
+use sinew_runtime::trace::{Record, Totals};
 
 use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, Times};
 
@@ -18,40 +18,38 @@ const NS_MAX: u64 = 3_600_000_000_000;
 /// A percentile is said only with so many values beyond it; fewer would be an anecdote.
 const BEYOND_MIN: f64 = 10.0;
 
-/// The figures of a thread since the core's start, or since it was first seen.
+/// The figures of a thread in this life of the core: what it has counted, and the times of the
+/// cycles that were seen.
 pub(super) struct ThreadCosts {
-    cycles: u64,
-    overruns: u64,
-    skipped: u64,
+    totals: Totals,
     latency: Spread,
-    jitter: Spread,
+    /// Of a thread that the clock releases; others have no planned start.
+    jitter: Option<Spread>,
     /// Execution times, in the order of its nodes.
     nodes: Vec<Values<u64>>,
 }
 
 impl ThreadCosts {
-    /// Of a thread with so many nodes.
-    pub(super) fn new(nodes: usize) -> ThreadCosts {
+    /// Of a thread with so many nodes, that the clock releases or not.
+    pub(super) fn new(nodes: usize, timed: bool) -> ThreadCosts {
         ThreadCosts {
-            cycles: 0,
-            overruns: 0,
-            skipped: 0,
+            totals: Totals::default(),
             latency: Spread::new(),
-            jitter: Spread::new(),
+            jitter: timed.then(Spread::new),
             nodes: vec![values(); nodes],
         }
     }
 
     /// Adds a cycle. One of a stop is none of the control loop.
     pub(super) fn add(&mut self, record: &Record, clock: Clock) {
+        self.totals = record.totals();
         if record.is_stopping() {
             return;
         }
-        self.cycles += 1;
-        self.overruns += u64::from(record.is_overrun());
-        self.skipped += record.skipped();
         self.latency.add(latency_ns(record, clock));
-        self.jitter.add(jitter_ns(record));
+        if let Some(jitter) = &mut self.jitter {
+            jitter.add(jitter_ns(record));
+        }
         for (at, values) in self.nodes.iter_mut().enumerate() {
             values.saturating_record(clock.ns(record.execution_ticks(at)));
         }
@@ -59,25 +57,20 @@ impl ThreadCosts {
 
     /// Cycles past the deadline or without their feedback.
     pub(super) fn overruns(&self) -> u64 {
-        self.overruns
+        self.totals.overruns
     }
 
     /// Whole periods lost.
     pub(super) fn skipped(&self) -> u64 {
-        self.skipped
+        self.totals.skipped
     }
 
     /// As the page gets them.
     pub(super) fn figures(&self, lost: u64) -> ThreadFigures {
-        let Self { cycles, overruns, skipped, latency, jitter, .. } = self;
-        ThreadFigures {
-            cycles: *cycles,
-            overruns: *overruns,
-            skipped: *skipped,
-            lost,
-            latency: latency.figures(),
-            jitter: jitter.figures(),
-        }
+        let Totals { cycles, overruns, skipped, .. } = self.totals;
+        let (latency, jitter) =
+            (self.latency.figures(), self.jitter.as_ref().map(Spread::figures));
+        ThreadFigures { cycles, overruns, skipped, lost, latency, jitter }
     }
 
     /// Execution times of a node.

@@ -296,18 +296,18 @@ pub struct Figures {
 /// Of a thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadFigures {
-    /// Cycles seen.
+    /// Cycles, as the thread itself has counted; so are overruns and skipped.
     pub cycles: u64,
     /// Cycles past the deadline or without their feedback.
     pub overruns: u64,
     /// Whole periods lost.
     pub skipped: u64,
-    /// Cycles that the dashboard was too slow to see; they are in none of these figures.
+    /// Cycles that the dashboard was too slow to see: none of the times are of these.
     pub lost: u64,
     /// Cycle latency.
     pub latency: Histogram,
-    /// Activation jitter.
-    pub jitter: Histogram,
+    /// Activation jitter; `None` of a thread that the clock does not release.
+    pub jitter: Option<Histogram>,
 }
 
 /// A time that was measured again and again. A percentile is there only with ten values beyond it.
@@ -348,14 +348,15 @@ pub struct LinkFigures {
     pub broken: bool,
 }
 
-/// How long a stop of the core took. All times but the first are from `asked_ms` on.
+/// How long a stop of the core took. All times but the first are from `asked_ms` on; what was so
+/// before has a negative one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stop {
     /// Who or what stopped it, in words.
     pub reason: String,
     /// When the supervisor was asked, or learned of the fault; monotonic ms.
     pub asked_ms: f64,
-    /// Until the first cycle with safe outputs began.
+    /// Until the outputs of all actuators were safe.
     pub safe_output_us: Option<f64>,
     /// Until every brake was closed, as the drives report: signals named `brake` with the word
     /// `closed`. `None` if there are none, or not yet.

@@ -14,8 +14,8 @@ use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};
 use prometheus_client::registry::{Registry, Unit};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
-use sinew_spec::plan::Plan;
+use sinew_runtime::trace::{Record, Tally, Totals};
+use sinew_spec::plan::{Plan, Release};
 
 pub(super) use self::standing::Standing;
 
@@ -38,13 +38,23 @@ const NATIVE_BUCKETS_MAX: usize = 160;
 #[derive(Clone, Copy)]
 pub(super) struct Cycle<'a> {
     pub(super) record: &'a Record,
+    /// What its thread has counted since the record before, cycles without a record among it.
+    since: Totals,
     clock: Clock,
 }
 
 impl<'a> Cycle<'a> {
-    /// Of this record.
-    pub(super) fn new(record: &'a Record, clock: Clock) -> Cycle<'a> {
-        Cycle { record, clock }
+    /// Of this record; `before` is what the thread had counted in the same life at the one before.
+    pub(super) fn new(record: &'a Record, before: Option<Totals>, clock: Clock) -> Cycle<'a> {
+        let alone = || Totals {
+            overruns: record.is_overrun().into(),
+            skipped: record.skipped(),
+            without_input: record.is_without_input().into(),
+            without_feedback: record.is_feedback_missing().into(),
+            ..Totals::default()
+        };
+        let since = before.map_or_else(alone, |before| record.totals().since(before));
+        Cycle { record, since, clock }
     }
 
     fn latency_ns(&self) -> u64 {
@@ -83,24 +93,24 @@ impl<'a> Cycle<'a> {
         self.execution_ns(node) as f64 / 1e3
     }
 
-    /// 1 if it is one.
+    /// Since the record before.
     pub(super) fn overruns(&self) -> f64 {
-        f64::from(u8::from(self.record.is_overrun()))
+        self.since.overruns as f64
     }
 
-    /// Whole periods lost before it.
+    /// Whole periods lost since the record before.
     pub(super) fn skipped(&self) -> f64 {
-        self.record.skipped() as f64
+        self.since.skipped as f64
     }
 
-    /// 1 if its feedback did not come.
+    /// Cycles since the record before whose feedback did not come.
     pub(super) fn feedback_missing(&self) -> f64 {
-        f64::from(u8::from(self.record.is_feedback_missing()))
+        self.since.without_feedback as f64
     }
 
-    /// 1 if its input did not come.
+    /// Cycles since the record before whose input did not come.
     pub(super) fn without_input(&self) -> f64 {
-        f64::from(u8::from(self.record.is_without_input()))
+        self.since.without_input as f64
     }
 }
 
@@ -109,6 +119,7 @@ pub(super) struct Cycles(Vec<(ThreadId, Thread)>);
 
 /// The figures of a thread.
 struct Thread {
+    tally: Tally,
     cycles: Counter,
     overruns: Counter,
     skipped: Counter,
@@ -116,8 +127,8 @@ struct Thread {
     without_input: Counter,
     lost: Counter,
     latency: Times,
-    jitter: Times,
-    release_to_end: Times,
+    /// From its release, and until its end; only of a thread that the clock releases.
+    planned: Option<[Times; 2]>,
     nodes: Vec<Times>,
     /// Of all nodes in order; empty if nobody asked for them.
     signals: Vec<Gauge<f64, AtomicU64>>,
@@ -157,7 +168,8 @@ impl Cycles {
                 let nodes = placed.nodes.iter().map(|&node| &plan.nodes[node]);
                 let node_labels =
                     |name: &str| vec![("domain", row.name.clone()), ("node", name.to_owned())];
-                let mut made = families.thread(&thread_labels);
+                let timed = placed.release == Release::Timer;
+                let mut made = families.thread(&thread_labels, timed);
                 made.nodes = nodes
                     .clone()
                     .map(|node| families.execution.times(&node_labels(&node.name)))
@@ -171,18 +183,30 @@ impl Cycles {
         Cycles(threads)
     }
 
-    /// Counts a cycle.
-    pub(super) fn count(&mut self, thread: ThreadId, cycle: &Cycle<'_>) {
+    /// Shows what a thread has counted itself.
+    pub(super) fn totals(&mut self, thread: ThreadId, life: u32, totals: Totals) {
+        let Some((_, it)) = self.0.iter_mut().find(|it| it.0 == thread) else { return };
+        it.tally.take(life, totals);
+        let all = it.tally.total();
+        let counted = [
+            (&it.cycles, all.cycles),
+            (&it.overruns, all.overruns),
+            (&it.skipped, all.skipped),
+            (&it.feedback_missing, all.without_feedback),
+            (&it.without_input, all.without_input),
+        ];
+        counted.into_iter().for_each(|(counter, count)| set(counter, count));
+    }
+
+    /// Adds the times and signals of a cycle.
+    pub(super) fn observe(&mut self, thread: ThreadId, cycle: &Cycle<'_>) {
         let Some((_, it)) = self.0.iter_mut().find(|it| it.0 == thread) else { return };
         let record = cycle.record;
-        it.cycles.inc();
-        it.overruns.inc_by(u64::from(record.is_overrun()));
-        it.skipped.inc_by(record.skipped());
-        it.feedback_missing.inc_by(u64::from(record.is_feedback_missing()));
-        it.without_input.inc_by(u64::from(record.is_without_input()));
         it.latency.observe(cycle.latency_ns());
-        it.jitter.observe(cycle.jitter_ns());
-        it.release_to_end.observe(cycle.release_to_end_ns());
+        if let Some([jitter, release_to_end]) = &mut it.planned {
+            jitter.observe(cycle.jitter_ns());
+            release_to_end.observe(cycle.release_to_end_ns());
+        }
         for (at, times) in it.nodes.iter_mut().enumerate() {
             times.observe(cycle.execution_ns(at));
         }
@@ -216,7 +240,7 @@ impl Families {
             ("skipped_periods", "Whole periods lost"),
             ("feedback_missing", "Cycles whose feedback did not come by the deadline"),
             ("cycles_without_input", "Cycles that ran because their input stayed away"),
-            ("records_lost", "Cycles that the monitor was too slow for, counted nowhere else"),
+            ("records_lost", "Cycles that the monitor was too slow for; no time is of these"),
         ];
         let counters = counters.map(|(name, doc)| counters_of(registry, name, doc));
         let mut times = |name, doc| TimesFamily::new(registry, name, doc);
@@ -229,10 +253,12 @@ impl Families {
         }
     }
 
-    fn thread(&self, labels: &Labels) -> Thread {
+    fn thread(&self, labels: &Labels, timed: bool) -> Thread {
         let [cycles, overruns, skipped, feedback_missing, without_input, lost] =
             self.counters.each_ref().map(|family| family.get_or_create(labels).clone());
+        let planned = timed.then_some([&self.jitter, &self.release_to_end]);
         Thread {
+            tally: Tally::default(),
             cycles,
             overruns,
             skipped,
@@ -240,8 +266,7 @@ impl Families {
             without_input,
             lost,
             latency: self.latency.times(labels),
-            jitter: self.jitter.times(labels),
-            release_to_end: self.release_to_end.times(labels),
+            planned: planned.map(|families| families.map(|family| family.times(labels))),
             nodes: Vec::new(),
             signals: Vec::new(),
         }

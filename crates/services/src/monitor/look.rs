@@ -11,6 +11,7 @@ use serde_json::json;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::control::Request;
 use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::Totals;
 use sinew_runtime::watch::{Supervisor, Watch};
 use sinew_runtime::{Fault, fault};
 use sinew_spec::plan::Plan;
@@ -53,6 +54,8 @@ pub(super) struct Look<'a> {
     seen: u64,
     /// By thread, the life of the core in which it was seen last; and the newest of them.
     lives: BTreeMap<ThreadId, u32>,
+    /// By thread, the life and what it had counted in it at the last record.
+    counted: BTreeMap<ThreadId, (u32, Totals)>,
     life: Option<u32>,
     /// The cycle that broke a rule which stops; until the stop is seen.
     broken: Option<(usize, At)>,
@@ -104,6 +107,7 @@ impl<'a> Look<'a> {
             name: name.into(),
             seen: 0,
             lives: BTreeMap::new(),
+            counted: BTreeMap::new(),
             life: None,
             broken: None,
         })
@@ -145,11 +149,15 @@ impl<'a> Look<'a> {
                 let first_ns = stop_ns.unwrap_or(u64::MAX).min(record.start_ns());
                 stop_ns = Some(first_ns);
             }
+            self.cycles.totals(thread, record.life(), record.totals());
+            let counted = (record.life(), record.totals());
+            let before = self.counted.insert(thread, counted);
             if record.is_stopping() {
                 return;
             }
-            let cycle = Cycle::new(record, clock);
-            self.cycles.count(thread, &cycle);
+            let before = before.filter(|(life, _)| *life == record.life()).map(|it| it.1);
+            let cycle = Cycle::new(record, before, clock);
+            self.cycles.observe(thread, &cycle);
             // What happened before this process was started and the core reset is of the past.
             if record.life() < begun_in {
                 return;

@@ -69,7 +69,7 @@ fn picture_with(
 fn everything_that_matters_is_on_a_small_terminal() {
     let (text, _) = picture(80, 24, true);
     let parts = [
-        "arm  running  2.0 s of 60 s  cycle 1999",
+        "arm  running  2.0 s of 60 s  2000 cycles",
         ADDRESS,
         "control every 1000 us",
         "cycle latency       9.00   9.00      -    9.00",

@@ -95,7 +95,7 @@ impl Standing {
             events_missed,
             stop_safe_output: gauges(
                 "stop_safe_output",
-                "The last stop of the core: from the order to the first safe output",
+                "The last stop of the core: from the order until all outputs were safe",
                 Unit::Seconds,
             ),
             stop_at_rest: gauges(
@@ -120,8 +120,12 @@ impl Standing {
                 (&self.stop_at_rest, stop.at_rest_us),
             ];
             for (family, us) in times {
-                if let Some(us) = us {
-                    gauge(family, &Labels::new()).set(us as f64 / 1e6);
+                match us {
+                    Some(us) => {
+                        gauge(family, &Labels::new()).set(us as f64 / 1e6);
+                    }
+                    // What was not seen is not that of the stop before.
+                    None => family.clear(),
                 }
             }
         }

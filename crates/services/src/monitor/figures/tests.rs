@@ -28,13 +28,17 @@ fn a_cycle_is_counted_once_in_each_figure_of_its_thread() {
     let record = Record::of(&plan, &plan.domains[domain].threads()[0].nodes);
     let thread = ThreadId { domain, thread: 0 };
     for _ in 0..3 {
-        cycles.count(thread, &Cycle::new(&record, Clock::from_rate(1.0)));
+        cycles.observe(thread, &Cycle::new(&record, None, Clock::from_rate(1.0)));
     }
+    // More have run than had a record here.
+    cycles.totals(thread, 0, Totals { cycles: 9, ..Totals::default() });
+    cycles.totals(thread, 1, Totals { cycles: 1, overruns: 2, ..Totals::default() });
     cycles.lost(thread, 7);
     let mut text = String::new();
     text::encode(&mut text, &registry).expect("text");
     for line in [
-        "sinew_cycles_total{domain=\"control\",thread=\"0\"} 3",
+        "sinew_cycles_total{domain=\"control\",thread=\"0\"} 10",
+        "sinew_overruns_total{domain=\"control\",thread=\"0\"} 2",
         "sinew_cycles_total{domain=\"plant\",thread=\"0\"} 0",
         "sinew_records_lost_total{domain=\"control\",thread=\"0\"} 7",
         "sinew_cycle_latency_seconds_count{domain=\"control\",thread=\"0\"} 3",
@@ -44,6 +48,20 @@ fn a_cycle_is_counted_once_in_each_figure_of_its_thread() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
+    for name in ["activation_jitter_seconds_count", "release_to_end_max_seconds"] {
+        let of = |domain| text.contains(&format!("sinew_{name}{{domain=\"{domain}\""));
+        assert!(of("control") && !of("plant"), "an input has no planned start: {name}\n{text}");
+    }
+}
+
+#[test]
+fn a_rule_counts_cycles_whose_records_were_lost() {
+    let plan = robot();
+    let record = Record::of(&plan, &plan.domains[0].threads()[0].nodes);
+    let cycle = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).overruns();
+    assert_eq!(cycle(None), 0.0);
+    // What was counted in the life before is none of this one's.
+    assert_eq!(cycle(Some(Totals { overruns: 3, ..Totals::default() })), 0.0);
 }
 
 #[test]

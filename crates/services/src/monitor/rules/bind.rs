@@ -5,7 +5,7 @@ use std::ops::Range;
 use sinew_runtime::catalogue::Signal;
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::status::Status;
-use sinew_spec::plan::{End, Link, Plan};
+use sinew_spec::plan::{End, Link, Plan, Release};
 
 use super::parse::suggest;
 use super::quantity::{How, Known, Take};
@@ -254,6 +254,11 @@ fn nothing_chosen(known: &Known, selector: &[(&str, String)], all: &[Candidate])
 fn known_sources(known: &'static Known, plan: &Plan) -> Vec<Candidate> {
     match known.take {
         Take::Cycle(take) => of_threads(plan, |_| Place::Cycle(take)),
+        Take::Planned(take) => {
+            let mut all = of_threads(plan, |_| Place::Cycle(take));
+            all.retain(|(_, id, _, _)| id.is_some_and(|id| is_timed(plan, id)));
+            all
+        }
         Take::RecordsLost => of_threads(plan, |_| Place::RecordsLost { seen: 0 }),
         Take::Execution => of_nodes(plan),
         Take::Domain(_) | Take::Service(_) => of_domains(plan, known),
@@ -285,6 +290,11 @@ fn of_threads(plan: &Plan, place: impl Fn(ThreadId) -> Place) -> Vec<Candidate> 
         }
     }
     all
+}
+
+/// Whether the clock releases it.
+fn is_timed(plan: &Plan, id: ThreadId) -> bool {
+    plan.domains[id.domain].threads()[id.thread].release == Release::Timer
 }
 
 fn of_nodes(plan: &Plan) -> Vec<Candidate> {

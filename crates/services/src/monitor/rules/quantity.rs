@@ -20,6 +20,8 @@ pub(super) enum How {
 pub(super) enum Take {
     /// Each cycle of a realtime thread.
     Cycle(fn(&Cycle<'_>) -> f64),
+    /// Each cycle of a realtime thread that the clock releases: others have no planned start.
+    Planned(fn(&Cycle<'_>) -> f64),
     /// Each cycle, for each node of the thread: its execution time in us.
     Execution,
     /// Cycles that the monitor was too slow for.
@@ -36,7 +38,7 @@ impl Take {
     /// The keys of its selector.
     pub(super) fn keys(self) -> &'static [&'static str] {
         match self {
-            Take::Cycle(_) | Take::RecordsLost => &["domain", "thread"],
+            Take::Cycle(_) | Take::Planned(_) | Take::RecordsLost => &["domain", "thread"],
             Take::Execution | Take::Service(_) => &["domain", "node"],
             Take::Domain(_) => &["domain"],
             Take::Link(_) => &["from", "to"],
@@ -88,22 +90,22 @@ pub(super) const QUANTITIES: &[Known] = &[
         How::Greatest,
         "greatest cycle latency of the window",
     ),
-    row("activation_jitter_us", Take::Cycle(|it| it.jitter_us()), How::Each, "activation jitter"),
+    row("activation_jitter_us", Take::Planned(|it| it.jitter_us()), How::Each, "activation jitter"),
     row(
         "activation_jitter_us_max",
-        Take::Cycle(|it| it.jitter_us()),
+        Take::Planned(|it| it.jitter_us()),
         How::Greatest,
         "greatest activation jitter of the window",
     ),
     row(
         "release_to_end_us",
-        Take::Cycle(|it| it.release_to_end_us()),
+        Take::Planned(|it| it.release_to_end_us()),
         How::Each,
         "from the planned start to the end of a cycle",
     ),
     row(
         "release_to_end_us_max",
-        Take::Cycle(|it| it.release_to_end_us()),
+        Take::Planned(|it| it.release_to_end_us()),
         How::Greatest,
         "the greatest of the window",
     ),

@@ -189,7 +189,7 @@ fn a_cycle_is_judged_by_the_rules_of_its_thread() {
     // All of it is 0.
     let record = Record::of(&plan, &plan.domains[domain].threads()[0].nodes);
     let mut fired = Vec::new();
-    let cycle = Cycle::new(&record, Clock::from_rate(1.0));
+    let cycle = Cycle::new(&record, None, Clock::from_rate(1.0));
     watched.cycle(thread, &cycle, |seen| fired.push((seen.bounded.rule, seen.change)));
     assert_eq!(fired, [(1, Change::Fired(0.0)), (2, Change::Fired(0.0))]);
     watched.cycle(thread, &cycle, |seen| panic!("fires again: {:?}", seen.change));

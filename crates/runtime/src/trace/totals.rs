@@ -1,0 +1,87 @@
+//! What the threads of the core count themselves.
+
+/// What a thread has counted itself in this life of the core. It stands in every record, so the
+/// newest one tells of all cycles, also of those whose records nobody has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Cycles of the control loop: neither failed nor of a stop. All others but `stopping_cycles`
+    /// are of these.
+    pub cycles: u64,
+    /// The other ones.
+    pub stopping_cycles: u64,
+    /// Past their deadline or without their feedback.
+    pub overruns: u64,
+    /// Whole periods lost.
+    pub skipped: u64,
+    /// Cycles that ran because their input stayed away.
+    pub without_input: u64,
+    /// Cycles whose feedback stayed away.
+    pub without_feedback: u64,
+}
+
+impl Totals {
+    /// What was counted since then. Of a new life that is all.
+    pub fn since(self, before: Totals) -> Totals {
+        let less = u64::saturating_sub;
+        Totals {
+            cycles: less(self.cycles, before.cycles),
+            stopping_cycles: less(self.stopping_cycles, before.stopping_cycles),
+            overruns: less(self.overruns, before.overruns),
+            skipped: less(self.skipped, before.skipped),
+            without_input: less(self.without_input, before.without_input),
+            without_feedback: less(self.without_feedback, before.without_feedback),
+        }
+    }
+
+    /// Both, figure by figure. What a domain writes may be anything: it stops at the greatest
+    /// number.
+    fn plus(self, other: Totals) -> Totals {
+        Totals {
+            cycles: self.cycles.saturating_add(other.cycles),
+            stopping_cycles: self.stopping_cycles.saturating_add(other.stopping_cycles),
+            overruns: self.overruns.saturating_add(other.overruns),
+            skipped: self.skipped.saturating_add(other.skipped),
+            without_input: self.without_input.saturating_add(other.without_input),
+            without_feedback: self.without_feedback.saturating_add(other.without_feedback),
+        }
+    }
+}
+
+/// The totals of a thread over all lives of the core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    earlier: Totals,
+    now: Totals,
+    life: u32,
+}
+
+impl Tally {
+    /// Takes what the record of a cycle says, see [`Record::life`] and [`Record::totals`].
+    pub fn take(&mut self, life: u32, totals: Totals) {
+        if life != self.life {
+            (self.earlier, self.life) = (self.total(), life);
+        }
+        self.now = totals;
+    }
+
+    /// In all.
+    pub fn total(&self) -> Totals {
+        self.earlier.plus(self.now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_life_adds_to_the_lives_before() {
+        let of = |cycles| Totals { cycles, overruns: 1, ..Totals::default() };
+        let mut tally = Tally::default();
+        // Records may be lost: what counts is the newest one of each life.
+        [(0, 3), (0, 7), (1, 1), (1, 4)].iter().for_each(|&(life, n)| tally.take(life, of(n)));
+        assert_eq!((tally.total().cycles, tally.total().overruns), (11, 2));
+        tally.take(u32::MAX, of(u64::MAX));
+        assert_eq!(tally.total().cycles, u64::MAX, "nonsense is no panic");
+    }
+}

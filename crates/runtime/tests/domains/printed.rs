@@ -1,0 +1,37 @@
+//! What a cyclic node prints.
+
+use std::time::{Duration, Instant};
+
+use sinew_runtime::privileges::cpus;
+use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::status::EventKind;
+
+use crate::{HANGS_AFTER, request, two_domains};
+
+/// The lines of a run to its end: domain and text.
+fn printed(source: &str) -> Vec<(String, String)> {
+    let text = two_domains(source, "delivery: latest");
+    let mut run = Run::start(request(&text, &cpus().expect("affinity"))).expect("it starts");
+    let begun = Instant::now();
+    while run.poll(Duration::from_secs(5), &mut |_, _| ()) {
+        assert!(begun.elapsed() < HANGS_AFTER, "the run does not end");
+    }
+    assert_eq!(run.outcome(), Outcome::Finished, "{:?}", run.faults());
+    let lines = run.events().after(0).filter(|event| event.what == EventKind::Output);
+    lines.map(|line| (line.domain.clone().expect("a domain"), line.text.clone())).collect()
+}
+
+pub(crate) fn what_a_cyclic_node_prints_is_an_event() {
+    let lines = printed("finish_at: 100, fail_at: 50, failure: print,");
+    let control = |text: &str| ("control".to_owned(), text.to_owned());
+    assert_eq!(lines, [control("line one"), control("line two")]);
+}
+
+/// The run neither waits nor fails for it.
+pub(crate) fn a_flood_of_output_is_cut_and_counted() {
+    let lines = printed("finish_at: 600, fail_at: 1, failure: flood,");
+    let lost = "bytes of its output came too fast and are lost";
+    assert!(lines.iter().any(|(_, text)| text.ends_with(lost)));
+    let whole = lines.iter().filter(|(_, text)| text.starts_with("---") && text.len() == 500);
+    assert!(whole.count() > 10, "the newest lines are kept");
+}
