@@ -32,8 +32,8 @@ mod top;
 
 pub use cli::main;
 
-/// So that a debug build tells which nodes allocate in their cycles, a user's own ones too. A program
-/// that needs another allocator leaves the feature `count-allocations` out.
+/// So that a debug build tells which nodes allocate in their cycles, a user's own ones too. A
+/// program that needs another allocator leaves the feature `count-allocations` out.
 #[cfg(all(debug_assertions, feature = "count-allocations"))]
 #[global_allocator]
 static ALLOCATOR: sinew_runtime::sys::Counting = sinew_runtime::sys::Counting;

@@ -138,11 +138,9 @@ impl Watch {
 
     fn finish_csv(&mut self) {
         let stats = &self.stats;
-        let Some(csv) = &mut self.csv else { return };
-        let failed = csv.finish(stats);
-        // Of a file that failed that was told before.
-        let lacks = csv.lacks().filter(|_| !csv.has_failed());
-        failed.into_iter().chain(lacks).for_each(|text| self.notice(text));
+        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.finish(stats)) {
+            self.notice(text);
+        }
     }
 
     /// Leaves the live view, then says what it could only show.

@@ -72,8 +72,9 @@ impl Graphs {
 fn note_files(recording: &Recording, used: Option<&PathBuf>, notes: &mut Vec<String>) {
     let from = &recording.head().base;
     let folder: &Path = used.unwrap_or(from);
-    // The recording may be from another machine, and its folder no business of this one.
-    if used.is_none() && !folder.is_dir() {
+    // The recording may be from another machine, and its folder no business of this one; and what
+    // an older one calls '.' is the folder of who recorded, which nobody knows.
+    if used.is_none() && !(folder.is_absolute() && folder.is_dir()) {
         return;
     }
     for (name, what) in changed(&recording.files, folder) {

@@ -151,12 +151,15 @@ impl<W: Write> Csv<W> {
     }
 
     /// Writes what is still gathered, of cycles that were counted in `stats`. The text to show if
-    /// that failed.
+    /// that failed, or rows are missing; nothing if that was told before.
     pub(crate) fn finish(&mut self, stats: &Stats) -> Option<String> {
+        if self.error.is_some() {
+            return None;
+        }
         for table in &mut self.tables {
             table.missing = stats.thread(table.thread).map_or(0, |thread| thread.records_lost);
         }
-        self.attempt(Table::flush)
+        self.attempt(Table::flush).or_else(|| self.lacks())
     }
 
     fn attempt(&mut self, mut each: impl FnMut(&mut Table<W>) -> io::Result<()>) -> Option<String> {
@@ -173,10 +176,6 @@ impl<W: Write> Csv<W> {
         };
         self.error = self.tables.iter_mut().find_map(&mut failed);
         self.error.clone()
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.error.is_some()
     }
 
     /// What is not there of what was asked for, in words.
@@ -201,13 +200,10 @@ impl<W: Write> Csv<W> {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let files = self
-            .tables
-            .iter()
-            .map(|table| {
-                let path = table.path.display().to_string();
-                json!({ "path": path, "rows": table.rows(), "missing": table.missing })
-            });
+        let files = self.tables.iter().map(|table| {
+            let path = table.path.display().to_string();
+            json!({ "path": path, "rows": table.rows(), "missing": table.missing })
+        });
         let missing: u64 = self.tables.iter().map(|table| table.missing).sum();
         let files: Vec<_> = files.collect();
         let error = self.error.clone().or_else(|| self.lacks());
@@ -293,10 +289,11 @@ mod tests {
         stats.threads[1].records_lost = 9;
         assert_eq!((csv.finish(&stats), csv.lacks()), (None, None), "that one is in no file");
         stats.threads[0].records_lost = 7;
-        assert_eq!(csv.finish(&stats), None);
-        let lacks = csv.lacks().expect("rows are missing");
+        let lacks = csv.finish(&stats).expect("rows are missing");
+        assert_eq!(csv.lacks().as_ref(), Some(&lacks));
         assert!(lacks.contains("'run.csv' lacks 7 of 10 rows"), "{lacks}");
-        assert_eq!((&csv.to_json()["missing"], &csv.to_json()["error"]), (&json!(7), &json!(lacks)));
+        let json = csv.to_json();
+        assert_eq!((&json["missing"], &json["error"]), (&json!(7), &json!(lacks)));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::program::{Answer, folder, ours, sinew};
+use crate::program::{Answer, SINEW, folder, ours, sinew};
 
 /// The arm with a recorder, on a machine that may be busy.
 const SPEC: &str = "
@@ -47,14 +48,22 @@ nodes:
 
 /// Runs the arm for a second. The one part of its recording.
 fn record(name: &str) -> PathBuf {
+    record_from(name, false)
+}
+
+/// The same, from the spec's own folder or from elsewhere.
+fn record_from(name: &str, from_there: bool) -> PathBuf {
     let folder = folder(name);
     fs::write(folder.join("arm.yaml"), SPEC).expect("our folder");
     for file in ["square.csv", "irb120.urdf"] {
         fs::copy(ours("graphs/arm").join(file), folder.join(file)).expect("our folder");
     }
     let spec = folder.join("arm.yaml").display().to_string();
+    let (spec, from) = if from_there { ("arm.yaml", &*folder) } else { (&*spec, Path::new(".")) };
+    let mut run = Command::new(SINEW);
     // On a machine that stands still for long enough the arm faults; then that is what is recorded.
-    sinew(["run", &spec, "--duration", "1s", "--json"]);
+    let ran = run.args(["run", spec, "--duration", "1s", "--json"]).current_dir(from).output();
+    ran.expect("it starts");
     let parts = fs::read_dir(folder.join("recordings")).expect("the recorder makes it");
     let mut parts: Vec<_> = parts.map(|entry| entry.expect("a part").path()).collect();
     assert_eq!(parts.len(), 1, "{parts:?}");
@@ -97,6 +106,21 @@ fn a_recorded_run_replays_bit_for_bit() {
     let report = replay(&alone, &["--json"]).ended_with(0).json();
     let cycles = count(&report, "cycles");
     assert!(cycles > 0 && report["notes"].to_string().contains("no end"), "{report}");
+}
+
+/// The spec was named from its own folder, and its data files from there.
+#[test]
+fn a_recording_replays_from_any_folder() {
+    let part = record_from("anywhere", true);
+    let report = replay(&part, &["--json"]).ended_with(0).json();
+    let notes = report["notes"].as_array().expect("a list");
+    assert!(!notes.iter().any(|note| note.as_str().is_some_and(|it| it.contains("square.csv"))));
+    // Changed it has only once it has.
+    let folder = part.parent().and_then(Path::parent).expect("the spec's");
+    fs::write(folder.join("square.csv"), "0,0,0\n").expect("our folder");
+    let report = replay(&part, &["--json"]).ended_with(0).json();
+    let note = &report["notes"][0];
+    assert!(note.as_str().is_some_and(|it| it.contains("square.csv' has changed")), "{report}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: every call goes to `System`, with what the caller has promised for it; to count is a plain
-// load and store of this thread's own word, and cannot unwind.
+// SAFETY: every call goes to `System`, with what the caller has promised for it; to count is a
+// plain load and store of this thread's own word, and cannot unwind.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));

@@ -172,8 +172,8 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
 }
 
 /// The record of one cycle: 17 words, then two for each node (its begin and its end, in
-/// ticks of the counter; in a debug build a third, its allocations so far), then one for each signal, then one for each end of a link to elsewhere,
-/// then for each tap one that says what is to be known of it, and its message.
+/// ticks of the counter; in a debug build a third, its allocations so far), then one for each
+/// signal, then one for each end of a link to elsewhere, then for each tap one that says what is to be known of it, and its message.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,
@@ -572,7 +572,8 @@ pub(crate) struct Head {
 }
 
 /// How much a trace holds: one to two seconds of cycles, within these limits. A reader that comes
-/// less often, see [`Reader::held_ns`], loses cycles, and learns how many. The memory is locked, so many nodes mean fewer records.
+/// less often, see [`Reader::held_ns`], loses cycles, and learns how many. The memory is locked, so
+/// many nodes mean fewer records.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;

@@ -1,6 +1,7 @@
 //! What a realtime domain writes to its standard output and error. It goes to a file in memory that
-//! only grows: a write never waits for a reader, as one to a pipe would, and never fails for want of
-//! room, which would be a panic of the node that prints. What was read is given back to the kernel.
+//! only grows: a write never waits for a reader, as one to a pipe would, and never fails for want
+//! of room, which would be a panic of the node that prints. What was read is given back to the
+//! kernel.
 
 use std::fs::File;
 use std::io;

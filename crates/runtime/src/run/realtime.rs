@@ -243,7 +243,10 @@ impl Domain {
     /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
     pub(super) fn listen(&mut self) {
         let limit_ns = self.silent_ns_max();
-        if now_ns() >= self.silent_ns() && self.ended().is_none() && self.board.state() == State::Running {
+        if now_ns() >= self.silent_ns()
+            && self.ended().is_none()
+            && self.board.state() == State::Running
+        {
             self.charge.get_or_insert(Charge::Silent { limit_ms: limit_ns / 1_000_000 });
         }
     }

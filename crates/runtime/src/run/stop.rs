@@ -59,7 +59,8 @@ impl Run {
     /// `None` for a domain without actuators.
     fn domain_stop(&self, cause: &StopCause, domain: usize) -> Option<DomainStop> {
         let plan = &self.request.plan;
-        let ids = (0..plan.domains[domain].threads().len()).map(|thread| ThreadId { domain, thread });
+        let ids =
+            (0..plan.domains[domain].threads().len()).map(|thread| ThreadId { domain, thread });
         let ids: Vec<_> = ids.filter(|&id| holds_actuators(plan, id)).collect();
         let last = |of: &dyn Fn(ThreadId) -> Option<u64>| {
             ids.iter().map(|&id| of(id)).collect::<Option<Vec<_>>>()?.into_iter().max()

@@ -43,9 +43,8 @@ impl StopStatus {
     /// `safe outputs after 1.234 ms, at rest after 43.210 ms`.
     pub fn times(&self) -> String {
         let all = times(self.safe_output_us, self.at_rest_us);
-        let of = |it: &DomainStop| {
-            format!("{}: {}", it.domain, times(it.safe_output_us, it.at_rest_us))
-        };
+        let of =
+            |it: &DomainStop| format!("{}: {}", it.domain, times(it.safe_output_us, it.at_rest_us));
         match self.domains.as_slice() {
             [] => "no actuator to make safe".into(),
             [_] => all,

@@ -250,10 +250,8 @@ impl Thread {
 
 impl Brake {
     fn add(&mut self, record: &Record, signals: &[f64]) {
-        let are_closed =
-            signals[self.elements.clone()].iter().all(|&state| state == self.closed);
-        self.closed_ns =
-            are_closed.then(|| self.closed_ns.unwrap_or_else(|| record.start_ns()));
+        let are_closed = signals[self.elements.clone()].iter().all(|&state| state == self.closed);
+        self.closed_ns = are_closed.then(|| self.closed_ns.unwrap_or_else(|| record.start_ns()));
     }
 }
 

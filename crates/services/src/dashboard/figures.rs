@@ -68,8 +68,7 @@ impl ThreadCosts {
     /// As the page gets them.
     pub(super) fn figures(&self, lost: u64) -> ThreadFigures {
         let Totals { cycles, overruns, skipped, .. } = self.totals;
-        let (latency, jitter) =
-            (self.latency.figures(), self.jitter.as_ref().map(Spread::figures));
+        let (latency, jitter) = (self.latency.figures(), self.jitter.as_ref().map(Spread::figures));
         ThreadFigures { cycles, overruns, skipped, lost, latency, jitter }
     }
 

@@ -31,7 +31,8 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
         life: 0,
         graph: plan.name.clone(),
         file: spec.file.clone(),
-        base: spec.base.clone(),
+        // Who replays it stands elsewhere; a folder that is gone keeps its name.
+        base: spec.base.canonicalize().unwrap_or_else(|_| spec.base.clone()),
         overrides: spec.overrides.clone(),
         cpus: spec.cpus.clone(),
         clock_offset_ns: clock_offset_ns(),
