@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Args, value_parser};
 use serde_json::json;
-use sinew_lab::drill::{self, Drill, Files, Graph, Only, Report, Request, all, short, table};
+use sinew_lab::drill::{
+    self, Drill, Files, Graph, Only, Report, Request, all, of_services, short, table,
+};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{NodeEntry, privileges};
@@ -105,7 +107,8 @@ fn prepare(args: &DrillArgs, nodes: &[NodeEntry]) -> Result<Prepared, LoadError>
     let outputs = outputs.map_err(LoadError::Request)?;
     let whole = args.graph.is_none() && args.only.is_empty();
     let (rounds, seed) = (args.rounds, args.seed);
-    let request = Request { graph, drills, rounds, seed, article: whole && !args.list };
+    let beside = if whole && !args.article { beside(nodes, &graph.cpus) } else { None };
+    let request = Request { graph, drills, rounds, seed, beside, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })
 }
 
@@ -129,6 +132,21 @@ fn arm() -> Result<(Graph, Files), String> {
         format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours")
     })?;
     Ok((Graph::arm(&table(&scenario::table(&[])), &cpus)?, files))
+}
+
+/// The arm with services beside it, and what happens to these from outside. A program without
+/// their kinds has none, and says so.
+fn beside(nodes: &[NodeEntry], cpus: &[u32]) -> Option<(Graph, Vec<Drill>)> {
+    match Graph::beside(&table(&scenario::table(nodes)), cpus) {
+        Ok(graph) => {
+            let drills = of_services(&graph.plan);
+            Some((graph, drills))
+        }
+        Err(why) => {
+            say(&format!("note: no service is flooded, no disk filled: {why}"));
+            None
+        }
+    }
 }
 
 fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {

@@ -21,6 +21,11 @@ fn without_a_graph_there_is_the_arm_with_every_fault_of_every_node() {
         let is_it = |row: &&Value| row["subject"] == "control" && row["fault"] == fault;
         assert_eq!(rows.iter().filter(is_it).count(), 1, "{fault}");
     }
+    // Beside another arm: who serves is flooded, who writes gets no room.
+    for (subject, fault) in [("api", "flood"), ("api", "full_disk"), ("recorder", "full_disk")] {
+        let is_it = |row: &&Value| row["subject"] == subject && row["fault"] == fault;
+        assert_eq!(rows.iter().filter(is_it).count(), 1, "{subject} {fault}");
+    }
     let text = sinew(["drill", "--list"]).ended_with(0).out;
     assert!(text.contains("2 cycles + after (50)"), "{text}");
 }
@@ -114,6 +119,21 @@ fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
     }
     let proof = rows[2]["rounds"][0]["proof"].as_str().expect("it was carried out");
     assert!(proof.contains("garbage"), "{proof}");
+}
+
+#[test]
+fn a_full_disk_and_a_flood_are_shown_or_not_carried_out() {
+    // The log writes and serves nothing; whether the core keeps its deadlines is not looked at here.
+    let spec = ours("tests/cli/calm_log.yaml").display().to_string();
+    let file = format!("log.file={}", folder("drill_full").join("axes.csv").display());
+    let only = "domain=log,fault=flood,full_disk";
+    let report = sinew(["drill", &spec, "--only", only, "--set", &file, "--json"]).json();
+    let rows = report["rows"].as_array().expect("a list");
+    let row = |fault| rows.iter().find(|row| row["fault"] == fault).expect("a drill");
+    let why = row("flood")["skipped"].as_str().expect("why it is not carried out");
+    assert!(why.contains("serves nothing over HTTP"), "{why}");
+    let proof = row("full_disk")["rounds"][0]["proof"].as_str().expect("it was carried out");
+    assert!(proof.contains("axes.csv"), "{proof}");
 }
 
 #[test]

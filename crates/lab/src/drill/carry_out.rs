@@ -1,6 +1,7 @@
 //! One drill: a run of its own, watched from its start to its end, with the fault in its midst and
 //! the proof that it came.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,6 +15,7 @@ use sinew_spec::plan::Plan;
 use super::freeze::Freeze;
 use super::graph::Graph;
 use super::left::{self, Left};
+use super::outside::{Outside, Seen as SeenOutside};
 use super::recording::{Recording, leader};
 use super::table::{Drill, Expected, Fault, Subject};
 
@@ -51,6 +53,8 @@ pub(super) struct Carried {
     pub(super) left: Vec<String>,
     /// For how long a process was frozen.
     pub(super) frozen_ns: Option<u64>,
+    /// What was seen of what lasts.
+    pub(super) outside: Option<SeenOutside>,
     /// Records that were not read in time.
     pub(super) unread: u64,
     /// Whether the run ended by itself or by our order, in time.
@@ -98,9 +102,15 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
         proof: None,
         told_ns: None,
         freeze: None,
+        outside: None,
     };
     let ended = watch.watch_over();
     let frozen_ns = watch.freeze.take().and_then(Freeze::end);
+    let outside = watch.outside.take().map(Outside::end);
+    if let Some(seen) = &outside {
+        watch.proof = seen.proof.clone();
+        watch.told_ns = seen.told_ns.or(watch.told_ns);
+    }
     watch.look_for_proof(frozen_ns);
     let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
     let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
@@ -121,6 +131,7 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
         events,
         left,
         frozen_ns,
+        outside,
         unread,
         ended,
     })
@@ -166,6 +177,7 @@ struct Watch<'a> {
     proof: Option<String>,
     told_ns: Option<u64>,
     freeze: Option<Freeze>,
+    outside: Option<Outside>,
 }
 
 impl Watch<'_> {
@@ -183,6 +195,10 @@ impl Watch<'_> {
             }
             self.notice();
             self.look_for_stop();
+            if let Some(outside) = &self.outside {
+                let pid = self.process(self.drill.subject.domain(self.run.plan()));
+                outside.process.store(pid.unwrap_or_default(), Relaxed);
+            }
             // A graph that holds does not end with its core.
             let is_held = self.run.phase() == Phase::Held;
             if elapsed_ns > LIMIT_NS || is_held || self.has_seen_enough() {
@@ -210,6 +226,7 @@ impl Watch<'_> {
             }
         }
         self.struck_ns = match (self.drill.injected, self.drill.subject) {
+            (None, Subject::Domain(domain)) if self.drill.fault.lasts() => self.begin(domain),
             (None, Subject::Domain(domain)) => self.signal(domain),
             (None, Subject::Link(link)) => self.run.spoil(link).then(now_ns),
             _ => self.recording.start_ns(id, self.at.cycle, self.at.period_ns),
@@ -227,6 +244,18 @@ impl Watch<'_> {
         let signal = if self.drill.fault == Fault::Stop { Signal::STOP } else { Signal::KILL };
         kill_process(pid, signal).ok()?;
         Some(now_ns)
+    }
+
+    /// Begins what lasts; when.
+    fn begin(&mut self, domain: usize) -> Option<u64> {
+        let process = self.process(domain)?;
+        let status = self.run.status();
+        let address = status.domains.get(domain)?.address.as_deref();
+        self.outside = Some(match self.drill.fault {
+            Fault::Flood => Outside::flood(address),
+            _ => Outside::full_disk(process, address),
+        });
+        Some(now_ns())
     }
 
     /// The process of a domain.
@@ -267,6 +296,9 @@ impl Watch<'_> {
             Expected::Faulted(_) => return false,
         };
         let Some(struck_ns) = self.struck_ns else { return false };
+        if let Some(outside) = &self.outside {
+            return outside.is_over();
+        }
         let since_ns = match (self.drill.fault, comes_back) {
             // It never comes back for long: the core is watched for as long as in other drills.
             (Fault::FailStart, _) => Some(self.run.started_ns().saturating_add(WARM_UP_NS)),
@@ -328,7 +360,7 @@ impl Watch<'_> {
             Fault::NotFinite => says("not_finite").or_else(|| self.seen_from_core()),
             Fault::Segv => says("signal 11"),
             Fault::Kill => says("signal 9"),
-            Fault::Stop => None,
+            Fault::Stop | Fault::Flood | Fault::FullDisk => None,
             Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => {
                 let frozen_ms = frozen_ns? as f64 / 1e6;
                 Some(format!("it stood for {frozen_ms:.1} ms, in state T"))

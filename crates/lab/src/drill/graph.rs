@@ -30,6 +30,8 @@ pub struct Graph {
 
 /// The arm's spec, as it stands in `graphs/arm`.
 pub(super) const ARM: &str = include_str!("../../../../graphs/arm/arm.yaml");
+/// The arm with what writes and serves beside it.
+const BESIDE: &str = include_str!("beside.yaml");
 /// The files that it names.
 const FILES: [(&str, &str); 2] = [
     ("irb120.urdf", include_str!("../../../../graphs/arm/irb120.urdf")),
@@ -44,6 +46,14 @@ impl Graph {
     pub fn arm(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
         let overrides = vec![("planner.laps".into(), "0".into())];
         Graph::compile("arm.yaml", ARM.into(), overrides, nodes, cpus)
+    }
+
+    /// The arm with services beside it, if these are all the kinds that it needs.
+    ///
+    /// # Errors
+    /// As for [`Graph::arm`].
+    pub fn beside(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
+        Graph::compile("beside.yaml", BESIDE.into(), vec![], nodes, cpus)
     }
 
     /// A spec over the arm's files.

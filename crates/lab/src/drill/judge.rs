@@ -47,6 +47,11 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
         round.not_shown.push(why.into());
     }
     judge_end(plan, drill, carried, &mut round);
+    if let Some(seen) = &carried.outside {
+        round.failures.extend(seen.failures.iter().cloned());
+        round.not_shown.extend(seen.not_shown.iter().cloned());
+        round.failures.extend(more_overruns(&round));
+    }
     let left = carried.left.iter().map(|what| format!("left behind: {what}"));
     round.failures.extend(left);
     round
@@ -174,6 +179,23 @@ fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, rou
     if matches!(drill.expected, Expected::GoesOn { .. }) {
         round.core_after = core(after.filter(|seen| seen.start_ns < told_ns));
     }
+}
+
+/// Whether the core was late more often beside what lasts than before it: twice as often, and in one
+/// of twenty cycles, so that a machine that is busy otherwise does not decide it.
+fn more_overruns(round: &Round) -> Option<String> {
+    let (before, after) = (round.core_before.as_ref()?, round.core_after.as_ref()?);
+    let share = |core: &Core| core.overruns as f64 / core.cycles.max(1) as f64;
+    let (is, was) = (share(after), share(before));
+    (is > 2.0 * was + 0.05).then(|| {
+        format!(
+            "{:.1} % of the core's cycles were late beside it ({} of {}), {:.1} % before",
+            100.0 * is,
+            after.overruns,
+            after.cycles,
+            100.0 * was
+        )
+    })
 }
 
 fn core<'a>(cycles: impl Iterator<Item = &'a Seen>) -> Option<Core> {

@@ -11,6 +11,7 @@ mod judge;
 mod left;
 mod machine;
 mod naive;
+mod outside;
 mod recording;
 mod report;
 mod select;
@@ -21,7 +22,7 @@ pub use graph::{Files, Graph};
 pub use report::{Core, Report, Round, Row};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
-pub use table::{Drill, Fault, Subject, all};
+pub use table::{Drill, Fault, Subject, all, of_services};
 
 use sinew_runtime::NodeEntry;
 
@@ -39,6 +40,8 @@ pub struct Request {
     pub rounds: u32,
     /// When exactly each fault comes follows from it.
     pub seed: u64,
+    /// Drills of services beside another graph's core.
+    pub beside: Option<(Graph, Vec<Drill>)>,
     /// Whether the scenario of the article is to be carried out too.
     pub article: bool,
 }
@@ -57,10 +60,14 @@ pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
 pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
     let mut random = Random(request.seed);
     let mut report = Report::planned(request);
+    let own = request.drills.iter().map(|drill| (&request.graph, drill));
+    let beside = request.beside.iter();
+    let beside = beside.flat_map(|(graph, drills)| drills.iter().map(move |drill| (graph, drill)));
+    let drills: Vec<_> = own.chain(beside).collect();
     let rows = &mut report.rows;
     let all = rows.len() * request.rounds as usize;
     for round in 0..request.rounds as usize {
-        for (at, drill) in request.drills.iter().enumerate() {
+        for (at, (graph, drill)) in drills.iter().enumerate() {
             if session.is_stopped() {
                 report.partial = true;
                 break;
@@ -69,8 +76,11 @@ pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
             session.progress.at(&rows[at].id(), drill.takes(done), drill.takes(all));
             if rows[at].skipped.is_none() {
                 let timing = Timing::by(random.next());
-                let carried = carry_out(&request.graph, drill, &timing)?;
-                rows[at].rounds.push(judge::judge(&request.graph.plan, drill, &carried));
+                let carried = carry_out(graph, drill, &timing)?;
+                match carried.outside.as_ref().and_then(|seen| seen.void.clone()) {
+                    Some(why) => rows[at].skipped = Some(why),
+                    None => rows[at].rounds.push(judge::judge(&graph.plan, drill, &carried)),
+                }
             }
         }
     }

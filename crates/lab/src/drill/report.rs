@@ -33,7 +33,11 @@ pub struct Report {
 impl Report {
     /// What is to be carried out, before anything was.
     pub fn planned(request: &Request) -> Report {
-        let Request { graph, drills, rounds, seed, .. } = request;
+        let Request { graph, drills, rounds, seed, beside, .. } = request;
+        let own = drills.iter().map(|drill| Row::new(drill, &graph.plan));
+        let beside = beside
+            .iter()
+            .flat_map(|(graph, drills)| drills.iter().map(|drill| Row::new(drill, &graph.plan)));
         Report {
             graph: graph.plan.name.clone(),
             file: graph.file.clone(),
@@ -41,7 +45,7 @@ impl Report {
             seed: *seed,
             rounds: *rounds,
             partial: false,
-            rows: drills.iter().map(|drill| Row::new(drill, &graph.plan)).collect(),
+            rows: own.chain(beside).collect(),
             article: None,
         }
     }

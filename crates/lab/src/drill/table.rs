@@ -46,6 +46,10 @@ words! {
         PeerGone = "peer_gone",
         /// The writer of a link sends nothing any more.
         Stalled = "stalled",
+        /// Requests over HTTP as fast as they are answered, to whoever serves.
+        Flood = "flood",
+        /// No file of the process can grow: an error of each write, as of a full disk.
+        FullDisk = "full_disk",
         /// Garbage stands in the link's region.
         Hostile = "hostile",
     }
@@ -73,6 +77,8 @@ const OF_DOMAINS: [Fault; 6] = [
     Fault::Freeze80,
     Fault::Freeze1000,
 ];
+/// What can happen to a service from outside, and lasts for a while.
+const OF_SERVICES: [Fault; 2] = [Fault::Flood, Fault::FullDisk];
 /// What can happen to a link that crosses.
 const OF_LINKS: [Fault; 3] = [Fault::PeerGone, Fault::Stalled, Fault::Hostile];
 
@@ -89,6 +95,11 @@ impl Fault {
     /// Whether who is struck goes on by itself.
     pub(super) fn comes_back(self) -> bool {
         self == Fault::Late || self.frozen_ns().is_some()
+    }
+
+    /// Whether it comes from outside and lasts for a while.
+    pub(super) fn lasts(self) -> bool {
+        OF_SERVICES.contains(&self)
     }
 
     /// For how long a process is frozen, ns.
@@ -246,6 +257,11 @@ impl Drill {
     }
 }
 
+/// What happens to the services of a plan from outside, and lasts.
+pub fn of_services(plan: &Plan) -> Vec<Drill> {
+    all(plan).into_iter().filter(|drill| drill.fault.lasts()).collect()
+}
+
 /// Every drill of a plan, in the order of its nodes, domains and links.
 pub fn all(plan: &Plan) -> Vec<Drill> {
     let machines = Machine::all(plan);
@@ -253,7 +269,12 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let nodes = (0..plan.nodes.len()).map(Subject::Node);
     let nodes = nodes.flat_map(|node| OF_NODES.map(|fault| graph.drill(node, fault)));
     let domains = (0..plan.domains.len()).map(Subject::Domain);
-    let domains = domains.flat_map(|domain| OF_DOMAINS.map(|fault| graph.drill(domain, fault)));
+    let domains = domains.flat_map(|domain| {
+        let is_service = graph.is_service(domain);
+        let beside = OF_SERVICES.into_iter().filter(move |_| is_service);
+        OF_DOMAINS.into_iter().chain(beside).map(move |fault| (domain, fault))
+    });
+    let domains = domains.map(|(domain, fault)| graph.drill(domain, fault));
     let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
     let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
     nodes.chain(domains).chain(links).collect()
@@ -335,6 +356,7 @@ impl Whole<'_> {
             Fault::Stalled => What::Stalled { messages: u64::MAX },
             Fault::Hostile => What::Hostile,
             Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => return None,
+            Fault::Flood | Fault::FullDisk => return None,
         };
         match subject {
             Subject::Node(node) => Some((Target::Node(node), what)),
@@ -459,7 +481,8 @@ impl Whole<'_> {
         let restarts = policy.is_some_and(|policy| policy != RestartPolicy::Never);
         let bears = [Fault::NotFinite, Fault::Late, Fault::LateBorne].contains(&fault);
         let is_link = matches!(subject, Subject::Link(_));
-        let ends = !is_link && !bears && fault.frozen_ns().is_none();
+        let lasts = fault.frozen_ns().is_some() || fault.lasts();
+        let ends = !is_link && !bears && !lasts;
         Expected::GoesOn { comes_back: ends && restarts }
     }
 

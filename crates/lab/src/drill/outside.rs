@@ -1,0 +1,330 @@
+//! What comes to a service from outside and lasts: a flood of requests, a full disk. A thread of
+//! its own does it, while the run is watched; both are bounded in time, and a flood stays on
+//! loopback.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::control::client::{Connection, runs};
+use sinew_runtime::control::{Answer, Request};
+
+/// Connections of a flood, each with one request at a time.
+const CONNECTIONS: usize = 32;
+/// Bytes of each request's body: many small ones and few large ones cost a listener the same.
+const BODY_LEN: usize = 64 << 10;
+/// How long a flood lasts; the second one, in which the run is told to halt, as long at most.
+const FLOOD: Duration = Duration::from_secs(1);
+/// Into the second flood before the run is told to halt.
+const BEFORE_HALT: Duration = Duration::from_millis(200);
+/// An API that does not answer for so long after a flood is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long files are looked at: longer than a writer holds back what it has.
+const WRITES_WITHIN: Duration = Duration::from_millis(1500);
+/// A writer that gets nothing into its files for so long after there is room again has given up.
+const ROOM_WITHIN: Duration = Duration::from_secs(10);
+/// Between two requests beside a full disk, for the log of who is asked.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// What shows that it came.
+    pub(super) proof: Option<String>,
+    /// What was not as expected.
+    pub(super) failures: Vec<String>,
+    /// Why nobody knows whether it was.
+    pub(super) not_shown: Vec<String>,
+    /// Why there is nothing to strike.
+    pub(super) void: Option<String>,
+    /// When the run was told to halt, if it was.
+    pub(super) told_ns: Option<u64>,
+}
+
+/// It, under way.
+pub(super) struct Outside {
+    thread: JoinHandle<Seen>,
+    /// The process of the struck domain as it is now: it may come back as another one.
+    pub(super) process: Arc<AtomicU32>,
+}
+
+impl Outside {
+    /// Floods whoever serves at this address.
+    pub(super) fn flood(address: Option<&str>) -> Outside {
+        let address = address.and_then(loopback);
+        Outside::begin(0, move |_| match address {
+            Some(address) => flood_and_halt(address),
+            None => void("it serves nothing over HTTP on loopback"),
+        })
+    }
+
+    /// Fills the disk under process `process`, which may serve at this address.
+    pub(super) fn full_disk(process: u32, address: Option<&str>) -> Outside {
+        let address = address.and_then(loopback);
+        Outside::begin(process, move |process| {
+            let asked = address.map(|address| Flood::begin(address, 1, 0, PAUSE));
+            let seen = fill_disk(process);
+            let _ = asked.map(Flood::end);
+            seen
+        })
+    }
+
+    fn begin(process: u32, work: impl FnOnce(&AtomicU32) -> Seen + Send + 'static) -> Outside {
+        let process = Arc::new(AtomicU32::new(process));
+        let shared = Arc::clone(&process);
+        Outside { thread: thread::spawn(move || work(&shared)), process }
+    }
+
+    /// Whether it is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// What was seen; waits until it is over.
+    pub(super) fn end(self) -> Seen {
+        let failed = |_| Seen { not_shown: vec!["who struck it failed".into()], ..Seen::default() };
+        self.thread.join().unwrap_or_else(failed)
+    }
+}
+
+fn void(why: &str) -> Seen {
+    Seen { void: Some(why.into()), ..Seen::default() }
+}
+
+/// The address of an `http://` that only this machine reaches.
+fn loopback(text: &str) -> Option<SocketAddr> {
+    let (address, _) = text.strip_prefix("http://")?.split_once('/').unwrap_or((&text[7..], ""));
+    let address: SocketAddr = address.parse().ok()?;
+    address.ip().is_loopback().then_some(address)
+}
+
+/// Requests as fast as they are answered.
+struct Flood {
+    stops: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flood {
+    fn begin(address: SocketAddr, connections: usize, body_len: usize, pause: Duration) -> Flood {
+        let (stops, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let one = |_| {
+            let (stops, answered) = (Arc::clone(&stops), Arc::clone(&answered));
+            thread::spawn(move || {
+                while !stops.load(Relaxed) {
+                    // A listener that refuses or closes is within its rights: the next one.
+                    let _ = ask_on(address, body_len, pause, &stops, &answered);
+                    thread::sleep(PAUSE);
+                }
+            })
+        };
+        let threads = (0..connections).map(one).collect();
+        Flood { stops, answered, threads }
+    }
+
+    /// Stops it; how many requests were answered.
+    fn end(self) -> u64 {
+        self.stops.store(true, Relaxed);
+        for thread in self.threads {
+            // One that panicked asks nothing more either.
+            let _ = thread.join();
+        }
+        self.answered.load(Relaxed)
+    }
+}
+
+/// Asks over one connection until that is closed.
+fn ask_on(
+    address: SocketAddr,
+    body_len: usize,
+    pause: Duration,
+    stops: &AtomicBool,
+    answered: &AtomicU64,
+) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&address, FLOOD)?;
+    stream.set_read_timeout(Some(FLOOD))?;
+    stream.set_write_timeout(Some(FLOOD))?;
+    let mut input = BufReader::new(stream.try_clone()?);
+    let body = format!("\"{}\"", "x".repeat(body_len));
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    while !stops.load(Relaxed) {
+        stream.write_all(request.as_bytes())?;
+        read_answer(&mut input)?;
+        answered.fetch_add(1, Relaxed);
+        thread::sleep(pause);
+    }
+    Ok(())
+}
+
+/// Reads an answer with its body; its first line.
+fn read_answer(input: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let (mut first, mut len) = (String::new(), 0_u64);
+    input.read_line(&mut first)?;
+    if first.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    loop {
+        let mut line = String::new();
+        input.read_line(&mut line)?;
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            len = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+    io::copy(&mut input.take(len), &mut io::sink())?;
+    Ok(first)
+}
+
+fn flood_and_halt(address: SocketAddr) -> Seen {
+    let mut seen = Seen::default();
+    let flood = Flood::begin(address, CONNECTIONS, BODY_LEN, Duration::ZERO);
+    thread::sleep(FLOOD);
+    let answered = flood.end();
+    seen.proof = (answered > 0).then(|| {
+        format!("{answered} requests of {BODY_LEN} B answered over {CONNECTIONS} connections")
+    });
+    let begun = Instant::now();
+    let answers = || -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, FLOOD)?;
+        stream.set_read_timeout(Some(FLOOD))?;
+        stream.write_all(format!("GET / HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes())?;
+        read_answer(&mut BufReader::new(stream))
+    };
+    while answers().is_err() {
+        if begun.elapsed() > ANSWER_WITHIN {
+            let within_s = ANSWER_WITHIN.as_secs();
+            seen.failures.push(format!("it did not answer within {within_s} s after the flood"));
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    let flood = Flood::begin(address, CONNECTIONS, BODY_LEN, Duration::ZERO);
+    thread::sleep(BEFORE_HALT);
+    seen.told_ns = Some(now_ns());
+    if let Err(error) = halt() {
+        seen.failures.push(format!("'halt' did not get through the flood: {error}"));
+    }
+    flood.end();
+    seen
+}
+
+/// Tells the run of this process to halt, over its control socket as anybody would.
+fn halt() -> io::Result<()> {
+    let own = std::process::id();
+    let found = runs().into_iter().find(|run| run.pid == own);
+    let found = found.ok_or_else(|| io::Error::other("no control socket of this run"))?;
+    let reason = Some("a drill".into());
+    match Connection::open(&found.socket)?.ask(&Request::Halt { reason })? {
+        Answer::Done { .. } => Ok(()),
+        other => Err(io::Error::other(format!("{other:?}"))),
+    }
+}
+
+/// Lets no file of the process grow for a while.
+fn fill_disk(process: &AtomicU32) -> Seen {
+    let now = || process.load(Relaxed);
+    let before = written(now());
+    thread::sleep(WRITES_WITHIN);
+    let at_work = written(now());
+    if at_work.len <= before.len {
+        return void("it writes to no file");
+    }
+    let pid = i32::try_from(now()).ok().and_then(Pid::from_raw);
+    let full = |current| {
+        let limit = Rlimit { current, maximum: None };
+        prlimit(pid, Resource::Fsize, limit)
+    };
+    let mut seen = Seen::default();
+    let limit = match full(Some(0)) {
+        Ok(limit) => limit,
+        Err(error) => {
+            let why = format!("this machine lets nobody limit the files of a process: {error}");
+            return Seen { not_shown: vec![why], ..Seen::default() };
+        }
+    };
+    let (begun, struck) = (written(now()), now());
+    thread::sleep(WRITES_WITHIN);
+    let stood = written(now());
+    let names: Vec<_> = at_work.names.iter().map(|it| it.display().to_string()).collect();
+    let names = names.join(", ");
+    // What was written before the limit came may be seen late; a writer at work grows by more.
+    let rate = at_work.len - before.len;
+    if now() != struck {
+        seen.proof = Some(format!("its process ended while {names} could not grow"));
+    } else if stood.len.saturating_sub(begun.len) < rate / 2 {
+        seen.proof = Some(format!("{names} grew no more"));
+    }
+    // If it is another process by now, that one never had the limit.
+    let _ = full(limit.current);
+    let (begun, since) = (written(now()), Instant::now());
+    let grows = || {
+        let now = written(now());
+        now.names != begun.names || now.len > begun.len
+    };
+    while !grows() {
+        if since.elapsed() > ROOM_WITHIN {
+            let within_s = ROOM_WITHIN.as_secs();
+            let why = format!("{within_s} s after there is room again it still writes nothing");
+            seen.failures.push(why);
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    seen
+}
+
+/// The files that a process writes.
+struct Written {
+    names: Vec<PathBuf>,
+    /// Bytes in all of them.
+    len: u64,
+}
+
+fn written(process: u32) -> Written {
+    let mut written = Written { names: vec![], len: 0 };
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    for entry in entries {
+        let Ok(name) = fs::read_link(entry.path()) else { continue };
+        let number = entry.file_name().to_string_lossy().into_owned();
+        let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"));
+        // The last digit of the flags, which are octal: 0 is for reading only.
+        let flags = info.unwrap_or_default();
+        let flags = flags.lines().find_map(|line| line.strip_prefix("flags:"));
+        let writes = flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']));
+        let Ok(file) = fs::metadata(&name) else { continue };
+        if writes && file.is_file() {
+            written.len += file.len();
+            written.names.push(name);
+        }
+    }
+    written.names.sort();
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_flooded() {
+        assert!(loopback("http://127.0.0.1:8080").is_some());
+        assert!(loopback("http://127.0.0.1:8600/#token=1").is_some());
+        for other in ["http://10.0.0.1:80/", "http://0.0.0.0:80", "https://127.0.0.1:1", "x"] {
+            assert!(loopback(other).is_none(), "{other}");
+        }
+    }
+}
