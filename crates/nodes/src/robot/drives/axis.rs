@@ -7,7 +7,7 @@
 use std::f64::consts::TAU;
 
 use crate::robot::ethercat::cia402::{
-    CYCLIC_SYNCHRONOUS_POSITION, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State,
+    CYCLIC_SYNCHRONOUS_POSITION, Event, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State, control,
 };
 use crate::robot::ethercat::frame::{Command, Report};
 
@@ -87,10 +87,12 @@ impl Axis {
         }
     }
 
-    /// No voltage: the brake closes. A fault stays to be seen.
+    /// No voltage (object 6007h: 2): the brake closes. A fault stays to be seen.
     pub(super) fn disable(&mut self) {
-        let faulty = matches!(self.state, State::Fault | State::FaultReactionActive);
-        self.enter(if faulty { State::Fault } else { State::SwitchOnDisabled });
+        self.enter(match self.state {
+            State::FaultReactionActive => self.state.after(Event::Stopped),
+            state => state.commanded(control::DISABLE_VOLTAGE, self.control),
+        });
     }
 
     fn enter(&mut self, next: State) {
@@ -115,13 +117,17 @@ impl Axis {
     pub(super) fn advance(&mut self, period_s: f64) {
         let steps = (period_s / SERVO_S).ceil().max(1.0);
         let step_s = period_s / steps;
-        match self.state {
-            State::OperationEnabled => self.follow(period_s, steps as u32, step_s),
-            State::QuickStopActive | State::FaultReactionActive => {
-                (0..steps as u32).for_each(|_| self.ramp(step_s));
-            }
-            _ => (0..steps as u32).for_each(|_| self.brake(step_s)),
+        if self.state == State::OperationEnabled {
+            return self.follow(period_s, steps as u32, step_s);
         }
+        for _ in 0..steps as u32 {
+            // A ramp may end, and its state with it, in the middle of a period.
+            match self.state {
+                State::QuickStopActive | State::FaultReactionActive => self.ramp(step_s),
+                _ => self.brake(step_s),
+            }
+        }
+        self.enter(self.state.after(Event::Booted));
     }
 
     fn follow(&mut self, period_s: f64, steps: u32, step_s: f64) {
@@ -135,7 +141,7 @@ impl Axis {
         }
         self.reference_rad = self.target_rad;
         if (self.reference_rad - self.position_rad).abs() > self.physics.following_rad {
-            self.enter(State::FaultReactionActive);
+            self.enter(self.state.after(Event::Faulted));
         }
     }
 
@@ -148,8 +154,7 @@ impl Axis {
         self.reference_rad += feed * step_s;
         self.feed_rad_per_s = feed;
         if feed == 0.0 && self.velocity_rad_per_s.abs() < STILL_RAD_PER_S {
-            let faulty = self.state == State::FaultReactionActive;
-            self.enter(if faulty { State::Fault } else { State::SwitchOnDisabled });
+            self.enter(self.state.after(Event::Stopped));
         }
     }
 

@@ -1,4 +1,8 @@
 //! The power drive system state machine of CiA 402-2 (IEC 61800-7-201).
+//!
+//! What the standard leaves to the drive: a quick stop ends in `switch on disabled` (object 605Ah:
+//! 2), so transition 16 does not exist; a fault reaction is the quick stop ramp (605Eh: 2);
+//! shutdown and disable operation take the torque off at once (605Bh, 605Ch: 0).
 
 /// Mode of operation 8: cyclic synchronous position.
 pub const CYCLIC_SYNCHRONOUS_POSITION: i8 = 8;
@@ -45,6 +49,17 @@ pub enum State {
     FaultReactionActive,
     /// No torque until reset.
     Fault,
+}
+
+/// What happens to a drive by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Its self-test is done.
+    Booted,
+    /// It found a fault.
+    Faulted,
+    /// The ramp of a quick stop or of a fault reaction has ended.
+    Stopped,
 }
 
 impl State {
@@ -114,28 +129,40 @@ impl State {
         )
     }
 
-    /// The state after a control word (transitions 2 to 12, 15, 16). `before` is the word before
-    /// it: fault reset works on a rising edge.
+    /// The state after a control word (transitions 2 to 12 and 15). `before` is the word before it:
+    /// fault reset works on a rising edge.
     pub fn commanded(self, control: u16, before: u16) -> State {
         let shutdown = control & 0x87 == 0x06;
+        // To an operation that is enabled, this is the command to disable it.
         let switch_on = control & 0x8F == 0x07;
         let enable = control & 0x8F == 0x0F;
         let disable_voltage = control & 0x82 == 0x00;
         let quick_stop = control & 0x86 == 0x02;
         let reset = control & !before & control::FAULT_RESET != 0;
         match self {
-            State::NotReadyToSwitchOn => State::SwitchOnDisabled,
             State::Fault if reset => State::SwitchOnDisabled,
-            State::Fault | State::FaultReactionActive => self,
+            State::NotReadyToSwitchOn | State::Fault | State::FaultReactionActive => self,
             _ if disable_voltage => State::SwitchOnDisabled,
             State::SwitchOnDisabled if shutdown => State::ReadyToSwitchOn,
             State::ReadyToSwitchOn | State::SwitchedOn if quick_stop => State::SwitchOnDisabled,
-            State::ReadyToSwitchOn if switch_on || enable => State::SwitchedOn,
+            State::ReadyToSwitchOn if switch_on => State::SwitchedOn,
+            // 3, then 4: the power stage needs no time to switch on.
+            State::ReadyToSwitchOn | State::SwitchedOn if enable => State::OperationEnabled,
             State::SwitchedOn | State::OperationEnabled if shutdown => State::ReadyToSwitchOn,
-            State::SwitchedOn if enable => State::OperationEnabled,
             State::OperationEnabled if switch_on => State::SwitchedOn,
             State::OperationEnabled if quick_stop => State::QuickStopActive,
-            State::QuickStopActive if enable => State::OperationEnabled,
+            _ => self,
+        }
+    }
+
+    /// The state after what no command asked for (transitions 1 and 12 to 14).
+    pub fn after(self, event: Event) -> State {
+        match (self, event) {
+            (State::NotReadyToSwitchOn, Event::Booted) => State::SwitchOnDisabled,
+            (State::QuickStopActive, Event::Stopped) => State::SwitchOnDisabled,
+            (State::FaultReactionActive, Event::Stopped) => State::Fault,
+            (State::Fault, Event::Faulted) => State::Fault,
+            (_, Event::Faulted) => State::FaultReactionActive,
             _ => self,
         }
     }

@@ -1,6 +1,7 @@
 //! One axis: what it follows, where it stops, what it can exert.
 
 use super::*;
+use crate::random::Random;
 use crate::robot::ethercat::cia402::control;
 
 const PERIOD_S: f64 = 1e-3;
@@ -86,6 +87,88 @@ fn a_target_beyond_the_following_window_is_a_fault_that_ends_behind_the_brake() 
     assert!(axis.at_rest());
     send(&mut axis, control::FAULT_RESET, 0.5);
     assert_eq!(axis.state, State::SwitchOnDisabled);
+}
+
+/// The states of an axis, one for each period, until it has left its ramp for good.
+fn states_until_rest(axis: &mut Axis, control: u16) -> Vec<State> {
+    let mut states = vec![axis.state];
+    for _ in 0..300 {
+        send(axis, control, 0.5);
+        if states.last() != Some(&axis.state) {
+            states.push(axis.state);
+        }
+    }
+    states
+}
+
+#[test]
+fn a_fault_is_shown_whenever_in_a_period_its_reaction_ends() {
+    // The ramp's end falls into another part of the period for each of these speeds.
+    for hundredth in 0..100 {
+        let mut axis = moving();
+        axis.velocity_rad_per_s *= f64::from(hundredth) / 100.0;
+        axis.enter(State::FaultReactionActive);
+        let states = states_until_rest(&mut axis, control::ENABLE_OPERATION);
+        assert_eq!(states, [State::FaultReactionActive, State::Fault], "{hundredth}");
+        assert!(axis.at_rest());
+    }
+}
+
+#[test]
+fn only_a_rising_edge_of_the_reset_leaves_a_fault() {
+    let mut axis = moving();
+    axis.enter(State::FaultReactionActive);
+    // The edge comes while the drive still brakes, and the bit stays.
+    let states = states_until_rest(&mut axis, control::FAULT_RESET);
+    assert_eq!(states, [State::FaultReactionActive, State::Fault]);
+    for control in (0..0x80).chain(0x100..0x180) {
+        send(&mut axis, control, 0.5);
+        assert_eq!(axis.state, State::Fault, "{control:#06x}");
+    }
+    axis.disable();
+    assert_eq!(axis.state, State::Fault, "a watchdog resets nothing");
+    send(&mut axis, control::FAULT_RESET, 0.5);
+    assert_eq!(axis.state, State::SwitchOnDisabled);
+    send(&mut axis, control::FAULT_RESET, 0.5);
+    assert_eq!(axis.state, State::SwitchOnDisabled);
+}
+
+#[test]
+fn a_quick_stop_cannot_be_called_off() {
+    let mut axis = moving();
+    send(&mut axis, control::QUICK_STOP, 0.0);
+    assert_eq!(axis.state, State::QuickStopActive);
+    let states = states_until_rest(&mut axis, control::ENABLE_OPERATION);
+    assert_eq!(states, [State::QuickStopActive, State::SwitchOnDisabled]);
+}
+
+#[test]
+fn every_ramp_of_every_motor_ends_behind_the_brake() {
+    let mut random = Random(11);
+    for round in 0..200 {
+        let mut between = |min: f64, max: f64| min * (max / min).powf(random.between(0.0, 1.0));
+        let (inertia_kg_m2, friction) = (between(0.01, 2.0), between(0.01, 5.0));
+        let physics = Physics {
+            inertia_kg_m2,
+            friction_n_m_s_per_rad: friction,
+            // Enough to keep the speed, if not for the ramp.
+            torque_max_n_m: friction + inertia_kg_m2 * between(1.0, 500.0),
+            brake_torque_n_m: inertia_kg_m2 * between(5.0, 500.0),
+            quick_stop_rad_per_s2: between(2.0, 200.0),
+            following_rad: 10.0,
+            counts_per_rad: between(1000.0, 1e8) / TAU,
+        };
+        for (begin, end) in [
+            (State::QuickStopActive, State::SwitchOnDisabled),
+            (State::FaultReactionActive, State::Fault),
+        ] {
+            let mut axis = Axis { physics, state: State::OperationEnabled, ..moving() };
+            axis.enter(begin);
+            (0..2_000).for_each(|_| axis.advance(PERIOD_S));
+            assert_eq!(axis.state, end, "round {round}: {axis:?}");
+            assert!(axis.at_rest(), "round {round}");
+        }
+    }
 }
 
 #[test]
