@@ -135,6 +135,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         handover_rad: parameters.number("handover_deg").to_radians(),
         index: 0,
         answered: None,
+        sequence: 0,
         sequences: [0; 256],
         lost: 0,
         lost_total: 0,
@@ -156,7 +157,9 @@ struct Master {
     index: u8,
     /// Index of the last datagram that came back.
     answered: Option<u8>,
-    /// Of each datagram under way: the sequence of the targets in it, 0 for none.
+    /// Of the targets that the drives shall follow, 0 while they follow none.
+    sequence: u64,
+    /// The same, of each datagram under way.
     sequences: [u64; 256],
     /// Cycles in a row without a frame.
     lost: u64,
@@ -174,7 +177,9 @@ struct Master {
 impl Node for Master {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let heard = self.receive(io, cycle)?;
-        if !cycle.stopping {
+        if cycle.stopping {
+            (self.operational, self.sequence) = (false, 0);
+        } else {
             self.supervise(cycle)?;
             self.take_targets(io, heard)?;
         }
@@ -303,9 +308,8 @@ impl Master {
             }
             self.operational = true;
         }
-        self.sequences[usize::from(self.index)] = 0;
         if self.operational {
-            self.sequences[usize::from(self.index)] = targets.sequence;
+            self.sequence = targets.sequence;
             let counts = |rad: f64| (rad * self.counts_per_rad).round() as i32;
             self.targets_counts = targets.position_rad.map(counts);
         } else {
@@ -348,6 +352,7 @@ impl Master {
         let out = io.write::<Frame>(OUT);
         out.length = FRAME_BYTES as u32;
         frame::encode(&mut out.bytes, self.index, &commands);
+        self.sequences[usize::from(self.index)] = self.sequence;
         self.index = self.index.wrapping_add(1);
     }
 

@@ -11,7 +11,8 @@ pub const TARGET_MOVING: u64 = 1;
 
 /// [`AxisFeedback::flags`]: the values came with this cycle's frame.
 pub const FEEDBACK_VALID: u32 = 1;
-/// [`AxisFeedback::flags`]: every drive is in `operation enabled` and follows its targets.
+/// [`AxisFeedback::flags`]: every drive was brought to `operation enabled` and is told to follow its
+/// targets; not while the graph stops.
 pub const FEEDBACK_OPERATIONAL: u32 = 2;
 
 /// [`PlannerCommand::what`]: take the path with number `path`, once this lap is done.
@@ -73,7 +74,8 @@ sinew_runtime::message! {
         /// Axis 1 to 6, rad/s.
         pub velocity_rad_per_s: [f64; 6],
         /// [`CartesianTarget::sequence`] of the target that the drives had been told to reach by
-        /// the moment when the positions were taken; 0 while they had none.
+        /// the moment when the positions were taken; 0 while they had none, and when they were told
+        /// to stop.
         pub sequence: u64,
         /// CiA 402 status words.
         pub status: [u16; 6],

@@ -50,8 +50,9 @@ const TRIED_STEP_S_MAX: f64 = 0.1;
 /// Longest way from home and once around. A path that takes longer is a mistake of units.
 const DURATION_S_MAX: f64 = 24.0 * 3600.0;
 
-/// Periods in a row without feedback that do not matter: a frame may be late. After more the path
-/// waits, so that the target does not run away from an arm that does not hear it.
+/// Periods in a row without feedback, or lost, that do not matter: a frame may be late. After more
+/// the path slows down as for a pause, so that the target does not go far from an arm that may not
+/// hear it.
 const SILENT_MAX: u64 = 2;
 
 /// Other paths that people may choose; each is tried on the arm before the first cycle.
@@ -59,9 +60,6 @@ const OTHER_PATHS_MAX: usize = 8;
 
 /// The tool has left a path if its joints stand at home again but for this, rad.
 const HOME_TOLERANCE_RAD: f64 = 1e-6;
-
-/// Time in which a path that had to wait comes back to its speed.
-const RESUME_S: f64 = 0.05;
 
 /// Joints slower than this stand still: well above the noise of a drive that holds its place.
 const STILL_RAD_PER_S: f64 = 0.005;
@@ -87,10 +85,11 @@ pub const INFO: Kind = Kind {
     doc: "Moves the tool along a path from a file, limited in speed, acceleration and jerk. Waits \
           at home until the drives are enabled, goes straight to the first waypoint, then around. \
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
-          make no jump; while there is no feedback the path waits. Stops the graph when the arm is \
-          further from its target than allowed, and when all laps are done. Every path is tried on \
-          the arm before the first cycle. People may choose another path, pause and go on, if \
-          'command' is linked.",
+          make no jump: from one cycle to the next the target moves as the limits allow in one \
+          period. While cycles are lost, or there is no feedback, the path slows down as for a \
+          pause. Stops the graph when the arm is further from its target than allowed, and when \
+          all laps are done. Every path is tried on the arm before the first cycle. People may \
+          choose another path, pause and go on, if 'command' is linked.",
     ports: &[
         Port {
             name: "feedback",
@@ -225,7 +224,6 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         following_m: parameters.number("following_mm") * 1e-3,
         following_rad: parameters.number("following_deg").to_radians(),
         silent: 0,
-        hearing: 1.0,
         pacing: Pacing::new(&bounds(parameters)),
         pace: 1.0,
         sequence: 0,
@@ -332,11 +330,8 @@ struct Planner {
     following_rad: f64,
     /// Cycles in a row without feedback.
     silent: u64,
-    /// Share of its speed that feedback allows the path, 0 to 1.
-    hearing: f64,
-    /// Share that pauses allow it.
     pacing: Pacing,
-    /// Share that the path has: the product of both.
+    /// Share of its speed that the path has, 0 to 1.
     pace: f64,
     /// Of the last target.
     sequence: u64,
@@ -412,10 +407,7 @@ impl Planner {
             Phase::Moving => {
                 self.silent = if heard { 0 } else { self.silent + 1 };
                 let waits = self.silent.max(cycle.skipped) > SILENT_MAX;
-                let more = cycle.period_s() / RESUME_S;
-                self.hearing = if waits { 0.0 } else { (self.hearing + more).min(1.0) };
-                let pacing = self.pacing.advance(cycle.period_s(), self.wishes.paused);
-                self.pace = self.hearing * pacing;
+                self.pace = self.pacing.advance(cycle.period_s(), self.wishes.paused || waits);
                 self.go_on(cycle.period_s() * self.pace);
             }
             Phase::Settling => {

@@ -83,8 +83,28 @@ impl Axis {
         self.mode = if command.mode == CYCLIC_SYNCHRONOUS_POSITION { command.mode } else { 0 };
         self.enter(next);
         if self.state == State::OperationEnabled && self.mode != 0 {
-            self.target_rad = f64::from(command.target_counts) / self.physics.counts_per_rad;
+            self.target_rad = self.rad(command.target_counts);
         }
+    }
+
+    /// Lets periods pass whose commands nobody saw: they led to the target of `command`, which comes
+    /// next.
+    pub(super) fn make_up(&mut self, command: &Command, periods: u64, period_s: f64) {
+        let follows = self.state == State::OperationEnabled
+            && self.state.commanded(command.control, self.control) == self.state
+            && command.mode == CYCLIC_SYNCHRONOUS_POSITION;
+        let from = self.target_rad;
+        let way = self.rad(command.target_counts) - from;
+        for period in 1..=periods {
+            if follows {
+                self.target_rad = from + way * period as f64 / (periods + 1) as f64;
+            }
+            self.advance(period_s);
+        }
+    }
+
+    fn rad(&self, counts: i32) -> f64 {
+        f64::from(counts) / self.physics.counts_per_rad
     }
 
     /// No voltage (object 6007h: 2): the brake closes. A fault stays to be seen.

@@ -177,7 +177,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         Axis::new(physics, home[i])
     });
     let watchdog_ns = (parameters.number("watchdog_ms") * 1e6) as u64;
-    Ok(Box::new(Drives { axes, watchdog_ns, watchdog: Watchdog::Waiting, ignored: 0 }))
+    let (watchdog, last_index, passed) = (Watchdog::Waiting, None, 0);
+    Ok(Box::new(Drives { axes, watchdog_ns, watchdog, last_index, passed, ignored: 0 }))
 }
 
 fn safe(_port: usize, safe: usize, message: &mut [u8]) {
@@ -202,22 +203,25 @@ struct Drives {
     axes: [Axis; DRIVES],
     watchdog_ns: u64,
     watchdog: Watchdog,
+    /// Index of the last datagram.
+    last_index: Option<u8>,
+    /// Periods since then, to the update before.
+    passed: u64,
     ignored: u64,
 }
 
 impl Node for Drives {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        self.pass_time(cycle);
-        match io.fresh(IN) {
-            fresh @ (Fresh::New | Fresh::Safe) => {
-                let mut frame = *io.read::<Frame>(IN);
-                let genuine = fresh == Fresh::New;
-                self.process(&mut frame, genuine);
-                if genuine {
-                    *io.write::<Frame>(OUT) = frame;
-                }
-            }
-            Fresh::None | Fresh::Old => {}
+        let fresh = io.fresh(IN);
+        let mut frame = *io.read::<Frame>(IN);
+        let genuine = fresh == Fresh::New;
+        let unseen = if genuine { self.unseen(&mut frame) } else { 0 };
+        self.pass_time(1 + cycle.skipped.saturating_sub(unseen), cycle);
+        if genuine || fresh == Fresh::Safe {
+            self.process(&mut frame, genuine, unseen, cycle);
+        }
+        if genuine {
+            *io.write::<Frame>(OUT) = frame;
         }
         self.show(io);
         Ok(())
@@ -229,9 +233,9 @@ impl Node for Drives {
 }
 
 impl Drives {
-    /// The time since the update before: the axes move, the watchdog runs.
-    fn pass_time(&mut self, cycle: &Cycle) {
-        let periods = cycle.skipped.saturating_add(1);
+    /// Periods since the update before in which no frame came: the axes move, the watchdog runs.
+    fn pass_time(&mut self, periods: u64, cycle: &Cycle) {
+        self.passed = self.passed.saturating_add(periods);
         let made_up = periods.min(MADE_UP_MAX);
         for _ in 0..made_up {
             self.watch(cycle.period_ns);
@@ -250,19 +254,30 @@ impl Drives {
         }
     }
 
+    /// Frames before this one that this process did not see, because it was held up: the datagrams'
+    /// indices show them. They were on the wire, and a machine would have obeyed them meanwhile.
+    fn unseen(&mut self, frame: &mut Frame) -> u64 {
+        let Ok(view) = View::new(frame) else { return 0 };
+        let sent = self.last_index.map_or(1, |last| u64::from(view.index().wrapping_sub(last)));
+        self.last_index = Some(view.index());
+        sent.saturating_sub(self.passed.saturating_add(1))
+    }
+
     /// As a frame passes the drives: each takes its command and leaves its report. A frame that the
     /// master never sent (the port's safe value) is obeyed, but does not feed the watchdog.
-    fn process(&mut self, frame: &mut Frame, genuine: bool) {
+    fn process(&mut self, frame: &mut Frame, genuine: bool, unseen: u64, cycle: &Cycle) {
         let Ok(mut view) = View::new(frame) else {
             self.ignored += 1;
             return;
         };
         if genuine {
-            self.watchdog = Watchdog::Running(0);
+            (self.watchdog, self.passed) = (Watchdog::Running(0), 0);
         }
         for (drive, axis) in self.axes.iter_mut().enumerate() {
+            let command = view.command(drive);
+            axis.make_up(&command, unseen, cycle.period_s());
             view.answer(drive, &axis.report());
-            axis.command(&view.command(drive));
+            axis.command(&command);
         }
     }
 

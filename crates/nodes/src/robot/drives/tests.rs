@@ -83,6 +83,59 @@ fn lost_periods_count_for_the_watchdog() {
     assert!(drives.at_rest());
 }
 
+/// Moves all axes by the same step each cycle, and lets the drives sleep through some of them.
+fn worst_error_beside_frames_unseen(unseen: u8, lost: u64) -> f64 {
+    let mut drives = enabled(&[]);
+    let mut targets = home_counts();
+    let mut worst: f64 = 0.0;
+    for index in 1..=240u8 {
+        let before = targets;
+        let speed = (i32::from(index) * 50).min(5_000);
+        targets.iter_mut().for_each(|target| *target += speed);
+        if (120..120 + unseen).contains(&index) {
+            continue;
+        }
+        drives.cycle.skipped = if index == 120 + unseen { lost } else { 0 };
+        drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
+        drives.update().expect("runs");
+        let mut returned = drives.get::<Frame>(OUT).expect("answers");
+        let view = View::new(&mut returned).expect("ours");
+        for (drive, before) in before.iter().enumerate() {
+            worst = worst.max(f64::from(view.report(drive).position_counts - before).abs());
+        }
+        assert_eq!(drives.signal(STATE), [f64::from(State::OperationEnabled as u8); DRIVES]);
+    }
+    worst
+}
+
+#[test]
+fn frames_that_were_sent_while_the_drives_did_not_run_are_made_up_for() {
+    let always = worst_error_beside_frames_unseen(0, 0);
+    for unseen in [1, 2, 6, 30, 100] {
+        // Whether the runtime counted the periods as lost or not.
+        for lost in [0, u64::from(unseen) / 2, u64::from(unseen)] {
+            let worst = worst_error_beside_frames_unseen(unseen, lost);
+            assert!(worst < always + 50.0, "{unseen} {lost}: {worst} counts, without {always}");
+        }
+    }
+}
+
+#[test]
+fn targets_that_were_never_sent_are_not_made_up() {
+    let mut drives = enabled(&[]);
+    let mut targets = home_counts();
+    for index in 1..=200 {
+        targets.iter_mut().for_each(|target| *target += 2_000);
+        drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
+        drives.update().expect("runs");
+    }
+    // The controller is gone for a while: the axes hold the last target.
+    (0..40).for_each(|_| drives.update().expect("runs"));
+    let held = drives.signal(POSITION)[0] * f64::from(104_857_600) / TAU;
+    assert!((held - f64::from(targets[0])).abs() < 50.0, "{held} counts, told {}", targets[0]);
+    assert_eq!(drives.signal(BRAKE), [0.0; DRIVES]);
+}
+
 #[test]
 fn safe_values_do_not_feed_the_watchdog() {
     let mut drives = enabled(&[("watchdog_ms", "5")]);

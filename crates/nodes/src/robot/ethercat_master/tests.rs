@@ -129,6 +129,24 @@ fn feedback_names_the_target_that_it_answers() {
 }
 
 #[test]
+fn while_the_graph_stops_feedback_names_no_target_of_long_ago() {
+    let mut bus = Bus::operational();
+    for _ in 0..400 {
+        bus.cycle().expect("runs");
+    }
+    bus.master.cycle.stopping = true;
+    let last = bus.sequence;
+    for cycle in 0..600 {
+        bus.cycle().expect("goes on");
+        let feedback = bus.feedback();
+        assert_eq!(feedback.flags, FEEDBACK_VALID, "the drives follow nothing any more");
+        // The first two frames that come back are from before the stop.
+        let expected = if cycle < 2 { last - 1 + cycle } else { 0 };
+        assert_eq!(feedback.sequence, expected, "cycle {cycle}");
+    }
+}
+
+#[test]
 fn a_first_target_far_from_the_joint_is_a_fault() {
     let mut bus = Bus::new(&[]);
     bus.target_rad = 0.1;

@@ -1,4 +1,5 @@
-//! How a path slows down to a standstill, and goes on, within the bounds of the tool.
+//! How a path slows down to a standstill, and goes on, within the bounds of the tool: for a pause,
+//! and while cycles are lost.
 //!
 //! The pace p is the share of its speed that the path has: the time of the path goes on by p times
 //! the time of the clock, so the tool stays on its path and passes the same places. By the chain
@@ -17,6 +18,10 @@ pub(super) const RESERVE: f64 = 0.1;
 const CHANGE_S_MIN: f64 = 0.01;
 /// What is tried next is longer by this factor.
 const LONGER: f64 = 1.02;
+/// Time in which a change comes to its full speed, or loses it, as a share of the time that it takes
+/// at full speed. Shorter, and a change that is called off at once takes little; longer, and less of
+/// the jerk goes into it.
+const TURN: f64 = 0.125;
 /// Moments of a change at which the bounds are looked at.
 const MOMENTS: u32 = 200;
 
@@ -39,9 +44,9 @@ pub(super) struct Pacing {
     change_s: f64,
     /// How far the change to a standstill is: 0 at full pace, 1 at a standstill.
     part: f64,
-    /// Whether the pace goes down, or went down last. A change is brought to its end before another
-    /// one begins, because only at its ends are acceleration and jerk none.
-    slows: bool,
+    /// How fast it goes there, as a share: 1 towards a standstill, -1 away from it. Only at the ends
+    /// of a change, where it moves neither speed nor acceleration, may this jump.
+    trend: f64,
 }
 
 impl Pacing {
@@ -52,22 +57,23 @@ impl Pacing {
         while !keeps(bounds, change_s) {
             change_s *= LONGER;
         }
-        Pacing { change_s, part: 0.0, slows: false }
+        Pacing { change_s, part: 0.0, trend: -1.0 }
     }
 
     /// Goes on by a time, towards a standstill or away from it; the pace in its middle.
     pub(super) fn advance(&mut self, time_s: f64, pause: bool) -> f64 {
-        if self.part == 0.0 || self.part == 1.0 {
-            self.slows = pause;
-        }
+        let wanted = if pause { 1.0 } else { -1.0 };
+        let at_an_end = self.part == 0.0 || self.part == 1.0;
+        let turn = if at_an_end { 2.0 } else { time_s / (self.change_s * TURN) };
+        self.trend += (wanted - self.trend).clamp(-turn, turn);
         let before = self.part;
-        let step = time_s / self.change_s;
-        self.part = (before + if self.slows { step } else { -step }).clamp(0.0, 1.0);
+        self.part = (before + self.trend * time_s / self.change_s).clamp(0.0, 1.0);
         1.0 - blend(f64::midpoint(before, self.part))[0]
     }
 }
 
-/// Whether a change that takes so long keeps to the bounds, on any path made with the reserve.
+/// Whether a change that takes so long keeps to the bounds, on any path made with the reserve, also
+/// where it turns round.
 fn keeps(bounds: &Bounds, change_s: f64) -> bool {
     let way = (bounds.speed_m_per_s, bounds.acceleration_m_per_s2, bounds.jerk_m_per_s3);
     let turn = (
@@ -79,11 +85,12 @@ fn keeps(bounds: &Bounds, change_s: f64) -> bool {
     [way, turn].into_iter().all(|(speed, acceleration, jerk)| {
         (0..=MOMENTS).all(|moment| {
             let [gone, rate, change] = blend(f64::from(moment) / f64::from(MOMENTS));
-            let (pace, rate, change) = (1.0 - gone, rate / change_s, change / change_s.powi(2));
+            let change = (change.abs() + rate / TURN) / change_s.powi(2);
+            let (pace, rate) = (1.0 - gone, rate / change_s);
             let of_acceleration = pace * pace * share + rate * speed / acceleration;
             let of_jerk = pace.powi(3) * share
                 + 3.0 * pace * rate * share * acceleration / jerk
-                + change.abs() * speed / jerk;
+                + change * speed / jerk;
             of_acceleration <= 1.0 && of_jerk <= 1.0
         })
     })
@@ -112,19 +119,39 @@ mod tests {
         turn_jerk_rad_per_s3: 80.0,
     };
 
-    #[test]
-    fn a_change_goes_to_its_end_before_another_begins() {
+    /// Paces of a pause that is called off after so many cycles.
+    fn paces(cycles: usize) -> Vec<f64> {
         let mut pacing = Pacing::new(&BOUNDS);
-        assert_eq!(pacing.advance(1.0, false), 1.0);
-        let mut paces = vec![1.0];
-        // A pause that is called off at once.
-        paces.extend((0..5000).map(|cycle| pacing.advance(1e-3, cycle < 10)));
-        let least = paces.iter().copied().fold(1.0, f64::min);
-        let lowest = paces.iter().position(|pace| *pace == least).expect("is there");
-        assert!(least < 1e-6, "{least}");
-        assert!(paces[..lowest].is_sorted_by(|a, b| a >= b));
-        assert!(paces[lowest..].is_sorted());
-        assert_eq!(paces[5000], 1.0);
+        (0..5000).map(|cycle| pacing.advance(1e-3, cycle < cycles)).collect()
+    }
+
+    #[test]
+    fn a_change_that_is_called_off_turns_round_smoothly() {
+        let change_s = Pacing::new(&BOUNDS).change_s;
+        let steepest = 1.875 / change_s;
+        let bend = (5.78 + 1.875 / TURN) / (change_s * change_s);
+        for cycles in (0..2500).step_by(7) {
+            let paces = paces(cycles);
+            let rates: Vec<_> = paces.windows(2).map(|pair| (pair[1] - pair[0]) / 1e-3).collect();
+            assert!(rates.iter().all(|rate| rate.abs() <= steepest * 1.001), "{cycles}");
+            for pair in rates.windows(2) {
+                let found = (pair[1] - pair[0]).abs() / 1e-3;
+                assert!(found <= bend * 1.001, "{cycles}: {found} of {bend}");
+            }
+            let least = paces.iter().copied().fold(1.0, f64::min);
+            let lowest = paces.iter().position(|pace| *pace == least).expect("is there");
+            assert!(paces[..lowest].is_sorted_by(|a, b| a >= b), "{cycles}");
+            assert!(paces[lowest..].is_sorted(), "{cycles}");
+            assert_eq!(paces[4999], 1.0, "{cycles}");
+        }
+    }
+
+    #[test]
+    fn a_short_pause_costs_little_and_a_long_one_is_a_standstill() {
+        let least = |cycles| paces(cycles).into_iter().fold(1.0, f64::min);
+        assert_eq!(least(0), 1.0);
+        assert!((0.99..1.0).contains(&least(6)), "{}", least(6));
+        assert_eq!(least(2000), 0.0);
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Course {
     fn cycle(&mut self) {
         // What the arm answers does not matter here: it is always said to be at home.
         self.planner.put(FEEDBACK, &at_home(0));
+        self.silent_cycle();
+    }
+
+    /// A cycle without feedback.
+    fn silent_cycle(&mut self) {
         self.planner.update().expect("a command is never a fault");
         self.poses.push(target(&self.planner).pose());
     }
@@ -207,6 +212,34 @@ fn a_pause_at_any_moment_keeps_the_tool_within_its_bounds() {
         }
         course.keeps_to_bounds();
         assert!(used > 0.2, "paused at {used} m/s");
+    }
+}
+
+#[test]
+fn lost_cycles_at_any_moment_keep_the_tool_within_its_bounds() {
+    for (seed, path) in [(3, "square.csv"), (4, "plate.gcode"), (5, "../robot/sinew.csv")] {
+        let mut random = Random(seed);
+        let mut course = Course::new(&[("path", path)]);
+        let mut used: f64 = 0.0;
+        for round in 0..60 {
+            course.cycles(random.between(0.0, 400.0) as usize);
+            used = used.max(course.signal(PATH_SPEED));
+            // How many of a row are lost: all numbers up to 60, and some far beyond.
+            let lost = if round % 10 == 9 { round * 40 } else { round };
+            match random.between(0.0, 3.0) as u32 {
+                0 => (0..lost).for_each(|_| course.silent_cycle()),
+                1 => course.planner.cycle.skipped = lost,
+                _ => {
+                    course.command(PLANNER_PAUSE, 0);
+                    (0..lost).for_each(|_| course.silent_cycle());
+                    course.command(PLANNER_RESUME, 0);
+                }
+            }
+            course.cycle();
+            course.planner.cycle.skipped = 0;
+        }
+        course.keeps_to_bounds();
+        assert!(used > 0.2, "lost at {used} m/s");
     }
 }
 
