@@ -19,6 +19,8 @@ mod flow_tests;
 mod hold;
 #[path = "cli/lab.rs"]
 mod lab;
+#[path = "cli/lost.rs"]
+mod lost;
 #[path = "cli/program.rs"]
 mod program;
 #[path = "cli/replay.rs"]

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn patient() -> String {
     let text = fs::read_to_string(ours("graphs/robot/api.yaml")).expect("a spec");
     let overrun = "overrun: {policy: stop, consecutive_max: ";
-    let mut patient = text
+    let patient = text
         .replace("../arm/", &format!("{}/", ours("graphs/arm").display()))
         .replace("sinew.csv]", &format!("{}]", ours("graphs/robot/sinew.csv").display()))
         .replace("period: 1ms", "period: 5ms")
@@ -25,10 +25,8 @@ fn patient() -> String {
         .replace("lost_frames_max: 50", "lost_frames_max: 100")
         .replace("after: 50", "after: 100")
         .replace("wait: spin,", "wait: spin_then_park,")
+        .replace("following_mm: 4 ", "following_mm: 1000\n    following_deg: 180 ")
         .replace("port: 8080", "port: 0");
-    let laps = "    laps: 0\n";
-    patient =
-        patient.replace(laps, &format!("{laps}    following_mm: 1000\n    following_deg: 180\n"));
     let graph = folder("api").join("api.yaml");
     fs::write(&graph, patient).expect("a place for it");
     graph.display().to_string()

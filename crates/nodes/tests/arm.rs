@@ -3,7 +3,7 @@
 mod support;
 
 use sinew_nodes::robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
-use sinew_runtime::Fixture;
+use sinew_runtime::{Fault, Fixture};
 use support::Arm;
 
 /// Far more cycles than any path here needs.
@@ -59,6 +59,37 @@ fn the_arm_bears_a_machine_that_falls_silent_for_a_while() {
         worst_m = worst_m.max(signal(&arm.planner, "path_planner", "tracking_error_m")[0]);
     }
     assert!(silent > 30 && worst_m < 0.1e-3, "{worst_m} m");
+}
+
+/// The controller loses so many periods, in which the machine runs alone.
+fn lose(arm: &mut Arm, periods: u64) -> Result<(), Fault> {
+    for _ in 0..periods {
+        arm.drives.update()?;
+    }
+    let skip = |arm: &mut Arm, periods| {
+        for fixture in [&mut arm.planner, &mut arm.ik, &mut arm.master] {
+            fixture.cycle.skipped = periods;
+        }
+    };
+    skip(arm, periods);
+    arm.cycle()?;
+    skip(arm, 0);
+    Ok(())
+}
+
+#[test]
+fn the_arm_bears_a_controller_that_loses_cycles() {
+    // As the examples bear it: up to 50 cycles, with following_mm: 4.
+    for path in ["square.csv", "../robot/sinew.csv"] {
+        for lost in [1, 3, 6, 20, 49] {
+            let given = [("path", path), ("laps", "0"), ("following_mm", "4")];
+            let mut arm = Arm::new(&given, &[]).expect("makes");
+            for number in 0..10_000 {
+                let answer = if number % 271 == 270 { lose(&mut arm, lost) } else { arm.cycle() };
+                answer.unwrap_or_else(|fault| panic!("{path}, {lost} lost, {number}: {fault}"));
+            }
+        }
+    }
 }
 
 #[test]
