@@ -15,6 +15,7 @@ use sinew_runtime::{Fault, Parameters, fault};
 use urdf_rs::{JointType, Robot};
 
 use super::kinematics::{Joints, Limits, Margins, Solver};
+use super::workspace::{BOX_MAX_MM, BOX_MIN_MM, FLOOR_MM};
 use crate::file;
 
 /// Largest URDF file that is read, bytes: far above any arm without meshes, far below a mistake.
@@ -58,6 +59,10 @@ pub const SHOULDER_M: Parameter = Parameter {
     ty: ParameterType::Number { min: 0.0001, max: 1.0 },
     default: Some("0.05"),
 };
+
+/// All parameters that say where the arm and its flange may be.
+pub const PLACE: [Parameter; 7] =
+    [ARM, HOME_DEG, SINGULARITY_DEG, SHOULDER_M, FLOOR_MM, BOX_MIN_MM, BOX_MAX_MM];
 
 /// The solver that parameters [`ARM`], [`SINGULARITY_DEG`] and [`SHOULDER_M`] describe.
 ///

@@ -7,6 +7,7 @@ use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Par
 use super::arm;
 use super::kinematics::{Joints, Solver};
 use super::messages::{CartesianTarget, JointTargets};
+use super::workspace::Workspace;
 
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -18,8 +19,9 @@ pub const INFO: Kind = Kind {
     name: "ik",
     runs_in: RunsIn::Realtime,
     doc: "Analytic inverse kinematics of a six-axis arm with a spherical wrist. Takes the solution \
-          nearest to the one before. A target that is out of reach, beyond a joint's limit, faster \
-          than a joint or too near a singularity stops the graph before anything moves there.",
+          nearest to the one before. A target that is outside the floor and the box, out of reach, \
+          too near a singularity, beyond a joint's limit or faster than a joint stops the graph \
+          before anything moves there.",
     ports: &[
         Port {
             name: "in",
@@ -38,7 +40,7 @@ pub const INFO: Kind = Kind {
             safe: &[],
         },
     ],
-    parameters: &[arm::ARM, arm::HOME_DEG, arm::SINGULARITY_DEG, arm::SHOULDER_M],
+    parameters: &arm::PLACE,
     signals: &[Signal {
         name: "joint_rad",
         doc: "Joint targets.",
@@ -54,16 +56,19 @@ pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), s
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;
     let previous = arm::home(parameters, &solver)?;
-    Ok(Box::new(Ik { solver, previous }))
+    let workspace = Workspace::new(parameters, solver.forward(&previous).translation)?;
+    Ok(Box::new(Ik { solver, workspace, previous }))
 }
 
 struct Ik {
     solver: Solver,
+    workspace: Workspace,
     previous: Joints,
 }
 
 impl Ik {
     fn solve(&self, pose: &Pose, cycle: &Cycle) -> Result<Joints, Fault> {
+        self.workspace.check(pose.translation).map_err(|outside| fault!("{outside}"))?;
         self.solver
             .follow(pose, &self.previous, cycle.period_s())
             .map_err(|trouble| fault!("{trouble}"))

@@ -55,7 +55,9 @@ impl fmt::Display for Trouble {
             Trouble::Unreachable { distance_m, min_m, max_m } => write!(
                 f,
                 "out of reach: wrist centre {distance_m:.4} m from joint 2, the arm reaches \
-                 {min_m:.4} to {max_m:.4} m; move the path"
+                 {min_m:.4} to {max_m:.4} m: {:.4} m too {}; move the path",
+                (distance_m - max_m).max(min_m - distance_m).max(0.0),
+                if distance_m > max_m { "far" } else { "near" }
             ),
             Trouble::Limit { joint, angle_rad, limits } => write!(
                 f,
@@ -153,8 +155,18 @@ impl Solver {
     /// the others are more than half a turn away. Does not allocate.
     ///
     /// # Errors
-    /// The first reason why not.
+    /// The first reason why not; a speed only where there is no other.
     pub fn follow(&self, pose: &Pose, previous: &Joints, period_s: f64) -> Result<Joints, Trouble> {
+        let joints = self.stand(pose, previous)?;
+        self.check_speed(&joints, previous, period_s)?;
+        Ok(joints)
+    }
+
+    /// As [`Solver::follow`], however far the joints have to turn.
+    ///
+    /// # Errors
+    /// The first reason why the arm may not stand there.
+    pub fn stand(&self, pose: &Pose, previous: &Joints) -> Result<Joints, Trouble> {
         let centre = self.wrist_centre(pose);
         let distance_m = centre.x.hypot(centre.y);
         if distance_m < self.margins.shoulder_m {
@@ -170,8 +182,17 @@ impl Solver {
             }
         }
         let Some((_, joints)) = best else { return Err(self.unreachable(centre)) };
-        self.check(&joints, previous, period_s)?;
+        self.check_stand(&joints)?;
         Ok(joints)
+    }
+
+    /// Whether any branch reaches `pose`, whatever stands in its way.
+    ///
+    /// # Errors
+    /// [`Trouble::Unreachable`]
+    pub fn reach(&self, pose: &Pose) -> Result<(), Trouble> {
+        let is_reached = !self.inverse(pose).as_slice().is_empty();
+        is_reached.then_some(()).ok_or_else(|| self.unreachable(self.wrist_centre(pose)))
     }
 
     fn wrist_centre(&self, pose: &Pose) -> DVec3 {
@@ -213,7 +234,7 @@ impl Solver {
         })
     }
 
-    fn check(&self, joints: &Joints, previous: &Joints, period_s: f64) -> Result<(), Trouble> {
+    fn check_stand(&self, joints: &Joints) -> Result<(), Trouble> {
         let p = &self.parameters;
         let angle = |i: usize| joints[i] * f64::from(p.sign_corrections[i]) - p.offsets[i];
         let margin_rad = self.margins.angle_rad;
@@ -230,7 +251,22 @@ impl Solver {
             if !(limits.min_rad..=limits.max_rad).contains(&angle_rad) {
                 return Err(Trouble::Limit { joint, angle_rad, limits });
             }
-            let speed_rad_per_s = (angle_rad - previous[joint]).abs() / period_s;
+        }
+        Ok(())
+    }
+
+    /// Whether the joints may get from `previous` to `joints` within `period_s`.
+    ///
+    /// # Errors
+    /// [`Trouble::Speed`]
+    pub fn check_speed(
+        &self,
+        joints: &Joints,
+        previous: &Joints,
+        period_s: f64,
+    ) -> Result<(), Trouble> {
+        for (joint, &limits) in self.limits.iter().enumerate() {
+            let speed_rad_per_s = (joints[joint] - previous[joint]).abs() / period_s;
             if speed_rad_per_s > limits.speed_max_rad_per_s {
                 return Err(Trouble::Speed { joint, speed_rad_per_s, limits });
             }

@@ -11,8 +11,8 @@ pub const TARGET_MOVING: u64 = 1;
 
 /// [`AxisFeedback::flags`]: the values came with this cycle's frame.
 pub const FEEDBACK_VALID: u32 = 1;
-/// [`AxisFeedback::flags`]: every drive was brought to `operation enabled` and is told to follow its
-/// targets; not while the graph stops.
+/// [`AxisFeedback::flags`]: every drive was brought to `operation enabled` and is told to follow
+/// its targets; not while the graph stops.
 pub const FEEDBACK_OPERATIONAL: u32 = 2;
 
 /// [`PlannerCommand::what`]: take the path with number `path`, once this lap is done.

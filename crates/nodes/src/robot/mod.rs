@@ -9,3 +9,4 @@ pub mod kinematics;
 pub mod messages;
 pub mod path;
 pub mod path_planner;
+pub mod workspace;

@@ -4,6 +4,7 @@ mod pacing;
 mod wishes;
 
 use std::f64::consts::FRAC_PI_2;
+use std::fmt::Display;
 use std::iter::once;
 
 use rs_opw_kinematics::glam::DVec3;
@@ -12,13 +13,14 @@ use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, 
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault};
 
 use super::arm;
-use super::kinematics::{Joints, Solver};
+use super::kinematics::{Joints, Solver, Trouble};
 use super::messages::{
     AxisFeedback, CartesianTarget, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, PlannerCommand,
     TARGET_MOVING,
 };
 use super::path;
 use super::path::profile::{Bounds, Motion};
+use super::workspace::{self, Workspace};
 use pacing::Pacing;
 use wishes::Wishes;
 
@@ -137,6 +139,9 @@ pub const INFO: Kind = Kind {
         arm::HOME_DEG,
         arm::SINGULARITY_DEG,
         arm::SHOULDER_M,
+        workspace::FLOOR_MM,
+        workspace::BOX_MIN_MM,
+        workspace::BOX_MAX_MM,
         Parameter {
             name: "laps",
             doc: "How often to go around, on whichever path; 0 means until stopped. With more \
@@ -212,9 +217,10 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;
     let joints = arm::home(parameters, &solver)?;
     let home = solver.forward(&joints);
+    let workspace = Workspace::new(parameters, home.translation)?;
     let others = parameters.texts("other_paths").iter().map(String::as_str);
     let names = once(parameters.text("path")).chain(others);
-    let paths = names.map(|name| read_path(name, parameters, &solver, &joints));
+    let paths = names.map(|name| read_path(name, parameters, (&solver, &workspace), &joints));
     Ok(Box::new(Planner {
         paths: paths.collect::<Result<_, _>>()?,
         current: 0,
@@ -235,7 +241,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 fn read_path(
     name: &str,
     parameters: &Parameters<'_>,
-    solver: &Solver,
+    (solver, workspace): (&Solver, &Workspace),
     joints: &Joints,
 ) -> Result<Motion, Fault> {
     let home = solver.forward(joints);
@@ -246,7 +252,8 @@ fn read_path(
     let bounds = pacing::reserved(&bounds(parameters));
     let mut motion = Motion::new(home, &moves, laps, can_leave, &bounds)
         .map_err(|error| fault!("{name}: {error}"))?;
-    try_out(&mut motion, can_leave, solver, joints, parameters.period_ns as f64 * 1e-9)
+    let period_s = parameters.period_ns as f64 * 1e-9;
+    try_out(&mut motion, can_leave, (solver, workspace), joints, period_s)
         .map_err(|error| fault!("{name}:{error}"))?;
     motion.rewind();
     Ok(motion)
@@ -266,11 +273,12 @@ fn bounds(parameters: &Parameters<'_>) -> Bounds {
 }
 
 /// Goes from home once around, and home again from a path that can be left, with the solver that
-/// `ik` uses. The error begins with the line.
+/// `ik` uses. The error begins with the line; of several it is the one that makes the others: where
+/// the flange cannot be, then how the arm cannot stand, then what turns too fast.
 fn try_out(
     motion: &mut Motion,
     can_leave: bool,
-    solver: &Solver,
+    (solver, workspace): (&Solver, &Workspace),
     home: &Joints,
     period_s: f64,
 ) -> Result<(), Fault> {
@@ -280,17 +288,35 @@ fn try_out(
         let hours = duration_s / 3600.0;
         return Err(fault!("{line}: the path takes {hours:.0} h; at most 24; raise its speeds"));
     }
+    for (line, pose) in motion.extremes() {
+        workspace.check(pose.translation).map_err(|outside| at(line, &pose, &outside))?;
+        solver.reach(&pose).map_err(|trouble| at(line, &pose, &trouble))?;
+    }
     let step_s = (duration_s / TRIED_MAX).min(TRIED_STEP_S_MAX).max(period_s);
     let mut joints = *home;
+    let (mut cannot_stand, mut too_fast) = (None, None);
     // The first lap is enough: the others pass the same places.
     while !motion.is_done() && !motion.is_home() && motion.lap() < 2 {
         motion.leave(can_leave && motion.lap() == 1);
         motion.advance(step_s);
         let place = motion.place();
-        joints = solver.follow(&place.pose, &joints, step_s).map_err(|trouble| {
-            let [x, y, z] = (place.pose.translation * 1e3).to_array();
-            fault!("{}: at x {x:.1} y {y:.1} z {z:.1} mm: {trouble}", place.line)
-        })?;
+        let said = |trouble: Trouble| at(place.line, &place.pose, &trouble);
+        if cannot_stand.is_some() {
+            solver.reach(&place.pose).map_err(said)?;
+            continue;
+        }
+        match solver.stand(&place.pose, &joints) {
+            Ok(next) => {
+                let speed = solver.check_speed(&next, &joints, step_s);
+                too_fast = too_fast.or(speed.err().map(said));
+                joints = next;
+            }
+            Err(trouble @ Trouble::Unreachable { .. }) => return Err(said(trouble)),
+            Err(trouble) => cannot_stand = Some(said(trouble)),
+        }
+    }
+    if let Some(fault) = cannot_stand.or(too_fast) {
+        return Err(fault);
     }
     let turned = |joint: &usize| (joints[*joint] - home[*joint]).abs() > HOME_TOLERANCE_RAD;
     if motion.is_home()
@@ -306,6 +332,12 @@ fn try_out(
         ));
     }
     Ok(())
+}
+
+/// What is wrong with a pose of the path, and where that is.
+fn at(line: usize, pose: &Pose, trouble: &dyn Display) -> Fault {
+    let [x, y, z] = (pose.translation * 1e3).to_array();
+    fault!("{line}: at x {x:.1} y {y:.1} z {z:.1} mm: {trouble}")
 }
 
 /// What the planner is at.

@@ -7,7 +7,8 @@
 use std::f64::consts::TAU;
 
 use crate::robot::ethercat::cia402::{
-    CYCLIC_SYNCHRONOUS_POSITION, Event, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State, control,
+    CYCLIC_SYNCHRONOUS_POSITION, Event, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State,
+    control,
 };
 use crate::robot::ethercat::frame::{Command, Report};
 
@@ -87,8 +88,7 @@ impl Axis {
         }
     }
 
-    /// Lets periods pass whose commands nobody saw: they led to the target of `command`, which comes
-    /// next.
+    /// Lets periods pass whose commands nobody saw: they led to the target of `command`, the next.
     pub(super) fn make_up(&mut self, command: &Command, periods: u64, period_s: f64) {
         let follows = self.state == State::OperationEnabled
             && self.state.commanded(command.control, self.control) == self.state

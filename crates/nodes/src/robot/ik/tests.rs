@@ -66,6 +66,33 @@ fn a_target_out_of_reach_is_a_fault() {
 }
 
 #[test]
+fn a_target_outside_the_floor_or_the_box_is_a_fault() {
+    for (given, text) in [
+        (("floor_mm", "557.9"), "below the floor: z is 557.500 mm, floor_mm says 557.900"),
+        (("box_max_mm", "[302.1, 900, 900]"), "beyond the box: x is 302.500 mm, box_max_mm says"),
+    ] {
+        let mut ik = ik(&[given]).expect("makes");
+        let mut low = target([0.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1);
+        let [x, y, z] = low.position_m;
+        low.position_m = [x + 0.5e-3, y, z - 0.5e-3];
+        ik.put(IN, &low);
+        let fault = ik.update().expect_err("half a millimetre outside");
+        assert!(fault.text().starts_with("0.400 mm "), "{fault}");
+        assert!(fault.text().contains(text), "{fault}");
+        assert_eq!(ik.get::<JointTargets>(OUT), None);
+    }
+}
+
+#[test]
+fn of_a_limit_and_a_speed_the_limit_is_told() {
+    let mut ik = ik(&[]).expect("makes");
+    // Joint 1 would have to jump, joint 3 stands beyond its limit.
+    ik.put(IN, &target([2.0, 0.0, 70.5, 0.0, 90.0, 0.0], 1));
+    let fault = ik.update().expect_err("beyond the limit");
+    assert!(fault.text().starts_with("joint 3 would stand at 70.50 deg"), "{fault}");
+}
+
+#[test]
 fn without_a_new_target_nothing_is_sent() {
     let mut ik = ik(&[]).expect("makes");
     ik.update().expect("nothing to do");

@@ -4,6 +4,8 @@
 //! that such a segment has a length, too. Orientation turns about one fixed axis (slerp), in step
 //! with the coordinate; of two ways around it takes the shorter.
 
+use std::f64::consts::{PI, TAU};
+
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
 
@@ -86,6 +88,32 @@ impl Segment {
             }
         };
         Pose { translation, rotation: (rotation * self.from.rotation).normalize() }
+    }
+
+    /// Coordinates at which the tool is furthest along x, y or z, either way: the ends, and where
+    /// an arc turns.
+    pub fn extremes(&self) -> Vec<f64> {
+        let mut parts = vec![0.0, 1.0];
+        if let Shape::Arc { centre, normal, angle_rad } = self.shape {
+            let radius = self.from.translation - centre;
+            let across = normal.cross(radius);
+            let turned = DQuat::from_axis_angle(normal, angle_rad) * radius;
+            let rise = (self.to.translation - centre - turned) / angle_rad;
+            for axis in 0..3 {
+                // Along this axis the tool goes as r cos(angle - phase) + rise * angle.
+                let phase = across[axis].atan2(radius[axis]);
+                let lean = (rise[axis] / across[axis].hypot(radius[axis])).asin();
+                for first in [phase + lean, phase + PI - lean] {
+                    let mut angle = (first * angle_rad.signum()).rem_euclid(TAU);
+                    // Not a number (it never turns) fails this comparison, too.
+                    while angle < angle_rad.abs() {
+                        parts.push(angle / angle_rad.abs());
+                        angle += TAU;
+                    }
+                }
+            }
+        }
+        parts.iter().map(|part| part * self.span).collect()
     }
 
     /// Whether the tool can pass from this segment to `next` without a jump in its speed (position

@@ -207,6 +207,15 @@ impl Motion {
         self.stretches.iter().map(|stretch| stretch.profile.duration).sum()
     }
 
+    /// Where the flange is furthest along x, y or z on each segment, waypoints among them, with the
+    /// line of the file that leads there.
+    pub fn extremes(&self) -> impl Iterator<Item = (usize, Pose)> {
+        self.stretches.iter().flat_map(|stretch| {
+            let segment = &stretch.segment;
+            segment.extremes().into_iter().map(|s| (segment.line, segment.pose(s)))
+        })
+    }
+
     /// The lap under way, from 1; 0 on the ways from and to home.
     pub fn lap(&self) -> u64 {
         self.lap

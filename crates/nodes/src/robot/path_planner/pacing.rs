@@ -18,9 +18,8 @@ pub(super) const RESERVE: f64 = 0.1;
 const CHANGE_S_MIN: f64 = 0.01;
 /// What is tried next is longer by this factor.
 const LONGER: f64 = 1.02;
-/// Time in which a change comes to its full speed, or loses it, as a share of the time that it takes
-/// at full speed. Shorter, and a change that is called off at once takes little; longer, and less of
-/// the jerk goes into it.
+/// Time in which a change loses its full speed, as a share of the time that all of it takes. If it
+/// is shorter, a change that is called off at once costs less; if longer, less jerk is needed.
 const TURN: f64 = 0.25;
 /// Moments of a change at which the bounds are looked at.
 const MOMENTS: u32 = 200;
@@ -44,8 +43,8 @@ pub(super) struct Pacing {
     change_s: f64,
     /// How far the change to a standstill is: 0 at full pace, 1 at a standstill.
     part: f64,
-    /// How fast it goes there, as a share: 1 towards a standstill, -1 away from it. Only at the ends
-    /// of a change, where it moves neither speed nor acceleration, may this jump.
+    /// How fast it goes there, as a share: 1 towards a standstill, -1 away from it. May jump only
+    /// at the ends of a change, where it moves neither speed nor acceleration.
     trend: f64,
 }
 

@@ -43,6 +43,92 @@ fn a_path_outside_the_workspace_is_refused_at_its_line() {
 }
 
 #[test]
+fn of_several_violations_the_one_that_makes_the_others_is_told() {
+    // On the way there the arm stretches, and joint 3 turns too fast.
+    let text = refused("cause", "302,0,500,180,0,180,100\n900,0,400,180,0,180,250\n", &[]);
+    assert_eq!(
+        text,
+        "path.csv:3: at x 900.0 y 0.0 z 400.0 mm: out of reach: wrist centre 0.9182 m from \
+         joint 2, the arm reaches 0.0400 to 0.5800 m: 0.3382 m too far; move the path"
+    );
+    // Too fast at line 3, out of reach at line 4.
+    let fast = "302,0,500,180,0,180,100\n302,0,500,180,0,90,100\n302,0,900,180,0,90,100\n";
+    let speeds = [
+        ("turn_speed_deg_per_s", "900"),
+        ("turn_acceleration_deg_per_s2", "9000"),
+        ("turn_jerk_deg_per_s3", "500000"),
+    ];
+    let text = refused("later", fast, &speeds);
+    assert!(text.starts_with("path.csv:4: at x 302.0 y 0.0 z 900.0 mm: out of reach"), "{text}");
+    // Too fast at line 3, through the wrist's singularity at line 5.
+    let fast = "302,0,500,180,0,180,100\n302,0,500,180,0,90,100\n302,0,500,180,0,180,100\n\
+                320,0,500,180,100,180,100\n";
+    let text = refused("singular", fast, &speeds);
+    assert!(text.starts_with("path.csv:5: ") && text.contains("wrist singularity"), "{text}");
+}
+
+#[test]
+fn a_flange_below_the_floor_is_refused_wherever_on_the_path_it_is() {
+    let below = "302,0,500,180,0,180,100\n350,0,-120,180,-40,180,100\n";
+    assert_eq!(
+        refused("floor", below, &[]),
+        "path.csv:3: at x 350.0 y 0.0 z -120.0 mm: 120.000 mm below the floor: z is -120.000 mm, \
+         floor_mm says 0.000; move the path or change floor_mm"
+    );
+    let cellar = planner("cellar", below, &[("floor_mm", "-120")]);
+    assert!(cellar.is_ok(), "{}", cellar.err().expect("a fault"));
+    let text = refused("table", GOOD, &[("floor_mm", "600")]);
+    assert!(text.starts_with("home_deg: 42.000 mm below the floor: z is 558.000 mm"), "{text}");
+}
+
+#[test]
+fn the_box_is_looked_at_on_all_six_sides() {
+    for (knob, value, text) in [
+        ("box_min_mm", "[303, -900, -900]", "1.000 mm before the box: x is 302.000 mm"),
+        ("box_min_mm", "[-900, 1, -900]", "1.000 mm before the box: y is 0.000 mm"),
+        ("box_min_mm", "[-900, -900, 501]", "1.000 mm before the box: z is 500.000 mm"),
+        ("box_max_mm", "[301, 900, 900]", "1.000 mm beyond the box: x is 302.000 mm"),
+        ("box_max_mm", "[900, 19, 900]", "1.000 mm beyond the box: y is 20.000 mm"),
+        ("box_max_mm", "[900, 900, 557]", "1.000 mm beyond the box: z is 558.000 mm"),
+    ] {
+        let found = refused("box", GOOD, &[(knob, value)]);
+        assert!(found.contains(text), "{found}");
+        assert!(found.ends_with(&format!("move the path or change {knob}")), "{found}");
+    }
+    let none = [("box_min_mm", "[0, 5, 0]"), ("box_max_mm", "[900, 5, 900]")];
+    assert_eq!(
+        refused("none", GOOD, &none),
+        "box_min_mm and box_max_mm leave no room in y: 5.000 to 5.000 mm; give the lesser one in \
+         box_min_mm"
+    );
+}
+
+#[test]
+fn an_arc_that_leaves_the_box_between_its_ends_is_refused() {
+    // Half a circle of 30 mm from x 300 to x 360, over y -30; all its ends lie at y 0.
+    let given = |y: &'static str| {
+        [
+            ("path", "bulge.gcode"),
+            ("arm", "irb120.urdf"),
+            ("box_min_mm", y),
+            ("work_origin_mm", "[300, 0, 450]"),
+        ]
+    };
+    let folder = std::env::temp_dir().join(format!("sinew_bulge_{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::copy(graph().join("irb120.urdf"), folder.join("irb120.urdf")).expect("copies");
+    let text = "G21 G90\nG1 X0 Y0 Z0 F3000\nG3 X60 Y0 I30 J0\nM2\n";
+    std::fs::write(folder.join("bulge.gcode"), text).expect("writes");
+    let outside = fixture(&NODE, &folder, &given("[-900, -29.99, -900]"));
+    let inside = fixture(&NODE, &folder, &given("[-900, -30, -900]"));
+    std::fs::remove_dir_all(&folder).expect("removes");
+    let outside = outside.err().expect("is refused");
+    assert!(outside.text().starts_with("bulge.gcode:3: at x 330.0 y -30.0 z 450.0"), "{outside}");
+    assert!(outside.text().contains("0.010 mm before the box: y is -30.000 mm"), "{outside}");
+    assert!(inside.is_ok(), "{}", inside.err().expect("a fault"));
+}
+
+#[test]
 fn a_path_through_a_wrist_singularity_is_refused() {
     // The tool turns from downwards to forwards: the wrist is straight on the way.
     let text = refused("wrist", "302,0,500,180,0,180,100\n320,0,500,180,100,180,100\n", &[]);

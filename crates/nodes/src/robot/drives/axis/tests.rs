@@ -115,10 +115,10 @@ fn a_fault_is_shown_whenever_in_a_period_its_reaction_ends() {
 }
 
 #[test]
-fn only_a_rising_edge_of_the_reset_leaves_a_fault() {
+fn only_a_reset_that_rises_leaves_a_fault() {
     let mut axis = moving();
     axis.enter(State::FaultReactionActive);
-    // The edge comes while the drive still brakes, and the bit stays.
+    // The bit rises while the drive still brakes, and stays.
     let states = states_until_rest(&mut axis, control::FAULT_RESET);
     assert_eq!(states, [State::FaultReactionActive, State::Fault]);
     for control in (0..0x80).chain(0x100..0x180) {

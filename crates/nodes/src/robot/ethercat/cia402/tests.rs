@@ -122,7 +122,11 @@ fn every_event_in_every_state_does_what_the_table_says() {
             });
             // 13 leads from every other state.
             let otherwise = if event == Event::Faulted { FaultReactionActive } else { state };
-            assert_eq!(state.after(event), row.map_or(otherwise, |row| row.3), "{state:?} {event:?}");
+            assert_eq!(
+                state.after(event),
+                row.map_or(otherwise, |row| row.3),
+                "{state:?} {event:?}"
+            );
         }
     }
 }
