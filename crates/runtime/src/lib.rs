@@ -20,6 +20,7 @@ pub mod fault;
 mod finite;
 pub mod flow;
 mod halt;
+pub mod hosts;
 pub mod inject;
 mod launch;
 pub mod message;

@@ -123,7 +123,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         file => Some(arm::read(&parameters.base.join(file))?),
     };
     let hosts = parameters.texts("hosts").to_vec();
-    if let Some(bad) = hosts.iter().find(|name| !is_name(name)) {
+    if let Some(bad) = hosts.iter().find(|name| !Hosts::is_name(name)) {
         return Err(fault!("hosts: '{bad}' is no name; expected one such as robot.local"));
     }
     Ok(Box::new(Dashboard {
@@ -134,12 +134,6 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         viewers_max: parameters.integer("viewers_max") as usize,
         listener: None,
     }))
-}
-
-/// A name with a port or without, as it stands in `Host`: no scheme, no path.
-fn is_name(name: &str) -> bool {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    !name.is_empty() && name.chars().all(is_fit)
 }
 
 struct Dashboard {

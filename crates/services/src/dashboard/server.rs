@@ -28,7 +28,7 @@ use tokio::select;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::Hosts;
+use super::hosts::{Hosts, check_host, check_origin};
 use super::hub::Hub;
 use super::page::{FILES, MISSING};
 use super::protocol::ORDER_LEN_MAX;
@@ -149,7 +149,7 @@ fn app(server: &Arc<Server>) -> Router {
 
 /// Before and after everything else.
 async fn guard(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
-    let mut response = match server.hosts.check_host(request.headers()) {
+    let mut response = match check_host(&server.hosts, request.headers()) {
         Err(text) => (StatusCode::FORBIDDEN, text).into_response(),
         Ok(_) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
             (StatusCode::METHOD_NOT_ALLOWED, "expected GET").into_response()
@@ -167,7 +167,7 @@ async fn websocket(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if let Err(text) = server.hosts.check_origin(&headers) {
+    if let Err(text) = check_origin(&server.hosts, &headers) {
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     match upgrade {
