@@ -64,18 +64,19 @@ impl<W: Write> Plain<W> {
     fn flows(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         let nodes = scene.services.iter().flat_map(|(_, service)| &service.flows);
         for source in nodes.filter(|node| node.is_source && !is_idle(&node.status)) {
-            let FlowStatus { packets_per_s, in_flight, errors, .. } = source.status;
+            let FlowStatus { packets_per_s, in_flight, errors, refused, .. } = source.status;
             let FlowStatus { time_ns_p50, time_ns_p99, time_ns_max, .. } = source.status;
             let [p50, p99, max] =
                 [time_ns_p50, time_ns_p99, time_ns_max].map(|ns| micros(ns.map(|ns| ns as f64)));
             writeln!(
                 self.out,
                 "{:>4.0} s  {}  {:>6} flows/s  {in_flight} in flight  p50 {p50} p99 {p99} \
-                 max {max} us  {}",
+                 max {max} us  {}{}",
                 scene.elapsed_s,
                 source.name,
                 rate(packets_per_s),
                 counted(errors, "error"),
+                if refused > 0 { format!(", {refused} refused") } else { String::new() },
             )?;
         }
         Ok(())

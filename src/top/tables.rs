@@ -195,6 +195,7 @@ fn flows(status: &Status, theme: Theme) -> Rows {
         ("p99 us", Right),
         ("max us", Right),
         ("errors", Right),
+        ("refused", Right),
     ]);
     let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
     for (node, flow) in nodes.filter_map(|node| Some((node, node.flow.as_ref()?))) {
@@ -209,6 +210,7 @@ fn flows(status: &Status, theme: Theme) -> Rows {
             us(flow.time_ns_p99),
             us(flow.time_ns_max),
             Cell::count(flow.errors, theme),
+            Cell::count(flow.refused, theme),
         ]);
     }
     rows

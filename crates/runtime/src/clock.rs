@@ -70,6 +70,11 @@ impl Clock {
     pub fn ns(self, ticks: u64) -> u64 {
         if self.has_counter() { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
     }
+
+    /// How many ticks make so many nanoseconds.
+    pub(crate) fn ticks_in(self, ns: u64) -> u64 {
+        if self.has_counter() { (ns as f64 / self.ns_per_tick) as u64 } else { ns }
+    }
 }
 
 /// The monotonic clock in place of the counter; apart, so that the cycle stays small with one.

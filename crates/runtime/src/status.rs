@@ -259,6 +259,9 @@ pub struct FlowStatus {
     pub packets: u64,
     /// Packets at which it failed; of a source: flows that ended with an error.
     pub errors: u64,
+    /// What a source did not take for want of room: connections and requests of a listener.
+    #[serde(default)]
+    pub refused: u64,
     /// Packets that wait in it; of a source: flows under way.
     pub in_flight: u64,
     /// Packets in a second, of late.

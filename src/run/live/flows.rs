@@ -27,6 +27,11 @@ pub(super) fn flows(scene: &Scene<'_>, theme: Theme) -> Vec<Line<'static>> {
     let rows = sources.chain(others).take(ROWS_MAX).map(|node| row(node, theme));
     let mut lines = vec![Line::styled(heading, theme.dim())];
     lines.extend(rows);
+    let refusing = nodes().filter(|node| node.status.refused > 0);
+    lines.extend(refusing.map(|node| {
+        let text = format!(" {} refused {} for want of room", node.name, node.status.refused);
+        Line::styled(text, theme.bad())
+    }));
     if count > ROWS_MAX {
         let more = format!(" {} more: 'sinew top' shows them", count - ROWS_MAX);
         lines.push(Line::styled(more, theme.dim()));
@@ -83,6 +88,7 @@ mod tests {
         let status = FlowStatus {
             packets: 123_456,
             errors: 3,
+            refused: 0,
             in_flight: 12,
             packets_per_s: 34_512.0,
             time_ns_p50: Some(11_200),

@@ -108,6 +108,10 @@ impl Report<'_> {
             let sum = |of: fn(&FlowStatus) -> u64| sources.iter().map(|it| of(&it.status)).sum();
             let (flows, errors) = (sum(|status| status.packets), sum(|status| status.errors));
             let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
+            let refused = sum(|status| status.refused);
+            if refused > 0 {
+                let _ = write!(text, ", {refused} refused for want of room");
+            }
         }
         text.push('\n');
         if lost > 0 {

@@ -69,6 +69,7 @@ fn web() -> Status {
     let flow = FlowStatus {
         packets: 123_456,
         errors: 3,
+        refused: 7,
         in_flight: 12,
         packets_per_s: 34_512.0,
         time_ns_p50: Some(11_200),

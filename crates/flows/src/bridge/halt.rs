@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::control::Request;
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
 use sinew_runtime::status::{Phase, Status};
 use sinew_runtime::watch::Supervisor;
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
+use super::supervisor::Rank;
 use super::{shown, supervisor};
 use crate::script::template::Template;
 
@@ -71,6 +72,10 @@ impl FlowNode for Halt {
         self.holds = site.plan.hold;
     }
 
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Reserved
+    }
+
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::wait(async move {
             match self.halt(at, &packet).await {
@@ -85,7 +90,7 @@ impl Halt {
     async fn halt(&self, at: At<'_>, packet: &Value) -> Result<Value, Error> {
         let reason = Some(reason(&self.reason.render(at.flow(), packet)?)?);
         let supervisor = supervisor::of(&self.supervisor)?;
-        let before = supervisor::status(at, supervisor).await?;
+        let before = supervisor::status(at, supervisor, Rank::First).await?;
         if before.phase == Phase::Held {
             return Ok(supervisor::core(&before));
         }

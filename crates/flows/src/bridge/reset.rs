@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::control::Request;
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
 use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
 use sinew_runtime::watch::Supervisor;
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
@@ -50,6 +50,10 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 impl FlowNode for Reset {
     fn attach(&mut self, site: &Site) {
         self.supervisor = site.supervisor.clone();
+    }
+
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Reserved
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {

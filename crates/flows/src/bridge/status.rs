@@ -1,12 +1,12 @@
 //! `status`: how the run goes.
 
 use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_runtime::flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
 use sinew_runtime::status::{DomainStatus, Status};
 use sinew_runtime::watch::Supervisor;
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
-use super::supervisor;
+use super::supervisor::{self, Rank};
 
 /// The row of the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
@@ -40,6 +40,10 @@ impl FlowNode for AsksStatus {
         self.supervisor = site.supervisor.clone();
     }
 
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Reserved
+    }
+
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
         Step::wait(async move {
             match self.ask(at).await {
@@ -52,7 +56,7 @@ impl FlowNode for AsksStatus {
 
 impl AsksStatus {
     async fn ask(&self, at: At<'_>) -> Result<Status, Error> {
-        supervisor::status(at, supervisor::of(&self.supervisor)?).await
+        supervisor::status(at, supervisor::of(&self.supervisor)?, Rank::Ordinary).await
     }
 }
 

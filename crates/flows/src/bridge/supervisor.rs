@@ -11,6 +11,15 @@ use tokio::time::sleep;
 
 use super::{shown, unavailable};
 
+/// Whether a question may wait behind other work that blocks.
+#[derive(Clone, Copy)]
+pub(super) enum Rank {
+    /// It has a place of its own, before all others: what ends a run or starts it again.
+    First,
+    /// It waits like any other work.
+    Ordinary,
+}
+
 /// How often the supervisor is asked whether what was ordered has come about.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -26,12 +35,21 @@ pub(super) fn of(supervisor: &Option<Supervisor>) -> Result<&Supervisor, Error> 
 ///
 /// # Errors
 /// The supervisor does not answer.
-pub(super) async fn status(at: At<'_>, supervisor: &Supervisor) -> Result<Status, Error> {
+pub(super) async fn status(
+    at: At<'_>,
+    supervisor: &Supervisor,
+    rank: Rank,
+) -> Result<Status, Error> {
     let supervisor = supervisor.clone();
-    at.block(move || supervisor.status()).await?.map_err(silent)
+    let ask = move || supervisor.status();
+    let answer = match rank {
+        Rank::First => at.block_first(ask).await?,
+        Rank::Ordinary => at.block(ask).await?,
+    };
+    answer.map_err(silent)
 }
 
-/// Gives an order.
+/// Gives an order, before all other work.
 ///
 /// # Errors
 /// The supervisor refuses (409) or does not answer.
@@ -41,7 +59,7 @@ pub(super) async fn order(
     request: Request,
 ) -> Result<(), Error> {
     let supervisor = supervisor.clone();
-    match at.block(move || supervisor.ask(&request)).await?.map_err(silent)? {
+    match at.block_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
         Answer::Done { .. } => Ok(()),
         Answer::Error(text) => {
             let error = shown(&text);
@@ -63,7 +81,7 @@ pub(super) async fn reached(
 ) -> Result<Status, Error> {
     let until = Instant::now() + limit;
     loop {
-        let status = status(at, supervisor).await?;
+        let status = status(at, supervisor, Rank::First).await?;
         if is_reached(&status) {
             return Ok(status);
         }

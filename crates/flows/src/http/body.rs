@@ -38,10 +38,10 @@ impl fmt::Display for Broken {
 
 impl StdError for Broken {}
 
-/// Who hears how much of a body has been handed over.
+/// Who hears what of a body is handed over.
 pub(crate) trait Sent {
-    /// So many bytes more.
-    fn sent(&mut self, bytes: usize);
+    /// These bytes next; it may count them until they have gone.
+    fn sent(&mut self, bytes: Bytes) -> Bytes;
 }
 
 impl Content {
@@ -137,10 +137,8 @@ impl<H: Sent + Unpin> HttpBody for Body<H> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let polled = self.content.poll_next(context);
-        if let Poll::Ready(Some(Ok(bytes))) = &polled {
-            self.held.sent(bytes.len());
-        }
-        polled.map(|part| part.map(|part| part.map(Frame::data)))
+        let frame = |bytes| Frame::data(self.held.sent(bytes));
+        polled.map(|part| part.map(|part| part.map(frame)))
     }
 
     fn is_end_stream(&self) -> bool {

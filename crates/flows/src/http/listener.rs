@@ -4,12 +4,14 @@
 
 mod begun;
 mod bind;
+mod callers;
 mod connection;
 mod exchange;
 mod gzip;
 mod life;
 mod log;
 mod options;
+mod room;
 mod tls;
 mod worker;
 
@@ -23,6 +25,7 @@ use sinew_runtime::{Cause, Fault, Made, Make, NodeEntry, Parameters};
 
 use log::AccessLog;
 use options::Options;
+use room::Room;
 use worker::Worker;
 
 /// The row of the table.
@@ -81,7 +84,29 @@ static PARAMETERS: &[Parameter] = &[
         "connections_max",
         1_000_000,
         "16384",
-        "Most connections of each worker; a further one is answered with 503.",
+        "Most connections, all workers together; a further one is answered with 503.",
+    ),
+    count(
+        "requests_max",
+        1_000_000,
+        "16384",
+        "Most requests under way, all workers together, in equal shares; a further one is answered \
+         with 503.",
+    ),
+    time(
+        "wait_max",
+        3600,
+        "2s",
+        "Longest that requests wait for a worker that computes; past it further ones are answered \
+         with 503.",
+    ),
+    size(
+        "held_size_max",
+        0,
+        1 << 40,
+        "128MiB",
+        "Most bytes of bodies and answers that are held, all connections together; a request past \
+         it is answered with 503, and who takes his answer slowly is closed.",
     ),
     count("streams_max", 10_000, "100", "Most requests at a time on a connection of HTTP/2."),
     parameter(
@@ -90,6 +115,17 @@ static PARAMETERS: &[Parameter] = &[
         "false",
         "Compress (gzip) answers from 1 KiB on of types that get smaller, where the client takes \
          it.",
+    ),
+    texts(
+        "hosts",
+        "Further names by which it may be called, such as api.example; '*' for any. At an address \
+         of this machine alone, and wherever there are some, other names are answered with 403.",
+    ),
+    texts(
+        "origins",
+        "Further sites whose pages may ask, such as https://app.example; '*' for any. At an \
+         address of this machine alone, and wherever there are some, other pages are answered \
+         with 403.",
     ),
     parameter(
         "access_log",
@@ -106,6 +142,10 @@ const fn parameter(
     doc: &'static str,
 ) -> Parameter {
     Parameter { name, doc, unit: "", ty, default: Some(default) }
+}
+
+const fn texts(name: &'static str, doc: &'static str) -> Parameter {
+    parameter(name, ParameterType::Texts { max: 64 }, "[]", doc)
 }
 
 const fn time(
@@ -172,13 +212,17 @@ impl Source for Listener {
             Some(sockets) => sockets,
             None => bind::sockets(options.address, workers)?,
         };
-        bind::allow_descriptors(workers.saturating_mul(options.connections_max));
+        let spare = workers.saturating_mul(room::SPARE_MAX);
+        let allowed = bind::allow_descriptors(options.connections_max.saturating_add(spare));
+        let connections_max = options.connections_max.min(allowed.saturating_sub(spare).max(1));
+        let room = Arc::new(Room::new(connections_max, options.held_size_max));
+        let share = options.requests_max.div_ceil(workers.max(1));
         if let Some(tls) = &options.tls {
             tls.tell();
         }
         let part = |socket| {
-            let (options, log) = (Arc::clone(&options), log.clone());
-            Box::new(Socket { socket, options, log }) as Box<dyn Opened>
+            let (options, room, log) = (Arc::clone(&options), Arc::clone(&room), log.clone());
+            Box::new(Socket { socket, options, room, share, log }) as Box<dyn Opened>
         };
         Ok(sockets.into_iter().map(part).collect())
     }
@@ -195,6 +239,9 @@ fn open_log(path: &Path) -> Result<AccessLog, Fault> {
 struct Socket {
     socket: Arc<TcpListener>,
     options: Arc<Options>,
+    room: Arc<Room>,
+    /// Requests that it may have under way.
+    share: usize,
     log: Option<AccessLog>,
 }
 
@@ -209,6 +256,7 @@ impl Opened for Socket {
     }
 
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
-        Box::pin(Worker::new(self.options, self.log, outlet).serve(self.socket, stop))
+        let worker = Worker::new(self.options, self.room, self.share, self.log, outlet);
+        Box::pin(worker.serve(self.socket, stop))
     }
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Document, Error, FlowNode, Map, Step, Value, error, input, output};
+use sinew_runtime::flow::{
+    Ahead, At, Document, Error, FlowNode, Map, Step, Value, error, input, output,
+};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
 use super::request::Request;
@@ -33,9 +35,10 @@ static INFO: Kind = Kind {
     ],
     parameters: &[Parameter {
         name: "routes",
-        doc: "A list of {method, path, port}. method: one, a list of them, or ANY. path: literal \
+        doc: "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: literal \
               text, with :name or {name} for a segment and *name for all that follows; a slash at \
-              the end counts. port: out[0], out[1] and so on.",
+              the end counts. port: out[0], out[1] and so on. reserved: whether load must not keep \
+              requests of this route out; default: true where it leads to halt, reset or status.",
         unit: "",
         ty: ParameterType::Yaml,
         default: None,
@@ -52,6 +55,23 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 }
 
 impl FlowNode for Router {
+    fn ahead(&self, packet: &Value) -> Ahead {
+        let found = match request(packet) {
+            Some(request) => {
+                let parts = request.parts();
+                self.routes.foresee(parts.method.as_str(), parts.uri.path())
+            }
+            None => {
+                line(packet).ok().and_then(|(method, path)| self.routes.foresee(&method, &path))
+            }
+        };
+        match found {
+            Some((_, Some(true))) => Ahead::Reserved,
+            Some((port, None)) => Ahead::Output(port),
+            Some((_, Some(false))) | None => Ahead::Ordinary,
+        }
+    }
+
     fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         let way = match request(&packet) {
             Some(request) => {

@@ -1,8 +1,10 @@
 //! The kind `listener` against real sockets: what is right, and what clients should not do.
 
+mod callers;
 mod http1;
 mod http2;
 mod limits;
+mod load;
 mod server;
 mod sockets;
 mod tls;

@@ -13,13 +13,13 @@ use bytes::Bytes;
 use sinew_flows::FLOWS;
 use sinew_runtime::catalogue::{Kind, RunsIn};
 use sinew_runtime::flow::{
-    At, Error, Fixture, FlowNode, Source as FlowSource, Step, Stop, Stream, Value, input,
+    Ahead, At, Error, Fixture, FlowNode, NodeFigures, Source as FlowSource, Step, Stop, Stopper,
+    Stream, Value, input,
 };
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal, parameters};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 use tokio::runtime::Builder;
-use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 /// Longest that a test waits for anything.
@@ -50,7 +50,7 @@ pub(crate) fn is_cancelled(id: &str) -> bool {
 }
 
 /// Whether something comes true within the patience of a test.
-pub(crate) fn until(seen: impl Fn() -> bool) -> bool {
+pub(crate) fn until(mut seen: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !seen() {
         if begun.elapsed() > PATIENCE {
@@ -75,9 +75,17 @@ fn query(packet: &Value, name: &str) -> String {
 }
 
 impl FlowNode for App {
+    fn ahead(&self, packet: &Value) -> Ahead {
+        match packet.field("path").expect("a path").as_text() {
+            Some("/stop") => Ahead::Reserved,
+            _ => Ahead::Ordinary,
+        }
+    }
+
     fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         let path = packet.field("path").expect("a path");
         match path.as_text().expect("a text") {
+            "/stop" => Step::Reply(Some(Value::text("stopped"))),
             "/text" => Step::Reply(Some(Value::text("pong"))),
             "/json" => match packet.resolve() {
                 Ok(packet) => Step::Reply(Some(packet)),
@@ -88,7 +96,7 @@ impl FlowNode for App {
                 let guard = Guard(query(&packet, "id"));
                 Step::wait(async move {
                     std::future::pending::<()>().await;
-                    drop(guard);
+                    drop((guard, packet));
                     Step::Reply(None)
                 })
             }
@@ -116,10 +124,15 @@ fn table() -> Vec<NodeEntry> {
     [&[app], FLOWS].concat()
 }
 
-/// The plan of a graph with a listener, `options` of which are in YAML.
+/// The plan of a graph with a listener, `options` of which are in YAML. Without `hosts` among them
+/// it may be called by any name.
 pub(crate) fn plan(options: &str) -> Arc<Plan> {
     let port = if options.contains("port:") { "" } else { "port: 0" };
-    let options = if options.is_empty() { String::new() } else { format!("{options}, ") };
+    let options = match options {
+        _ if options.contains("hosts:") => format!("{options}, "),
+        "" => "hosts: ['*'], ".to_owned(),
+        _ => format!("{options}, hosts: ['*'], "),
+    };
     let text = format!(
         "- {{kind: listener, name: listener, {options}{port}{} ports: {{out: [{{name: app, \
          port: in}}]}}}}\n- {{kind: app, name: app}}\n",
@@ -146,7 +159,8 @@ pub(crate) fn source(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
 /// A listener that serves.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    stopper: watch::Sender<bool>,
+    pub(crate) figures: Arc<NodeFigures>,
+    stopper: Stopper,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -165,17 +179,23 @@ impl Server {
             let fixture = Fixture::new(&plan, &table(), Path::new("."));
             let fixture = fixture.unwrap_or_else(|refusals| panic!("{refusals:?}"));
             let (stopper, stop) = Stop::new();
-            sender.send(stopper).expect("the test listens");
+            let said = (stopper, fixture.figures("listener"));
+            sender.send(said).expect("the test listens");
             let serves = part.serve(fixture.outlet("listener"), stop);
             LocalSet::new().block_on(&runtime, serves).expect("served");
         });
-        let stopper = receiver.recv().expect("a stopper");
-        Server { address, stopper, thread: Some(thread) }
+        let (stopper, figures) = receiver.recv().expect("a stopper");
+        Server { address, figures, stopper, thread: Some(thread) }
     }
 
     /// Tells it to stop.
     pub(crate) fn stop(&self) {
-        self.stopper.send(true).expect("it serves");
+        self.stopper.end();
+    }
+
+    /// Tells it that another one has taken its place.
+    pub(crate) fn make_way(&self) {
+        self.stopper.make_way();
     }
 
     /// Whether it has ended within the patience of a test.
@@ -195,8 +215,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended needs no word.
-        let _ = self.stopper.send(true);
+        self.stopper.end();
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
             assert!(thread::panicking() || ended.is_ok(), "the server panicked");

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -70,14 +69,13 @@ pub(crate) struct Crew {
 struct Worker {
     thread: JoinHandle<()>,
     orders: UnboundedSender<Order>,
-    beats: Arc<AtomicU64>,
     at_work: AtWork,
-    /// Its beats at the last look.
-    seen: u64,
+    /// How many stretches of its work had ended at the last look.
+    seen: u32,
     keeper: Keeper,
 }
 
-/// Who has had a packet since a worker's last beat, as far as looks have found.
+/// Who has had a packet since a worker's last sign of life, as far as looks have found.
 #[derive(Clone, Copy)]
 enum Keeper {
     Nobody,
@@ -125,8 +123,7 @@ impl Crew {
         let (sender, made) = mpsc::channel();
         let (mut workers, mut counted) = (Vec::new(), Vec::new());
         for (number, parts) in parts.into_iter().enumerate() {
-            let (beats, figures) = (Arc::new(AtomicU64::new(0)), Arc::<Figures>::default());
-            let at_work = AtWork::new();
+            let (figures, at_work) = (Arc::<Figures>::default(), AtWork::new());
             counted.push(Arc::clone(&figures));
             let post = Post {
                 number,
@@ -134,21 +131,13 @@ impl Crew {
                 parts,
                 figures,
                 voice: told.voice(),
-                beats: Arc::clone(&beats),
                 at_work: at_work.clone(),
             };
             let (orders, receiver) = unbounded_channel();
             let sender = sender.clone();
             let thread = thread::Builder::new().name(format!("flows/{number}"));
             let thread = thread.spawn(move || post.run(sender, receiver)).map_err(no_thread)?;
-            workers.push(Worker {
-                thread,
-                orders,
-                beats,
-                at_work,
-                seen: 0,
-                keeper: Keeper::Nobody,
-            });
+            workers.push(Worker { thread, orders, at_work, seen: 0, keeper: Keeper::Nobody });
         }
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
@@ -209,10 +198,9 @@ impl Crew {
 
 impl Worker {
     fn look(&mut self) -> Sign {
-        // Relaxed: a sign of life orders nothing.
-        let (beats, node) = (self.beats.load(Ordering::Relaxed), self.at_work.node());
-        if beats != self.seen {
-            (self.seen, self.keeper) = (beats, Keeper::Nobody);
+        let (ended, node) = self.at_work.look();
+        if ended != self.seen {
+            (self.seen, self.keeper) = (ended, Keeper::Nobody);
             return Sign::Life;
         }
         self.keeper = match self.keeper {

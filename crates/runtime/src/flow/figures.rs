@@ -39,6 +39,7 @@ impl Figures {
 #[derive(Debug)]
 pub struct NodeFigures {
     errors: AtomicU64,
+    refused: AtomicU64,
     waiting: AtomicU64,
     ticks_max: AtomicU64,
     /// Packets by how long they took.
@@ -49,7 +50,7 @@ impl Default for NodeFigures {
     fn default() -> NodeFigures {
         let zero = || AtomicU64::new(0);
         let buckets = [const { AtomicU64::new(0) }; BUCKETS];
-        NodeFigures { errors: zero(), waiting: zero(), ticks_max: zero(), buckets }
+        NodeFigures { errors: zero(), refused: zero(), waiting: zero(), ticks_max: zero(), buckets }
     }
 }
 
@@ -82,6 +83,10 @@ impl NodeFigures {
         add(&self.errors, 1);
     }
 
+    pub(super) fn refused(&self) {
+        add(&self.refused, 1);
+    }
+
     pub(super) fn waits(&self) -> Waits<'_> {
         add(&self.waiting, 1);
         Waits(self)
@@ -95,6 +100,11 @@ impl NodeFigures {
     /// Packets at which it failed.
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
+    }
+
+    /// What a source did not take, for want of room.
+    pub fn refusals(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Flows that wait in it now.
@@ -113,6 +123,7 @@ impl NodeFigures {
 pub(super) struct Sum {
     pub(super) packets: u64,
     pub(super) errors: u64,
+    pub(super) refused: u64,
     pub(super) waiting: u64,
     pub(super) ticks_max: u64,
     buckets: Vec<u64>,
@@ -120,7 +131,8 @@ pub(super) struct Sum {
 
 impl Default for Sum {
     fn default() -> Sum {
-        Sum { packets: 0, errors: 0, waiting: 0, ticks_max: 0, buckets: vec![0; BUCKETS] }
+        let buckets = vec![0; BUCKETS];
+        Sum { packets: 0, errors: 0, refused: 0, waiting: 0, ticks_max: 0, buckets }
     }
 }
 
@@ -128,6 +140,7 @@ impl Sum {
     /// Adds those of a worker.
     pub(super) fn add(&mut self, figures: &NodeFigures) {
         self.errors += figures.errors();
+        self.refused += figures.refusals();
         self.waiting += figures.waiting();
         self.ticks_max = self.ticks_max.max(figures.ticks_max());
         for (sum, bucket) in self.buckets.iter_mut().zip(&figures.buckets) {

@@ -28,6 +28,7 @@ mod sources;
 mod tally;
 mod tell;
 mod trace;
+mod turns;
 mod value;
 mod worker;
 
@@ -37,8 +38,8 @@ pub use error::Error;
 pub use figures::{Figures, NodeFigures};
 pub use make::Fixture;
 pub use message::{from_message, to_message};
-pub use node::{At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
-pub use outlet::{Outlet, Stop};
+pub use node::{Ahead, At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
+pub use outlet::{Outlet, Stop, Stopper};
 pub use pool::Pool;
 pub use program::Program;
 pub use run::{Flow, join_replies};

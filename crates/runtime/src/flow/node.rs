@@ -33,9 +33,28 @@ pub trait FlowNode {
     /// Once, in the worker, before the first packet: what the node may use of its worker.
     fn attach(&mut self, _site: &Site) {}
 
+    /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when there
+    /// is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Unknown
+    }
+
     /// What to do about a packet at input `input` (index into the kind's ports). It must not block
     /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::block`].
     fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a>;
+}
+
+/// What is known of the way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Nothing: any output may get it.
+    Unknown,
+    /// This output (index into the kind's ports) gets it.
+    Output(usize),
+    /// It ends the run or tells of it: load must not keep it out.
+    Reserved,
+    /// It does not, whatever comes.
+    Ordinary,
 }
 
 /// What a node does about a packet.
@@ -141,6 +160,17 @@ impl<'a> At<'a> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         self.flow.program.pool.run(work).await
+    }
+
+    /// The same before all that waits: for what ends a run, which no other work may keep out.
+    ///
+    /// # Errors
+    /// As for [`At::block`].
+    pub async fn block_first<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.flow.program.pool.run_first(work).await
     }
 }
 

@@ -1,12 +1,13 @@
 //! How a source begins flows, and how it learns that it is to stop.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Error, Flow, Program, Reply, Value};
+use super::{Error, Flow, Local, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -49,32 +50,108 @@ impl Outlet {
         reply
     }
 
+    /// What to wait for before a flow is begun for this connection (a number that the source has for
+    /// it): the worker looks around between flows that compute. `None`: it may begin at once.
+    #[inline]
+    pub fn turn(&self, connection: usize) -> Option<Local<'static, ()>> {
+        self.0.borrow().program.base.turns.wait(connection)
+    }
+
+    /// Whether flows wait for their turn for longer than that: then the worker has more to do than
+    /// it can.
+    #[inline]
+    pub fn is_behind(&self, limit: Duration) -> bool {
+        self.0.borrow().program.base.turns.is_behind(limit)
+    }
+
+    /// Whether a packet at output `port` may come to what ends the run or tells of it.
+    pub fn is_reserved(&self, port: usize, packet: &Value) -> bool {
+        let current = self.0.borrow();
+        current.program.is_reserved(current.node, port, packet)
+    }
+
+    /// Counts what the source did not take, for want of room.
+    pub fn refused(&self) {
+        let current = self.0.borrow();
+        current.program.entry(current.node).figures().refused();
+    }
+
+    /// Says that the worker has come further, for a source whose work is more than flows.
+    #[inline]
+    pub fn lives(&self) {
+        self.0.borrow().program.base.at_work.end();
+    }
+
     /// Tells the log of an error that the source itself met with a reply.
     pub fn tell(&self, error: &Error) {
         let current = self.0.borrow();
         Flow::new(Rc::clone(&current.program)).tell(current.node, error);
     }
+
+    /// Tells the log what is to be known of the source.
+    pub fn say(&self, what: fmt::Arguments<'_>) {
+        let current = self.0.borrow();
+        let name = current.program.entry(current.node).name();
+        current.program.base.teller.say(format_args!("node '{name}': {what}"));
+    }
+}
+
+/// What a source is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Word {
+    /// To begin flows.
+    Serve,
+    /// To stop: an edit has brought another one, which serves whoever comes.
+    Yield,
+    /// To stop: nobody serves any more.
+    End,
 }
 
 /// Tells a source when it is to stop.
 #[derive(Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct Stop(watch::Receiver<Word>);
+
+/// Says it.
+pub struct Stopper(watch::Sender<Word>);
 
 impl Stop {
     /// A stop, and what says it.
-    pub fn new() -> (watch::Sender<bool>, Stop) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Stop(receiver))
+    pub fn new() -> (Stopper, Stop) {
+        let (sender, receiver) = watch::channel(Word::Serve);
+        (Stopper(sender), Stop(receiver))
     }
 
     /// Whether it is to stop.
     pub fn is_set(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() > Word::Serve
+    }
+
+    /// Whether the domain goes on without it, after an edit: nothing hurries then.
+    pub fn yields(&self) -> bool {
+        *self.0.borrow() == Word::Yield
     }
 
     /// Waits until it is to stop.
     pub async fn wait(&mut self) {
         // A sender that is gone says no more: that is a stop too.
-        let _ = self.0.wait_for(|stop| *stop).await;
+        let _ = self.0.wait_for(|word| *word > Word::Serve).await;
+    }
+
+    /// Waits until nobody serves any more.
+    pub async fn wait_for_end(&mut self) {
+        // As above.
+        let _ = self.0.wait_for(|word| *word == Word::End).await;
+    }
+}
+
+impl Stopper {
+    /// Nobody is to serve any more. A source that has ended need not hear it.
+    pub fn end(&self) {
+        self.0.send_replace(Word::End);
+    }
+
+    /// After an edit the domain goes on without this source.
+    pub fn make_way(&self) {
+        self.0.send_replace(Word::Yield);
     }
 }

@@ -8,6 +8,7 @@ use std::{io, thread};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::Error;
+use crate::fault::Fault;
 use crate::panics;
 
 /// So many pieces of work may wait for each thread.
@@ -15,10 +16,15 @@ const WAITING_MAX: usize = 64;
 
 type Work = Box<dyn FnOnce() + Send>;
 
+/// What a piece of work gives, or what it panicked with.
+type Answered<T> = oneshot::Receiver<Result<T, Fault>>;
+
 /// Threads for work that blocks. They end when the last clone is dropped.
 #[derive(Clone)]
 pub struct Pool {
     work: SyncSender<Work>,
+    /// What is done before all that waits in `work`.
+    first: SyncSender<Work>,
     /// How many threads may still begin slow work.
     slow: Arc<Semaphore>,
 }
@@ -29,13 +35,15 @@ impl Pool {
     /// # Errors
     /// The kernel refuses a thread.
     pub fn start(threads: u32) -> io::Result<Pool> {
-        let (sender, receiver) = sync_channel(threads as usize * WAITING_MAX);
-        let receiver = Arc::new(Mutex::new(receiver));
+        let (work, others) = sync_channel(threads as usize * WAITING_MAX);
+        let (first, firsts) = sync_channel(WAITING_MAX);
+        let queues = Arc::new(Mutex::new((firsts, others)));
         for _ in 0..threads {
-            let receiver = Arc::clone(&receiver);
-            thread::Builder::new().name("blocking".into()).spawn(move || work(&receiver))?;
+            let queues = Arc::clone(&queues);
+            thread::Builder::new().name("blocking".into()).spawn(move || do_all(&queues))?;
         }
-        Ok(Pool { work: sender, slow: Arc::new(Semaphore::new(threads.div_ceil(2) as usize)) })
+        let slow = Arc::new(Semaphore::new(threads.div_ceil(2) as usize));
+        Ok(Pool { work, first, slow })
     }
 
     /// The same for work that may take seconds, such as asking a name server: half of the threads
@@ -65,32 +73,60 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
+        answer(Pool::queue(&self.work, work)?).await
+    }
+
+    /// The same before all that waits, in places of its own: for what ends a run.
+    ///
+    /// # Errors
+    /// As for [`Pool::run`].
+    pub async fn run_first<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let answered = Pool::queue(&self.first, work)?;
+        // A thread that waits for the other queue is woken by this; if that is full, none waits.
+        let _ = self.work.try_send(Box::new(|| ()));
+        answer(answered).await
+    }
+
+    fn queue<T: Send + 'static>(
+        queue: &SyncSender<Work>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Answered<T>, Error> {
         let (answer, answered) = oneshot::channel();
         let work = move || {
             let done = catch_unwind(AssertUnwindSafe(work));
             // Nobody waits for the answer to a flow that was cancelled.
             let _ = answer.send(done.map_err(|panic| panics::take_or(&*panic)));
         };
-        self.work.try_send(Box::new(work)).map_err(|error| match error {
+        queue.try_send(Box::new(work)).map_err(|error| match error {
             TrySendError::Full(_) => {
                 Error::new("too much work waits for a thread; raise 'flows: {blocking: ...}'")
                     .with_status(503)
             }
             TrySendError::Disconnected(_) => Error::new("the threads for blocking work are gone"),
         })?;
-        match answered.await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(panic)) => Err(Error::new(panic)),
-            Err(_) => Err(Error::new("the thread that did the work is gone")),
-        }
+        Ok(answered)
     }
 }
 
-fn work(queue: &Mutex<Receiver<Work>>) {
-    loop {
+async fn answer<T>(answered: Answered<T>) -> Result<T, Error> {
+    match answered.await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(panic)) => Err(Error::new(panic)),
+        Err(_) => Err(Error::new("the thread that did the work is gone")),
+    }
+}
+
+/// Does what comes, the first queue before the other one, until no more can come.
+fn do_all(queues: &Mutex<(Receiver<Work>, Receiver<Work>)>) {
+    let next = || {
         // Held only while it waits for the next piece: no piece runs under it, so none poisons it.
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(work) = next else { return };
+        let (firsts, others) = &*queues.lock().unwrap_or_else(PoisonError::into_inner);
+        firsts.try_recv().or_else(|_| others.recv())
+    };
+    while let Ok(work) = next() {
         work();
     }
 }
@@ -147,6 +183,30 @@ mod tests {
         run(first).expect("an answer").expect("the word to go on");
         assert!(run(join_all(waiting)).iter().all(Result::is_ok));
         assert_eq!(run(pool.run(|| 7)), Ok(7));
+    }
+
+    #[test]
+    fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
+        let pool = Pool::start(1).expect("a thread");
+        let idle = run(pool.run_first(|| 6));
+        assert_eq!(idle, Ok(6), "a thread that waits is woken");
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (says, done) = mpsc::channel();
+        let mut holds = Box::pin(pool.run(move || wait.recv()));
+        assert!((&mut holds).now_or_never().is_none());
+        let work = |name: &'static str| {
+            let says = says.clone();
+            move || says.send(name).expect("the test waits")
+        };
+        // The thread may have taken the first already, or not.
+        let mut others: Vec<_> = (0..=WAITING_MAX).map(|_| Box::pin(pool.run(work("x")))).collect();
+        let full = others.iter_mut().filter_map(|it| it.now_or_never()).count();
+        assert!(full > 0, "the queue is full");
+        let mut first = Box::pin(pool.run_first(work("first")));
+        assert!((&mut first).now_or_never().is_none());
+        go_on.send(()).expect("the thread waits");
+        run(first).expect("done");
+        assert_eq!(done.recv(), Ok("first"));
     }
 
     #[test]

@@ -18,7 +18,8 @@ use super::at_work::{AtWork, NOBODY};
 use super::children::Children;
 use super::figures::{Figures, NodeFigures};
 use super::tell::Teller;
-use super::{At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, trace};
+use super::turns::Turns;
+use super::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, trace};
 use crate::clock::Clock;
 use crate::panics;
 
@@ -66,6 +67,7 @@ pub(crate) struct Base {
     pub(super) children: Rc<Children>,
     pub(super) teller: Teller,
     pub(super) at_work: AtWork,
+    pub(super) turns: Rc<Turns>,
 }
 
 impl Base {
@@ -78,7 +80,8 @@ impl Base {
         at_work: AtWork,
     ) -> Base {
         let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
-        Base { ids, ids_step, clock, figures, children: Rc::default(), teller, at_work }
+        let (children, turns) = (Rc::default(), Rc::new(Turns::new(clock)));
+        Base { ids, ids_step, clock, figures, children, teller, at_work, turns }
     }
 }
 
@@ -136,6 +139,26 @@ impl Program {
     /// The place of the node with this name.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.entries.iter().position(|entry| entry.name == *name)
+    }
+
+    /// Whether a packet that leaves a node through this output may come to what ends the run or
+    /// tells of it.
+    pub(super) fn is_reserved(&self, node: usize, port: usize, packet: &Value) -> bool {
+        let mut seen = vec![false; self.entries.len()];
+        let mut next: Vec<usize> = self.targets(node, port).iter().map(|it| it.node).collect();
+        while let Some(node) = next.pop() {
+            if std::mem::replace(&mut seen[node], true) {
+                continue;
+            }
+            let entry = self.entry(node);
+            match entry.node().ahead(packet) {
+                Ahead::Reserved => return true,
+                Ahead::Ordinary => {}
+                Ahead::Output(port) => next.extend(entry.targets(port).iter().map(|it| it.node)),
+                Ahead::Unknown => next.extend(entry.links.iter().flatten().map(|it| it.node)),
+            }
+        }
+        false
     }
 
     #[inline]

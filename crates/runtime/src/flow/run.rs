@@ -194,12 +194,17 @@ impl Flow {
         packet: Value,
         span: Span,
     ) -> Started<'a> {
+        let (begun, turns) = (place.begun, &self.program.base.turns);
         let begin = || self.begin(place, port, packet);
         let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
-        match end {
-            End::Reply(reply) => Started::Replied(reply, place.begun),
-            end if span.is_none() => Started::Waits(Box::pin(self.in_time(place, end))),
-            end => Started::Waits(Box::pin(self.in_time(place, end).instrument(span))),
+        if let End::Reply(reply) = end {
+            turns.spend(place.begun.wrapping_sub(begun));
+            return Started::Replied(reply, place.begun);
+        }
+        turns.spend(self.program.ticks().wrapping_sub(begun));
+        match span.is_none() {
+            true => Started::Waits(Box::pin(self.in_time(place, end))),
+            false => Started::Waits(Box::pin(self.in_time(place, end).instrument(span))),
         }
     }
 
@@ -209,7 +214,10 @@ impl Flow {
         // Its time counts from the first wait: before that it needs neither clock nor timer.
         let mut timer = pin!(None);
         poll_fn(|context| {
-            if let Poll::Ready(reply) = running.as_mut().poll(context) {
+            let begun = self.program.ticks();
+            let polled = running.as_mut().poll(context);
+            self.program.base.turns.spend(self.program.ticks().wrapping_sub(begun));
+            if let Poll::Ready(reply) = polled {
                 return Poll::Ready(reply);
             }
             if timer.is_none() {

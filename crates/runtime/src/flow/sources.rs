@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use sinew_spec::plan::{Node, Plan};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::worker::{Shared, at, refused};
-use super::{Held, Opened, Outlet, Program, Stop};
+use super::{Held, Opened, Outlet, Program, Stop, Stopper};
 use crate::assemble::{entry, parameters};
 use crate::control::Request;
 use crate::fault::{Cause, Fault};
@@ -97,6 +96,8 @@ pub(super) struct Sources {
     program: Rc<Program>,
     shared: Arc<Shared>,
     serving: Vec<Serving>,
+    /// Those that an edit has stopped: they end when they can.
+    ending: Vec<Stopper>,
     /// Those that serve, and those that end.
     lives: JoinSet<()>,
 }
@@ -105,13 +106,13 @@ pub(super) struct Sources {
 struct Serving {
     name: String,
     outlet: Outlet,
-    stopper: watch::Sender<bool>,
+    stopper: Stopper,
 }
 
 impl Sources {
     /// None yet; their flows are to begin in `program`.
     pub(super) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
-        Sources { program, shared, serving: Vec::new(), lives: JoinSet::new() }
+        Sources { program, shared, serving: Vec::new(), ending: Vec::new(), lives: JoinSet::new() }
     }
 
     /// The program in which flows begin.
@@ -141,6 +142,9 @@ impl Sources {
     pub(super) fn swap(&mut self, program: Rc<Program>, stay: &[String], parts: Parts) -> u64 {
         // Those that have ended are over.
         while self.lives.try_join_next().is_some() {}
+        if self.lives.len() == self.serving.len() {
+            self.ending.clear();
+        }
         let before = std::mem::replace(&mut self.program, program);
         let (kept, stop): (Vec<_>, Vec<_>) =
             self.serving.drain(..).partition(|source| stay.contains(&source.name));
@@ -149,8 +153,10 @@ impl Sources {
             source.outlet.lead(&self.program, place);
         }
         self.serving = kept;
-        let ending = stop.into_iter().map(Serving::stop).filter(|still_serves| *still_serves);
-        let ending = ending.count();
+        // One that had ended before has no outlet any more.
+        let ending = stop.iter().filter(|source| source.outlet.is_shared()).count();
+        stop.iter().for_each(|source| source.stopper.make_way());
+        self.ending.extend(stop.into_iter().map(|source| source.stopper));
         self.begin(parts);
         // Beside our own and those of sources that end, each is a flow's.
         (Rc::strong_count(&before) - 1 - ending) as u64
@@ -159,20 +165,10 @@ impl Sources {
     /// Tells all to stop, and waits until they have ended, with the flows that they had begun and
     /// the children of these.
     pub(super) async fn end(&mut self) {
-        for source in self.serving.drain(..) {
-            source.stop();
-        }
+        let serving = self.serving.drain(..).map(|source| source.stopper);
+        serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
         while self.lives.join_next().await.is_some() {}
         self.program.base.children.all_ended().await;
-    }
-}
-
-impl Serving {
-    /// Whether it had not ended before.
-    fn stop(self) -> bool {
-        // A source that has ended need not hear it.
-        let _ = self.stopper.send(true);
-        self.outlet.is_shared()
     }
 }
 

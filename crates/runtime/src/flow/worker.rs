@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -29,7 +28,8 @@ use crate::panics;
 use crate::refusal::Refusal;
 use crate::watch::{Spec, Supervisor};
 
-/// How often a worker says that it lives, and the crew looks whether it does.
+/// How often a worker without work says that it lives, and the crew looks whether one does. One with
+/// work says so with every stretch of it that ends.
 pub(super) const BEAT: Duration = Duration::from_millis(100);
 
 /// What a worker is told.
@@ -53,7 +53,6 @@ pub(super) struct Post {
     pub(super) parts: Parts,
     pub(super) figures: Arc<Figures>,
     pub(super) voice: Voice,
-    pub(super) beats: Arc<AtomicU64>,
     pub(super) at_work: AtWork,
 }
 
@@ -166,7 +165,7 @@ impl Post {
         let base = program.base.clone();
         let mut sources = Sources::new(program, Arc::clone(&self.shared));
         sources.begin(std::mem::take(&mut self.parts));
-        let lives = tokio::task::spawn_local(beat(Arc::clone(&self.beats)));
+        let lives = tokio::task::spawn_local(beat(self.at_work.clone()));
         let mut next = None;
         loop {
             match orders.recv().await {
@@ -220,11 +219,10 @@ struct Next {
     parts: Parts,
 }
 
-/// Says that the worker lives, as long as it comes to that.
-async fn beat(beats: Arc<AtomicU64>) {
+/// Says that the worker lives, also when there is nothing to do.
+async fn beat(at_work: AtWork) {
     loop {
-        // Relaxed: a sign of life orders nothing; this worker alone gives it.
-        beats.store(beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        at_work.end();
         sleep(BEAT).await;
     }
 }

@@ -1,7 +1,8 @@
 //! Flows in a process of their own: workers that hang, and edits that come while one is swapped in.
 
+use std::cell::Cell;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{
@@ -19,12 +20,20 @@ pub(crate) const TESTS: &[Test] = &[
         "a_worker_that_hangs_is_told_by_the_node_that_keeps_it",
         a_worker_that_hangs_is_told_by_the_node_that_keeps_it,
     ),
+    (
+        "a_worker_with_much_to_do_is_alive_though_its_clocks_wait",
+        a_worker_with_much_to_do_is_alive_though_its_clocks_wait,
+    ),
     ("an_edit_waits_for_the_one_that_is_swapped_in", an_edit_waits_for_the_one_that_is_swapped_in),
     ("a_domain_that_does_not_swap_blocks_no_edit", a_domain_that_does_not_swap_blocks_no_edit),
 ];
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
+/// So many flows are ready at once, and each computes for so long. tokio looks at its clocks after 61
+/// of them, which is longer than a domain is given without a sign of life.
+const BATCH: u64 = 150;
+const TOIL: Duration = Duration::from_millis(20);
 /// Between two flows.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -73,6 +82,8 @@ pub(crate) static STEP: Kind = Kind {
             "hang",
             "hang_later",
             "hang_after_call",
+            "fork",
+            "toil",
             "linger_at_end",
             "stay_at_end",
         ]),
@@ -84,11 +95,11 @@ pub(crate) static STEP: Kind = Kind {
 const OUT: usize = 1;
 
 /// A node.
-pub(crate) struct Acts(String);
+pub(crate) struct Acts(String, Cell<bool>);
 
 impl Acts {
     pub(crate) fn new(parameters: &Parameters<'_>) -> Acts {
-        Acts(parameters.text("does").to_owned())
+        Acts(parameters.text("does").to_owned(), Cell::new(false))
     }
 }
 
@@ -96,6 +107,15 @@ impl FlowNode for Acts {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         match &*self.0 {
             "hang" => thread::sleep(LONG),
+            "fork" => {
+                let begins = if self.1.replace(true) { 0 } else { BATCH };
+                let mut children = (0..begins).map(|_| at.fork(OUT, Value::Null, LONG));
+                return children.find_map(Result::err).map_or(Step::Reply(None), Step::Fail);
+            }
+            "toil" => {
+                let begun = Instant::now();
+                while begun.elapsed() < TOIL {}
+            }
             "hang_later" => {
                 return Step::wait(async move {
                     sleep(PAUSE).await;
@@ -179,6 +199,27 @@ fn a_worker_that_hangs_is_told_by_the_node_that_keeps_it() {
     stage.until_event("web", EventKind::Faulted, 1);
     let said = stage.texts("web", EventKind::Faulted)[0].to_owned();
     assert!(said.ends_with("more for 500 ms: one of them hangs"), "{said}");
+    end(stage);
+}
+
+fn a_worker_with_much_to_do_is_alive_though_its_clocks_wait() {
+    let text = format!(
+        "
+name: test
+domains: {{web: {{{QUICK}, flows: {{workers: 1}}}}}}
+nodes:
+  - {{kind: beat, name: beat, domain: web, ports: {{out: [{{name: fan, port: in}}]}}}}
+  - {{kind: step, name: fan, domain: web, does: fork, ports: {{out: [{{name: toil, port: in}}]}}}}
+  - {{kind: step, name: toil, domain: web, does: toil}}
+"
+    );
+    let mut stage = Stage::start(&text);
+    stage.until("all flows, and no end before", |stage| {
+        assert_eq!(stage.texts("web", EventKind::Faulted).len(), 0, "{:#?}", stage.story());
+        let nodes = stage.status("web").nodes;
+        let flow = nodes.iter().find(|node| node.name == "toil").and_then(|node| node.flow);
+        flow.is_some_and(|flow| flow.packets == BATCH)
+    });
     end(stage);
 }
 

@@ -1,6 +1,6 @@
 //! One socket for each worker, all at the same port.
 
-use std::io;
+use std::io::{self, Write, stderr};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -74,9 +74,9 @@ fn listen(socket: Socket) -> io::Result<TcpListener> {
 /// Descriptors for what is no connection: links, logs, files, what flows ask of other servers.
 const DESCRIPTORS_BESIDE: u64 = 1024;
 
-/// Lets this process have as many connections as it may: what most shells give is less than what
-/// the kernel allows.
-pub(super) fn allow_descriptors(connections: usize) {
+/// Lets this process have as many connections as it may, and says how many that are: what most
+/// shells give is less than what the kernel allows.
+pub(super) fn allow_descriptors(connections: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + DESCRIPTORS_BESIDE;
     let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -84,6 +84,17 @@ pub(super) fn allow_descriptors(connections: usize) {
         // Refused, it stays as it is, and who is short of descriptors says so.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum });
     }
+    let Some(got) = getrlimit(Resource::Nofile).current.filter(|got| *got < wanted) else {
+        return connections;
+    };
+    let fit = (got - DESCRIPTORS_BESIDE.min(got / 2)) as usize;
+    // Nobody listens: who is refused for want of room counts.
+    let _ = writeln!(
+        stderr(),
+        "'connections_max' asks for {connections} connections, and {got} open files allow {fit}; \
+         raise the limit (ulimit -n)"
+    );
+    fit
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Fault {

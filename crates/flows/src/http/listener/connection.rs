@@ -164,10 +164,18 @@ impl AsyncWrite for Wire {
 }
 
 /// Goes on with a handshake, unless its connection is to end.
-pub(super) async fn unless_ended<T>(life: &Life, handshake: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn unless_ended<T>(
+    worker: &Worker,
+    life: &Life,
+    handshake: impl Future<Output = T>,
+) -> Option<T> {
     let mut handshake = pin!(handshake);
     poll_fn(|context| match life.verdict(context) {
-        Verdict::Live => handshake.as_mut().poll(context).map(Some),
+        Verdict::Live => {
+            let polled = handshake.as_mut().poll(context).map(Some);
+            worker.outlet.lives();
+            polled
+        }
         Verdict::Drain | Verdict::Close => Poll::Ready(None),
     })
     .await
@@ -179,21 +187,22 @@ where
     W: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let mut wire = Begun::new(wire);
-    let Some(Ok(is_http2)) = unless_ended(life, wire.is_http2()).await else { return };
+    let Some(Ok(is_http2)) = unless_ended(worker, life, wire.is_http2()).await else { return };
     let (wire, servers) = (TokioIo::new(wire), &worker.servers);
     let service = service_fn(|request| exchange(worker, life, peer, request));
     if is_http2 {
         // In a place of its own: HTTP/1 need not have room for it.
         let connection = Box::pin(servers.http2.serve_connection(wire, service));
-        until_end(life, connection, |connection| connection.graceful_shutdown()).await;
+        until_end(worker, life, connection, |connection| connection.graceful_shutdown()).await;
     } else {
         let connection = pin!(servers.http1.serve_connection(wire, service));
-        until_end(life, connection, |connection| connection.graceful_shutdown()).await;
+        until_end(worker, life, connection, |connection| connection.graceful_shutdown()).await;
     }
 }
 
 /// Goes on with a connection until its end, or its life's; `drain` lets it take no more.
 async fn until_end<C: Future>(
+    worker: &Worker,
     life: &Life,
     mut connection: Pin<impl DerefMut<Target = C>>,
     drain: impl Fn(Pin<&mut C>),
@@ -210,7 +219,10 @@ async fn until_end<C: Future>(
             Verdict::Close => return Poll::Ready(()),
         }
         // How a connection ends is its client's affair: malformed requests have had their answer.
-        connection.as_mut().poll(context).map(drop)
+        let polled = connection.as_mut().poll(context).map(drop);
+        // What is read, written and compressed here is work too.
+        worker.outlet.lives();
+        polled
     })
     .await;
 }

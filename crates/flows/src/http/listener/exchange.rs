@@ -7,19 +7,23 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as HttpBody, Incoming};
-use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderValue};
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
 use sinew_runtime::flow::{Local, Value};
 use tokio::time::timeout;
 
+use super::callers::{Callers, Origin};
 use super::gzip;
 use super::life::Life;
 use super::log::Line;
-use super::options::Options;
+use super::room::{RESERVED_BODY_SIZE_MAX, RETRY_AFTER_S, SMALL_LEN, Share, Why};
 use super::worker::Worker;
 use crate::http::body::{Body, Content, Sent};
 use crate::http::request::Request;
@@ -40,14 +44,37 @@ pub(super) struct Exchange {
     worker: Rc<Worker>,
     life: Rc<Life>,
     is_head: bool,
+    is_http2: bool,
     takes_gzip: bool,
     answered: bool,
+    rank: Rank,
     /// What the access log will say of it.
     line: Option<Box<Line>>,
 }
 
-/// The packet of a request; or the status to answer with at once.
-type Packet = Result<Value, StatusCode>;
+/// Among which requests one is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// Among none: it is not taken.
+    None,
+    /// Those that share what there is.
+    Ordinary,
+    /// Those that end the run or tell of it.
+    Reserved,
+}
+
+/// Why a request is answered at once.
+enum Refused {
+    /// It is no request that can be served.
+    Bad(StatusCode),
+    /// Who asks may not: this sentence says why.
+    Caller(String),
+    /// There is no room for it now.
+    Room(Why),
+}
+
+/// The packet of a request; or why there is none.
+type Packet = Result<Value, Refused>;
 
 /// A request on its way to be a packet.
 enum Taken {
@@ -58,15 +85,23 @@ enum Taken {
 }
 
 impl Sent for Exchange {
-    fn sent(&mut self, bytes: usize) {
+    fn sent(&mut self, bytes: Bytes) -> Bytes {
+        let len = bytes.len();
         if let Some(line) = &mut self.line {
-            line.add(bytes);
+            line.add(len);
+        }
+        // What a node keeps anyway costs no more here.
+        let is_held = (len > SMALL_LEN || self.is_http2) && bytes.is_unique();
+        match is_held {
+            true => self.worker.room.held.take(len, Some(self.life.held())).keep(bytes),
+            false => bytes,
         }
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        self.set_rank(Rank::None);
         self.life.end(self.answered, self.worker.now());
         if let (Some(line), Some(log)) = (self.line.take(), &self.worker.log) {
             line.end(log);
@@ -83,20 +118,23 @@ pub(super) fn exchange(
     request: HttpRequest<Incoming>,
 ) -> impl Future<Output = Result<Response<Body<Exchange>>, Infallible>> + use<> {
     life.begin(request.version() == Version::HTTP_2);
-    let exchange = Exchange::new(worker, life, peer, &request);
+    let mut exchange = Exchange::new(worker, life, peer, &request);
     let taken = exchange.take_in(peer, request);
     async move {
         let packet = match taken {
             Taken::Whole(packet) => packet,
             Taken::Body(coming) => coming.await,
         };
-        let (outlet, options) = (&exchange.worker.outlet, &exchange.worker.options);
         let response = match packet {
             Ok(packet) => {
+                if let Some(turn) = exchange.turn(&packet) {
+                    turn.await;
+                }
+                let (outlet, options) = (&exchange.worker.outlet, &exchange.worker.options);
                 let reply = outlet.open(OUT, packet, options.deadline).await;
                 response(reply, |error| outlet.tell(error))
             }
-            Err(status) => plain(status),
+            Err(refused) => exchange.refuse(refused),
         };
         Ok(exchange.answer(response))
     }
@@ -114,31 +152,142 @@ impl Exchange {
             worker: Rc::clone(worker),
             life: Rc::clone(life),
             is_head: *request.method() == Method::HEAD,
+            is_http2: request.version() == Version::HTTP_2,
             takes_gzip: compresses && gzip::is_accepted(request.headers()),
             answered: false,
+            rank: Rank::None,
             line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, request))),
         }
     }
 
-    /// Makes a packet of the request, as soon as its body is there.
-    fn take_in(&self, peer: Peer, request: HttpRequest<Incoming>) -> Taken {
-        let (parts, incoming) = request.into_parts();
-        if let Err(status) = check(&parts) {
-            return Taken::Whole(Err(status));
+    fn set_rank(&mut self, rank: Rank) {
+        let before = std::mem::replace(&mut self.rank, rank);
+        for (rank, change) in [(before, usize::MAX), (rank, 1)] {
+            let count = match rank {
+                Rank::None => continue,
+                Rank::Ordinary => &self.worker.ordinary,
+                Rank::Reserved => &self.worker.reserved,
+            };
+            count.set(count.get().wrapping_add(change));
         }
-        if incoming.is_end_stream() {
+    }
+
+    /// Makes a packet of the request, as soon as its body is there.
+    fn take_in(&mut self, peer: Peer, request: HttpRequest<Incoming>) -> Taken {
+        let (parts, incoming) = request.into_parts();
+        if let Err(refused) = check(&parts, &self.worker.options.callers) {
+            return Taken::Whole(Err(refused));
+        }
+        let is_empty = incoming.is_end_stream();
+        let len = if is_empty { 0 } else { incoming.size_hint().lower() };
+        if len > self.worker.options.body_size_max as u64 {
+            self.life.refused_body();
+            return Taken::Whole(Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE)));
+        }
+        let share = match self.admit(&parts, len as usize, is_empty) {
+            Ok(share) => share,
+            Err(why) => {
+                if !is_empty {
+                    self.life.refused_body();
+                }
+                return Taken::Whole(Err(Refused::Room(why)));
+            }
+        };
+        if is_empty {
             self.life.whole();
             return Taken::Whole(Ok(packet(parts, Bytes::new(), peer)));
         }
+        let size_max = match self.rank {
+            Rank::Reserved => self.worker.options.body_size_max.min(RESERVED_BODY_SIZE_MAX),
+            _ => self.worker.options.body_size_max,
+        };
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
         Taken::Body(Box::pin(async move {
-            let body = body(&worker.options, incoming).await;
+            let body = body(worker.options.body_deadline, incoming, size_max, share).await;
             match body {
                 Ok(_) => life.whole(),
                 Err(_) => life.refused_body(),
             }
             body.map(|bytes| packet(parts, bytes, peer))
         }))
+    }
+
+    /// Finds room for a request with a body of so many bytes, as far as that is known; gives what
+    /// the body holds, if it counts.
+    fn admit(&mut self, parts: &Parts, len: usize, is_empty: bool) -> Result<Option<Share>, Why> {
+        let counts = !is_empty && (len == 0 || len > SMALL_LEN || self.is_http2);
+        let worker = &self.worker;
+        let why = match worker.is_short_of() {
+            _ if !worker.seats(&self.life) => Why::Connections,
+            Some(why) => why,
+            None => match counts.then(|| worker.room.held.try_take(len)) {
+                Some(None) => Why::Held,
+                share => {
+                    self.set_rank(Rank::Ordinary);
+                    return Ok(share.flatten());
+                }
+            },
+        };
+        self.squeeze(parts, len).then_some(None).ok_or(why)
+    }
+
+    /// Whether a request that finds no room is taken all the same.
+    #[cold]
+    fn squeeze(&mut self, parts: &Parts, len: usize) -> bool {
+        let text = |text: &str| Value::text(text.to_owned());
+        let packet = [("method", text(parts.method.as_str())), ("path", text(parts.uri.path()))];
+        let worker = &self.worker;
+        let is_taken = len <= RESERVED_BODY_SIZE_MAX
+            && worker.takes_reserved()
+            && worker.outlet.is_reserved(OUT, &Value::map(packet));
+        if is_taken {
+            self.set_rank(Rank::Reserved);
+        }
+        is_taken
+    }
+
+    /// What to wait for before the flow begins; `None` for what ends the run or tells of it.
+    fn turn(&mut self, packet: &Value) -> Option<Local<'static, ()>> {
+        let worker = &self.worker;
+        if self.rank == Rank::Reserved {
+            return None;
+        }
+        let turn = worker.outlet.turn(Rc::as_ptr(&self.life) as usize)?;
+        if worker.takes_reserved() && worker.outlet.is_reserved(OUT, packet) {
+            self.set_rank(Rank::Reserved);
+            return None;
+        }
+        Some(turn)
+    }
+
+    /// The answer to a request that is not taken.
+    #[cold]
+    fn refuse(&self, refused: Refused) -> Response<Content> {
+        match refused {
+            Refused::Bad(status) => {
+                let mut response = plain(status);
+                if status == StatusCode::BAD_REQUEST && !self.is_http2 {
+                    // Where this request ends is not sure.
+                    response.headers_mut().insert(CONNECTION, CLOSE);
+                }
+                response
+            }
+            Refused::Caller(text) => {
+                let mut response = plain(StatusCode::FORBIDDEN);
+                *response.body_mut() = Content::Full(text.into());
+                response
+            }
+            Refused::Room(why) => {
+                self.worker.refused(why);
+                let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
+                let headers = response.headers_mut();
+                headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+                if why == Why::Connections && !self.is_http2 {
+                    headers.insert(CONNECTION, CLOSE);
+                }
+                response
+            }
+        }
     }
 
     /// The answer as it goes out.
@@ -149,6 +298,9 @@ impl Exchange {
         if self.is_head {
             without_body(&mut response);
         }
+        if self.life.answers() {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
         self.answered = true;
         if let Some(line) = &mut self.line {
             line.answer(response.status());
@@ -157,48 +309,78 @@ impl Exchange {
     }
 }
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 fn packet(parts: Parts, bytes: Bytes, peer: Peer) -> Value {
     Value::Document(Arc::new(Request::new(parts, bytes, peer.scheme, peer.address)))
 }
 
 /// What hyper leaves to us.
-fn check(parts: &Parts) -> Result<(), StatusCode> {
+fn check(parts: &Parts, callers: &Callers) -> Result<(), Refused> {
     if parts.method == Method::CONNECT {
-        return Err(StatusCode::NOT_IMPLEMENTED);
+        return Err(Refused::Bad(StatusCode::NOT_IMPLEMENTED));
     }
-    // One look at each costs less than to search for two.
-    let (mut hosts, mut expects_more) = (0, false);
+    // One look at each costs less than to search for several.
+    let (mut hosts, mut host, mut origin) = (0, None, Origin::None);
+    let (mut expects_more, mut codings, mut is_chunked) = (false, 0, true);
     for (name, value) in &parts.headers {
         if *name == HOST {
             hosts += 1;
+            host = Some(value.as_bytes());
+        } else if *name == ORIGIN {
+            origin = match origin {
+                Origin::None => Origin::One(value.as_bytes()),
+                _ => Origin::Several,
+            };
         } else if *name == EXPECT {
             expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+        } else if *name == TRANSFER_ENCODING {
+            codings += 1;
+            is_chunked &= value.as_bytes().eq_ignore_ascii_case(b"chunked");
         }
     }
     if parts.version == Version::HTTP_11 && hosts != 1 {
-        return Err(StatusCode::BAD_REQUEST);
+        return Err(Refused::Bad(StatusCode::BAD_REQUEST));
     }
-    if expects_more { Err(StatusCode::EXPECTATION_FAILED) } else { Ok(()) }
+    // hyper looks at the last one alone; who stands before us may have looked at another.
+    if codings > 1 || !is_chunked {
+        return Err(Refused::Bad(StatusCode::BAD_REQUEST));
+    }
+    if expects_more {
+        return Err(Refused::Bad(StatusCode::EXPECTATION_FAILED));
+    }
+    let host = parts.uri.authority().map(|it| it.as_str().as_bytes()).or(host);
+    callers.check(host, origin).map_err(Refused::Caller)
 }
 
 /// The body, if it is small enough and comes in time.
-async fn body(options: &Options, incoming: Incoming) -> Result<Bytes, StatusCode> {
-    if incoming.size_hint().lower() > options.body_size_max as u64 {
-        return Err(StatusCode::PAYLOAD_TOO_LARGE);
-    }
-    let in_time = timeout(options.body_deadline, collect(incoming, options.body_size_max)).await;
-    in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
+async fn body(
+    deadline: Duration,
+    incoming: Incoming,
+    size_max: usize,
+    share: Option<Share>,
+) -> Result<Bytes, Refused> {
+    let in_time = timeout(deadline, collect(incoming, size_max, share)).await;
+    in_time.unwrap_or(Err(Refused::Bad(StatusCode::REQUEST_TIMEOUT)))
 }
 
 /// All of a body. One that comes in one piece is not copied.
-async fn collect(mut incoming: Incoming, size_max: usize) -> Result<Bytes, StatusCode> {
+async fn collect(
+    mut incoming: Incoming,
+    size_max: usize,
+    mut share: Option<Share>,
+) -> Result<Bytes, Refused> {
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
-        let Ok(frame) = frame else { return Err(StatusCode::BAD_REQUEST) };
+        let Ok(frame) = frame else { return Err(Refused::Bad(StatusCode::BAD_REQUEST)) };
         // Trailers say nothing that a flow could use.
         let Ok(data) = frame.into_data() else { continue };
-        if first.len() + all.len() + data.len() > size_max {
-            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        let len = first.len() + all.len() + data.len();
+        if len > size_max {
+            return Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE));
+        }
+        if share.as_mut().is_some_and(|share| !share.grow(len)) {
+            return Err(Refused::Room(Why::Held));
         }
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -210,7 +392,11 @@ async fn collect(mut incoming: Incoming, size_max: usize) -> Result<Bytes, Statu
         }
         all.extend_from_slice(&data);
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let body = if all.is_empty() { first } else { all.freeze() };
+    Ok(match share {
+        Some(share) => share.keep(body),
+        None => body,
+    })
 }
 
 /// The answer to HEAD: the headers of the answer to GET.

@@ -3,7 +3,9 @@
 //! Its state is a few cells that its socket and its requests write as they go. Once in a round the
 //! worker looks at all of them and ends those that take too long: no request needs a timer.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -17,6 +19,13 @@ const CANCELLED_MAX: u32 = 200;
 /// Rounds that a connection has for its first request, and for a head that has begun, when its
 /// worker stops: whoever has just connected knows of no stop, and would find itself reset.
 const LAST_CALL: Round = 1;
+
+/// The same for each connection when another listener takes this one's place: its next answer says
+/// that it closes. Whoever asks only now and then may be closed just as it does.
+const LAST_CALL_AFTER_EDIT: Round = 20;
+
+/// Rounds that a client has to take all of an answer while others find no room.
+const SLOW: Round = 4;
 
 /// Rounds, from the worker's first.
 pub(super) type Round = u32;
@@ -45,8 +54,26 @@ pub(super) enum Verdict {
     Close,
 }
 
+/// Whose place a connection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seat {
+    /// One of those that the listener has for all.
+    Own,
+    /// One beyond them, for what ends the run or tells of it.
+    Spare,
+    /// It has given its place to another one.
+    None,
+}
+
 /// A connection's state.
 pub(super) struct Life {
+    pub(super) seat: Cell<Seat>,
+    /// Bytes of answers that it holds; none before the first that counts.
+    held: OnceCell<Arc<AtomicUsize>>,
+    /// Since when it holds some.
+    holds_since: Cell<Option<Round>>,
+    /// The head of the last answer has been handed over.
+    is_answered: Cell<bool>,
     /// When it began to be idle, or to send a head.
     since: Cell<Round>,
     /// Some of a head has come.
@@ -61,8 +88,8 @@ pub(super) struct Life {
     is_http2: Cell<bool>,
     /// No request has come yet.
     is_new: Cell<bool>,
-    /// The worker stopped then, and what comes first is still answered.
-    last_call: Cell<Option<Round>>,
+    /// The worker stopped then, and what comes first is still answered, for so many rounds.
+    last_call: Cell<Option<(Round, Round)>>,
     /// A body was refused unread.
     unread: Cell<bool>,
     /// Requests that were cancelled, less those that were answered.
@@ -75,6 +102,10 @@ impl Life {
     /// A connection that begins now.
     pub(super) fn new(now: Round) -> Life {
         Life {
+            seat: Cell::new(Seat::Own),
+            held: OnceCell::new(),
+            holds_since: Cell::new(None),
+            is_answered: Cell::new(true),
             since: Cell::new(now),
             in_head: Cell::new(false),
             open: Cell::new(0),
@@ -120,10 +151,48 @@ impl Life {
         self.is_whole.set(false);
         self.is_http2.set(is_http2);
         self.is_new.set(false);
+        self.is_answered.set(false);
         self.open.set(self.open.get() + 1);
         if self.last_call.take().is_some() {
             self.end_with(Verdict::Drain);
         }
+    }
+
+    /// The head of an answer is handed over. Whether it must say that the connection closes: there
+    /// is no other word for that in HTTP/1.1.
+    pub(super) fn answers(&self) -> bool {
+        self.is_answered.set(true);
+        !self.is_http2.get() && self.verdict.get() != Verdict::Live
+    }
+
+    /// The counter of the bytes of answers that it holds.
+    pub(super) fn held(&self) -> Arc<AtomicUsize> {
+        Arc::clone(self.held.get_or_init(Arc::default))
+    }
+
+    /// How many it holds. Relaxed: its own thread counts.
+    pub(super) fn held_size(&self) -> usize {
+        self.held.get().map_or(0, |held| held.load(Ordering::Relaxed))
+    }
+
+    /// Since when its client has been taking what it holds, if that is too long for others to wait.
+    pub(super) fn slow_since(&self, now: Round) -> Option<Round> {
+        self.holds_since.get().filter(|since| now.saturating_sub(*since) > SLOW)
+    }
+
+    /// Whether it has a spare place, and nothing under way.
+    pub(super) fn gives_way(&self) -> bool {
+        self.seat.get() == Seat::Spare && self.is_idle()
+    }
+
+    /// When it began to be idle, or to send a head.
+    pub(super) fn since(&self) -> Round {
+        self.since.get()
+    }
+
+    /// It ends at once.
+    pub(super) fn close(&self) {
+        self.end_with(Verdict::Close);
     }
 
     /// All of the last request is here, body and all.
@@ -141,6 +210,9 @@ impl Life {
     pub(super) fn end(&self, answered: bool, now: Round) {
         self.open.set(self.open.get() - 1);
         self.since.set(now);
+        if let Some((_, patience)) = self.last_call.get() {
+            self.last_call.set(Some((now, patience)));
+        }
         let cancelled = self.cancelled.get();
         self.cancelled.set(if answered { cancelled.saturating_sub(1) } else { cancelled + 1 });
     }
@@ -164,6 +236,8 @@ impl Life {
     pub(super) fn judge(&self, now: Round, patience: &Patience) {
         let passed = |since: Round| now.saturating_sub(since);
         let in_head = self.in_head.get() && !self.is_http2.get();
+        let holds = (self.held_size() > 0).then_some(now);
+        self.holds_since.set(holds.map(|now| self.holds_since.get().unwrap_or(now)));
         let verdict = match self.verdict.get() {
             Verdict::Close => return,
             _ if self.stalled.get().is_some_and(|since| passed(since) > patience.stall) => {
@@ -172,7 +246,7 @@ impl Life {
             _ if self.cancelled.get() > CANCELLED_MAX => Verdict::Close,
             _ if !self.is_idle() => return,
             _ if in_head && passed(self.since.get()) > patience.head => Verdict::Close,
-            _ if self.last_call.get().is_some_and(|since| passed(since) > LAST_CALL) => {
+            _ if self.last_call.get().is_some_and(|(since, patience)| passed(since) > patience) => {
                 self.last_call.set(None);
                 if in_head { Verdict::Close } else { Verdict::Drain }
             }
@@ -187,14 +261,27 @@ impl Life {
         self.end_with(verdict);
     }
 
-    /// The worker stops: what is under way is answered, and nothing else.
-    pub(super) fn stop(&self, now: Round) {
-        let in_head = self.in_head.get() && !self.is_http2.get();
+    /// The worker stops: what is under way is answered, and nothing else. After an edit (`yields`)
+    /// whoever has a connection is told with its next answer that it closes: who sent a request
+    /// into one that closes would not know whether it was heard. HTTP/2 has a word for that.
+    pub(super) fn stop(&self, now: Round, yields: bool) {
+        let is_http1 = !self.is_http2.get();
+        let begins = self.in_head.get() && is_http1 || self.is_new.get();
+        let is_told = self.is_idle() || self.is_answered.get();
         self.since.set(now);
-        if self.is_idle() && (in_head || self.is_new.get()) {
-            self.last_call.set(Some(now));
-        } else {
-            self.end_with(Verdict::Drain);
+        match yields {
+            true if self.is_new.get() || is_http1 && is_told => {
+                self.last_call.set(Some((now, LAST_CALL_AFTER_EDIT)));
+            }
+            false if self.is_idle() && begins => self.last_call.set(Some((now, LAST_CALL))),
+            _ => self.end_with(Verdict::Drain),
+        }
+    }
+
+    /// Nobody serves any more: what was to come later must come now.
+    pub(super) fn hurry(&self, now: Round) {
+        if self.last_call.get().is_some_and(|(_, patience)| patience > LAST_CALL) {
+            self.last_call.set(Some((now, LAST_CALL)));
         }
     }
 
@@ -305,19 +392,60 @@ mod tests {
         let used = Life::new(0);
         used.begin(false);
         used.end(true, 0);
-        used.stop(1);
+        used.stop(1, false);
         assert_eq!(used.verdict.get(), Verdict::Drain, "it may be told between two requests");
         let in_head = |life: &Life| life.read(1);
         for (begins, ends) in [(in_head as fn(&Life), Verdict::Close), (|_| {}, Verdict::Drain)] {
             let (comes, silent) = (Life::new(0), Life::new(0));
             [&comes, &silent].into_iter().for_each(begins);
-            [&comes, &silent].into_iter().for_each(|life| life.stop(1));
+            [&comes, &silent].into_iter().for_each(|life| life.stop(1, false));
             assert_eq!(judged(&comes, 2), Verdict::Live);
             comes.begin(true);
             assert_eq!(judged(&comes, 1000), Verdict::Drain, "it is answered, and nothing else");
             assert_eq!(judged(&silent, 2), Verdict::Live);
             assert_eq!(judged(&silent, 3), ends);
         }
+    }
+
+    #[test]
+    fn after_an_edit_the_next_answer_of_a_kept_connection_says_that_it_closes() {
+        let (asks, silent, streams) = (Life::new(0), Life::new(0), Life::new(0));
+        for life in [&asks, &silent, &streams] {
+            life.begin(false);
+            assert!(!life.answers(), "nothing was said of a stop");
+        }
+        [&asks, &silent].into_iter().for_each(|life| life.end(true, 0));
+        // The head of its answer has gone out already.
+        [&asks, &silent, &streams].into_iter().for_each(|life| life.stop(1, true));
+        assert_eq!(judged(&asks, 1 + LAST_CALL_AFTER_EDIT), Verdict::Live);
+        asks.begin(false);
+        assert!(asks.answers());
+        assert_eq!(judged(&silent, 2 + LAST_CALL_AFTER_EDIT), Verdict::Drain);
+        assert_eq!(judged(&streams, 1000), Verdict::Live);
+        streams.end(true, 1000);
+        assert_eq!(judged(&streams, 1000 + LAST_CALL_AFTER_EDIT), Verdict::Live);
+        streams.hurry(1001);
+        assert_eq!(judged(&streams, 1003), Verdict::Drain);
+        let http2 = Life::new(0);
+        http2.begin(true);
+        http2.end(true, 0);
+        http2.stop(1, true);
+        assert_eq!(http2.verdict.get(), Verdict::Drain, "HTTP/2 says so at once");
+    }
+
+    #[test]
+    fn who_holds_an_answer_for_long_is_slow_however_many_bytes_it_takes() {
+        let life = Life::new(0);
+        life.begin(false);
+        let held = life.held();
+        held.store(7, Ordering::Relaxed);
+        life.judge(1, &PATIENCE);
+        life.wrote();
+        life.judge(2, &PATIENCE);
+        assert_eq!((life.slow_since(1 + SLOW), life.slow_since(2 + SLOW)), (None, Some(1)));
+        held.store(0, Ordering::Relaxed);
+        life.judge(3, &PATIENCE);
+        assert_eq!(life.slow_since(1000), None);
     }
 
     #[test]

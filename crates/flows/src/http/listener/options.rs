@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sinew_runtime::{Parameters, Refusal};
 
+use super::callers::Callers;
 use super::tls::Tls;
 
 /// What the spec says of a listener.
@@ -19,12 +20,16 @@ pub(super) struct Options {
     pub(super) head_size_max: usize,
     pub(super) headers_max: usize,
     pub(super) body_size_max: usize,
+    pub(super) held_size_max: usize,
+    pub(super) requests_max: usize,
+    pub(super) wait_max: Duration,
     pub(super) connections_max: usize,
     pub(super) streams_max: u32,
     pub(super) compression: bool,
     /// Where the access log is, if there is one.
     pub(super) access_log: Option<PathBuf>,
     pub(super) tls: Option<Tls>,
+    pub(super) callers: Callers,
 }
 
 impl Options {
@@ -39,22 +44,37 @@ impl Options {
         };
         // The table of parameters holds all of them within these types.
         let count = |name| parameters.integer(name) as usize;
+        let size = |name| parameters.size(name) as usize;
+        let address = SocketAddr::new(host, parameters.integer("port") as u16);
+        let callers = Callers::of(parameters, address).map_err(|refusal| vec![refusal])?;
+        let (body_size_max, held_size_max) = (size("body_size_max"), size("held_size_max"));
+        if held_size_max < body_size_max {
+            let text = format!(
+                "all bodies together may have {held_size_max} bytes, and one alone {body_size_max}"
+            );
+            let help = "raise 'held_size_max', or lower 'body_size_max'";
+            return Err(vec![Refusal::new(parameters.span("held_size_max"), text, help)]);
+        }
         Ok(Options {
-            address: SocketAddr::new(host, parameters.integer("port") as u16),
+            address,
             deadline: parameters.duration("deadline"),
             head_deadline: parameters.duration("head_deadline"),
             body_deadline: parameters.duration("body_deadline"),
             idle_max: parameters.duration("idle_max"),
             stall_max: parameters.duration("stall_max"),
-            head_size_max: parameters.size("head_size_max") as usize,
+            head_size_max: size("head_size_max"),
             headers_max: count("headers_max"),
-            body_size_max: parameters.size("body_size_max") as usize,
+            body_size_max,
+            held_size_max,
+            requests_max: count("requests_max"),
+            wait_max: parameters.duration("wait_max"),
             connections_max: count("connections_max"),
             streams_max: parameters.integer("streams_max") as u32,
             compression: parameters.bool("compression"),
             access_log: Some(parameters.path("access_log"))
                 .filter(|_| !parameters.text("access_log").is_empty()),
             tls,
+            callers,
         })
     }
 }

@@ -20,7 +20,9 @@ fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
 }
 
 impl Sent for () {
-    fn sent(&mut self, _bytes: usize) {}
+    fn sent(&mut self, bytes: Bytes) -> Bytes {
+        bytes
+    }
 }
 
 /// Status, content type and body of the answer to a reply.

@@ -15,7 +15,7 @@ use super::pattern::{self, Pattern};
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 /// Stands for all methods.
 const ANY: &str = "ANY";
-const KEYS: &str = "a route has 'method', 'path' and 'port'";
+const KEYS: &str = "a route has 'method', 'path' and 'port', and may have 'reserved'";
 
 /// A table of routes: paths, and the methods of each in a leaf.
 pub struct Routes {
@@ -55,6 +55,8 @@ struct Leaf {
 struct Route {
     method: &'static str,
     port: usize,
+    /// Whether load must not keep it out, if the spec says so.
+    reserved: Option<bool>,
     names: Vec<ByteString>,
     /// Which of the list it is, from 1, and where its path stands.
     number: usize,
@@ -112,6 +114,18 @@ impl Routes {
     }
 }
 
+impl Routes {
+    /// The output of a method and a path, if there is one, and whether the spec reserves it.
+    pub(super) fn foresee(&self, method: &str, path: &str) -> Option<(usize, Option<bool>)> {
+        let path = escapes::normal(path)?;
+        let leaf = match self.fixed.get(&*path) {
+            Some(leaf) => leaf,
+            None => self.tree.at(&path).ok()?.value,
+        };
+        leaf.route(method).map(|route| (route.port, route.reserved))
+    }
+}
+
 impl Leaf {
     /// What a method leads to, where the path has no parameters.
     fn find(&self, method: &str) -> Found<'_> {
@@ -154,7 +168,7 @@ impl Table {
             return;
         };
         for entry in entries {
-            if !["method", "path", "port"].contains(&entry.key.as_str()) {
+            if !["method", "path", "port", "reserved"].contains(&entry.key.as_str()) {
                 let message = format!("a route has no key '{}'", entry.key);
                 self.refusals.push(Refusal::new(entry.span, message, KEYS));
             }
@@ -171,13 +185,15 @@ impl Table {
         let methods = method.and_then(|item| self.methods(item));
         let pattern = path.and_then(|item| self.pattern(item));
         let port = port.and_then(|item| self.port(item, kind));
+        let reserved = entries.iter().find(|entry| entry.key == "reserved");
+        let reserved = reserved.and_then(|entry| self.is_reserved(&entry.value));
         let (Some(methods), Some(path), Some(pattern), Some(port)) = (methods, path, pattern, port)
         else {
             return;
         };
         for method in methods {
             let names = pattern.names.clone();
-            let route = Route { method, port, names, number, span: path.span };
+            let route = Route { method, port, reserved, names, number, span: path.span };
             self.insert(&pattern.shape, route);
         }
     }
@@ -230,6 +246,19 @@ impl Table {
             self.refusals.push(Refusal::new(item.span, message, "write out[0], out[1] and so on"));
         }
         port
+    }
+
+    fn is_reserved(&mut self, item: &Item) -> Option<bool> {
+        match self.text(item, "reserved")? {
+            "true" => Some(true),
+            "false" => Some(false),
+            other => {
+                let message = format!("'reserved' is true or false, not '{other}'");
+                let help = "with true, requests of this route have a place that load cannot take";
+                self.refusals.push(Refusal::new(item.span, message, help));
+                None
+            }
+        }
     }
 
     fn insert(&mut self, shape: &str, route: Route) {

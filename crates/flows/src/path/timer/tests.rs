@@ -77,7 +77,7 @@ fn a_timer_that_stops_lets_its_flow_end_and_begins_none() {
             while fixture.figures("next").packets() < 3 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            stopper.send(true).expect("it listens");
+            stopper.end();
         };
         let both = async { tokio::join!(serving, stops).0 };
         timeout(LIMIT, both).await.expect("it stops").expect("no fault");

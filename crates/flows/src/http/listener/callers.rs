@@ -1,0 +1,153 @@
+//! Who may ask: by the name that was called, and by the page that asks.
+//!
+//! A browser lets the pages of any site ask this machine. So a listener that only this machine can
+//! reach, and every one whose spec says so, looks at both.
+
+use std::net::SocketAddr;
+
+use sinew_runtime::hosts::{Hosts, Port};
+use sinew_runtime::{Parameters, Refusal};
+
+/// Allows every name, or every page.
+const ALL: &str = "*";
+
+/// Who may ask a listener.
+pub(super) struct Callers {
+    /// What nearly all call it: allowed without a further look.
+    usual: [String; 2],
+    /// By which names; `None`: by any.
+    hosts: Option<Hosts>,
+    /// From which pages, beside the listener's own; `None`: from any.
+    origins: Option<Vec<String>>,
+}
+
+impl Callers {
+    /// What the spec says of a listener at this address.
+    pub(super) fn of(parameters: &Parameters<'_>, address: SocketAddr) -> Result<Callers, Refusal> {
+        let (hosts, origins) = (parameters.texts("hosts"), parameters.texts("origins"));
+        if let Some(bad) = hosts.iter().find(|it| *it != ALL && !Hosts::is_name(it)) {
+            let text = format!("'{bad}' is no name of a server");
+            let help = "write a name such as api.example, api.example:8443, or '*' for all";
+            return Err(Refusal::new(parameters.span("hosts"), text, help));
+        }
+        if let Some(bad) = origins.iter().find(|it| *it != ALL && !is_origin(it)) {
+            let text = format!("'{bad}' is no origin of a page");
+            let help = "write scheme and name, such as https://app.example, or '*' for all";
+            return Err(Refusal::new(parameters.span("origins"), text, help));
+        }
+        let checks = |listed: &[String]| {
+            let is_asked = address.ip().is_loopback() || !listed.is_empty();
+            is_asked && !listed.iter().any(|it| it == ALL)
+        };
+        let lower = |origin: &String| origin.to_ascii_lowercase();
+        Ok(Callers {
+            usual: usual(address),
+            hosts: checks(hosts).then(|| Hosts::new(address, hosts)),
+            origins: checks(origins).then(|| origins.iter().map(lower).collect()),
+        })
+    }
+
+    /// Whether this one may ask, by the name that it called and the headers `Origin`.
+    ///
+    /// # Errors
+    /// A sentence: who it is, and how to allow it.
+    pub(super) fn check(&self, host: Option<&[u8]>, origin: Origin<'_>) -> Result<(), String> {
+        let is_usual = |host: &[u8]| self.usual.iter().any(|usual| usual.as_bytes() == host);
+        if matches!(origin, Origin::None) && host.is_some_and(is_usual) {
+            return Ok(());
+        }
+        self.look(host, origin)
+    }
+
+    fn look(&self, host: Option<&[u8]>, origin: Origin<'_>) -> Result<(), String> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_ascii_lowercase();
+        let host = host.map(text);
+        if let (Some(hosts), Some(host)) = (&self.hosts, &host)
+            && !hosts.is_ours(host, Port::Any)
+        {
+            return Err(format!(
+                "'{host}' is no name of this server, which is {}; if it shall be one, add it to \
+                 'hosts' of the listener\n",
+                hosts.shown()
+            ));
+        }
+        let origin = match origin {
+            Origin::None => return Ok(()),
+            Origin::One(bytes) => text(bytes),
+            Origin::Several => "several origins".to_owned(),
+        };
+        let is_own = host.is_some_and(|host| Hosts::is_same(&origin, &host));
+        if is_own || self.origins.as_ref().is_none_or(|listed| listed.contains(&origin)) {
+            return Ok(());
+        }
+        Err(format!(
+            "a page of '{origin}' may not ask this server; if it shall, add it to 'origins' of the \
+             listener\n"
+        ))
+    }
+}
+
+/// What a request says of the page that it comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Origin<'a> {
+    /// Nothing: it is from no page, or a page of the same site only reads.
+    None,
+    /// This one.
+    One(&'a [u8]),
+    /// More than one, which no browser says.
+    Several,
+}
+
+fn usual(address: SocketAddr) -> [String; 2] {
+    [address.to_string(), format!("localhost:{}", address.port())]
+}
+
+fn is_origin(text: &str) -> bool {
+    let site = text.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
+    site.is_some_and(|(_, name)| Hosts::is_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn callers(hosts: Option<&[&str]>, origins: Option<&[&str]>) -> Callers {
+        let address = "127.0.0.1:8000".parse().expect("an address");
+        let owned = |list: &[&str]| list.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let hosts = hosts.map(|list| Hosts::new(address, &owned(list)));
+        Callers { usual: usual(address), hosts, origins: origins.map(owned) }
+    }
+
+    #[test]
+    fn a_foreign_name_and_a_foreign_page_are_refused() {
+        let strict = callers(Some(&["api.example"]), Some(&["https://app.example"]));
+        let asks = |host: &str, origin: Option<&str>| {
+            let origin = origin.map_or(Origin::None, |it| Origin::One(it.as_bytes()));
+            strict.check(Some(host.as_bytes()), origin)
+        };
+        for host in ["127.0.0.1:8000", "LOCALHOST:8000", "localhost:9000", "[::1]", "api.example"] {
+            assert_eq!(asks(host, None), Ok(()), "{host}");
+        }
+        for (host, origin) in [
+            ("localhost:8000", "http://localhost:8000"),
+            ("api.example", "https://api.example"),
+            ("localhost:8000", "https://app.example"),
+        ] {
+            assert_eq!(asks(host, Some(origin)), Ok(()), "{host} {origin}");
+        }
+        let rebound = asks("evil.example:8000", None).expect_err("a foreign name");
+        assert!(rebound.contains("'evil.example:8000'") && rebound.contains("'hosts'"));
+        for origin in ["http://evil.example", "null", "http://localhost:3000", ""] {
+            let error = asks("localhost:8000", Some(origin)).expect_err(origin);
+            assert!(error.contains("may not ask") && error.contains("'origins'"), "{error}");
+        }
+        assert!(strict.check(Some(b"localhost:8000"), Origin::Several).is_err());
+        assert_eq!(strict.check(None, Origin::None), Ok(()), "HTTP/1.0 calls no name");
+    }
+
+    #[test]
+    fn who_allows_all_is_asked_by_all() {
+        let open = callers(None, None);
+        assert_eq!(open.check(Some(b"evil"), Origin::One(b"http://evil.example")), Ok(()));
+    }
+}
