@@ -1,8 +1,9 @@
 //! The access log: a line for each request. A thread writes it; a flow never waits for the disk.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write, stderr};
+use std::fs::OpenOptions;
+use std::io::{self, Write, stderr};
+use std::iter;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ use crate::http::request::protocol;
 
 /// Lines that may wait for the disk; past that they are counted, and the count is written.
 const LINES_MAX: usize = 8192;
+
+/// Lines are written in pieces of about that size: what fails with a piece is lost.
+const PIECE_LEN: usize = 32 << 10;
 
 /// Where the lines of a listener go. Clones share it.
 #[derive(Clone)]
@@ -49,12 +53,13 @@ impl AccessLog {
         let (lines, receiver) = sync_channel(LINES_MAX);
         let dropped = Arc::<AtomicU64>::default();
         let log = AccessLog { lines, dropped: Arc::clone(&dropped) };
-        let path = path.to_owned();
+        let name = path.display().to_string();
         thread::Builder::new().name("access-log".into()).spawn(move || {
-            if let Err(error) = write_all(file, &receiver, &dropped) {
+            let say = |text: &str| {
                 // Nobody listens: then there is no one to tell.
-                let _ = writeln!(stderr(), "the access log {} ends: {error}", path.display());
-            }
+                let _ = writeln!(stderr(), "the access log {name} {text}");
+            };
+            write_all(file, &receiver, &dropped, say);
         })?;
         Ok(log)
     }
@@ -67,22 +72,80 @@ impl AccessLog {
     }
 }
 
-/// Writes what comes, until the last sender is gone.
-fn write_all(file: File, lines: &Receiver<Line>, dropped: &AtomicU64) -> io::Result<()> {
-    let mut file = BufWriter::new(file);
+/// Writes what comes, until the last sender is gone. What cannot be written is lost, counted and
+/// told; what comes later is tried again.
+fn write_all(
+    file: impl Write,
+    lines: &Receiver<Line>,
+    dropped: &AtomicU64,
+    mut say: impl FnMut(&str),
+) {
+    let mut file = Pieces { file, is_torn: false };
+    let (mut lost, mut text) = (0_u64, Vec::new());
     while let Ok(first) = lines.recv() {
-        writeln!(file, "{first}")?;
-        while let Ok(next) = lines.try_recv() {
-            writeln!(file, "{next}")?;
+        text.clear();
+        let mut count = 0;
+        for line in iter::once(first).chain(iter::from_fn(|| lines.try_recv().ok())) {
+            // A vector takes all that is written to it.
+            let _ = writeln!(text, "{line}");
+            count += 1;
+            if text.len() >= PIECE_LEN {
+                break;
+            }
         }
         // Relaxed: as above.
         let dropped = dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            writeln!(file, "# {dropped} requests are not in this log: the disk is too slow")?;
+            let _ =
+                writeln!(text, "# {dropped} requests are not in this log: the disk is too slow");
         }
-        file.flush()?;
+        let gap = match lost {
+            0 => String::new(),
+            _ => format!("# {lost} requests are not in this log: it could not be written\n"),
+        };
+        match file.write(&[gap.as_bytes(), &text].concat()) {
+            Ok(()) if lost > 0 => {
+                say(&format!("is written again; {lost} requests are not in it"));
+                lost = 0;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if lost == 0 {
+                    say(&format!("cannot be written: {error}; it goes on when it can"));
+                }
+                lost += count + dropped;
+            }
+        }
     }
-    Ok(())
+    if lost > 0 {
+        say(&format!("ends without {lost} requests that could not be written"));
+    }
+}
+
+/// A file that takes pieces of whole lines.
+struct Pieces<W> {
+    file: W,
+    /// The last piece was written in part: its last line has no end.
+    is_torn: bool,
+}
+
+impl<W: Write> Pieces<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        let all = if self.is_torn { [b"\n", piece].concat() } else { piece.to_vec() };
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    self.is_torn = !rest.is_empty();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.file.flush()
+    }
 }
 
 impl Line {
@@ -138,6 +201,8 @@ impl fmt::Display for Line {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     fn line(target: &'static str) -> Line {
@@ -162,15 +227,71 @@ mod tests {
         let (lines, receiver) = sync_channel(1);
         let log = AccessLog { lines, dropped: Arc::default() };
         (0..3).for_each(|_| line("/").end(&log));
-        let folder = std::env::temp_dir().join(format!("sinew-access-{}", std::process::id()));
-        let file = File::create(&folder).expect("a file");
-        let dropped = Arc::clone(&log.dropped);
+        let (mut text, dropped) = (Vec::new(), Arc::clone(&log.dropped));
         drop(log);
-        write_all(file, &receiver, &dropped).expect("written");
-        let text = std::fs::read_to_string(&folder).expect("the log");
-        std::fs::remove_file(&folder).expect("removed");
+        write_all(&mut text, &receiver, &dropped, |said| panic!("{said}"));
+        let text = String::from_utf8(text).expect("text");
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[1], "# 2 requests are not in this log: the disk is too slow");
+    }
+
+    /// A disk that is full for a while.
+    struct Disk {
+        text: Arc<Mutex<Vec<u8>>>,
+        /// Bytes that it still takes; `None`: any number.
+        room: Arc<Mutex<Option<usize>>>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut room = self.room.lock().expect("no panic");
+            let taken = room.map_or(bytes.len(), |room| room.min(bytes.len()));
+            if taken == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            if let Some(room) = &mut *room {
+                *room -= taken;
+            }
+            self.text.lock().expect("no panic").extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_was_full_is_written_again_and_what_is_missing_is_said() {
+        let (sender, receiver) = sync_channel(0);
+        let (text, room) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::new(Mutex::new(Some(10))));
+        let disk = Disk { text: Arc::clone(&text), room: Arc::clone(&room) };
+        let log = AccessLog { lines: sender, dropped: Arc::default() };
+        let (says, said) = std::sync::mpsc::channel();
+        let writer = thread::spawn(move || {
+            let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
+            write_all(disk, &receiver, &AtomicU64::new(0), say);
+        });
+        // The queue has no room, so each is taken before the next one is sent.
+        let ask = |target| log.lines.send(line(target)).expect("the writer lives");
+        ask("/torn");
+        ask("/lost");
+        let first = said.recv().expect("a word");
+        assert!(first.starts_with("cannot be written: "), "{first}");
+        // It has taken '/lost', and may be at it still; this one it takes after that.
+        ask("/lost");
+        *room.lock().expect("no panic") = None;
+        ask("/last");
+        drop(log);
+        writer.join().expect("no panic");
+        let again = said.recv().expect("a word");
+        assert!(again.starts_with("is written again; "), "{again}");
+        assert!(said.recv().is_err(), "each is said once");
+        let text = String::from_utf8(text.lock().expect("no panic").clone()).expect("text");
+        let lines: Vec<_> = text.lines().collect();
+        assert!(!lines[0].contains("/torn"), "it was cut: {text}");
+        assert!(lines[1].ends_with("are not in this log: it could not be written"), "{text}");
+        assert!(lines.last().is_some_and(|line| line.contains("/last")), "{text}");
     }
 }
