@@ -113,6 +113,10 @@ impl Document for Request {
         ]
     }
 
+    fn is_sent(&self, name: &str) -> bool {
+        ["body", "query", "header"].contains(&name)
+    }
+
     /// As it came, a request holds the buffer that its connection read it into.
     fn compact(&self) -> Option<Arc<dyn Document>> {
         let mut headers = HeaderMap::with_capacity(self.parts.headers.len());
@@ -208,6 +212,37 @@ mod tests {
         assert_eq!(request.field("path"), Ok(Value::text("/x")));
         assert_eq!(request.field("body"), Ok(Value::Null));
         assert_eq!(request.field("nothing"), Ok(Value::Null));
+    }
+
+    #[test]
+    fn a_part_that_a_client_left_out_is_his_mistake_and_he_is_told_which() {
+        let graph = |node: &str| {
+            format!(
+                "
+                - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
+                - {{name: a, {node}}}
+                "
+            )
+        };
+        let ask = |node: &str, packet: Value| crate::testing::reply(&graph(node), packet);
+        let sent = || document(request("/?n=1", "application/json", "{}"));
+        for (node, part) in [
+            ("kind: set, values: {t: '{{ packet.body.position.x }}'}", "body.position"),
+            ("kind: snippet, language: cel, code: packet.body.x + 1", "body.x"),
+            ("kind: snippet, language: yaml, code: {a: '{{ packet.query.m }}'}", "query.m"),
+            ("kind: if, when: packet.header.token == 'a'", "header.token"),
+        ] {
+            let error = ask(node, sent()).expect_err(node);
+            assert_eq!(error.status(), 400, "{node}: {error}");
+            let shown = error.shown().map(Value::to_json).expect("shown").expect("JSON");
+            assert_eq!(shown, serde_json::json!({"error": format!("the request has no {part}")}));
+        }
+        let asks = "kind: snippet, language: cel, code: has(packet.body.x)";
+        assert_eq!(ask(asks, sent()), Ok(Some(Value::Bool(false))));
+        // What the graph itself has made is the graph's mistake.
+        let made = Value::map([("body", Value::map([("y", Value::Null)]))]);
+        let error = ask("kind: set, values: {t: '{{ packet.body.x }}'}", made).expect_err("none");
+        assert_eq!((error.status(), error.shown()), (500, None));
     }
 
     #[test]

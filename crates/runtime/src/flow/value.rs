@@ -54,6 +54,10 @@ pub trait Document: fmt::Debug + Send + Sync + 'static {
     fn field(&self, name: &str) -> Result<Value, Error>;
     /// The names of all fields.
     fn names(&self) -> &'static [&'static str];
+    /// Whether a field holds what whoever asked has sent: a part that it lacks is his mistake.
+    fn is_sent(&self, _name: &str) -> bool {
+        false
+    }
     /// The same in memory of its own, if it lies in what is larger than itself.
     fn compact(&self) -> Option<Arc<dyn Document>> {
         None

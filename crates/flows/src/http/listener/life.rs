@@ -417,6 +417,10 @@ mod tests {
         [&asks, &silent].into_iter().for_each(|life| life.end(true, 0));
         // The head of its answer has gone out already.
         [&asks, &silent, &streams].into_iter().for_each(|life| life.stop(1, true));
+        let judged = |life: &Life, now: Round| {
+            life.judge(now, &Patience { idle: 1000, ..PATIENCE });
+            life.verdict.get()
+        };
         assert_eq!(judged(&asks, 1 + LAST_CALL_AFTER_EDIT), Verdict::Live);
         asks.begin(false);
         assert!(asks.answers());

@@ -52,11 +52,16 @@ pub(super) enum Want {
     Optional,
 }
 
+/// The status of what whoever asked did wrong.
+const BAD_REQUEST: u16 = 400;
+
 /// Why a path leads to no value.
 #[derive(Clone, Debug)]
 pub(super) enum Gap {
     /// Nothing is there; the text says where.
     Absent(String),
+    /// Nothing is there in what whoever asked has sent; also the part that he left out.
+    Unsent(String, String),
     /// What is there cannot be had: a body that is no JSON.
     Broken(Error),
     /// The expression has done too much already.
@@ -68,6 +73,11 @@ impl Gap {
     pub(super) fn into_error(self, failed: impl Fn(String) -> Error) -> Error {
         match self {
             Gap::Absent(text) => failed(text),
+            Gap::Unsent(text, part) => {
+                let shown = format!("the request has no {part}");
+                let shown = Value::map([("error", Value::text(shown))]);
+                failed(text).with_status(BAD_REQUEST).with_shown(shown)
+            }
             Gap::Broken(error) => error,
             Gap::Stopped => failed("it takes too much work".to_owned()),
         }
@@ -107,7 +117,13 @@ impl Path {
 
     /// The value at its end.
     pub(super) fn find<'a>(&self, start: Option<Cow<'a, Value>>) -> Result<Cow<'a, Value>, Gap> {
-        let Some(mut at) = start else { return Err(self.absent(0, "the flow has no such value")) };
+        let Some(mut at) = start else {
+            return Err(Gap::Absent(self.missing(0, "the flow has no such value")));
+        };
+        let is_sent = match (&*at, self.steps.first()) {
+            (Value::Document(document), Some(StepIn::Field(name))) => document.is_sent(name),
+            _ => false,
+        };
         for (place, step) in self.steps.iter().enumerate() {
             let part = match at {
                 Cow::Borrowed(value) => part(value, step),
@@ -115,7 +131,13 @@ impl Path {
             };
             at = match part {
                 Ok(Some(part)) => part,
-                Ok(None) => return Err(self.absent(place + 1, "there is no such part")),
+                Ok(None) => {
+                    let text = self.missing(place + 1, "there is no such part");
+                    return Err(match is_sent {
+                        true => Gap::Unsent(text, self.part_name(place + 1)),
+                        false => Gap::Absent(text),
+                    });
+                }
                 Err(error) => return Err(Gap::Broken(error)),
             };
         }
@@ -124,10 +146,24 @@ impl Path {
 
     /// The path ends after `steps` of its steps.
     #[cold]
-    fn absent(&self, steps: usize, why: &str) -> Gap {
+    fn missing(&self, steps: usize, why: &str) -> String {
         let steps = self.steps[..steps].to_vec();
         let way = Path { root: self.root.clone(), steps, want: self.want };
-        Gap::Absent(format!("{way}: {why}; has({way}) says whether there is"))
+        format!("{way}: {why}; has({way}) says whether there is")
+    }
+
+    /// A part by its steps alone, as whoever asked knows it.
+    #[cold]
+    fn part_name(&self, steps: usize) -> String {
+        let mut name = String::new();
+        for step in &self.steps[..steps] {
+            match step {
+                StepIn::Field(field) if name.is_empty() => name += field,
+                StepIn::Field(field) => name.extend([".", field]),
+                StepIn::Element(at) => name += &format!("[{at}]"),
+            }
+        }
+        name
     }
 }
 
@@ -178,7 +214,7 @@ impl<'a> Lookup<'a> {
     /// What the interpreter gets; `None` where there is nothing.
     pub(super) fn value<'b>(&'b self) -> Option<CowVal<'b, 'b>> {
         let found = self.found.get_or_init(|| self.find());
-        let absent = matches!(found, Err(Gap::Absent(_)));
+        let absent = matches!(found, Err(Gap::Absent(_) | Gap::Unsent(..)));
         match (self.path.want, found) {
             (Want::Presence, Ok(_)) => Some(CowVal::owned(CelBool::from(true))),
             (Want::Presence, Err(_)) if absent => Some(CowVal::owned(CelBool::from(false))),
