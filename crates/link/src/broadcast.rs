@@ -103,7 +103,8 @@ pub enum Start {
 /// A message was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Messages that were overwritten since the one received before.
+    /// Messages that were overwritten since the one received before; before the first one, only
+    /// those that were written after the reader had attached.
     pub lost: u32,
 }
 
@@ -113,6 +114,29 @@ pub struct Reader<M: Memory> {
     end: End<M>,
     head: u32,
     lost: u32,
+    first: First,
+}
+
+/// What a reader knows until it has received something: nothing that was written before it came is
+/// its loss. Looked at only where something is lost.
+struct First {
+    /// Where it stands if it has received nothing; `None` once it is known that it has.
+    at: Option<u32>,
+    /// The first message that was written after it had attached.
+    own: u32,
+}
+
+impl First {
+    /// How many of `skipped` messages from `head` on are a loss.
+    fn losses(&mut self, head: u32, skipped: u32) -> u32 {
+        self.at = self.at.filter(|at| *at == head).map(|_| head.wrapping_add(skipped));
+        // Past half of all positions it lies behind.
+        let older = self.own.wrapping_sub(head);
+        match self.at {
+            Some(_) if older < u32::MAX / 2 => skipped.saturating_sub(older),
+            _ => skipped,
+        }
+    }
 }
 
 impl<M: Memory> Reader<M> {
@@ -132,7 +156,8 @@ impl<M: Memory> Reader<M> {
         {
             head = head.wrapping_add(1);
         }
-        Ok(Reader { end: End::observe(region), head, lost: 0 })
+        let first = First { at: Some(head), own: tail };
+        Ok(Reader { end: End::observe(region), head, lost: 0, first })
     }
 
     /// Receives the next message that is still there, without blocking. With `None` or an error
@@ -200,8 +225,9 @@ impl<M: Memory> Reader<M> {
             return Err(Corrupt);
         }
         // At least one: the slot at `head` is already being reused.
-        let lost = behind.saturating_sub(region.capacity()).max(1);
-        self.head = self.head.wrapping_add(lost);
+        let skipped = behind.saturating_sub(region.capacity()).max(1);
+        let lost = self.first.losses(self.head, skipped);
+        self.head = self.head.wrapping_add(skipped);
         self.lost = self.lost.saturating_add(lost);
         Ok(())
     }

@@ -49,6 +49,30 @@ fn what_was_overwritten_is_counted() {
 }
 
 #[test]
+fn what_was_there_before_a_reader_came_is_no_loss_of_its_own() {
+    let shape = Shape::broadcast(1, 7, 4);
+    for start in [0, u32::MAX - 6, i32::MAX as u32 - 3] {
+        let heap = Heap::made(&shape, start);
+        let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
+        (0..6).for_each(|i| writer.send(&[i]));
+        // Messages 2 to 5 are there. While the readers begin, the writer goes on.
+        let mut soon = reader(&heap, &shape, Start::Oldest);
+        let mut late = reader(&heap, &shape, Start::Oldest);
+        (6..8).for_each(|i| writer.send(&[i]));
+        let mut got = [0];
+        assert_eq!(soon.receive(&mut got), Ok(Some(Received { lost: 0 })));
+        assert_eq!(got, [4]);
+        (8..14).for_each(|i| writer.send(&[i]));
+        // From now on whatever it misses, also of what was there: 5 to 9.
+        assert_eq!(soon.receive(&mut got), Ok(Some(Received { lost: 5 })));
+        assert_eq!(got, [10]);
+        // 6 to 9 were written after it had come.
+        assert_eq!(late.receive(&mut got), Ok(Some(Received { lost: 4 })));
+        assert_eq!(got, [10]);
+    }
+}
+
+#[test]
 fn readers_begin_where_they_ask() {
     let shape = Shape::broadcast(1, 7, 4);
     let heap = Heap::made(&shape, u32::MAX - 1);
