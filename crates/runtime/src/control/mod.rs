@@ -24,6 +24,7 @@
 //! hostile input all the same: everything about it is bounded ([`Server`]).
 
 pub mod client;
+mod keys;
 mod peer;
 pub mod place;
 mod server;
@@ -162,6 +163,8 @@ fn to_line<T: Serialize>(what: T) -> Vec<u8> {
 fn parse_request(line: &[u8]) -> Result<Request, String> {
     const EXPECTED: &str = r#"expected a line such as {"sinew": 1, "request": "status"}"#;
     let value = serde_json::from_slice(line).map_err(|error| format!("{error}; {EXPECTED}"))?;
+    // A reader that takes the last of two, and one that takes the first, would see two orders.
+    keys::check(line).map_err(|error| format!("{error}; {EXPECTED}"))?;
     let Value::Object(mut object) = value else {
         return Err(format!("no JSON object; {EXPECTED}"));
     };
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn garbage_is_answered_with_what_was_expected() {
         let deep = "[".repeat(REQUEST_LEN_MAX);
-        let cases: [(&[u8], &str); 13] = [
+        let cases: [(&[u8], &str); 16] = [
             (b"", "EOF while parsing a value"),
             (b"\0\xff\xfe", "expected value"),
             (b"status", "expected value"),
@@ -239,6 +242,9 @@ mod tests {
             (br#"{"sinew": 1, "request": "halt", "reason": 5}"#, "expected a string"),
             (br#"{"sinew": 1, "request": "reset", "domain": "core"}"#, "unknown field `domain`"),
             (br#"{"sinew": 1, "request": "status", "x": 1}"#, "unknown field `x`"),
+            (br#"{"sinew": 1, "request": "status", "request": "stop"}"#, "'request' stands twice"),
+            (br#"{"sinew": 2, "request": "stop", "sinew": 1}"#, "'sinew' stands twice"),
+            (br#"{"sinew": 1, "request": {"a": [{"b": 1, "b": 2}]}}"#, "'b' stands twice"),
             (deep.as_bytes(), "recursion limit"),
         ];
         for (line, expected) in cases {

@@ -34,6 +34,10 @@ pub(super) struct Peer {
     /// When he last sent a whole request or read something.
     moved_ns: u64,
     log: Option<Reading>,
+    /// Whole requests so far.
+    asked: u64,
+    /// He has given an order, and may stay to see what comes of it.
+    has_ordered: bool,
     /// He sends no more.
     is_silent: bool,
     /// Nothing is expected of him any more: what is to be sent is the last.
@@ -60,6 +64,8 @@ impl Peer {
             output: Vec::new(),
             moved_ns: now_ns,
             log: None,
+            asked: 0,
+            has_ordered: false,
             is_silent: false,
             is_dismissed: false,
             is_gone: false,
@@ -69,6 +75,21 @@ impl Peer {
     /// A service of the run itself.
     pub(super) fn service(stream: UnixStream, id: PeerId, service: usize, now_ns: u64) -> Peer {
         Peer { service: Some(service), ..Peer::new(stream, id, 0, now_ns) }
+    }
+
+    /// Whether he has one of the places of those who stay: he asks again, or follows the log.
+    pub(super) fn stays(&self) -> bool {
+        let follows = self.log.as_ref().is_some_and(|log| log.follow);
+        !self.never_stays() && (self.asked > 1 || follows)
+    }
+
+    /// Whether he has one of the other places.
+    pub(super) fn passes(&self) -> bool {
+        self.service.is_none() && !self.stays()
+    }
+
+    fn never_stays(&self) -> bool {
+        self.service.is_some() || self.has_ordered || self.is_dismissed
     }
 
     /// What to wait for.
@@ -106,12 +127,16 @@ impl Peer {
         };
         let line: Vec<_> = self.input.drain(..=end).collect();
         self.moved_ns = now_ns;
+        self.asked += 1;
         match parse_request(&line) {
             Ok(Request::Log { after, follow }) => {
                 self.log = Some(Reading { after, follow });
                 None
             }
-            Ok(request) => Some(request),
+            Ok(request) => {
+                self.has_ordered |= !matches!(request, Request::Status {});
+                Some(request)
+            }
             Err(text) => {
                 self.say(&Answer::Error(text));
                 None
@@ -152,7 +177,8 @@ impl Peer {
         now_ns.saturating_sub(self.moved_ns) > PATIENCE_NS
     }
 
-    fn dismiss(&mut self, text: String) {
+    pub(super) fn dismiss(&mut self, text: String) {
+        self.log = None;
         self.say(&Answer::Error(text));
         self.is_dismissed = true;
     }

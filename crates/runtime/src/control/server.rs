@@ -34,12 +34,17 @@ use crate::clock::{now_ns, timespec};
 use crate::status::Events;
 use crate::sys::peer_of;
 
-/// Connections at once: several people with `top` and `log`, and a script. A further one gets a
-/// line that says so, and is closed.
+/// Connections that stay: who asks a second time (`top`) or follows the log. Who wants to be a
+/// further one gets a line that says so, and is closed.
 pub const PEERS_MAX: usize = 16;
 
-/// Connections that are taken at once: the domains must be watched even while a thousand come.
-const ACCEPTS_MAX: usize = 64;
+/// Places beside those, for who asks once and for orders: nobody can hold them. The newest takes
+/// the place of whoever has had one for the longest time, so that a halt always gets in.
+const PASSING_MAX: usize = 4;
+
+/// Connections that are taken at once: each is looked at before others may take its place, and the
+/// domains must be watched even while a thousand come.
+const ACCEPTS_MAX: usize = PASSING_MAX;
 
 /// Runs of one process at once; only tests have several.
 const RUNS_MAX: u32 = 64;
@@ -139,10 +144,19 @@ impl Server {
     pub fn receive(&mut self) -> Vec<Asked> {
         let now_ns = now_ns();
         self.accept(now_ns);
+        let mut stay = self.peers.iter().filter(|peer| peer.stays()).count();
         let asked = self.peers.iter_mut().filter_map(|peer| {
-            let request = peer.receive(now_ns)?;
+            let stayed = peer.stays();
+            let request = peer.receive(now_ns);
+            if peer.stays() && !stayed {
+                if stay == PEERS_MAX {
+                    peer.dismiss(too_many());
+                    return None;
+                }
+                stay += 1;
+            }
             let (process, service) = (peer.process, peer.service);
-            Some(Asked { peer: peer.id, process, service, request })
+            Some(Asked { peer: peer.id, process, service, request: request? })
         });
         asked.collect()
     }
@@ -210,14 +224,18 @@ impl Server {
                 );
                 refuse(&stream, text);
             }
-            Ok(_) if self.peers.iter().filter(|it| it.service.is_none()).count() == PEERS_MAX => {
-                let text = format!(
-                    "this run has {PEERS_MAX} connections, and takes no more; end a 'sinew top' or \
-                     'sinew log', or try again"
-                );
-                refuse(&stream, text);
-            }
             Ok((process, _)) => {
+                // In the order in which they came.
+                let mut passing = self.peers.iter_mut().filter(|it| it.passes());
+                if let Some(oldest) = passing.next()
+                    && passing.count() + 1 == PASSING_MAX
+                {
+                    oldest.dismiss(too_many());
+                    // What can be sent at once is: he waits no longer.
+                    oldest.send(&Events::new(), now_ns);
+                    let gone = oldest.id;
+                    self.peers.retain(|peer| peer.id != gone);
+                }
                 self.connections += 1;
                 self.peers.push(Peer::new(stream, PeerId(self.connections), process, now_ns));
             }
@@ -243,6 +261,13 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         return Err(error);
     }
     Ok(listener)
+}
+
+fn too_many() -> String {
+    format!(
+        "this run has {PEERS_MAX} connections that stay, and takes no more; end a 'sinew top' or \
+         'sinew log', or try again"
+    )
 }
 
 /// One line, which an empty socket always takes; then the connection is closed.
