@@ -3,6 +3,7 @@
 //! server, file formats, pictures.
 
 pub mod camera;
+mod connections;
 pub mod dashboard;
 pub mod monitor;
 pub mod recorder;

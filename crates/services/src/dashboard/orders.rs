@@ -160,6 +160,8 @@ mod tests {
             (r#"{"do":"halt","id":9}"#, Some(9), "missing field `token`"),
             (r#"{"do":"halt","id":-1,"token":"t"}"#, None, "invalid value"),
             (r#"{"do":"halt","id":9,"token":"t","x":1}"#, Some(9), "unknown field `x`"),
+            (r#"{"do":"ping","do":"halt","id":9,"token":"t"}"#, Some(9), "duplicate field `do`"),
+            (r#"{"do":"halt","id":9,"id":8,"token":"t"}"#, Some(8), "duplicate field `id`"),
             (r#"{"do":"choose","id":9,"token":"t","path":4294967296}"#, Some(9), "invalid value"),
             (r#"{"do":"ping","at":1e999}"#, None, "out of range"),
             (deep.as_str(), None, "recursion limit"),

@@ -20,12 +20,12 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::select;
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::hosts::{Hosts, check_host, check_origin};
@@ -33,8 +33,10 @@ use super::hub::Hub;
 use super::page::{FILES, MISSING};
 use super::protocol::ORDER_LEN_MAX;
 use super::viewer;
+use crate::connections::{Asked, Connections};
 
-/// Connections that are no viewers yet: a browser opens six at once. Further ones wait.
+/// Connections that are no viewers yet: a browser opens six at once. A further one takes the place
+/// of the oldest without a whole request, else of the oldest: who is new always gets in.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a request's head may take.
 const HEAD_MAX: Duration = Duration::from_secs(5);
@@ -96,23 +98,16 @@ async fn serve(listener: TcpListener, server: &Arc<Server>) {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("a listener that does not block belongs to a runtime");
     let mut closing = server.hub.closing();
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut open = Connections::at_most(CONNECTIONS_MAX);
     let app = app(server);
     loop {
-        let place = Arc::clone(&free).acquire_owned().await.expect("it is never closed");
         let accepted = select! {
             // An error: the hub is gone, and so are we.
             _ = closing.wait_for(Option::is_some) => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let app = app.clone();
-                tokio::spawn(async move {
-                    connection(stream, app).await;
-                    drop(place);
-                });
-            }
+            Ok((stream, _)) => open.begin(|asked| connection(stream, app.clone(), asked)),
             Err(_) => sleep(REFUSED_PAUSE).await,
         }
     }
@@ -126,14 +121,19 @@ async fn serve(listener: TcpListener, server: &Arc<Server>) {
 }
 
 /// Speaks HTTP with a peer, until it becomes a viewer or leaves.
-async fn connection(stream: TcpStream, app: Router) {
+async fn connection(stream: TcpStream, app: Router, asked: Asked) {
     // Without it a frame may wait for the answer to the one before. One that refuses is broken.
     let _ = stream.set_nodelay(true);
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |request| {
+        asked.set();
+        app.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
         .max_buf_size(HEAD_LEN_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     // How a peer breaks off is its own affair.
     let _ = timeout(CONNECTION_MAX, connection).await;

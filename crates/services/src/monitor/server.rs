@@ -5,7 +5,6 @@
 mod tests;
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +21,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use sinew_runtime::clock::now_ns;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::exposition::Format;
+use crate::connections::{Asked, Connections};
 
-/// Connections at a time; a further one is answered with 503. Prometheus needs one.
+/// Connections at a time; a further one takes the place of an older one. Prometheus needs one.
 const CONNECTIONS_MAX: usize = 32;
 /// Bytes of a request's head; a longer one is answered with 431.
 const HEAD_LEN_MAX: usize = 16 << 10;
@@ -39,9 +38,6 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A monitor that has not looked at the run for so long is not healthy.
 const LOOK_NS_MAX: u64 = 5_000_000_000;
-
-const REFUSAL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// What is served.
 pub(super) struct Page {
@@ -55,28 +51,23 @@ pub(super) struct Page {
 
 /// Serves it for ever.
 pub(super) async fn serve(listener: TcpListener, page: Arc<Page>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut open = Connections::at_most(CONNECTIONS_MAX);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // Who gets no answer for want of a place sees that the connection is closed.
-            let _ = stream.into_std().and_then(|mut stream| stream.write_all(REFUSAL));
-            continue;
-        };
         let page = Arc::clone(&page);
-        tokio::spawn(async move {
+        open.begin(|asked| async move {
             // Whether it was answered or is cut off is the other side's affair.
-            let _ = timeout(DEADLINE, connection(stream, page)).await;
-            drop(place);
+            let _ = timeout(DEADLINE, connection(stream, page, asked)).await;
         });
     }
 }
 
-async fn connection(stream: TcpStream, page: Arc<Page>) {
+async fn connection(stream: TcpStream, page: Arc<Page>, asked: Asked) {
     let service = service_fn(|request| {
+        asked.set();
         let answer = page.answer(&request);
         async move { Ok::<_, Infallible>(answer) }
     });
