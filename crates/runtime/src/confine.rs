@@ -20,6 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use sinew_spec::plan::{Domain, Limits};
 
+pub(crate) use self::cgroup::sweep_stale;
 use self::cgroup::{Cgroup, Controller, Refusals};
 use self::user::User;
 use crate::sys;

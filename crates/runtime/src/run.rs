@@ -41,7 +41,7 @@ use self::stop::StopCause;
 use crate::bell::Bell;
 use crate::board::{Board, FaultAt, THREADS_MAX};
 use crate::clock::{Clock, now_ns, timespec};
-use crate::confine::Confinement;
+use crate::confine::{self, Confinement};
 use crate::control::Server;
 use crate::fault::{Cause, Fault};
 use crate::inject::Injection;
@@ -258,6 +258,7 @@ impl Run {
         request.plan.leave_out_tests();
         check(&request).map_err(io::Error::other)?;
         process::keep_endings()?;
+        confine::sweep_stale();
         let (clock, begun_ns) = (Clock::calibrate(), now_ns());
         let (carriers, bell) = (Carriers::open(&request.plan)?, Bell::create()?);
         let mut run = Run {

@@ -19,7 +19,7 @@ use super::line_of;
 use crate::clock::{now_ns, timespec};
 
 /// How long the kernel may take to end what was killed in a cgroup before that stays behind. The
-/// next run in the same place removes it.
+/// next run in the same place removes it, whatever it runs.
 const EMPTY_NS_MAX: u64 = 1_000_000_000;
 /// Period of the bandwidth controller: the kernel's default. A limit of 50 % is 50 ms of each.
 const CPU_PERIOD_US: u64 = 100_000;
@@ -341,6 +341,15 @@ fn step_back(base: &Path) {
     if back.is_ok() {
         // It holds nobody but us; what is left of it the next run here removes.
         let _ = fs::remove_dir(&leaf);
+    }
+}
+
+/// Removes what supervisors that were killed have left where this process would have its cgroups. The
+/// killed cannot: a cgroup is removed from outside, when nobody is left in it.
+pub(crate) fn sweep_stale() {
+    if let Ok(own) = own_folder() {
+        let _place = our_place();
+        sweep(&base_of(&own));
     }
 }
 
