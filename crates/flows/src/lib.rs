@@ -7,6 +7,7 @@ mod path;
 mod script;
 #[cfg(test)]
 mod testing;
+mod work;
 
 use sinew_runtime::NodeEntry;
 

@@ -65,15 +65,16 @@ impl Clock {
         if self.has_counter() { sys::ticks() } else { stand_in() }
     }
 
+    /// A time as a difference of ticks.
+    pub fn ticks_of(self, time: Duration) -> u64 {
+        let ns = time.as_nanos() as u64;
+        if self.has_counter() { (ns as f64 / self.ns_per_tick) as u64 } else { ns }
+    }
+
     /// A difference of ticks in nanoseconds.
     #[inline]
     pub fn ns(self, ticks: u64) -> u64 {
         if self.has_counter() { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
-    }
-
-    /// How many ticks make so many nanoseconds.
-    pub(crate) fn ticks_in(self, ns: u64) -> u64 {
-        if self.has_counter() { (ns as f64 / self.ns_per_tick) as u64 } else { ns }
     }
 }
 

@@ -88,7 +88,7 @@ impl FlowNode for Halt {
 
 impl Halt {
     async fn halt(&self, at: At<'_>, packet: &Value) -> Result<Value, Error> {
-        let reason = Some(reason(&self.reason.render(at.flow(), packet)?)?);
+        let reason = Some(reason(&self.reason.render(at.flow(), packet).await?)?);
         let supervisor = supervisor::of(&self.supervisor)?;
         let before = supervisor::status(at, supervisor, Rank::First).await?;
         if before.phase == Phase::Held {

@@ -86,11 +86,13 @@ impl FlowNode for Send {
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        let sent = self.value.render(at.flow(), &packet).and_then(|value| self.send(&value));
-        match sent {
-            Ok(()) => Step::Pass(OUT, Value::map([("sent", Value::Bool(true))])),
-            Err(error) => Step::Fail(error),
-        }
+        Step::compute(async move {
+            let rendered = self.value.render(at.flow(), &packet).await;
+            match rendered.and_then(|value| self.send(&value)) {
+                Ok(()) => Step::Pass(OUT, Value::map([("sent", Value::Bool(true))])),
+                Err(error) => Step::Fail(error),
+            }
+        })
     }
 }
 

@@ -78,7 +78,7 @@ impl Suite {
             match test.packet(&flow) {
                 Ok(packet) => {
                     let sent = packet.clone();
-                    (packet, fixture.send(&flow, name, OUT, sent, test.deadline).await)
+                    (packet, fixture.send(&flow, name, OUT, sent, test.limits).await)
                 }
                 Err(error) => (Value::Null, Err(error)),
             }

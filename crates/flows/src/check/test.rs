@@ -1,14 +1,15 @@
 //! `test`: a packet and what its reply must be. Carried out by `sinew test`; in a run it does
 //! nothing.
 
-use std::time::Duration;
-
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{Error, Flow, Opened, Reply, Source, Value, output};
+use sinew_runtime::flow::{
+    Error, Flow, Limits, Opened, Reply, Source, Value, WORK_DEFAULT, output,
+};
 use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
 
 use crate::script::expression::{Expression, Scope};
 use crate::script::template::Template;
+use crate::work::{WORK_MAX, limits};
 
 /// The row of the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
@@ -43,6 +44,7 @@ pub(super) static INFO: Kind = Kind {
             ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
             default: Some("10s"),
         },
+        WORK_MAX,
     ],
     signals: &[],
 };
@@ -53,7 +55,7 @@ pub(super) struct Test {
     expect: Expression,
     /// Whether an error is a reply that may be expected.
     looks_at_error: bool,
-    pub(super) deadline: Duration,
+    pub(super) limits: Limits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
@@ -78,7 +80,7 @@ impl Test {
                 expect,
                 // Without that variable it would not compile.
                 looks_at_error: Expression::of(text, &["reply"]).is_err(),
-                deadline: parameters.duration("deadline"),
+                limits: limits(parameters),
             }),
             (packet, expect) => {
                 let refusals = packet.err().unwrap_or_default();
@@ -97,7 +99,7 @@ impl Test {
     /// # Errors
     /// A template of it cannot be filled in.
     pub(super) fn packet(&self, flow: &Flow) -> Result<Value, Error> {
-        self.packet.render(flow, &Value::Null)
+        self.packet.render_in(&Scope { flow: Some(flow), packet: &Value::Null, also: &[] })
     }
 
     /// Whether the reply is as expected.
@@ -105,6 +107,8 @@ impl Test {
     /// # Errors
     /// What else is the matter: an error that nobody expects, or an expression that fails.
     pub(super) fn judge(&self, flow: &Flow, packet: &Value, reply: &Reply) -> Result<bool, String> {
+        // Also when the flow has done all that it may.
+        flow.allow(WORK_DEFAULT);
         let (value, error) = match reply {
             Ok(reply) => (reply.clone().unwrap_or_default(), Value::Null),
             Err(_) if !self.looks_at_error => return Err("the reply is an error".into()),

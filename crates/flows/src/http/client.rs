@@ -277,7 +277,7 @@ impl FlowNode for Http {
 impl Http {
     /// Asks, and waits for the answer as long as the spec says.
     async fn ask(&self, flow: &Flow, packet: &Value) -> Result<Answer, Error> {
-        let mut ask = self.form.fill(flow, packet)?;
+        let mut ask = self.form.fill(flow, packet).await?;
         let patience = self.patience;
         match timeout(patience, self.exchange(&mut ask)).await {
             Ok(outcome) => outcome.map_err(|text| failed(&ask, &text).with_status(BAD_GATEWAY)),

@@ -78,6 +78,14 @@ fn lossy(value: &HeaderValue) -> Cow<'_, str> {
     String::from_utf8_lossy(value.as_bytes())
 }
 
+/// Bytes that are decoded for one unit of work, at least: JSON of nothing but small numbers.
+const BYTES_PER_UNIT: usize = 4;
+
+/// What it costs to decode a body of so many bytes, in units of work.
+pub fn price(len: usize) -> u64 {
+    (len / BYTES_PER_UNIT) as u64
+}
+
 /// A body as its content type says: JSON is a value, a form is a mapping, text is a text; anything
 /// else is bytes, and an empty body is nothing.
 ///

@@ -73,6 +73,7 @@ static PARAMETERS: &[Parameter] = &[
     ),
     parameter("key", ParameterType::Text, "", "PEM file with the certificate's private key."),
     time("deadline", 3600, "30s", "Longest that a flow may take; past it the answer is 504."),
+    crate::work::WORK_MAX,
     time("head_deadline", 3600, "10s", "Longest that a request's head may take to come."),
     time("body_deadline", 3600, "30s", "Longest that a request's body may take to come (408)."),
     time("idle_max", 86400, "60s", "Longest that a connection may stay open without a request."),

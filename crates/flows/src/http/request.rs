@@ -106,6 +106,11 @@ impl Document for Request {
         })
     }
 
+    fn price(&self, name: &str) -> u64 {
+        let is_made = || self.made.get().is_some_and(|made| made.body.get().is_some());
+        if name == "body" && !is_made() { decode::price(self.bytes.len()) } else { 0 }
+    }
+
     fn names(&self) -> &'static [&'static str] {
         &[
             "method", "scheme", "host", "path", "query", "protocol", "header", "body", "params",

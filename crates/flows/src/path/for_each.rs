@@ -1,13 +1,11 @@
 //! `for`: the elements of a list, each by itself.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
-use tokio::task::yield_now;
 
 use crate::script::expression::Expression;
 
@@ -59,9 +57,8 @@ const PACKET: &str = "packet";
 const OUT: usize = 2;
 const DONE: usize = 3;
 
-/// Elements whose nodes never wait keep their worker so long; then other flows have a turn, and the
-/// deadline of this one is looked at.
-const TURN: Duration = Duration::from_millis(1);
+/// What an element costs, without what its nodes do.
+const ELEMENT_WORK: u64 = 3;
 
 struct For {
     /// `None`: the packet itself.
@@ -118,13 +115,13 @@ impl For {
 
     /// The replies to all elements, in their order.
     async fn replies(&self, at: At<'_>, items: &[Value]) -> Result<Vec<Value>, Error> {
-        let (has_failed, turn) = (Cell::new(false), Cell::new(Instant::now()));
+        let has_failed = Cell::new(false);
         let call = async |(place, item): (usize, &Value)| {
-            if turn.get().elapsed() > TURN {
-                yield_now().await;
-                turn.set(Instant::now());
-            }
-            let reply = at.call(OUT, item.clone()).await;
+            let reply = match at.flow().spend(ELEMENT_WORK) {
+                // It lets others have the worker when its flow has had it for long enough.
+                Ok(()) => at.call(OUT, item.clone()).await,
+                Err(error) => Err(error),
+            };
             has_failed.set(has_failed.get() || reply.is_err());
             (place, reply)
         };

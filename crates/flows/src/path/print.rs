@@ -11,6 +11,7 @@ use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, input, one_line, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
+use crate::script::expression::weight;
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -57,14 +58,17 @@ impl FlowNode for Print {
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        let text = match self.format.render(at.flow(), &packet).and_then(|value| line(&value)) {
-            Ok(text) => text,
-            Err(error) => format!("cannot print: {}", error.text()),
-        };
-        if let Some(printer) = &self.printer {
-            printer.say(one_line(&text));
-        }
-        Step::Pass(OUT, packet)
+        Step::compute(async move {
+            let rendered = self.format.render(at.flow(), &packet).await;
+            let text = match rendered.and_then(|value| line(at, &value)) {
+                Ok(text) => text,
+                Err(error) => format!("cannot print: {}", error.text()),
+            };
+            if let Some(printer) = &self.printer {
+                printer.say(one_line(&text));
+            }
+            Step::Pass(OUT, packet)
+        })
     }
 }
 
@@ -76,10 +80,14 @@ impl Drop for Print {
     }
 }
 
-fn line(value: &Value) -> Result<String, Error> {
+fn line(at: At<'_>, value: &Value) -> Result<String, Error> {
     Ok(match value {
         Value::Text(text) => text.to_string(),
-        other => other.to_json()?.to_string(),
+        other => {
+            let whole = at.flow().resolve(other)?;
+            at.flow().spend(weight(&whole))?;
+            whole.to_json()?.to_string()
+        }
     })
 }
 

@@ -70,20 +70,22 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Throw {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        Step::Fail(self.error(at, &packet).unwrap_or_else(|error| error))
+        Step::compute(async move {
+            Step::Fail(self.error(at, &packet).await.unwrap_or_else(|error| error))
+        })
     }
 }
 
 impl Throw {
     /// The error to throw; failing to make it is one too.
-    fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
-        let message = match self.message.render(at.flow(), packet)? {
+    async fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
+        let message = match self.message.render(at.flow(), packet).await? {
             Value::Text(text) => text.to_string(),
             other => other.to_json()?.to_string(),
         };
-        let status = checked(&self.status.render(at.flow(), packet)?)?;
+        let status = checked(&self.status.render(at.flow(), packet).await?)?;
         let error = Error::new(message).with_status(status);
-        Ok(match self.body.render(at.flow(), packet)? {
+        Ok(match self.body.render(at.flow(), packet).await? {
             Value::Null => error,
             body => error.with_shown(body),
         })

@@ -2,16 +2,15 @@
 
 mod schedule;
 
-use std::time::Duration;
-
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{Local, Opened, Outlet, Reply, Source, Stop, Value, output};
+use sinew_runtime::flow::{Limits, Local, Opened, Outlet, Reply, Source, Stop, Value, output};
 use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
 
 use super::LIMIT_NS_MAX;
+use crate::work::{WORK_MAX, limits};
 use schedule::{Clock, Schedule};
 
 /// The row of the table.
@@ -64,6 +63,7 @@ static INFO: Kind = Kind {
             ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
             default: Some("30s"),
         },
+        WORK_MAX,
     ],
     signals: &[],
 };
@@ -80,14 +80,14 @@ struct Timer {
     open_max: usize,
     /// Packets that may wait for that.
     waiting_max: usize,
-    limit: Duration,
+    limits: Limits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     let schedule = Schedule::new(parameters, Timestamp::now())?;
     let (open_max, waiting_max) = bounds(parameters.text("overlap"));
-    let limit = parameters.duration("deadline");
-    Ok(Box::new(Timer { schedule, open_max, waiting_max, limit }))
+    let limits = limits(parameters);
+    Ok(Box::new(Timer { schedule, open_max, waiting_max, limits }))
 }
 
 /// How many flows may be under way, and how many packets may wait for that.
@@ -164,8 +164,8 @@ impl<'a> Turns<'a> {
                 ("missed", Value::Integer(std::mem::take(&mut self.missed))),
             ]);
             self.number += 1;
-            let (outlet, limit) = (self.outlet.clone(), self.timer.limit);
-            let flow = async move { outlet.open(OUT, packet, limit).await };
+            let (outlet, limits) = (self.outlet.clone(), self.timer.limits);
+            let flow = async move { outlet.open(OUT, packet, limits).await };
             self.open.push(flow.boxed_local());
         }
     }

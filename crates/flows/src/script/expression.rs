@@ -25,8 +25,9 @@ use sinew_spec::{Data, Item, Span};
 
 use ast::Expr;
 use convert::from_cel;
-use functions::{LANGUAGE, Work};
-use paths::{Lookup, Path};
+pub(crate) use convert::weight;
+use functions::{LANGUAGE, WORK_MAX, Work};
+use paths::{Gap, Lookup, Path};
 use rewrite::rewrite;
 use value::CowVal;
 
@@ -62,8 +63,18 @@ enum Code {
     Constant(Value),
     /// Nothing but a variable, or a part of one.
     Path(Path),
+    /// Something to be worked out.
+    Tree(Tree),
+}
+
+/// An expression for the interpreter.
+#[derive(Debug)]
+struct Tree {
     /// In it, identifier `@n` stands for the path with this index.
-    Tree(IdedExpr, Vec<Path>),
+    root: IdedExpr,
+    paths: Vec<Path>,
+    /// What its operators cost, without the steps of its loops and what it looks at.
+    price: u64,
 }
 
 /// What an expression sees.
@@ -101,15 +112,15 @@ impl Expression {
     ) -> Result<Expression, Refusal> {
         check_shape(text)
             .map_err(|(offset, message, help)| Refusal::new(place(offset), message, help))?;
-        let (tree, paths) = read(text, place, also)?;
-        let code = match (tree.expr, paths) {
-            (Expr::Ident(_), mut paths) if paths.len() == 1 && paths[0].plain() => {
-                Code::Path(paths.swap_remove(0))
+        let mut tree = read(text, place, also)?;
+        let code = match tree.paths.as_slice() {
+            [path] if path.plain() && matches!(tree.root.expr, Expr::Ident(_)) => {
+                Code::Path(tree.paths.swap_remove(0))
             }
-            (expr, paths) => Code::Tree(IdedExpr { id: tree.id, expr }, paths),
+            _ => Code::Tree(tree),
         };
         let mut expression = Expression { text: text.into(), code };
-        if matches!(&expression.code, Code::Tree(_, paths) if paths.is_empty()) {
+        if matches!(&expression.code, Code::Tree(tree) if tree.paths.is_empty()) {
             let nothing = Scope { flow: None, packet: &Value::Null, also: &[] };
             let value = expression.evaluate_in(&nothing).map_err(|error| {
                 Refusal::new(place(0), error.text(), "it fails for every packet; change it")
@@ -164,27 +175,32 @@ impl Expression {
         match &self.code {
             Code::Constant(value) => Ok(value.clone()),
             Code::Path(path) => {
-                let found = path.find(path.start(scope)).map(Cow::into_owned);
+                let pay = |price| match scope.flow {
+                    Some(flow) => flow.spend(price).map_err(Gap::Broken),
+                    None => Ok(()),
+                };
+                let found = path.find(path.start(scope), &pay).map(Cow::into_owned);
                 found.map_err(|gap| gap.into_error(|text| self.failed(text)))
             }
-            Code::Tree(tree, paths) => self.interpret(tree, paths, scope),
+            Code::Tree(tree) => self.interpret(tree, scope),
         }
     }
 
-    fn interpret(
-        &self,
-        tree: &IdedExpr,
-        paths: &[Path],
-        scope: &Scope<'_>,
-    ) -> Result<Value, Error> {
+    fn interpret(&self, tree: &Tree, scope: &Scope<'_>) -> Result<Value, Error> {
+        let Tree { root, paths, price } = tree;
         let variables = Variables(paths.iter().map(|path| Lookup::new(path, scope)).collect());
-        let work = Work::begin();
+        let work = Work::begin(scope.flow.map_or(u64::MAX, Flow::work_left));
         let mut context = Context::with_env(LANGUAGE.with(Arc::clone));
         context.set_variable_resolver(&variables);
-        let result = cel::Value::resolve_val(tree, &context);
+        let result = cel::Value::resolve_val(root, &context);
         // Whatever the expression made of it: what was cut short is no answer.
-        if let Some(reason) = work.exhausted() {
-            return Err(self.failed(reason));
+        let (spent, is_cut) = work.end();
+        scope.flow.map_or(Ok(()), |flow| flow.spend(price + spent))?;
+        if is_cut {
+            return Err(self.failed(format_args!(
+                "it looks at more than {WORK_MAX} values; give it less, go through the list with \
+                 'for', or write a snippet in lua"
+            )));
         }
         let failed = |text: &dyn fmt::Display| self.failed(text);
         match result {
@@ -259,7 +275,7 @@ fn check_shape(text: &str) -> Result<(), (usize, String, &'static str)> {
 
 /// Reads an expression, on a thread of its own: for its stack, and because that machinery is
 /// foreign code that meets whatever a user typed.
-fn read(text: &str, place: Place<'_>, also: &[&str]) -> Result<(IdedExpr, Vec<Path>), Refusal> {
+fn read(text: &str, place: Place<'_>, also: &[&str]) -> Result<Tree, Refusal> {
     let language = LANGUAGE.with(Arc::clone);
     let read = || parse(&language, text, place).and_then(|tree| rewrite(tree, text, place, also));
     let refuse =

@@ -6,6 +6,7 @@ use sinew_runtime::flow::{At, Error, Flow, FlowNode, Step, Value, error, input, 
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
 use sinew_spec::{Data, Item};
 
+use super::expression::weight;
 use super::template::Template;
 
 /// The row of the table.
@@ -45,6 +46,8 @@ const OUT: usize = 1;
 /// Deepest nesting of a value that is kept. A loop that puts the value of its last turn into the
 /// next one would nest without end, and whoever goes through a value calls itself for each level.
 const DEPTH_MAX: usize = 256;
+/// So many values are looked at for their depth for one unit of work.
+const VALUES_PER_UNIT: u64 = 8;
 
 struct Set {
     values: Vec<(ByteString, Template)>,
@@ -88,17 +91,23 @@ fn is_nothing(item: &Item) -> bool {
 }
 
 impl Set {
-    fn apply(&self, flow: &Flow, packet: Value) -> Result<Value, Error> {
-        let render = |(name, template): &(ByteString, Template)| {
-            let value = template.render(flow, &packet)?;
+    async fn apply(&self, flow: &Flow, packet: Value) -> Result<Value, Error> {
+        let mut values = Vec::with_capacity(self.values.len());
+        for (name, template) in &self.values {
+            flow.turn().await;
+            let value = template.render(flow, &packet).await?;
+            if matches!(value, Value::List(_) | Value::Map(_)) {
+                flow.spend(weight(&value) / VALUES_PER_UNIT)?;
+            }
             if value.is_deeper_than(DEPTH_MAX) {
                 return Err(too_deep(name));
             }
-            Ok((name.clone(), value))
+            values.push((name.clone(), value));
+        }
+        let next = match &self.packet {
+            Some(template) => Some(template.render(flow, &packet).await?),
+            None => None,
         };
-        let values: Vec<_> = self.values.iter().map(render).collect::<Result<_, Error>>()?;
-        let next =
-            self.packet.as_ref().map(|template| template.render(flow, &packet)).transpose()?;
         for (name, value) in values {
             flow.set(name, value);
         }
@@ -115,7 +124,10 @@ fn too_deep(name: &str) -> Error {
 
 impl FlowNode for Set {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        self.apply(at.flow(), packet).map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+        Step::compute(async move {
+            let applied = self.apply(at.flow(), packet).await;
+            applied.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+        })
     }
 }
 

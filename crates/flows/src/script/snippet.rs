@@ -4,7 +4,7 @@ use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, FlowNode, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
-use super::languages::{LANGUAGES, Limits, Script};
+use super::languages::{LANGUAGES, Limits, OUT, Script};
 
 /// The row of the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
@@ -60,8 +60,6 @@ static INFO: Kind = Kind {
     signals: &[],
 };
 
-const OUT: usize = 1;
-
 enum Snippet {
     /// The same packet each time: a clone of it shares its bytes.
     Constant(Value),
@@ -86,11 +84,10 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Snippet {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        let made = match self {
-            Snippet::Constant(value) => Ok(value.clone()),
-            Snippet::Script(script) => script.run(at.flow(), &packet),
-        };
-        made.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+        match self {
+            Snippet::Constant(value) => Step::Pass(OUT, value.clone()),
+            Snippet::Script(script) => script.run(at.flow(), packet),
+        }
     }
 }
 

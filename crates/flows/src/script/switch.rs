@@ -114,7 +114,20 @@ fn port(item: &Item, refusals: &mut Vec<Refusal>) -> Option<usize> {
 
 impl FlowNode for Switch {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        for (when, port) in &self.matches {
+        self.from(at, 0, packet)
+    }
+}
+
+impl Switch {
+    /// Tries the entries from one on; before each others may have the worker.
+    fn from<'a>(&'a self, at: At<'a>, first: usize, packet: Value) -> Step<'a> {
+        for (place, (when, port)) in self.matches.iter().enumerate().skip(first) {
+            if place > first && at.flow().is_due() {
+                return Step::wait(async move {
+                    at.flow().turn().await;
+                    self.from(at, place, packet)
+                });
+            }
             match when.holds(at.flow(), &packet) {
                 Ok(true) => return Step::Pass(*port, packet),
                 Ok(false) => {}

@@ -11,21 +11,25 @@ use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Item};
 
-use super::expression::{Expression, Place, Scope};
+use super::expression::{Expression, Place, Scope, weight};
 
 /// Longest text that a template makes, in bytes; past it, rendering is an error.
 pub(crate) const RENDERED_MAX: usize = 16 << 20;
 
 /// A compiled template.
 #[derive(Debug)]
-pub(crate) struct Template(Part);
+pub(crate) struct Template {
+    part: Part,
+    /// In the order in which they stand.
+    expressions: Vec<Expression>,
+}
 
 #[derive(Debug)]
 enum Part {
     /// The same for every packet: a clone of it is the rendering.
     Constant(Value),
-    /// A value of any type.
-    Expression(Expression),
+    /// A value of any type: that of the expression with this index.
+    Expression(usize),
     /// A text, piece by piece.
     Text(Vec<Piece>),
     List(Vec<Part>),
@@ -35,7 +39,7 @@ enum Part {
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    Expression(Expression),
+    Expression(usize),
 }
 
 impl Template {
@@ -52,9 +56,7 @@ impl Template {
     /// # Errors
     /// As there.
     pub(crate) fn compile_with(item: &Item, also: &[&str]) -> Result<Template, Vec<Refusal>> {
-        let mut refusals = Vec::new();
-        let part = compile(item, also, &mut refusals);
-        if refusals.is_empty() { Ok(Template(part)) } else { Err(refusals) }
+        Compiler::run(also, |compiler| compiler.item(item))
     }
 
     /// Compiles a text, which never stands for anything else, such as a number; `place` says where
@@ -63,74 +65,104 @@ impl Template {
     /// # Errors
     /// As [`Template::compile`].
     pub(crate) fn text(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
-        let mut refusals = Vec::new();
-        let part = pieces(text, place, &[], &mut refusals);
-        if refusals.is_empty() { Ok(Template(part)) } else { Err(refusals) }
+        Compiler::run(&[], |compiler| compiler.pieces(text, place))
     }
 
     /// The value, if it is the same for every packet.
     pub(crate) fn constant(&self) -> Option<&Value> {
-        if let Part::Constant(value) = &self.0 { Some(value) } else { None }
+        self.part.constant()
     }
 
-    /// The value for a packet.
+    /// The value for a packet. Between two expressions others may have the worker.
     ///
     /// # Errors
     /// As an expression's; or the text gets too long, or holds a value that cannot be written out.
-    pub(crate) fn render(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        self.render_in(&Scope { flow: Some(flow), packet, also: &[] })
+    pub(crate) async fn render(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
+        let scope = Scope { flow: Some(flow), packet, also: &[] };
+        if self.is_short() {
+            return self.render_in(&scope);
+        }
+        let mut values = Vec::with_capacity(self.expressions.len());
+        for expression in &self.expressions {
+            flow.turn().await;
+            values.push(expression.evaluate_in(&scope)?);
+        }
+        flow.turn().await;
+        self.assemble(&self.part, &values, Some(flow))
     }
 
-    /// As [`Template::render`], with other variables.
+    /// Whether it has one expression at most, so that there is nothing to be interrupted.
+    pub(crate) fn is_short(&self) -> bool {
+        self.expressions.len() <= 1
+    }
+
+    /// As [`Template::render`], at once and with other variables.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn render_in(&self, scope: &Scope<'_>) -> Result<Value, Error> {
-        self.0.render(scope)
-    }
-}
-
-impl Part {
-    fn render(&self, scope: &Scope<'_>) -> Result<Value, Error> {
-        match self {
+        let value = |expression: &Expression| expression.evaluate_in(scope);
+        match &self.part {
             Part::Constant(value) => Ok(value.clone()),
-            Part::Expression(expression) => expression.evaluate_in(scope),
-            Part::Text(pieces) => write_out(pieces, scope).map(Value::text),
+            Part::Expression(at) => value(&self.expressions[*at]),
+            part => {
+                let values: Result<Vec<_>, _> = self.expressions.iter().map(value).collect();
+                self.assemble(part, &values?, scope.flow)
+            }
+        }
+    }
+
+    /// Puts the values of the expressions in their places.
+    fn assemble(&self, part: &Part, values: &[Value], flow: Option<&Flow>) -> Result<Value, Error> {
+        match part {
+            Part::Constant(value) => Ok(value.clone()),
+            Part::Expression(at) => Ok(values[*at].clone()),
+            Part::Text(pieces) => self.write_out(pieces, values, flow).map(Value::text),
             Part::List(parts) => {
                 let values: Result<Vec<_>, _> =
-                    parts.iter().map(|part| part.render(scope)).collect();
+                    parts.iter().map(|part| self.assemble(part, values, flow)).collect();
                 Ok(Value::list(values?))
             }
             Part::Map(entries) => {
-                let entry =
-                    |(key, part): &(ByteString, Part)| Ok((key.clone(), part.render(scope)?));
+                let entry = |(key, part): &(ByteString, Part)| {
+                    Ok((key.clone(), self.assemble(part, values, flow)?))
+                };
                 let map: Result<Map, Error> = entries.iter().map(entry).collect();
                 Ok(Value::Map(map?.into()))
             }
         }
     }
 
-    fn constant(&self) -> Option<&Value> {
-        if let Part::Constant(value) = self { Some(value) } else { None }
+    fn write_out(
+        &self,
+        pieces: &[Piece],
+        values: &[Value],
+        flow: Option<&Flow>,
+    ) -> Result<String, Error> {
+        let mut text = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(piece) => text += piece,
+                Piece::Expression(at) => {
+                    // Who writes it out goes through the whole of it.
+                    flow.map_or(Ok(()), |flow| flow.spend(weight(&values[*at])))?;
+                    append(&mut text, &values[*at], &self.expressions[*at])?;
+                }
+            }
+            if text.len() > RENDERED_MAX {
+                let reason =
+                    format_args!("a template makes more than {RENDERED_MAX} bytes of text");
+                return Err(Error::new(reason));
+            }
+        }
+        Ok(text)
     }
 }
 
-fn write_out(pieces: &[Piece], scope: &Scope<'_>) -> Result<String, Error> {
-    let mut text = String::new();
-    for piece in pieces {
-        match piece {
-            Piece::Text(piece) => text += piece,
-            Piece::Expression(expression) => {
-                let value = expression.evaluate_in(scope)?;
-                append(&mut text, &value, expression)?;
-            }
-        }
-        if text.len() > RENDERED_MAX {
-            let reason = format_args!("a template makes more than {RENDERED_MAX} bytes of text");
-            return Err(Error::new(reason));
-        }
+impl Part {
+    fn constant(&self) -> Option<&Value> {
+        if let Part::Constant(value) = self { Some(value) } else { None }
     }
-    Ok(text)
 }
 
 /// Writes a value into a text: nothing as nothing, lists and mappings as JSON.
@@ -157,104 +189,119 @@ fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(
     Ok(())
 }
 
-fn compile(item: &Item, also: &[&str], refusals: &mut Vec<Refusal>) -> Part {
-    match &item.data {
-        Data::Scalar { text, .. } if text.contains("{{") => {
-            pieces(text, &|offset| item.span_at(offset), also, refusals)
-        }
-        Data::Scalar { .. } => Part::Constant(Value::from(item.to_json())),
-        Data::List(items) => {
-            let parts: Vec<Part> = items.iter().map(|item| compile(item, also, refusals)).collect();
-            let constants: Option<Vec<Value>> =
-                parts.iter().map(|part| part.constant().cloned()).collect();
-            constants.map_or(Part::List(parts), |values| Part::Constant(Value::list(values)))
-        }
-        Data::Map(entries) => {
-            let mut parts = Vec::with_capacity(entries.len());
-            for entry in entries {
-                if entry.key.contains("{{") {
-                    let message = "the key of a mapping cannot be a template";
-                    let help = "make the mapping by one expression: '{{ {packet.key: 1} }}'";
-                    refusals.push(Refusal::new(entry.span, message, help));
-                }
-                parts.push((entry.key.as_str().into(), compile(&entry.value, also, refusals)));
-            }
-            let constant = |(key, part): &(ByteString, Part)| {
-                part.constant().map(|value| (key.clone(), value.clone()))
-            };
-            let constants: Option<Map> = parts.iter().map(constant).collect();
-            constants.map_or(Part::Map(parts), |map| Part::Constant(Value::Map(map.into())))
-        }
-    }
+/// What a template is compiled with.
+struct Compiler<'a> {
+    /// Variables beside the usual ones.
+    also: &'a [&'a str],
+    expressions: Vec<Expression>,
+    refusals: Vec<Refusal>,
 }
 
-/// A text with its expressions, where `{{` stands for one begins.
-fn pieces(text: &str, place: Place<'_>, also: &[&str], refusals: &mut Vec<Refusal>) -> Part {
-    let mut pieces = Vec::new();
-    let mut rest = 0;
-    while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
-        let begin = open + 2;
-        let Some(end) = closing(&text[begin..]).map(|at| begin + at) else {
-            let help = "close it with '}}'; for the signs themselves write {{ '{{' }}";
-            refusals.push(Refusal::new(place(open), "this '{{' is not closed", help));
-            return Part::Constant(Value::Null);
-        };
-        push(&mut pieces, &text[rest..open]);
-        let inner = &text[begin..end];
-        let start = begin + (inner.len() - inner.trim_start().len());
-        match Expression::compile_at(inner.trim(), &|offset| place(start + offset), also) {
-            Ok(expression) => pieces.push(Piece::Expression(expression)),
-            Err(refusal) => refusals.push(refusal),
-        }
-        rest = end + 2;
+impl Compiler<'_> {
+    fn run(
+        also: &[&str],
+        compile: impl FnOnce(&mut Compiler<'_>) -> Part,
+    ) -> Result<Template, Vec<Refusal>> {
+        let mut compiler = Compiler { also, expressions: Vec::new(), refusals: Vec::new() };
+        let part = compile(&mut compiler);
+        let Compiler { expressions, refusals, .. } = compiler;
+        if refusals.is_empty() { Ok(Template { part, expressions }) } else { Err(refusals) }
     }
-    push(&mut pieces, &text[rest..]);
-    match pieces.len() {
-        0 => Part::Constant(Value::text("")),
-        1 => match pieces.swap_remove(0) {
-            Piece::Text(text) => Part::Constant(Value::text(text)),
-            Piece::Expression(expression) => match expression.constant() {
-                Some(value) => Part::Constant(value.clone()),
-                None => Part::Expression(expression),
-            },
-        },
-        _ => folded(pieces, place, refusals),
+
+    fn item(&mut self, item: &Item) -> Part {
+        match &item.data {
+            Data::Scalar { text, .. } if text.contains("{{") => {
+                self.pieces(text, &|offset| item.span_at(offset))
+            }
+            Data::Scalar { .. } => Part::Constant(Value::from(item.to_json())),
+            Data::List(items) => {
+                let parts: Vec<Part> = items.iter().map(|item| self.item(item)).collect();
+                let constants: Option<Vec<Value>> =
+                    parts.iter().map(|part| part.constant().cloned()).collect();
+                constants.map_or(Part::List(parts), |values| Part::Constant(Value::list(values)))
+            }
+            Data::Map(entries) => {
+                let mut parts = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    if entry.key.contains("{{") {
+                        let message = "the key of a mapping cannot be a template";
+                        let help = "make the mapping by one expression: '{{ {packet.key: 1} }}'";
+                        self.refusals.push(Refusal::new(entry.span, message, help));
+                    }
+                    parts.push((entry.key.as_str().into(), self.item(&entry.value)));
+                }
+                let constant = |(key, part): &(ByteString, Part)| {
+                    part.constant().map(|value| (key.clone(), value.clone()))
+                };
+                let constants: Option<Map> = parts.iter().map(constant).collect();
+                constants.map_or(Part::Map(parts), |map| Part::Constant(Value::Map(map.into())))
+            }
+        }
+    }
+
+    /// A text with its expressions, where `{{` stands for one begins.
+    fn pieces(&mut self, text: &str, place: Place<'_>) -> Part {
+        let mut pieces = Vec::new();
+        let mut rest = 0;
+        while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
+            let begin = open + 2;
+            let Some(end) = closing(&text[begin..]).map(|at| begin + at) else {
+                let help = "close it with '}}'; for the signs themselves write {{ '{{' }}";
+                self.refusals.push(Refusal::new(place(open), "this '{{' is not closed", help));
+                return Part::Constant(Value::Null);
+            };
+            push(&mut pieces, &text[rest..open]);
+            let inner = &text[begin..end];
+            let start = begin + (inner.len() - inner.trim_start().len());
+            let whole = open == 0 && end + 2 == text.len();
+            match Expression::compile_at(inner.trim(), &|offset| place(start + offset), self.also) {
+                Ok(expression) => match expression.constant() {
+                    Some(value) if whole => return Part::Constant(value.clone()),
+                    Some(value) => self.write(&mut pieces, value, &expression, place),
+                    None => {
+                        let at = self.expressions.len();
+                        self.expressions.push(expression);
+                        if whole {
+                            return Part::Expression(at);
+                        }
+                        pieces.push(Piece::Expression(at));
+                    }
+                },
+                Err(refusal) => self.refusals.push(refusal),
+            }
+            rest = end + 2;
+        }
+        push(&mut pieces, &text[rest..]);
+        match pieces.as_mut_slice() {
+            [] => Part::Constant(Value::text("")),
+            [Piece::Text(text)] => Part::Constant(Value::text(std::mem::take(text))),
+            _ => Part::Text(pieces),
+        }
+    }
+
+    /// Writes a value that never changes into a text that is compiled.
+    fn write(
+        &mut self,
+        pieces: &mut Vec<Piece>,
+        value: &Value,
+        expression: &Expression,
+        place: Place<'_>,
+    ) {
+        let mut text = String::new();
+        match append(&mut text, value, expression) {
+            Ok(()) => push(pieces, &text),
+            Err(error) => {
+                self.refusals.push(Refusal::new(place(0), error.text(), "write it out"));
+            }
+        }
     }
 }
 
 fn push(pieces: &mut Vec<Piece>, text: &str) {
-    if !text.is_empty() {
-        pieces.push(Piece::Text(text.to_owned()));
-    }
-}
-
-/// Pieces of which those that never change are one text already.
-fn folded(pieces: Vec<Piece>, place: Place<'_>, refusals: &mut Vec<Refusal>) -> Part {
-    let mut folded: Vec<Piece> = Vec::new();
-    for piece in pieces {
-        let mut text = String::new();
-        match piece {
-            Piece::Text(piece) => text = piece,
-            Piece::Expression(expression) => match expression.constant() {
-                Some(value) => {
-                    if let Err(error) = append(&mut text, value, &expression) {
-                        refusals.push(Refusal::new(place(0), error.text(), "write it out"));
-                    }
-                }
-                None => {
-                    folded.push(Piece::Expression(expression));
-                    continue;
-                }
-            },
-        }
-        match folded.last_mut() {
-            Some(Piece::Text(before)) => *before += &text,
-            _ => folded.push(Piece::Text(text)),
-        }
-    }
-    match folded.as_slice() {
-        [Piece::Text(text)] => Part::Constant(Value::text(text.as_str())),
-        _ => Part::Text(folded),
+    match pieces.last_mut() {
+        _ if text.is_empty() => {}
+        Some(Piece::Text(before)) => *before += text,
+        _ => pieces.push(Piece::Text(text.to_owned())),
     }
 }
 

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sinew_spec::plan::Plan;
 
 use super::at_work::AtWork;
 use super::program::Base;
 use super::tell::Teller;
-use super::{Figures, Flow, FlowNode, NodeFigures, Outlet, Pool, Program, Reply, Site, Value};
+use super::{
+    Figures, Flow, FlowNode, Limits, NodeFigures, Outlet, Pool, Program, Reply, Site, Value,
+};
 use crate::assemble::{entry, parameters};
 use crate::clock::Clock;
 use crate::fault::{Cause, Fault};
@@ -125,8 +126,14 @@ impl Fixture {
     ///
     /// # Panics
     /// If there is no such node.
-    pub async fn open(&self, node: &str, port: usize, packet: Value, limit: Duration) -> Reply {
-        self.send(&self.flow(), node, port, packet, limit).await
+    pub async fn open(
+        &self,
+        node: &str,
+        port: usize,
+        packet: Value,
+        limits: impl Into<Limits>,
+    ) -> Reply {
+        self.send(&self.flow(), node, port, packet, limits).await
     }
 
     /// A flow that has not begun.
@@ -145,10 +152,10 @@ impl Fixture {
         node: &str,
         port: usize,
         packet: Value,
-        limit: Duration,
+        limits: impl Into<Limits>,
     ) -> Reply {
         let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
-        flow.open(node, port, packet, limit).await
+        flow.open(node, port, packet, limits.into()).await
     }
 
     /// Where a source begins its flows, for who serves it without a worker.

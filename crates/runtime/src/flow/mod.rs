@@ -11,6 +11,7 @@
 
 mod at_work;
 mod branches;
+mod budget;
 mod children;
 mod crew;
 mod ends;
@@ -30,8 +31,10 @@ mod tell;
 mod trace;
 mod turns;
 mod value;
+mod values;
 mod worker;
 
+pub use budget::{Limits, WORK_DEFAULT};
 pub(crate) use crew::{Crew, Setup};
 pub use ends::{MessageInput, MessageOutput, Seen};
 pub use error::Error;
@@ -46,6 +49,7 @@ pub use run::{Flow, join_replies};
 pub use tell::one_line;
 pub use trace::try_trace;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
+pub use values::FlowValues;
 
 use sinew_spec::catalogue::{Direction, PACKET, Port};
 

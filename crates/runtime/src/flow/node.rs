@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sinew_spec::plan::Plan;
@@ -14,6 +15,9 @@ use super::branches::Calls;
 use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, trace};
 use crate::fault::Fault;
 use crate::watch::Supervisor;
+
+/// What a fork costs: a future, a task and its turns.
+const FORK_WORK: u64 = 20;
 
 /// The answer to a packet: a value, nothing, or an error.
 pub type Reply = Result<Option<Value>, Error>;
@@ -76,6 +80,16 @@ impl<'a> Step<'a> {
         Step::Wait(Box::pin(future))
     }
 
+    /// What a computation comes to: at once, unless it takes longer than a slice and lets others
+    /// have the worker ([`Flow::turn`]).
+    pub fn compute(work: impl Future<Output = Step<'a>> + 'a) -> Step<'a> {
+        let mut work: Local<'a, Step<'a>> = Box::pin(work);
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(step) => step,
+            Poll::Pending => Step::Wait(work),
+        }
+    }
+
     /// Answers with the reply of somebody else.
     pub fn answer(reply: Reply) -> Step<'a> {
         reply.map_or_else(Step::Fail, Step::Reply)
@@ -130,12 +144,14 @@ impl<'a> At<'a> {
     }
 
     /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
-    /// the values of its parent, not the other way round, and has a deadline of its own. Its
-    /// errors are counted as this node's and told in the log, its replies are dropped.
+    /// the values of its parent, not the other way round, draws from the same work, and has a
+    /// deadline of its own. Its errors are counted as this node's and told in the log, its replies
+    /// are dropped.
     ///
     /// # Errors
-    /// Too many children of this worker are under way (503).
+    /// Too many children of this worker are under way, or the flow has done its work (503).
     pub fn fork(self, port: usize, packet: Value, limit: Duration) -> Result<(), Error> {
+        self.flow.spend(FORK_WORK)?;
         let begun = self.flow.program.base.children.begin()?;
         let (child, node) = (self.flow.child(), self.node);
         let span = trace::child(child.id(), self.flow.program.entry(node).name(), self.flow.id());

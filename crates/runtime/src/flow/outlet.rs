@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Error, Flow, Local, Program, Reply, Value};
+use super::{Error, Flow, Limits, Local, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -35,15 +35,15 @@ impl Outlet {
     }
 
     /// Begins a flow with a packet at output `port` (index into the kind's ports), and waits for
-    /// its reply. Dropped before that, the flow is cancelled. `limit` is its deadline, counted from
-    /// when it waits for the first time.
-    pub async fn open(&self, port: usize, packet: Value, limit: Duration) -> Reply {
+    /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from when it waits
+    /// for the first time.
+    pub async fn open(&self, port: usize, packet: Value, limits: impl Into<Limits>) -> Reply {
         let (program, node) = {
             let current = self.0.borrow();
             (Rc::clone(&current.program), current.node)
         };
         let flow = Flow::new(program);
-        let reply = flow.open(node, port, packet, limit).await;
+        let reply = flow.open(node, port, packet, limits.into()).await;
         if let Err(error) = &reply {
             flow.tell(node, error);
         }

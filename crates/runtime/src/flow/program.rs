@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use sinew_spec::plan::Plan;
 
 use super::at_work::{AtWork, NOBODY};
+use super::budget::SLICE;
 use super::children::Children;
 use super::figures::{Figures, NodeFigures};
 use super::tell::Teller;
@@ -63,6 +64,8 @@ pub(crate) struct Base {
     ids: Rc<Cell<u64>>,
     ids_step: u64,
     pub(super) clock: Clock,
+    /// How long a flow keeps this worker, in ticks.
+    slice_ticks: u64,
     figures: Arc<Figures>,
     pub(super) children: Rc<Children>,
     pub(super) teller: Teller,
@@ -80,8 +83,9 @@ impl Base {
         at_work: AtWork,
     ) -> Base {
         let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
+        let slice_ticks = clock.ticks_of(SLICE);
         let (children, turns) = (Rc::default(), Rc::new(Turns::new(clock)));
-        Base { ids, ids_step, clock, figures, children, teller, at_work, turns }
+        Base { ids, ids_step, clock, slice_ticks, figures, children, teller, at_work, turns }
     }
 }
 
@@ -175,6 +179,12 @@ impl Program {
     #[inline]
     pub(super) fn ticks(&self) -> u64 {
         self.base.clock.ticks()
+    }
+
+    /// Whether a flow that has had the worker since `begun`, in ticks, has had it for a slice.
+    #[inline]
+    pub(super) fn is_slice_over(&self, begun: u64, now: u64) -> bool {
+        now.wrapping_sub(begun) > self.base.slice_ticks
     }
 }
 

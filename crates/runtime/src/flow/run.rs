@@ -15,30 +15,30 @@ use std::time::{Duration, Instant};
 use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tokio::task::yield_now;
 use tokio::time::sleep_until;
 use tracing::{Instrument, Span};
 
 use super::branches::{Branches, Calls};
+use super::budget::{Budget, spent};
 use super::program::{Entry, Program, Target};
-use super::{At, Error, Local, Reply, Step, Value, trace};
+use super::values::FlowValues;
+use super::{At, Document, Error, Limits, Local, Reply, Step, Value, WORK_DEFAULT, trace};
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
     id: u64,
     pub(super) program: Rc<Program>,
-    /// How long it may take from when it waits for the first time, or asks.
-    limit: Cell<Duration>,
-    /// Known from then on.
+    /// What it may take.
+    limits: Cell<Limits>,
+    /// Known from when it waits for the first time, or asks.
     deadline: Cell<Option<Instant>>,
+    budget: Budget,
+    /// Since when it has had its worker, in ticks.
+    turned: Cell<u64>,
     /// `None` until somebody sets a value.
-    values: RefCell<Option<Rc<Values>>>,
+    values: RefCell<Option<FlowValues>>,
     pub(super) branches: Branches,
-}
-
-/// Values of a flow, and behind them those of its parent.
-struct Values {
-    own: RefCell<Vec<(ByteString, Value)>>,
-    parent: Option<Rc<Values>>,
 }
 
 /// Where a packet is on its way.
@@ -75,23 +75,19 @@ enum End<'a> {
     Wait(Local<'a, Step<'a>>),
     /// It goes to several nodes at once.
     Several(&'a [Target], Value),
-}
-
-impl Values {
-    fn get(&self, name: &str) -> Option<Value> {
-        let own = self.own.borrow();
-        let found = own.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
-        found.or_else(|| self.parent.as_ref()?.get(name))
-    }
+    /// It goes on when others have had their turn.
+    Turn(Target, Value),
 }
 
 impl Flow {
     /// A flow through a program; it has not begun.
     pub(super) fn new(program: Rc<Program>) -> Flow {
         let id = program.next_id();
-        let (limit, deadline) = (Cell::new(Duration::MAX), Cell::new(None));
+        let limits = Limits { deadline: Duration::MAX, work: WORK_DEFAULT };
+        let (limits, deadline) = (Cell::new(limits), Cell::new(None));
+        let (budget, turned) = (Budget::of(WORK_DEFAULT), Cell::new(0));
         let (values, branches) = (RefCell::new(None), Branches::default());
-        Flow { id, program, limit, deadline, values, branches }
+        Flow { id, program, limits, deadline, budget, turned, values, branches }
     }
 
     /// Its number, unique in its domain's life.
@@ -103,9 +99,60 @@ impl Flow {
     /// never waits needs no clock: its time counts from the first wait, or from this question.
     pub fn deadline(&self) -> Option<Instant> {
         if self.deadline.get().is_none() {
-            self.deadline.set(Instant::now().checked_add(self.limit.get()));
+            self.deadline.set(Instant::now().checked_add(self.limits.get().deadline));
         }
         self.deadline.get()
+    }
+
+    /// Draws from the work that this flow may do.
+    ///
+    /// # Errors
+    /// So much was not left (503).
+    pub fn spend(&self, work: u64) -> Result<(), Error> {
+        if self.budget.draw(work) { Ok(()) } else { Err(spent(self.limits.get().work)) }
+    }
+
+    /// The work that it may still do.
+    pub fn work_left(&self) -> u64 {
+        self.budget.left()
+    }
+
+    /// From now on it may do so much.
+    pub fn allow(&self, work: u64) {
+        self.limits.set(Limits { work, ..self.limits.get() });
+        self.budget.allow(work);
+    }
+
+    /// Whether it has had its worker for a slice of time, and others wait for theirs.
+    pub fn is_due(&self) -> bool {
+        self.program.is_slice_over(self.turned.get(), self.program.ticks())
+    }
+
+    /// Lets the others have the worker, if this flow has had it for a slice of time.
+    pub async fn turn(&self) {
+        while self.is_due() {
+            yield_now().await;
+        }
+    }
+
+    /// A field of a document, for its price.
+    ///
+    /// # Errors
+    /// As for [`Document::field`]; or the flow has done its work.
+    pub fn field(&self, document: &dyn Document, name: &str) -> Result<Value, Error> {
+        self.spend(document.price(name))?;
+        document.field(name)
+    }
+
+    /// A value with its documents made into mappings, for their price.
+    ///
+    /// # Errors
+    /// As for [`Flow::field`].
+    pub fn resolve(&self, value: &Value) -> Result<Value, Error> {
+        if let Value::Document(document) = value {
+            self.spend(document.names().iter().map(|name| document.price(name)).sum())?;
+        }
+        value.resolve()
     }
 
     /// A value of this flow, or of the nearest parent that has one of this name.
@@ -115,24 +162,20 @@ impl Flow {
 
     /// Sets a value, for this flow and the children that it forks.
     pub fn set(&self, name: ByteString, value: Value) {
-        let values = self.own_values(None);
-        let mut own = values.own.borrow_mut();
-        match own.iter_mut().find(|(own, _)| *own == name) {
-            Some((_, place)) => *place = value,
-            None => own.push((name, value)),
-        }
+        self.values().set(name, value);
     }
 
-    fn own_values(&self, parent: Option<Rc<Values>>) -> Rc<Values> {
-        let mut values = self.values.borrow_mut();
-        let new = || Rc::new(Values { own: RefCell::default(), parent });
-        Rc::clone(values.get_or_insert_with(new))
+    /// All its values, for who cannot hold the flow itself.
+    pub fn values(&self) -> FlowValues {
+        self.values.borrow_mut().get_or_insert_with(|| FlowValues::below(None)).clone()
     }
 
-    /// A flow that sees the values of this one.
+    /// A flow that sees the values of this one, and draws from its work.
     pub(super) fn child(&self) -> Flow {
-        let child = Flow::new(Rc::clone(&self.program));
-        child.own_values(Some(self.own_values(None)));
+        let mut child = Flow::new(Rc::clone(&self.program));
+        child.limits.set(self.limits.get());
+        child.budget = self.budget.share();
+        child.values = RefCell::new(Some(FlowValues::below(Some(self.values()))));
         child
     }
 
@@ -142,7 +185,7 @@ impl Flow {
         source: usize,
         port: usize,
         packet: Value,
-        limit: Duration,
+        limits: Limits,
     ) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, place) = (entry.figures(), self.place(&calls, source));
@@ -151,7 +194,9 @@ impl Flow {
             true => trace::flow(self.id, entry.name()),
             false => Span::none(),
         };
-        self.limit.set(limit);
+        self.limits.set(limits);
+        self.budget.allow(limits.work);
+        self.turned.set(begun);
         let count = |reply: Reply, ended: u64| {
             figures.record(ended.wrapping_sub(begun));
             if reply.is_err() {
@@ -176,9 +221,11 @@ impl Flow {
         packet: Value,
         limit: Duration,
     ) -> Reply {
-        self.limit.set(limit);
+        self.limits.set(Limits { deadline: limit, ..self.limits.get() });
         let calls = Calls::default();
-        let rest = match self.start(self.place(&calls, node), port, packet, Span::none()) {
+        let place = self.place(&calls, node);
+        self.turned.set(place.begun);
+        let rest = match self.start(place, port, packet, Span::none()) {
             Started::Replied(reply, _) => return reply,
             Started::Waits(rest) => rest,
         };
@@ -213,8 +260,13 @@ impl Flow {
         let mut running = pin!(self.go_on(place, end));
         // Its time counts from the first wait: before that it needs neither clock nor timer.
         let mut timer = pin!(None);
+        let mut has_turned = false;
         poll_fn(|context| {
             let begun = self.program.ticks();
+            // The first time it goes on without having let others.
+            if std::mem::replace(&mut has_turned, true) {
+                self.turned.set(begun);
+            }
             let polled = running.as_mut().poll(context);
             self.program.base.turns.spend(self.program.ticks().wrapping_sub(begun));
             if let Poll::Ready(reply) = polled {
@@ -224,7 +276,7 @@ impl Flow {
                 timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
             }
             let over = timer.as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(context));
-            over.map(|()| Err(too_late(self.limit.get())))
+            over.map(|()| Err(too_late(self.limits.get().deadline)))
         })
         .await
     }
@@ -232,7 +284,12 @@ impl Flow {
     /// Sends a packet through an output, and waits for the reply.
     pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
         let calls = Calls::default();
-        let rest = match self.begin(self.place(&calls, node), port, packet) {
+        let mut place = self.place(&calls, node);
+        if self.program.is_slice_over(self.turned.get(), place.begun) {
+            self.turn().await;
+            place.begun = self.program.ticks();
+        }
+        let rest = match self.begin(place, port, packet) {
             (_, End::Reply(reply)) => return reply,
             (place, end) => Box::pin(self.go_on(place, end)),
         };
@@ -272,6 +329,12 @@ impl Flow {
                 End::Reply(reply) => return reply,
                 End::Several(targets, packet) => return self.join(targets, packet).await,
                 End::Wait(waiting) => waiting,
+                End::Turn(Target { node, input }, packet) => {
+                    self.turn().await;
+                    (place.node, place.begun) = (node, self.program.ticks());
+                    end = self.go(&mut place, Turn::Packet(input, packet));
+                    continue;
+                }
             };
             let (entry, at) = (self.program.entry(place.node), self.at(&place));
             let step = entry.wait(at, waiting).instrument(place.span.clone()).await;
@@ -320,11 +383,14 @@ impl Flow {
                     Break(reply) => return End::Reply(reply),
                 },
             };
-            let Target { node, input } = match entry.targets(port) {
+            let next @ Target { node, input } = match entry.targets(port) {
                 [one] => *one,
                 [] => return End::Reply(Ok(Some(packet))),
                 several => return End::Several(several, packet),
             };
+            if program.is_slice_over(self.turned.get(), place.begun) {
+                return End::Turn(next, packet);
+            }
             place.node = node;
             entry = program.entry(node);
             step = self.hand(place, entry, input, packet);
@@ -373,6 +439,7 @@ impl Flow {
             let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
                 let (_call, calls) = (call, Calls::default());
+                self.turn().await;
                 let place = self.place(&calls, target.node);
                 let (place, end) = self.take(place, target.input, packet);
                 self.go_on(place, end).await

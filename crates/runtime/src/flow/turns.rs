@@ -74,7 +74,7 @@ impl Lines {
 impl Turns {
     /// Those of a worker whose clock is this one.
     pub(super) fn new(clock: Clock) -> Turns {
-        let turn = clock.ticks_in(TURN.as_nanos() as u64);
+        let turn = clock.ticks_of(TURN);
         Turns {
             spent: Cell::new(0),
             turn,

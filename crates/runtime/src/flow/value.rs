@@ -12,6 +12,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use futures_core::Stream as Parts;
 use indexmap::IndexMap;
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value as Json;
 
 use super::Error;
@@ -52,6 +53,10 @@ pub trait Document: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// What it would be made of is malformed.
     fn field(&self, name: &str) -> Result<Value, Error>;
+    /// What it would cost to make the field now, in units of work.
+    fn price(&self, _name: &str) -> u64 {
+        0
+    }
     /// The names of all fields.
     fn names(&self) -> &'static [&'static str];
     /// Whether a field holds what whoever asked has sent: a part that it lacks is his mistake.
@@ -212,6 +217,24 @@ impl Value {
             }
             Value::Document(_) => self.resolve()?.to_json()?,
         })
+    }
+}
+
+/// As JSON, as [`Value::to_json`] has it, without that tree.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Null | Value::Stream(_) => to.serialize_unit(),
+            Value::Bool(value) => to.serialize_bool(*value),
+            Value::Integer(value) => to.serialize_i64(*value),
+            Value::Number(value) if value.is_finite() => to.serialize_f64(*value),
+            Value::Number(_) => to.serialize_unit(),
+            Value::Text(text) => to.serialize_str(text),
+            Value::Bytes(bytes) => to.serialize_str(&String::from_utf8_lossy(bytes)),
+            Value::List(items) => to.collect_seq(items.iter()),
+            Value::Map(map) => to.collect_map(map.iter().map(|(key, value)| (&**key, value))),
+            Value::Document(_) => self.resolve().map_err(S::Error::custom)?.serialize(to),
+        }
     }
 }
 

@@ -91,14 +91,14 @@ impl Form {
     ///
     /// # Errors
     /// A template cannot be rendered, or makes what no request can be made of.
-    pub(super) fn fill(&self, flow: &Flow, packet: &Value) -> Result<Ask, Error> {
-        let method = method(&self.method.render(flow, packet)?).map_err(Error::new)?;
-        let uri = self.uri(flow, packet)?;
+    pub(super) async fn fill(&self, flow: &Flow, packet: &Value) -> Result<Ask, Error> {
+        let method = method(&self.method.render(flow, packet).await?).map_err(Error::new)?;
+        let uri = self.uri(flow, packet).await?;
         let mut headers = HeaderMap::new();
-        let fields = self.header.render(flow, packet)?.resolve()?;
+        let fields = flow.resolve(&self.header.render(flow, packet).await?)?;
         set_headers(&mut headers, &fields).map_err(Error::new)?;
         headers.entry(USER_AGENT).or_insert(AGENT);
-        let (content_type, content) = content(self.body.render(flow, packet)?)?;
+        let (content_type, content) = content(self.body.render(flow, packet).await?)?;
         if let Some(content_type) = content_type {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
@@ -106,12 +106,12 @@ impl Form {
         Ok(Ask { method, uri, headers, content, is_streamed })
     }
 
-    fn uri(&self, flow: &Flow, packet: &Value) -> Result<Uri, Error> {
-        let url = self.url.render(flow, packet)?;
+    async fn uri(&self, flow: &Flow, packet: &Value) -> Result<Uri, Error> {
+        let url = self.url.render(flow, packet).await?;
         let Value::Text(url) = url else {
             return Err(Error::new(format_args!("the url is {}, expected a text", url.sort())));
         };
-        let query = self.query.render(flow, packet)?.resolve()?;
+        let query = flow.resolve(&self.query.render(flow, packet).await?)?;
         let url = target::with_query(&url, &query).map_err(Error::new)?;
         target::parse(&url, &self.hosts).map_err(Error::new)
     }

@@ -131,7 +131,7 @@ pub(super) fn exchange(
                     turn.await;
                 }
                 let (outlet, options) = (&exchange.worker.outlet, &exchange.worker.options);
-                let reply = outlet.open(OUT, packet, options.deadline).await;
+                let reply = outlet.open(OUT, packet, options.limits).await;
                 response(reply, |error| outlet.tell(error))
             }
             Err(refused) => exchange.refuse(refused),

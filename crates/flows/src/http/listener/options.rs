@@ -4,15 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sinew_runtime::flow::Limits;
 use sinew_runtime::{Parameters, Refusal};
 
 use super::callers::Callers;
 use super::tls::Tls;
+use crate::work::limits;
 
 /// What the spec says of a listener.
 pub(super) struct Options {
     pub(super) address: SocketAddr,
-    pub(super) deadline: Duration,
+    /// What a flow may take.
+    pub(super) limits: Limits,
     pub(super) head_deadline: Duration,
     pub(super) body_deadline: Duration,
     pub(super) idle_max: Duration,
@@ -57,7 +60,7 @@ impl Options {
         }
         Ok(Options {
             address,
-            deadline: parameters.duration("deadline"),
+            limits: limits(parameters),
             head_deadline: parameters.duration("head_deadline"),
             body_deadline: parameters.duration("body_deadline"),
             idle_max: parameters.duration("idle_max"),

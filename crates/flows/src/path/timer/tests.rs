@@ -1,6 +1,7 @@
 //! What comes due, and what becomes of it; and timers that are refused.
 
 use std::path::Path;
+use std::time::Duration;
 
 use sinew_runtime::flow::Fixture;
 use sinew_runtime::{Refusal, check_node};
@@ -28,7 +29,7 @@ fn refusals(parameters: &str) -> Vec<Refusal> {
 fn timer(overlap: &str, next: &str) -> (Timer, Fixture) {
     let (open_max, waiting_max) = bounds(overlap);
     let schedule = Schedule::Every(Duration::from_millis(2));
-    let timer = Timer { schedule, open_max, waiting_max, limit: LIMIT };
+    let timer = Timer { schedule, open_max, waiting_max, limits: LIMIT.into() };
     (timer, fixture(&graph(", interval: 1s", next)))
 }
 

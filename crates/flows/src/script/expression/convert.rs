@@ -16,7 +16,7 @@ use super::value::Val;
 const BYTES_PER_UNIT: u64 = 16;
 
 /// What it costs to look at a value with all that is in it.
-pub(super) fn weight(value: &Value) -> u64 {
+pub(crate) fn weight(value: &Value) -> u64 {
     1 + match value {
         Value::Text(text) => text.len() as u64 / BYTES_PER_UNIT,
         Value::Bytes(bytes) => bytes.len() as u64 / BYTES_PER_UNIT,

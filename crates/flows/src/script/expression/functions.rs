@@ -2,11 +2,13 @@
 //!
 //! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
 //! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
-//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend. The
-//! compiler puts `@each` around what is gone through and `@weigh` around what a step looks at.
+//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or what
+//! is left to its flow. The compiler puts `@each` around what is gone through, with the price of a
+//! step, and `@weigh` around what a step looks at.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
@@ -14,14 +16,16 @@ use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
 
 use super::convert::cel_weight;
+use super::paths::Gap;
 use super::types::{
     CelBool, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type,
 };
 use super::value::{CowVal, Val};
 
-/// Most that one evaluation may look at: values, steps of loops, and parts of 16 bytes of text. At
-/// some 100 ns each that is a tenth of a second; past it the evaluation is an error.
-pub(crate) const WORK_MAX: u64 = 1_000_000;
+/// Most work of one evaluation: values and parts of 16 bytes of text that it looks at, and what its
+/// operators cost, in units of 100 ns at most. Nobody can interrupt one, so this is also the longest
+/// that one keeps its worker: ten milliseconds. Past it the evaluation is an error.
+pub(crate) const WORK_MAX: u64 = 100_000;
 /// Largest compiled pattern that stands in the spec, in bytes.
 const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;
 /// What it costs to compile a pattern that is worked out.
@@ -103,32 +107,46 @@ thread_local! {
     /// The language, made once for each worker: it is asked for with every evaluation.
     pub(super) static LANGUAGE: Arc<Env> = Arc::new(language());
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    static OWN_PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
-    static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::default();
+    static LEFT_TO_FLOW: Cell<u64> = const { Cell::new(0) };
+    static OWN_PATTERNS: Patterns<Regex> = RefCell::default();
+    static PATTERNS: Patterns<Pattern> = RefCell::default();
 }
 
+/// Compiled patterns by their text. Shared: a copy of one would search with memory of its own, made
+/// anew for each text.
+type Patterns<T> = RefCell<HashMap<String, Rc<T>>>;
+
 /// A pattern that was worked out, and what it costs to look at a byte of text with it.
-#[derive(Clone)]
 struct Pattern {
     regex: Regex,
     work_per_byte: u64,
 }
 
 /// One evaluation's work, on this thread: functions of CEL see nothing but their arguments.
-pub(super) struct Work(());
+pub(super) struct Work {
+    /// What its flow had.
+    of_flow: u64,
+    /// What it may look at.
+    own: u64,
+}
 
 impl Work {
-    /// Begins an evaluation.
-    pub(super) fn begin() -> Work {
-        LEFT.set(WORK_MAX);
-        Work(())
+    /// Begins an evaluation for a flow with so much work left.
+    pub(super) fn begin(of_flow: u64) -> Work {
+        let own = of_flow.min(WORK_MAX);
+        LEFT.set(own);
+        LEFT_TO_FLOW.set(of_flow);
+        Work { of_flow, own }
     }
 
-    /// What is wrong if all was spent.
-    pub(super) fn exhausted(self) -> Option<String> {
-        (LEFT.get() == 0).then(|| {
-            format!("it looks at more than {WORK_MAX} values; give it less, or a snippet in lua")
-        })
+    /// How much it has spent, more than the flow had if that was too little; and whether it was cut
+    /// short.
+    pub(super) fn end(self) -> (u64, bool) {
+        let (left, of_flow) = (LEFT.get(), LEFT_TO_FLOW.get());
+        let made = self.of_flow - of_flow;
+        let is_beyond = of_flow == 0 || (left == 0 && self.own < WORK_MAX);
+        let spent = self.own - left + made + u64::from(is_beyond);
+        (spent, left == 0 || is_beyond)
     }
 }
 
@@ -137,6 +155,14 @@ pub(super) fn charge(price: u64) -> bool {
     let left = LEFT.get().saturating_sub(price);
     LEFT.set(left);
     left > 0
+}
+
+/// Takes the price of what is made of a packet, such as the value of its body: what one evaluation
+/// may look at says nothing of it, for whoever looks next has it for nothing.
+pub(super) fn make(price: u64) -> Result<(), Gap> {
+    let left = LEFT_TO_FLOW.get().saturating_sub(price);
+    LEFT_TO_FLOW.set(left);
+    if left > 0 { Ok(()) } else { Err(Gap::Stopped) }
 }
 
 fn pay(price: u64) -> Result<(), ExecutionError> {
@@ -155,7 +181,7 @@ fn declare(env: &mut Env) -> Result<(), cel::DeclarationError> {
     env.add_extension(extensions::math)?;
     env.add_extension(extensions::encoders)?;
     let any = || vec![DYN_TYPE.to_owned()];
-    env.add_overload(EACH, EACH, any(), each)?;
+    env.add_overload(EACH, EACH, vec![DYN_TYPE.to_owned(), INT_TYPE.to_owned()], each)?;
     env.add_overload(WEIGH, WEIGH, any(), weigh)?;
     env.add_overload("matches", "matches", vec![text(), text()], matches)?;
     env.add_member_overload("matches", "text.matches", text(), vec![text()], matches)?;
@@ -186,9 +212,11 @@ type Arguments<'b, 'v> = Vec<CowVal<'b, 'v>>;
 type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 fn each<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+    let price = arguments.pop().and_then(|it| it.downcast_ref::<CelInt>().map(|it| *it.inner()));
     let range = arguments.remove(0);
     let steps = range.as_sizer().map_or(0, |sizer| *sizer.size().inner());
-    pay(1 + u64::try_from(steps).unwrap_or(0))?;
+    let [steps, price] = [steps, price.unwrap_or(1)].map(|it| u64::try_from(it).unwrap_or(0));
+    pay(steps.saturating_mul(price))?;
     Ok(range)
 }
 
@@ -213,9 +241,9 @@ fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 /// With any pattern: it may come with the packet, and be made to take long.
 fn matches_any<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     let (subject, pattern) = subject_and_pattern(&arguments)?;
-    let Pattern { regex, work_per_byte } = kept(&PATTERNS, pattern, || any_pattern(pattern))?;
-    pay((subject.len() as u64).saturating_mul(work_per_byte))?;
-    Ok(CowVal::owned(CelBool::from(regex.is_match(subject))))
+    let kept = kept(&PATTERNS, pattern, || any_pattern(pattern))?;
+    pay((subject.len() as u64).saturating_mul(kept.work_per_byte))?;
+    Ok(CowVal::owned(CelBool::from(kept.regex.is_match(subject))))
 }
 
 fn subject_and_pattern<'b>(
@@ -225,21 +253,22 @@ fn subject_and_pattern<'b>(
 }
 
 /// A compiled pattern of those that this thread keeps; `compile` makes one that is not there.
-fn kept<T: Clone>(
-    patterns: &'static LocalKey<RefCell<HashMap<String, T>>>,
+fn kept<T>(
+    patterns: &'static LocalKey<Patterns<T>>,
     pattern: &str,
     compile: impl FnOnce() -> Result<T, String>,
-) -> Result<T, ExecutionError> {
+) -> Result<Rc<T>, ExecutionError> {
     if let Some(known) = patterns.with_borrow(|known| known.get(pattern).cloned()) {
         return Ok(known);
     }
     pay(PATTERN_WORK)?;
     let compiled = compile().map_err(|text| ExecutionError::function_error("matches", text))?;
+    let compiled = Rc::new(compiled);
     patterns.with_borrow_mut(|known| {
         if known.len() >= PATTERNS_MAX {
             known.clear();
         }
-        known.insert(pattern.to_owned(), compiled.clone());
+        known.insert(pattern.to_owned(), Rc::clone(&compiled));
     });
     Ok(compiled)
 }

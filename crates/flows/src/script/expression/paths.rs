@@ -9,7 +9,7 @@ use sinew_runtime::flow::{Error, Value};
 
 use super::Scope;
 use super::convert::{look, to_cel, weight};
-use super::functions::charge;
+use super::functions::{charge, make};
 use super::types::{CelBool, CelOptional};
 use super::value::{CowVal, Val};
 
@@ -54,6 +54,9 @@ pub(super) enum Want {
 
 /// The status of what whoever asked did wrong.
 const BAD_REQUEST: u16 = 400;
+
+/// Takes the price of something that is made.
+pub(super) type Pay<'a> = &'a dyn Fn(u64) -> Result<(), Gap>;
 
 /// Why a path leads to no value.
 #[derive(Clone, Debug)]
@@ -115,8 +118,12 @@ impl Path {
         }
     }
 
-    /// The value at its end.
-    pub(super) fn find<'a>(&self, start: Option<Cow<'a, Value>>) -> Result<Cow<'a, Value>, Gap> {
+    /// The value at its end; `pay` is asked for the price of what has to be made for it.
+    pub(super) fn find<'a>(
+        &self,
+        start: Option<Cow<'a, Value>>,
+        pay: Pay<'_>,
+    ) -> Result<Cow<'a, Value>, Gap> {
         let Some(mut at) = start else {
             return Err(Gap::Absent(self.missing(0, "the flow has no such value")));
         };
@@ -126,20 +133,17 @@ impl Path {
         };
         for (place, step) in self.steps.iter().enumerate() {
             let part = match at {
-                Cow::Borrowed(value) => part(value, step),
-                Cow::Owned(value) => part(&value, step).map(|part| part.map(owned)),
+                Cow::Borrowed(value) => part(value, step, pay)?,
+                Cow::Owned(value) => part(&value, step, pay)?.map(owned),
             };
-            at = match part {
-                Ok(Some(part)) => part,
-                Ok(None) => {
-                    let text = self.missing(place + 1, "there is no such part");
-                    return Err(match is_sent {
-                        true => Gap::Unsent(text, self.part_name(place + 1)),
-                        false => Gap::Absent(text),
-                    });
-                }
-                Err(error) => return Err(Gap::Broken(error)),
+            let Some(part) = part else {
+                let text = self.missing(place + 1, "there is no such part");
+                return Err(match is_sent {
+                    true => Gap::Unsent(text, self.part_name(place + 1)),
+                    false => Gap::Absent(text),
+                });
             };
+            at = part;
         }
         Ok(at)
     }
@@ -172,12 +176,13 @@ fn owned(value: Cow<'_, Value>) -> Cow<'static, Value> {
 }
 
 /// A part of a value; `None` if it has none of this name.
-fn part<'a>(value: &'a Value, step: &StepIn) -> Result<Option<Cow<'a, Value>>, Error> {
+fn part<'a>(value: &'a Value, step: &StepIn, pay: Pay<'_>) -> Result<Option<Cow<'a, Value>>, Gap> {
     Ok(match (value, step) {
         (Value::Map(map), StepIn::Field(name)) => map.get(&**name).map(Cow::Borrowed),
         (Value::Document(document), StepIn::Field(name)) => {
             if document.names().contains(&&**name) {
-                Some(Cow::Owned(document.field(name)?))
+                pay(document.price(name))?;
+                Some(Cow::Owned(document.field(name).map_err(Gap::Broken)?))
             } else {
                 None
             }
@@ -229,12 +234,15 @@ impl<'a> Lookup<'a> {
     }
 
     fn find(&self) -> Result<Found<'a>, Gap> {
-        let value = self.path.find(self.start.clone())?;
+        let value = self.path.find(self.start.clone(), &make)?;
         if self.path.want == Want::Presence {
             return Ok(Found { value, seen: None, weight: 0 });
         }
         let value = match &*value {
-            Value::Document(_) => Cow::Owned(value.resolve().map_err(Gap::Broken)?),
+            Value::Document(document) => {
+                make(document.names().iter().map(|name| document.price(name)).sum())?;
+                Cow::Owned(value.resolve().map_err(Gap::Broken)?)
+            }
             _ => value,
         };
         let weight = weight(&value);

@@ -1,10 +1,10 @@
 //! `cel`: the value of an expression.
 
 use sinew_runtime::Made;
-use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::flow::{Flow, Step, Value};
 use sinew_spec::Item;
 
-use super::{Limits, Script};
+use super::{Limits, Script, made};
 use crate::script::expression::Expression;
 
 pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
@@ -17,7 +17,7 @@ impl Script for Expression {
         Expression::constant(self)
     }
 
-    fn run(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        self.evaluate(flow, packet)
+    fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
+        made(self.evaluate(flow, &packet))
     }
 }

@@ -1,44 +1,47 @@
 //! `lua`: the body of a function in Lua 5.4, which sees `packet`, `values`, `env` and `flow`.
 //!
-//! One state for each node and worker, whose globals nobody can change: each call gets a table of
+//! States for each node and worker, whose globals nobody can change: each call gets a table of
 //! its own for what it sets. A script has neither files nor processes nor other code, and three
 //! limits: time, instructions and memory. One that goes past a limit is stopped, also inside
-//! `pcall`, and its state is thrown away.
+//! `pcall`, and its state is thrown away. It runs in turns with other flows: after a slice of time
+//! its coroutine waits, and meanwhile the next packet has another state.
 
+mod budget;
 mod convert;
+mod json;
 mod library;
 mod pattern;
 #[cfg(test)]
 mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::rc::Rc;
-use std::time::Instant;
+use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
+use mlua::thread::ThreadStatus;
 use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, LuaString, Scope, StdLib, Table, Value as LuaValue,
-    VmState,
+    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Thread,
+    Value as LuaValue, VmState,
 };
-use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::flow::{Document, Error, Flow, FlowValues, Step, Value};
 use sinew_runtime::{Made, Refusal};
 use sinew_spec::Item;
+use tokio::sync::Notify;
 
-use super::{Limits, Script, code};
+use super::{Limits, Script, code, made};
 use crate::script::template::RENDERED_MAX;
-use convert::{Converter, lazy};
+use budget::{Budget, STRETCH_MAX, Stop};
+use convert::{Converter, Requests};
 
+/// States of a node in each worker: so many of its scripts have begun and wait for their next turn.
+/// A further one begins when another has ended, so that they take so often `memory` at most.
+const STATES_MAX: usize = 8;
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
 /// Most bytes of text that one call of the library handles, and that become one value: it takes
 /// some ten milliseconds, in which nobody looks at the clock. As long as a template's text.
 const TEXTS_LEN_MAX: usize = RENDERED_MAX;
-/// Bytes of text that count as one instruction.
-const BYTES_PER_INSTRUCTION: usize = 16;
-/// Calls that functions of ours make back into the code, within each other. One takes some 10 KiB
-/// of a worker's stack in a debug build; past this it is an error.
-const CALLS_BACK_MAX: u32 = 16;
 /// Stands before the code, on its first line, and names what it is given.
 const OPENING: &str = "local _ENV, packet, values, env, flow = ... ";
 /// What Lua says when it has no memory left.
@@ -47,8 +50,11 @@ const NO_MEMORY: &str = "not enough memory";
 struct Snippet {
     code: String,
     limits: Limits,
-    /// `None` after a call went past a limit.
-    state: RefCell<Option<State>>,
+    /// Those that nobody uses.
+    idle: RefCell<Vec<State>>,
+    /// How many are in use.
+    used: Cell<usize>,
+    freed: Notify,
 }
 
 struct State {
@@ -57,12 +63,35 @@ struct State {
     body: Function,
     /// Calls the code with globals of its own; catches its errors.
     run: Function,
+    /// What the code runs in, so that it can be interrupted.
+    thread: Thread,
     budget: Rc<Budget>,
     converter: Converter,
+    requests: Requests,
+    /// The values of the flow, as a table that reads and sets them.
+    values: Table,
+    current: Rc<Current>,
     /// Whether the code has the word; without it, it cannot ask for what the word stands for.
     uses_packet: bool,
     uses_values: bool,
     uses_flow: bool,
+}
+
+/// What functions of ours see of the call that is under way.
+#[derive(Default)]
+struct Current {
+    values: RefCell<Option<FlowValues>>,
+    request: RefCell<Option<Arc<dyn Document>>>,
+}
+
+/// One of a node's states in use.
+struct Use<'a>(&'a Snippet);
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        self.0.used.set(self.0.used.get() - 1);
+        self.0.freed.notify_one();
+    }
 }
 
 pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
@@ -74,23 +103,30 @@ pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
         let help = "write the body of a function in Lua 5.4, such as return packet.name";
         vec![Refusal::new(item.span_at(offset), format!("not Lua: {reason}"), help)]
     })?;
-    let state = RefCell::new(Some(state));
-    Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, state }))
+    let (idle, used, freed) = (RefCell::new(vec![state]), Cell::new(0), Notify::new());
+    Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, idle, used, freed }))
 }
 
 impl Script for Snippet {
-    fn run(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        let mut place = self.state.borrow_mut();
-        let state = match place.take() {
-            Some(state) => state,
-            None => {
-                State::new(&self.code, &self.limits).map_err(|error| failed(&innermost(&error)))?
-            }
-        };
-        let result = state.call(flow, packet);
-        let memory = matches!(&result, Err(Failure::Memory));
-        if state.budget.stopped.get().is_none() && !memory {
-            *place = Some(state);
+    fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
+        Step::compute(async move { made(self.call(flow, &packet).await) })
+    }
+}
+
+impl Snippet {
+    async fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
+        while self.used.get() == STATES_MAX {
+            self.freed.notified().await;
+        }
+        self.used.set(self.used.get() + 1);
+        let _used = Use(self);
+        let idle = self.idle.borrow_mut().pop();
+        let new = || State::new(&self.code, &self.limits);
+        let state = idle.map_or_else(new, Ok).map_err(|error| failed(&innermost(&error)))?;
+        let result = state.call(flow, packet).await;
+        // One that met a limit may hold anything.
+        if state.budget.stopped().is_none() && !matches!(&result, Err(Failure::Memory)) {
+            self.idle.borrow_mut().push(state);
         }
         result.map_err(|failure| failure.into_error(&self.limits))
     }
@@ -104,72 +140,99 @@ impl State {
         let (run, converter) = library::install(&lua, &budget)?;
         let body = lua.load(format!("{OPENING}{code}")).set_name("=code");
         let body = body.set_mode(ChunkMode::Text).into_function()?;
+        let current = Rc::<Current>::default();
+        let requests = Requests::new(&lua, &converter, &current)?;
+        let values = values(&lua, &converter, &current)?;
         let hook = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
         let looked = Rc::clone(&budget);
-        lua.set_hook(hook, move |_, _| {
+        lua.set_global_hook(hook, move |_, _| {
             looked.spend(INSTRUCTIONS_PER_LOOK.into())?;
-            Ok(VmState::Continue)
+            // Where the code cannot wait, because a function of the library calls it, it goes on.
+            Ok(if looked.is_due() { VmState::Yield } else { VmState::Continue })
         })?;
+        let thread = lua.create_thread(run.clone())?;
         lua.set_memory_limit(limits.memory_bytes)?;
         let [uses_packet, uses_values, uses_flow] =
             ["packet", "values", "flow"].map(|word| code.contains(word));
-        Ok(State { lua, body, run, budget, converter, uses_packet, uses_values, uses_flow })
+        Ok(State {
+            lua,
+            body,
+            run,
+            thread,
+            budget,
+            converter,
+            requests,
+            values,
+            current,
+            uses_packet,
+            uses_values,
+            uses_flow,
+        })
     }
 
-    /// The values of a flow, as a table that reads and sets them.
-    fn values<'scope, 'env: 'scope>(
-        &'env self,
-        scope: &'scope Scope<'scope, 'env>,
-        flow: &'env Flow,
-    ) -> mlua::Result<Table> {
-        let get = scope.create_function(|_, (_, name): (Table, LuaString)| {
-            let value = flow.get(&name.to_str()?).unwrap_or_default();
-            self.converter.to_lua(&self.lua, &value)
-        })?;
-        let set = scope.create_function(|_, (_, name, value): (Table, LuaString, LuaValue)| {
-            let value = self.converter.value(&value)?;
-            flow.set(name.to_str()?.to_string().into(), value);
-            Ok(())
-        })?;
-        let meta = self.lua.create_table()?;
-        meta.raw_set("__index", get)?;
-        meta.raw_set("__newindex", set)?;
-        let values = self.lua.create_table()?;
-        values.set_metatable(Some(meta))?;
-        Ok(values)
-    }
-
-    fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
+    async fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
         self.budget.begin();
-        let result = self.lua.scope(|scope| {
-            let values = self.uses_values.then(|| self.values(scope, flow)).transpose()?;
-            let (packet, fill) = match packet {
-                _ if !self.uses_packet => (LuaValue::Nil, None),
-                Value::Document(document) => {
-                    let (table, fill) = lazy(&self.lua, scope, &self.converter, document)?;
-                    (LuaValue::Table(table), Some(fill))
-                }
-                other => (self.converter.to_lua(&self.lua, other)?, None),
-            };
-            let about = self.uses_flow.then(|| self.lua.create_table_from([("id", flow.id())]));
-            let about = about.transpose()?;
-            let body = self.body.clone();
-            let (fine, made): (bool, LuaValue) =
-                self.run.call((body, packet.clone(), values, about))?;
-            // A request that is the answer as a whole must be there as a whole.
-            if let (true, Some(fill)) = (fine && made == packet, fill) {
-                fill.call::<()>(&made)?;
+        if self.uses_values {
+            *self.current.values.borrow_mut() = Some(flow.values());
+        }
+        let value = self.turns(flow, packet).await;
+        *self.current.values.borrow_mut() = None;
+        *self.current.request.borrow_mut() = None;
+        value
+    }
+
+    /// Runs the code, one turn after the other.
+    async fn turns(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
+        self.budget.begin_turn(flow.work_left());
+        let mut turn = self.begin(flow, packet);
+        loop {
+            flow.spend(self.budget.end_turn()).map_err(Failure::Flow)?;
+            if let Some(stop) = self.budget.stopped() {
+                return Err(Failure::Stopped(stop));
             }
-            Ok(if fine { Ok(self.converter.value(&made)?) } else { Err(self.thrown(&made)) })
-        });
-        if let Some(stop) = self.budget.stopped.get() {
-            return Err(Failure::Stopped(stop));
+            let ended = turn.map_err(|error| Failure::of(&error))?;
+            if self.thread.status() != ThreadStatus::Resumable {
+                self.budget.begin_turn(flow.work_left());
+                let value = self.result(ended);
+                flow.spend(self.budget.end_turn()).map_err(Failure::Flow)?;
+                return match self.budget.stopped() {
+                    Some(stop) => Err(Failure::Stopped(stop)),
+                    None => value,
+                };
+            }
+            flow.turn().await;
+            self.budget.begin_turn(flow.work_left());
+            turn = self.thread.resume(());
         }
-        match result {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(failure)) => Err(failure),
-            Err(error) => Err(Failure::of(&error)),
+    }
+
+    /// The first turn.
+    fn begin(&self, flow: &Flow, packet: &Value) -> mlua::Result<MultiValue> {
+        let packet = match packet {
+            _ if !self.uses_packet => LuaValue::Nil,
+            Value::Document(document) => {
+                *self.current.request.borrow_mut() = Some(Arc::clone(document));
+                LuaValue::Table(self.requests.table(&self.lua)?)
+            }
+            other => self.converter.to_lua(&self.lua, other)?,
+        };
+        let about = self.uses_flow.then(|| self.lua.create_table_from([("id", flow.id())]));
+        let values = self.uses_values.then(|| self.values.clone());
+        self.thread.reset(self.run.clone())?;
+        self.thread.resume((self.body.clone(), packet, values, about.transpose()?))
+    }
+
+    /// What the code gave, or threw.
+    fn result(&self, ended: MultiValue) -> Result<Value, Failure> {
+        let mut ended = ended.into_iter();
+        let is_fine = matches!(ended.next(), Some(LuaValue::Boolean(true)));
+        let made = ended.next().unwrap_or(LuaValue::Nil);
+        if !is_fine {
+            return Err(self.thrown(&made));
         }
+        // A request that is the answer as a whole must be there as a whole.
+        let filled = self.requests.fill(&made);
+        filled.and_then(|()| self.converter.value(&made)).map_err(|error| Failure::of(&error))
     }
 
     /// What the code threw: a text, a table `{status, message}`, or an error of a function of ours.
@@ -226,6 +289,12 @@ impl Failure {
                 "the code took more than {} instructions and was stopped; raise 'instructions_max'",
                 limits.instructions_max
             )),
+            Failure::Stopped(Stop::Stretch) => failed(&format!(
+                "one function of the library took more than {STRETCH_MAX} instructions and was \
+                 stopped; give it less at once"
+            )),
+            // The flow has said so itself.
+            Failure::Stopped(Stop::Work) => failed("its flow has no work left"),
             Failure::Memory => failed(&format!(
                 "the code needed more than {} bytes of memory and was stopped; raise 'memory'",
                 limits.memory_bytes
@@ -244,6 +313,30 @@ impl Failure {
             Failure::Flow(error) => error,
         }
     }
+}
+
+/// The values of the flow that is under way, as a table.
+fn values(lua: &Lua, converter: &Converter, current: &Rc<Current>) -> mlua::Result<Table> {
+    let (flow, reader) = (Rc::clone(current), converter.clone());
+    let get = lua.create_function(move |lua, (_, name): (Table, LuaString)| {
+        let values = flow.values.borrow().clone();
+        let value = values.and_then(|values| Some(values.get(&name.to_str().ok()?)));
+        reader.to_lua(lua, &value.flatten().unwrap_or_default())
+    })?;
+    let (flow, writer) = (Rc::clone(current), converter.clone());
+    let set = lua.create_function(move |_, (_, name, value): (Table, LuaString, LuaValue)| {
+        let (name, value) = (name.to_str()?.to_string(), writer.value(&value)?);
+        if let Some(values) = &*flow.values.borrow() {
+            values.set(name.into(), value);
+        }
+        Ok(())
+    })?;
+    let meta = lua.create_table()?;
+    meta.raw_set("__index", get)?;
+    meta.raw_set("__newindex", set)?;
+    let values = lua.create_table()?;
+    values.set_metatable(Some(meta))?;
+    Ok(values)
 }
 
 fn failed(reason: &str) -> Error {
@@ -267,87 +360,4 @@ fn split_line(text: &str) -> (usize, &str) {
     let rest = text.strip_prefix("code:").and_then(|rest| rest.split_once(": "));
     let found = rest.and_then(|(line, reason)| Some((line.parse().ok()?, reason)));
     found.unwrap_or((1, text))
-}
-
-/// Which limit was met.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Stop {
-    Time,
-    Instructions,
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the code is stopped at a limit")
-    }
-}
-
-impl std::error::Error for Stop {}
-
-/// What is left of a call's time and instructions.
-struct Budget {
-    limits: Limits,
-    began: Cell<Instant>,
-    left: Cell<u64>,
-    stopped: Cell<Option<Stop>>,
-    calls_back: Cell<u32>,
-}
-
-impl Budget {
-    fn new(limits: &Limits) -> Budget {
-        Budget {
-            limits: *limits,
-            began: Cell::new(Instant::now()),
-            left: Cell::new(limits.instructions_max),
-            stopped: Cell::new(None),
-            calls_back: Cell::new(0),
-        }
-    }
-
-    fn begin(&self) {
-        self.began.set(Instant::now());
-        self.left.set(self.limits.instructions_max);
-        self.stopped.set(None);
-    }
-
-    /// Calls the code from a function of ours that it has called.
-    fn call_back<T>(&self, call: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
-        let outer = self.calls_back.get();
-        if outer == CALLS_BACK_MAX {
-            let text = format!("more than {CALLS_BACK_MAX} calls of string.gsub within each other");
-            return Err(mlua::Error::runtime(text));
-        }
-        self.calls_back.set(outer + 1);
-        let called = call();
-        self.calls_back.set(outer);
-        called
-    }
-
-    /// Spends what it takes to handle a text of `len` bytes in one call; more than
-    /// [`TEXTS_LEN_MAX`] cannot be had at any price.
-    fn handle(&self, len: usize) -> mlua::Result<()> {
-        if len > TEXTS_LEN_MAX {
-            return Err(mlua::Error::runtime(format!(
-                "{len} bytes of text in one call, at most {TEXTS_LEN_MAX}; take it apart"
-            )));
-        }
-        self.spend((len / BYTES_PER_INSTRUCTION) as u64)
-    }
-
-    /// Spends instructions, or what takes as long. Once a limit is met this fails for good.
-    fn spend(&self, instructions: u64) -> mlua::Result<()> {
-        let before = self.left.get();
-        let left = before.saturating_sub(instructions);
-        self.left.set(left);
-        let look = u64::from(INSTRUCTIONS_PER_LOOK);
-        let looks = left == 0 || before / look != left / look;
-        if looks && self.stopped.get().is_none() {
-            if left == 0 {
-                self.stopped.set(Some(Stop::Instructions));
-            } else if self.began.get().elapsed() > self.limits.time {
-                self.stopped.set(Some(Stop::Time));
-            }
-        }
-        self.stopped.get().map_or(Ok(()), |stop| Err(mlua::Error::external(stop)))
-    }
 }

@@ -8,9 +8,12 @@ mod yaml;
 
 use std::time::Duration;
 
-use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::flow::{Error, Flow, Step, Value};
 use sinew_runtime::{Made, Refusal};
 use sinew_spec::{Data, Item};
+
+/// The output of `snippet`, index into its ports.
+pub(crate) const OUT: usize = 1;
 
 /// A language.
 pub(crate) struct Language {
@@ -47,11 +50,13 @@ pub(crate) trait Script {
         None
     }
 
-    /// The value for a packet.
-    ///
-    /// # Errors
-    /// The script failed, or was stopped at a limit.
-    fn run(&self, flow: &Flow, packet: &Value) -> Result<Value, Error>;
+    /// What it makes of a packet, as [`made`] says it.
+    fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a>;
+}
+
+/// What comes of what a script made; it may have failed, or been stopped at a limit.
+pub(crate) fn made<'a>(value: Result<Value, Error>) -> Step<'a> {
+    value.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
 }
 
 /// The code of a language that is written as text.

@@ -1,10 +1,11 @@
 //! `text`: a template that makes a text. Without expressions it is made once.
 
 use sinew_runtime::Made;
-use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_runtime::flow::{Flow, Step, Value};
 use sinew_spec::Item;
 
-use super::{Limits, Script, code};
+use super::{Limits, Script, code, made};
+use crate::script::expression::Scope;
 use crate::script::template::Template;
 
 pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
@@ -17,7 +18,11 @@ impl Script for Template {
         Template::constant(self)
     }
 
-    fn run(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        self.render(flow, packet)
+    fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
+        if self.is_short() {
+            let scope = Scope { flow: Some(flow), packet: &packet, also: &[] };
+            return made(self.render_in(&scope));
+        }
+        Step::compute(async move { made(self.render(flow, &packet).await) })
     }
 }

@@ -5,15 +5,42 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mlua::{Function, Lua, Scope, Table, Value as LuaValue};
+use mlua::{Function, Lua, Table, Value as LuaValue};
 use sinew_runtime::flow::{Document, Error, Value};
 
-use super::{Budget, TEXTS_LEN_MAX};
+use super::{Budget, Current, NO_MEMORY, TEXTS_LEN_MAX};
 
 /// Deepest table that becomes a value; one that holds itself has no end.
 const DEPTH_MAX: usize = 64;
 /// Most bytes of text that become a value, however often a table holds the same.
 const BYTES_MAX: usize = TEXTS_LEN_MAX;
+
+/// What it takes to make a value, in instructions.
+pub(super) const VALUE: u64 = 8;
+/// What a value takes with its name, in bytes.
+const VALUE_LEN: usize = 64;
+
+/// What is left for a value that is made.
+struct Room {
+    memory: Cell<usize>,
+    text: Cell<usize>,
+}
+
+impl Room {
+    fn take(&self, len: usize) -> mlua::Result<()> {
+        let left = self.memory.get().checked_sub(len);
+        self.memory.set(left.ok_or_else(|| mlua::Error::MemoryError(NO_MEMORY.into()))?);
+        Ok(())
+    }
+
+    fn take_text(&self, len: usize) -> mlua::Result<()> {
+        match self.text.get().checked_sub(len) {
+            Some(left) => self.text.set(left),
+            None => return refuse(&format!("more than {BYTES_MAX} bytes of text in one value")),
+        }
+        self.take(len)
+    }
+}
 
 /// What both directions need.
 #[derive(Clone)]
@@ -26,7 +53,7 @@ pub(super) struct Converter {
 impl Converter {
     /// A value as Lua has it. Nothing is nil, which no table can hold: in a list it is `json.null`.
     pub(super) fn to_lua(&self, lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
-        self.budget.spend(1)?;
+        self.budget.spend(VALUE)?;
         Ok(match value {
             Value::Null => LuaValue::Nil,
             Value::Bool(value) => LuaValue::Boolean(*value),
@@ -64,18 +91,32 @@ impl Converter {
         })
     }
 
-    fn text(&self, lua: &Lua, text: &[u8]) -> mlua::Result<LuaValue> {
+    /// A field of a request.
+    fn field(&self, lua: &Lua, request: &dyn Document, name: &str) -> mlua::Result<LuaValue> {
+        self.budget.spend_work(request.price(name))?;
+        let value = request.field(name).map_err(mlua::Error::external)?;
+        self.to_lua(lua, &value)
+    }
+
+    pub(super) fn text(&self, lua: &Lua, text: &[u8]) -> mlua::Result<LuaValue> {
         self.budget.handle(text.len())?;
         lua.create_string(text).map(LuaValue::String)
     }
 
-    /// A value of Lua as flows have it.
+    /// A value of Lua as flows have it; it takes `memory` at most, as the code does.
     pub(super) fn value(&self, value: &LuaValue) -> mlua::Result<Value> {
-        self.value_at(value, 0, &Cell::new(BYTES_MAX))
+        self.value_within(value, self.budget.limits.memory_bytes)
     }
 
-    fn value_at(&self, value: &LuaValue, depth: usize, bytes: &Cell<usize>) -> mlua::Result<Value> {
-        self.budget.spend(1)?;
+    /// The same in so many bytes of memory.
+    pub(super) fn value_within(&self, value: &LuaValue, memory: usize) -> mlua::Result<Value> {
+        let room = Room { memory: Cell::new(memory), text: Cell::new(BYTES_MAX) };
+        self.value_at(value, 0, &room)
+    }
+
+    fn value_at(&self, value: &LuaValue, depth: usize, room: &Room) -> mlua::Result<Value> {
+        self.budget.spend(VALUE)?;
+        room.take(VALUE_LEN)?;
         Ok(match value {
             LuaValue::Nil | LuaValue::LightUserData(_) => Value::Null,
             LuaValue::Boolean(value) => Value::Bool(*value),
@@ -83,11 +124,7 @@ impl Converter {
             LuaValue::Number(value) => Value::Number(*value),
             LuaValue::String(text) => {
                 let text = text.as_bytes();
-                let left = bytes.get().checked_sub(text.len());
-                let Some(left) = left else {
-                    return refuse(&format!("more than {BYTES_MAX} bytes of text in one value"));
-                };
-                bytes.set(left);
+                room.take_text(text.len())?;
                 self.budget.handle(text.len())?;
                 match std::str::from_utf8(&text) {
                     Ok(text) => Value::text(text),
@@ -97,13 +134,13 @@ impl Converter {
             LuaValue::Table(_) if depth == DEPTH_MAX => {
                 return refuse(&format!("a table nested deeper than {DEPTH_MAX} levels"));
             }
-            LuaValue::Table(table) => self.table(table, depth + 1, bytes)?,
+            LuaValue::Table(table) => self.table(table, depth + 1, room)?,
             other => return refuse(&format!("a {} is no value of a flow", other.type_name())),
         })
     }
 
     /// A table with the keys 1 to n is a list, every other a mapping.
-    fn table(&self, table: &Table, depth: usize, bytes: &Cell<usize>) -> mlua::Result<Value> {
+    fn table(&self, table: &Table, depth: usize, room: &Room) -> mlua::Result<Value> {
         let len = table.raw_len();
         let marked = table.metatable().is_some_and(|meta| meta == self.list);
         let (mut numbered, mut entries) = (0, Vec::new());
@@ -120,7 +157,8 @@ impl Converter {
                 LuaValue::Boolean(key) => key.to_string(),
                 other => return refuse(&format!("a key of type {} is no name", other.type_name())),
             };
-            entries.push((name, self.value_at(&value, depth, bytes)?));
+            room.take(name.len())?;
+            entries.push((name, self.value_at(&value, depth, room)?));
         }
         if numbered == len && entries.len() == len && (len > 0 || marked) {
             // A table gives the numbers of its list in their order, but for those in its hash part.
@@ -138,48 +176,76 @@ fn refuse<T>(text: &str) -> mlua::Result<T> {
     Err(mlua::Error::runtime(text))
 }
 
-/// A request as a table whose fields are made when the code asks for them, and what makes the rest.
-pub(super) fn lazy<'scope, 'env: 'scope>(
-    lua: &'env Lua,
-    scope: &'scope Scope<'scope, 'env>,
-    converter: &'env Converter,
-    document: &'env Arc<dyn Document>,
-) -> mlua::Result<(Table, Function)> {
-    let field = move |name: &str| {
-        let value = document.field(name).map_err(mlua::Error::external)?;
-        converter.to_lua(lua, &value)
-    };
-    let get = scope.create_function(move |_, (table, name): (Table, LuaValue)| {
-        let LuaValue::String(name) = name else { return Ok(LuaValue::Nil) };
-        let name = name.to_str()?;
-        if !document.names().contains(&&*name) {
-            return Ok(LuaValue::Nil);
-        }
-        let value = field(&name)?;
-        table.raw_set(&*name, &value)?;
-        Ok(value)
-    })?;
-    let fill = scope.create_function(move |_, table: Table| {
-        for name in document.names() {
-            if table.raw_get::<LuaValue>(*name)?.is_nil() {
-                table.raw_set(*name, field(name)?)?;
+/// Makes tables of requests, whose fields are made when the code asks for them.
+pub(super) struct Requests {
+    meta: Table,
+    /// Makes all fields that are not there yet.
+    fill: Function,
+}
+
+impl Requests {
+    /// The request is that of the call under way.
+    pub(super) fn new(
+        lua: &Lua,
+        converter: &Converter,
+        current: &Rc<Current>,
+    ) -> mlua::Result<Requests> {
+        let (flow, made) = (Rc::clone(current), converter.clone());
+        let get = lua.create_function(move |lua, (table, name): (Table, LuaValue)| {
+            let (LuaValue::String(name), Some(request)) = (name, flow.request()) else {
+                return Ok(LuaValue::Nil);
+            };
+            let name = name.to_str()?;
+            if !request.names().contains(&&*name) {
+                return Ok(LuaValue::Nil);
             }
-        }
-        Ok(())
-    })?;
-    let meta = lua.create_table()?;
-    meta.raw_set("__index", get)?;
-    meta.raw_set("__metatable", false)?;
-    let filled = fill.clone();
-    let next: Function = lua.globals().raw_get("next")?;
-    meta.raw_set(
-        "__pairs",
-        scope.create_function(move |_, table: Table| {
+            made.field(lua, &*request, &name).and_then(|value| {
+                table.raw_set(&*name, &value)?;
+                Ok(value)
+            })
+        })?;
+        let (flow, made) = (Rc::clone(current), converter.clone());
+        let fill = lua.create_function(move |lua, table: Table| {
+            let Some(request) = flow.request() else { return Ok(()) };
+            for name in request.names() {
+                if table.raw_get::<LuaValue>(*name)?.is_nil() {
+                    table.raw_set(*name, made.field(lua, &*request, name)?)?;
+                }
+            }
+            Ok(())
+        })?;
+        let meta = lua.create_table()?;
+        meta.raw_set("__index", get)?;
+        meta.raw_set("__metatable", false)?;
+        let (filled, next) = (fill.clone(), lua.globals().raw_get::<Function>("next")?);
+        let pairs = lua.create_function(move |_, table: Table| {
             filled.call::<()>(&table)?;
             Ok((next.clone(), table, LuaValue::Nil))
-        })?,
-    )?;
-    let table = lua.create_table()?;
-    table.set_metatable(Some(meta))?;
-    Ok((table, fill))
+        })?;
+        meta.raw_set("__pairs", pairs)?;
+        Ok(Requests { meta, fill })
+    }
+
+    /// The request under way.
+    pub(super) fn table(&self, lua: &Lua) -> mlua::Result<Table> {
+        let table = lua.create_table()?;
+        table.set_metatable(Some(self.meta.clone()))?;
+        Ok(table)
+    }
+
+    /// Makes the rest of the fields, if it is a request.
+    pub(super) fn fill(&self, value: &LuaValue) -> mlua::Result<()> {
+        match value {
+            LuaValue::Table(table) if table.metatable().is_some_and(|it| it == self.meta) => {
+                self.fill.call(table)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Current {
+    fn request(&self) -> Option<Arc<dyn Document>> {
+        self.request.borrow().clone()
+    }
 }

@@ -3,6 +3,7 @@
 local natives = ...
 local pcall, error, setmetatable, select, type = pcall, error, setmetatable, select, type
 local tonumber, min, max, math_type, rawsort = tonumber, math.min, math.max, math.type, table.sort
+local raw_find = string.find
 local raw = {
   sub = string.sub, format = string.format, offset = utf8.offset, concat = table.concat,
   insert = table.insert, remove = table.remove, unpack = table.unpack,
@@ -67,14 +68,21 @@ local function sub(text, from, to)
   return call(raw.sub, text, from, to)
 end
 
-local function format(...)
-  local len = 0
+-- What '%q' quotes, it looks at byte by byte, and some it writes as four.
+local QUOTE <const> = 4
+
+local function format(pattern, ...)
+  local len = type(pattern) == "string" and #pattern or 0
+  local quotes = len > 0 and raw_find(pattern, "%q", 1, true)
   for at = 1, select("#", ...) do
     local value = select(at, ...)
-    if type(value) == "string" then len = len + #value end
+    if type(value) == "string" then
+      len = len + #value
+      if quotes then move(QUOTE * #value) end
+    end
   end
   handle(len)
-  return call(raw.format, ...)
+  return call(raw.format, pattern, ...)
 end
 
 local function offset(text, count, ...)
@@ -119,11 +127,66 @@ end
 -- A comparison in Lua is counted, one inside the library is not.
 local function less(a, b) return a < b end
 
+-- A function of the script runs in no call of the library, for there it could not be interrupted. So
+-- a list is sorted and a text replaced here: by merging, and match by match.
+local SORTED_AT_ONCE <const> = 4096
+
+local function merge(from, into, len, width, before)
+  for first = 1, len, 2 * width do
+    local left, right = first, min(first + width, len + 1)
+    local middle, last = right, min(first + 2 * width, len + 1)
+    for to = first, last - 1 do
+      if left < middle and (right >= last or not before(from[right], from[left])) then
+        into[to], left = from[left], left + 1
+      else
+        into[to], right = from[right], right + 1
+      end
+    end
+  end
+end
+
+local function sort(list, before)
+  if type(list) ~= "table" or (before == nil and #list <= SORTED_AT_ONCE) then
+    return call(rawsort, list, before or less)
+  end
+  local len, width, from, into = #list, 1, list, {}
+  while width < len do
+    merge(from, into, len, width, before or less)
+    from, into, width = into, from, 2 * width
+  end
+  if from ~= list then
+    for at = 1, len do list[at] = from[at] end
+  end
+end
+
+local function replaced(with, from, to, ...)
+  if from then return from, to, with(...) end
+end
+
+local function gsub(text, pattern, with, most)
+  if type(with) ~= "function" then return call(natives.gsub, text, pattern, with, most) end
+  local parts, count, at, last, from, value = {}, 0, 0, nil, nil, nil
+  while not most or count < most do
+    from, last, value = replaced(with, call(natives.seek, text, pattern, at, last))
+    if not from then break end
+    if value == nil or value == false then
+      value = sub(text, from + 1, last)
+    elseif type(value) ~= "string" and type(value) ~= "number" then
+      error("string.gsub: cannot put in a " .. type(value), 2)
+    end
+    parts[#parts + 1], parts[#parts + 2] = sub(text, at + 1, from), value
+    count, at = count + 1, last
+    if raw.sub(pattern, 1, 1) == "^" then break end
+  end
+  parts[#parts + 1] = sub(text, at + 1)
+  return concat(parts), count
+end
+
 local strings = {
   byte = between(string.byte), char = string.char, format = format, len = string.len,
   lower = through(string.lower), reverse = through(string.reverse), sub = sub,
   upper = through(string.upper), rep = natives.rep, find = natives.find, match = natives.match,
-  gmatch = natives.gmatch, gsub = natives.gsub,
+  gmatch = natives.gmatch, gsub = gsub,
 }
 getmetatable("").__index = strings
 getmetatable("").__metatable = false
@@ -137,7 +200,7 @@ local base = {
   string = sealed("string", strings),
   table = sealed("table", {
     concat = concat, insert = insert, pack = table.pack, remove = remove, unpack = unpack,
-    sort = function(list, before) return rawsort(list, before or less) end,
+    sort = sort,
   }),
   math = sealed("math", {
     abs = math.abs, ceil = math.ceil, cos = math.cos, exp = math.exp, floor = math.floor,

@@ -10,7 +10,7 @@ use mlua::{
 
 use super::convert::Converter;
 use super::pattern::{Captured, Matcher};
-use super::{Budget, TEXTS_LEN_MAX};
+use super::{Budget, TEXTS_LEN_MAX, json};
 
 /// What means something in a pattern; `find` takes one without any of it as a word.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
@@ -27,33 +27,18 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
     natives.raw_set("handle", lua.create_function(move |_, len: usize| handled.handle(len))?)?;
     natives.raw_set("env", lua.create_function(|_, name: String| Ok(std::env::var(name).ok()))?)?;
     texts(lua, &natives, budget)?;
-    json(lua, &natives, &converter)?;
+    json_library(lua, &natives, &converter)?;
     let library = lua.load(include_str!("library.lua")).set_name("=library").into_function()?;
     Ok((library.call(natives)?, converter))
 }
 
-fn json(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
+fn json_library(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
     let encoder = converter.clone();
-    natives.raw_set(
-        "encode",
-        lua.create_function(move |_, value: LuaValue| {
-            let json = encoder.value(&value)?.to_json().map_err(Error::external)?;
-            let text = json.to_string();
-            encoder.budget.handle(text.len())?;
-            Ok(text)
-        })?,
-    )?;
+    let encode = lua.create_function(move |lua, value| json::encode(lua, &encoder, &value))?;
+    natives.raw_set("encode", encode)?;
     let decoder = converter.clone();
-    natives.raw_set(
-        "decode",
-        lua.create_function(move |lua, text: LuaString| {
-            let text = text.as_bytes();
-            decoder.budget.handle(text.len())?;
-            let json: serde_json::Value = serde_json::from_slice(&text)
-                .map_err(|error| Error::runtime(format!("not JSON: {error}")))?;
-            decoder.to_lua(lua, &json.into())
-        })?,
-    )?;
+    let decode = lua.create_function(move |lua, text| json::decode(lua, &decoder, &text))?;
+    natives.raw_set("decode", decode)?;
     let marker = converter.list.clone();
     natives.raw_set(
         "list",
@@ -106,6 +91,15 @@ fn texts(lua: &Lua, natives: &Table, budget: &Rc<Budget>) -> Result<()> {
         lua.create_function(move |lua, (text, pattern): (LuaString, LuaString)| {
             all_matches(lua, &counted, text, pattern)
         })?,
+    )?;
+    let counted = Rc::clone(budget);
+    natives.raw_set(
+        "seek",
+        lua.create_function(
+            move |lua, (text, pattern, from, last): (LuaString, LuaString, usize, Option<usize>)| {
+                sought(lua, &counted, (&text.as_bytes(), &pattern.as_bytes()), from, last)
+            },
+        )?,
     )?;
     let counted = Rc::clone(budget);
     natives.raw_set(
@@ -250,6 +244,30 @@ fn all_matches(
     })
 }
 
+/// From a byte on, the next match of a pattern: the bytes before its start and before its end, and its
+/// captures. One that ends where the last one did is none.
+fn sought(
+    lua: &Lua,
+    budget: &Budget,
+    (text, pattern): (&[u8], &[u8]),
+    from: usize,
+    last_end: Option<usize>,
+) -> Result<MultiValue> {
+    let (anchored, pattern) = anchor(pattern);
+    for at in from..=text.len() {
+        let mut matcher = Matcher::new(text, pattern, budget);
+        if let Some(end) = matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
+            let mut found = vec![LuaValue::Integer(at as i64), LuaValue::Integer(end as i64)];
+            found.extend(captured(lua, &matcher, at, end)?);
+            return Ok(MultiValue::from_vec(found));
+        }
+        if anchored {
+            break;
+        }
+    }
+    LuaValue::Nil.into_lua_multi(lua)
+}
+
 /// `gsub`: the text with what matches replaced, and how often that was.
 fn substituted(
     lua: &Lua,
@@ -267,7 +285,7 @@ fn substituted(
         match matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
             Some(end) => {
                 count += 1;
-                append(lua, budget, &mut made, &matcher, (at, end), with)?;
+                append(lua, &mut made, &matcher, (at, end), with)?;
                 at = end;
                 last_end = Some(end);
             }
@@ -292,11 +310,10 @@ fn substituted(
     Ok((lua.create_string(made)?, count))
 }
 
-/// What takes the place of a match: a text with %0 to %9, the entry of a table, or what a function
-/// gives; nothing and false leave the match as it is.
+/// What takes the place of a match: a text with %0 to %9, or the entry of a table; nothing and false
+/// leave the match as it is. What a function gives, `library.lua` puts there.
 fn append(
     lua: &Lua,
-    budget: &Budget,
     made: &mut Vec<u8>,
     matcher: &Matcher<'_>,
     (start, end): (usize, usize),
@@ -313,10 +330,6 @@ fn append(
         }
         LuaValue::Table(table) => {
             table.get::<LuaValue>(value_of(lua, matcher.capture(0, start, end)?)?)?
-        }
-        LuaValue::Function(function) => {
-            let captured = MultiValue::from_vec(captured(lua, matcher, start, end)?);
-            budget.call_back(|| function.call(captured))?
         }
         other => {
             let name = other.type_name();

@@ -1,0 +1,71 @@
+//! What a unit of work costs: expressions near their limit, and other things that are paid for.
+//! `cargo bench -p sinew-flows --bench work`
+//!
+//! The figure to hold: 100 ns for a unit at most, so that an evaluation ends after ten milliseconds.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+mod begin;
+
+use std::time::{Duration, Instant};
+
+use sinew_runtime::flow::{Limits, Value};
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+const ROUNDS: usize = 7;
+const BAR_NS: f64 = 100.0;
+const WORK: u64 = 1 << 40;
+
+/// Each row: an expression, and how many numbers are the packet.
+const EXPRESSIONS: &[(&str, i64)] = &[
+    ("packet.map(a, packet.map(b, a * b)).size()", 70),
+    ("packet.all(a, packet.all(b, a + b >= 0))", 65),
+    ("packet.exists(a, packet.exists(b, a + b < 0))", 65),
+    ("packet.filter(a, packet.filter(b, a < b).size() > 5).size()", 65),
+    ("packet.map(a, a * 2).size()", 2500),
+    ("packet.size()", 40_000),
+    ("packet.map(a, string(a) + 'x').size()", 1500),
+    ("packet.map(a, {'a': a, 'b': [a, a]}).size()", 1500),
+    ("packet.map(a, 1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1).size()", 1000),
+    ("packet.map(a, a in [1,2,3,4,5,6,7,8,9,10]).size()", 1000),
+    ("packet.map(a, a == 1 || a == 2 || a == 3 || a == 4 ? 1 : 2).size()", 1000),
+    ("packet.map(a, a in packet).size()", 250),
+    ("packet.map(a, packet == packet).size()", 100),
+    ("packet.map(a, packet + packet).size()", 40),
+    ("packet.map(a, packet[a] + packet[0]).size()", 250),
+    ("packet.map(a, string(a).matches('^[0-9]+$')).size()", 1000),
+    ("packet.map(a, string(a).split('').join(',').replace(',', ';')).size()", 500),
+    ("packet.map(a, a.foo).size() > 0 || packet.all(a, a > 0 || a.b)", 1000),
+    ("[packet].map(a, a + a).map(a, a + a).map(a, a + a)[0].size()", 500),
+];
+
+fn main() {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    println!("{:>9} {:>9} {:>9}  expression, packet", "units", "us", "ns/unit");
+    let mut most = 0.0_f64;
+    for (expression, count) in EXPRESSIONS {
+        let fixture = begin::fixture(&format!(
+            "- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
+             - {{kind: snippet, name: a, language: cel, code: \"{expression}\"}}\n"
+        ));
+        let packet = Value::list((0..*count).map(Value::Integer));
+        let limits = Limits { deadline: Duration::from_secs(30), work: WORK };
+        let (mut least, mut units, mut note) = (f64::MAX, 0, String::new());
+        for _ in 0..ROUNDS {
+            let flow = fixture.flow();
+            let begun = Instant::now();
+            let reply = LocalSet::new()
+                .block_on(&runtime, fixture.send(&flow, "begin", 0, packet.clone(), limits));
+            least = least.min(begun.elapsed().as_nanos() as f64);
+            units = WORK - flow.work_left();
+            note =
+                reply.err().map_or(String::new(), |error| error.text().chars().take(90).collect());
+        }
+        let each = least / units as f64;
+        most = most.max(each);
+        println!("{units:>9} {:>9.0} {each:>9.1}  {expression}, {count} {note}", least / 1e3);
+    }
+    let reached = if most <= BAR_NS { "reached" } else { "not reached" };
+    println!("bar {BAR_NS:.0} ns: {reached}");
+}

@@ -1,0 +1,27 @@
+//! The parameters by which a source says what its flows may take.
+
+use sinew_runtime::Parameters;
+use sinew_runtime::catalogue::{Parameter, ParameterType};
+use sinew_runtime::flow::Limits;
+
+/// Most work of a flow that a spec may ask for: a day of a processor.
+const WORK_MAX_MAX: i64 = 1_000_000_000_000;
+
+/// The parameter of every source, beside its `deadline`.
+pub(crate) const WORK_MAX: Parameter = Parameter {
+    name: "work_max",
+    doc: "Most work of a flow and of the children that it forks: expressions, templates, scripts, \
+          decoding. A unit takes 100 ns at most; past it the flow fails with 503.",
+    unit: "",
+    ty: ParameterType::Integer { min: 1000, max: WORK_MAX_MAX },
+    default: Some("5000000"),
+};
+
+/// What `deadline` and `work_max` say.
+pub(crate) fn limits(parameters: &Parameters<'_>) -> Limits {
+    let work = parameters.integer(WORK_MAX.name).unsigned_abs();
+    Limits { deadline: parameters.duration("deadline"), work }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! One budget for all that a flow computes, and its turns with others.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sinew_runtime::flow::{Limits, Reply, Value, WORK_DEFAULT};
+use tokio::task::{spawn_local, yield_now};
+
+use super::WORK_MAX;
+use crate::testing::{fixture, run};
+
+/// Longest that a flow in these tests may take.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// Computes for long, but within what one evaluation may: 3000 steps.
+const LONG: &str = "packet.all(a, packet.all(b, a + b >= 0))";
+
+fn numbers(count: i64) -> Value {
+    Value::list((0..count).map(Value::Integer))
+}
+
+/// `begin`, and what follows it.
+fn graph(nodes: &str) -> String {
+    format!("- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n{nodes}")
+}
+
+/// A `switch` whose 256 expressions are all looked at.
+fn switch() -> String {
+    let mut text = "- kind: switch\n  name: a\n  otherwise: out[1]\n  matches:\n".to_owned();
+    for _ in 0..256 {
+        writeln!(text, "    - {{when: '!{LONG}', port: 'out[0]'}}").expect("memory");
+    }
+    graph(&text)
+}
+
+/// A snippet of 200 templates.
+fn templates() -> String {
+    let mut text = "- kind: snippet\n  name: a\n  language: yaml\n  code:\n".to_owned();
+    for _ in 0..200 {
+        writeln!(text, "    - '{{{{ {LONG} }}}}'").expect("memory");
+    }
+    graph(&text)
+}
+
+/// Nodes behind each other, one expression in each.
+fn chain() -> String {
+    let mut text = String::new();
+    for at in 0..40 {
+        let name = if at == 0 { "a".to_owned() } else { format!("n{at}") };
+        let ports = format!("{{'out[0]': [{{name: n{}, port: in}}]}}", at + 1);
+        writeln!(text, "- {{kind: if, name: {name}, when: '{LONG}', ports: {ports}}}")
+            .expect("memory");
+    }
+    graph(&(text + "- {kind: nop, name: n40}\n"))
+}
+
+fn lua(code: &str) -> String {
+    graph(&format!("- {{kind: snippet, name: a, language: lua, time: 10s, code: '{code}'}}\n"))
+}
+
+/// The reply to a packet, and how often another task of the worker had a turn meanwhile.
+fn turns(text: &str, packet: Value, work: u64) -> (Reply, u32) {
+    let fixture = fixture(text);
+    run(async {
+        let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
+        let other = spawn_local(async move {
+            while !over.get() {
+                counted.set(counted.get() + 1);
+                yield_now().await;
+            }
+        });
+        let reply = fixture.open("begin", 0, packet, Limits { deadline: DEADLINE, work }).await;
+        is_over.set(true);
+        other.await.expect("it counts");
+        (reply, turns.get())
+    })
+}
+
+#[test]
+fn the_default_is_that_of_the_runtime() {
+    assert_eq!(WORK_MAX.default, Some(&*WORK_DEFAULT.to_string()));
+}
+
+#[test]
+fn whatever_computes_for_long_lets_others_have_their_turn() {
+    let list = || numbers(50);
+    let cases = [
+        ("switch", switch(), list()),
+        ("templates", templates(), list()),
+        ("a chain", chain(), list()),
+        (
+            "set",
+            graph(
+                &templates()
+                    .replace("snippet", "set")
+                    .replace("language: yaml", "")
+                    .replace("code", "packet"),
+            )
+            .split_once('\n')
+            .map(|(_, rest)| rest.to_owned())
+            .expect("two lines"),
+            list(),
+        ),
+        ("a loop of lua", lua("for i = 1, 5e6 do end"), Value::Null),
+        (
+            "what lua sorts by",
+            lua("local t = {} for i = 1, 5000 do t[i] = -i end \
+                 table.sort(t, function(a, b) return a < b end)"),
+            Value::Null,
+        ),
+        (
+            "what lua puts into a text",
+            lua("(\"x\"):rep(20000):gsub(\"x\", function(x) for i = 1, 100 do end end)"),
+            Value::Null,
+        ),
+        (
+            "for",
+            graph(&format!(
+                "- {{kind: for, name: a, concurrency: 8, ports: {{out: [{{name: n, port: in}}]}}}}\n\
+                 - {{kind: snippet, name: n, language: cel, code: '{}'}}\n",
+                LONG.replace("packet", "[1, 2, 3, 4, 5, 6, 7, 8, 9]")
+                    .replace("b >= 0", "b >= packet")
+            )),
+            numbers(2000),
+        ),
+    ];
+    for (name, text, packet) in cases {
+        let (reply, turns) = turns(&text, packet, u64::MAX);
+        assert!(reply.is_ok(), "{name}: {reply:?}");
+        // The first is before it begins, or after its end.
+        assert!(turns > 3, "{name}: {turns} turns");
+    }
+}
+
+#[test]
+fn a_flow_has_one_budget_of_work_for_all_that_it_computes() {
+    let cases = [
+        ("switch", switch(), "a"),
+        ("templates", templates(), "a"),
+        ("a chain", chain(), "n"),
+        ("lua", lua("while true do end"), "a"),
+    ];
+    for (name, text, node) in cases {
+        let (reply, _) = turns(&text, numbers(50), 100_000);
+        let error = reply.expect_err(name);
+        assert_eq!(error.status(), 503, "{name}: {error}");
+        assert!(error.to_string().contains("100000 units"), "{name}: {error}");
+        assert!(error.text().contains("'work_max'"), "{name}: {error}");
+        let of = error.node().expect("a node");
+        assert!(of.starts_with(node), "{name}: of {of}");
+    }
+}
+
+#[test]
+fn what_forked_children_compute_is_drawn_from_their_parent() {
+    let text = graph(&format!(
+        "- {{kind: fork, name: a, ports: {{out: [{{name: n, port: in}}]}}}}\n\
+         - {{kind: snippet, name: n, language: cel, code: '{LONG}'}}\n"
+    ));
+    let fixture = fixture(&text);
+    run(async {
+        let flow = fixture.flow();
+        let limits = Limits { deadline: DEADLINE, work: 1_000_000 };
+        let reply = fixture.send(&flow, "begin", 0, numbers(50), limits).await;
+        assert_eq!(reply, Ok(None));
+        let after_fork = flow.work_left();
+        while fixture.flows() > 0 {
+            yield_now().await;
+        }
+        assert!(flow.work_left() < after_fork, "{after_fork} left, as before the child");
+        assert!(flow.work_left() < 1_000_000 - 50 * 50);
+    });
+}
+
+#[test]
+fn what_an_error_path_says_without_computing_is_said_when_no_work_is_left() {
+    let text = graph(&format!(
+        "- kind: if\n  name: a\n  when: '{LONG}'\n  ports: {{error: [{{name: e, port: in}}]}}\n\
+         - {{kind: snippet, name: e, language: cel, code: packet.status}}\n"
+    ));
+    let (reply, _) = turns(&text, numbers(50), 2000);
+    assert_eq!(reply, Ok(Some(Value::Integer(503))));
+}

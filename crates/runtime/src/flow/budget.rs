@@ -1,0 +1,101 @@
+//! What a flow may compute, and how it shares its worker with others.
+//!
+//! Whatever computes for a flow (expressions, templates, scripts, decoding) draws from the work of
+//! that flow, and so do the children that it forks. And no flow keeps its worker's thread for long:
+//! between two pieces of work it looks at the clock, and after a slice of time it waits until the
+//! other flows have had their turn. A flow that computes nothing pays one store for all this.
+
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::Error;
+
+/// Work of a flow whose source says nothing else, in units: one takes 100 ns at most in a release
+/// build, most take less. So this is half a second of a processor at most.
+pub const WORK_DEFAULT: u64 = 5_000_000;
+/// How long a flow keeps its worker. A piece of work that has begun is finished first.
+pub(super) const SLICE: Duration = Duration::from_millis(2);
+
+/// What a flow may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest time from its first wait, or from when somebody asks for its end.
+    pub deadline: Duration,
+    /// Most work, in units of 100 ns at most.
+    pub work: u64,
+}
+
+impl From<Duration> for Limits {
+    fn from(deadline: Duration) -> Limits {
+        Limits { deadline, work: WORK_DEFAULT }
+    }
+}
+
+/// The work that is left to a flow.
+pub(super) struct Budget {
+    own: Cell<u64>,
+    /// In the place of `own` since there are children that draw from it too.
+    shared: OnceCell<Rc<Cell<u64>>>,
+}
+
+impl Budget {
+    /// One of so much work.
+    pub(super) fn of(work: u64) -> Budget {
+        Budget { own: Cell::new(work), shared: OnceCell::new() }
+    }
+
+    /// From now on so much is left.
+    pub(super) fn allow(&self, work: u64) {
+        self.place().set(work);
+    }
+
+    /// What is left.
+    pub(super) fn left(&self) -> u64 {
+        self.place().get()
+    }
+
+    /// Draws so much; `false` if that was not left, and then nothing is.
+    pub(super) fn draw(&self, work: u64) -> bool {
+        let place = self.place();
+        let left = place.get().checked_sub(work);
+        place.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// The same budget for a child.
+    pub(super) fn share(&self) -> Budget {
+        let shared = self.shared.get_or_init(|| Rc::new(Cell::new(self.own.get())));
+        Budget { own: Cell::default(), shared: Rc::clone(shared).into() }
+    }
+
+    fn place(&self) -> &Cell<u64> {
+        self.shared.get().map_or(&self.own, |shared| &**shared)
+    }
+}
+
+#[cold]
+pub(super) fn spent(limit: u64) -> Error {
+    Error::new(format_args!(
+        "the flow has done the work that it may, {limit} units; give it less to do, or raise \
+         'work_max' of the node that began it"
+    ))
+    .with_status(503)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_children_draw_their_parent_has_not() {
+        let parent = Budget::of(10);
+        assert!(parent.draw(3));
+        let (child, other) = (parent.share(), parent.share());
+        let grandchild = child.share();
+        assert!(child.draw(2) && other.draw(1) && grandchild.draw(1));
+        assert_eq!([&parent, &child, &other, &grandchild].map(Budget::left), [3; 4]);
+        assert!(!grandchild.draw(4));
+        assert!(parent.left() == 0 && !parent.draw(1) && parent.draw(0));
+    }
+}
