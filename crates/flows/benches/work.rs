@@ -1,7 +1,7 @@
 //! What a unit of work costs: expressions near their limit, and other things that are paid for.
 //! `cargo bench -p sinew-flows --bench work`
 //!
-//! The figure to hold: 100 ns for a unit at most, so that an evaluation ends after ten milliseconds.
+//! The figure to hold: 100 ns for a unit at most, so that an evaluation ends after ten ms.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

@@ -14,7 +14,7 @@ pub(crate) struct Connections {
 }
 
 struct Connection {
-    task: AbortHandle,
+    work: AbortHandle,
     asked: Asked,
 }
 
@@ -46,14 +46,14 @@ impl Connections {
         &mut self,
         serve: impl FnOnce(Asked) -> F,
     ) {
-        self.open.retain(|connection| !connection.task.is_finished());
+        self.open.retain(|connection| !connection.work.is_finished());
         if self.open.len() == self.max {
             let place = self.open.iter().position(|it| !it.asked.is_set()).unwrap_or(0);
-            self.open.remove(place).inspect(|connection| connection.task.abort());
+            self.open.remove(place).inspect(|connection| connection.work.abort());
         }
         let asked = Asked::default();
-        let task = tokio::spawn(serve(asked.clone())).abort_handle();
-        self.open.push_back(Connection { task, asked });
+        let work = tokio::spawn(serve(asked.clone())).abort_handle();
+        self.open.push_back(Connection { work, asked });
     }
 }
 

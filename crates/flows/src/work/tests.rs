@@ -60,7 +60,7 @@ fn lua(code: &str) -> String {
     graph(&format!("- {{kind: snippet, name: a, language: lua, time: 10s, code: '{code}'}}\n"))
 }
 
-/// The reply to a packet, and how often another task of the worker had a turn meanwhile.
+/// The reply to a packet, and how often others of the worker had a turn meanwhile.
 fn turns(text: &str, packet: Value, work: u64) -> (Reply, u32) {
     let fixture = fixture(text);
     run(async {
@@ -119,7 +119,8 @@ fn whatever_computes_for_long_lets_others_have_their_turn() {
         (
             "for",
             graph(&format!(
-                "- {{kind: for, name: a, concurrency: 8, ports: {{out: [{{name: n, port: in}}]}}}}\n\
+                "- {{kind: for, name: a, concurrency: 8, \
+                 ports: {{out: [{{name: n, port: in}}]}}}}\n\
                  - {{kind: snippet, name: n, language: cel, code: '{}'}}\n",
                 LONG.replace("packet", "[1, 2, 3, 4, 5, 6, 7, 8, 9]")
                     .replace("b >= 0", "b >= packet")

@@ -344,8 +344,8 @@ fn step_back(base: &Path) {
     }
 }
 
-/// Removes what supervisors that were killed have left where this process would have its cgroups. The
-/// killed cannot: a cgroup is removed from outside, when nobody is left in it.
+/// Removes what supervisors that were killed have left where this process would have its cgroups.
+/// The killed cannot: a cgroup is removed from outside, when nobody is left in it.
 pub(crate) fn sweep_stale() {
     if let Ok(own) = own_folder() {
         let _place = our_place();

@@ -16,7 +16,7 @@ use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value,
 use crate::fault::Fault;
 use crate::watch::Supervisor;
 
-/// What a fork costs: a future, a task and its turns.
+/// What a fork costs: a future, and its turns.
 const FORK_WORK: u64 = 20;
 
 /// The answer to a packet: a value, nothing, or an error.

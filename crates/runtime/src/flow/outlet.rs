@@ -35,8 +35,8 @@ impl Outlet {
     }
 
     /// Begins a flow with a packet at output `port` (index into the kind's ports), and waits for
-    /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from when it waits
-    /// for the first time.
+    /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from its first
+    /// wait.
     pub async fn open(&self, port: usize, packet: Value, limits: impl Into<Limits>) -> Reply {
         let (program, node) = {
             let current = self.0.borrow();

@@ -2,8 +2,8 @@
 //!
 //! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
 //! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
-//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or what
-//! is left to its flow. The compiler puts `@each` around what is gone through, with the price of a
+//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or
+//! what is left to its flow. The compiler puts `@each` around what is gone through, with the price of a
 //! step, and `@weigh` around what a step looks at.
 
 use std::cell::{Cell, RefCell};
@@ -23,8 +23,8 @@ use super::types::{
 use super::value::{CowVal, Val};
 
 /// Most work of one evaluation: values and parts of 16 bytes of text that it looks at, and what its
-/// operators cost, in units of 100 ns at most. Nobody can interrupt one, so this is also the longest
-/// that one keeps its worker: ten milliseconds. Past it the evaluation is an error.
+/// signs and functions cost, in units of 100 ns at most. Nobody can interrupt one, so this is also
+/// the longest that one keeps its worker: ten milliseconds. Past it the evaluation is an error.
 pub(crate) const WORK_MAX: u64 = 100_000;
 /// Largest compiled pattern that stands in the spec, in bytes.
 const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;

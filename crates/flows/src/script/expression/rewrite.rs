@@ -36,8 +36,8 @@ const NAMESPACES: &[&str] = &["optional", "math", "base64"];
 const LOOK: u64 = 1;
 /// A variable of a loop, which is weighed.
 const WEIGHED: u64 = 3;
-/// An operator; a comparison makes the text of its error first.
-const OPERATOR: u64 = 3;
+/// A sign such as '+'; a comparison makes the text of its error first.
+const SIGN: u64 = 3;
 /// A function, which is looked for by its name.
 const FUNCTION: u64 = 5;
 /// A list or a mapping, and the same for each of its elements.
@@ -150,7 +150,7 @@ impl Rewriter<'_> {
         if let Some(own) = call.target.as_ref().and_then(|_| own_name(&call.func_name)) {
             call.func_name = own.to_owned();
         }
-        let mut price = if symbol { OPERATOR } else { FUNCTION };
+        let mut price = if symbol { SIGN } else { FUNCTION };
         if let Some(target) = &mut call.target {
             let namespace = matches!(&target.expr, Expr::Ident(name)
                 if NAMESPACES.contains(&name.as_str()) && !self.is_bound(name));
@@ -158,7 +158,10 @@ impl Rewriter<'_> {
                 price += self.expression(target, depth + 1)?;
             }
         }
-        let adds = |expression: &IdedExpr| matches!(&expression.expr, Expr::Call(call) if call.func_name == operators::ADD);
+        let adds = |expression: &IdedExpr| match &expression.expr {
+            Expr::Call(call) => call.func_name == operators::ADD,
+            _ => false,
+        };
         let is_sum = call.func_name == operators::ADD;
         for argument in &mut call.args {
             let is_sum_of_sums = is_sum && adds(argument);

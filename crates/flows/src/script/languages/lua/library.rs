@@ -244,8 +244,8 @@ fn all_matches(
     })
 }
 
-/// From a byte on, the next match of a pattern: the bytes before its start and before its end, and its
-/// captures. One that ends where the last one did is none.
+/// From a byte on, the next match of a pattern: the bytes before its start and before its end, and
+/// its captures. One that ends where the last one did is none.
 fn sought(
     lua: &Lua,
     budget: &Budget,
@@ -310,8 +310,8 @@ fn substituted(
     Ok((lua.create_string(made)?, count))
 }
 
-/// What takes the place of a match: a text with %0 to %9, or the entry of a table; nothing and false
-/// leave the match as it is. What a function gives, `library.lua` puts there.
+/// What takes the place of a match: a text with %0 to %9, or the entry of a table; nothing and
+/// false leave the match as it is. What a function gives, `library.lua` puts there.
 fn append(
     lua: &Lua,
     made: &mut Vec<u8>,
