@@ -3,8 +3,8 @@
 //! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
 //! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
 //! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or
-//! what is left to its flow. The compiler puts `@each` around what is gone through, with the price of a
-//! step, and `@weigh` around what a step looks at.
+//! what is left to its flow. The compiler puts `@each` around what is gone through, with the price
+//! of a step, and `@weigh` around what a step looks at.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
