@@ -107,7 +107,7 @@ fn a_graph_that_holds_is_stopped_once_its_core_stands() {
 fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
     // Nobody asks this API anything, so its mailbox stays empty.
     let api = ours("graphs/robot/api.yaml").display().to_string();
-    // Whether the core keeps its deadlines depends on how busy the machine is: not looked at here.
+    // Whether the core keeps its deadlines is not looked at here.
     let report = sinew(["drill", &api, "--only", "link=command->planner", "--json"]).json();
     let rows = report["rows"].as_array().expect("a list");
     let faults: Vec<_> = rows.iter().map(|row| row["fault"].as_str().expect("a word")).collect();
@@ -123,7 +123,7 @@ fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
 
 #[test]
 fn a_full_disk_and_a_flood_are_shown_or_not_carried_out() {
-    // The log writes and serves nothing; whether the core keeps its deadlines is not looked at here.
+    // The log serves nothing; whether the core keeps its deadlines is not looked at here.
     let spec = ours("tests/cli/calm_log.yaml").display().to_string();
     let file = format!("log.file={}", folder("drill_full").join("axes.csv").display());
     let only = "domain=log,fault=flood,full_disk";

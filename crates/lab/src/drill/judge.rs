@@ -181,8 +181,8 @@ fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, rou
     }
 }
 
-/// Whether the core was late more often beside what lasts than before it: twice as often, and in one
-/// of twenty cycles, so that a machine that is busy otherwise does not decide it.
+/// Whether the core was late more often beside what lasts than before it: twice as often, and in
+/// one of twenty cycles, so that a machine that is busy otherwise does not decide it.
 fn more_overruns(round: &Round) -> Option<String> {
     let (before, after) = (round.core_before.as_ref()?, round.core_after.as_ref()?);
     let share = |core: &Core| core.overruns as f64 / core.cycles.max(1) as f64;
