@@ -40,6 +40,8 @@ pub(super) struct Carried {
     pub(super) recording: Recording,
     /// When the fault came, as far as that is known.
     pub(super) struck_ns: Option<u64>,
+    /// When a signal from outside was there for certain: from then on cycles count.
+    pub(super) sent_ns: Option<u64>,
     /// What proves that it came.
     pub(super) proof: Option<String>,
     /// When all that has actuators was at rest.
@@ -99,6 +101,7 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
         at,
         recording,
         struck_ns: None,
+        sent_ns: None,
         proof: None,
         told_ns: None,
         freeze: None,
@@ -112,7 +115,7 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
         watch.told_ns = seen.told_ns.or(watch.told_ns);
     }
     watch.look_for_proof(frozen_ns);
-    let Watch { run, recording, struck_ns, proof, told_ns, .. } = watch;
+    let Watch { run, recording, struck_ns, sent_ns, proof, told_ns, .. } = watch;
     let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
     let events = run.events().after(0).cloned().collect();
     let rest_ns = run
@@ -123,6 +126,7 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
     Ok(Carried {
         recording,
         struck_ns,
+        sent_ns,
         proof,
         rest_ns,
         told_ns,
@@ -174,6 +178,7 @@ struct Watch<'a> {
     at: Moment,
     recording: Recording,
     struck_ns: Option<u64>,
+    sent_ns: Option<u64>,
     proof: Option<String>,
     told_ns: Option<u64>,
     freeze: Option<Freeze>,
@@ -227,7 +232,12 @@ impl Watch<'_> {
         }
         self.struck_ns = match (self.drill.injected, self.drill.subject) {
             (None, Subject::Domain(domain)) if self.drill.fault.lasts() => self.begin(domain),
-            (None, Subject::Domain(domain)) => self.signal(domain),
+            (None, Subject::Domain(domain)) => {
+                let struck_ns = self.signal(domain);
+                // Between the clock and the signal this thread may be held up.
+                self.sent_ns = struck_ns.map(|_| now_ns());
+                struck_ns
+            }
             (None, Subject::Link(link)) => self.run.spoil(link).then(now_ns),
             _ => self.recording.start_ns(id, self.at.cycle, self.at.period_ns),
         };

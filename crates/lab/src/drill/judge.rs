@@ -84,6 +84,11 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
             }
             rule => {
                 let mut stop = Stop::of(moments, struck_ns, drill.fault.comes_back());
+                let sent_ns = carried.sent_ns.unwrap_or(struck_ns);
+                stop.safe_cycles = stop.safe_cycles.map(|cycles| {
+                    let early = |it: &&Moment| (struck_ns + 1..=sent_ns).contains(&it.start_ns);
+                    cycles.saturating_sub(moments.iter().filter(early).count() as u64)
+                });
                 if !machine.is_shown() {
                     let rest_ns = carried.rest_ns.filter(|&ns| ns >= struck_ns);
                     stop.still_ns = rest_ns.map(|ns| ns - struck_ns);
