@@ -95,7 +95,7 @@ impl Watched {
     fn ask(&self) -> String {
         let Ok(mut stream) = TcpStream::connect(&self.address) else { return String::new() };
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        let request = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let request = "GET /ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let mut answer = String::new();
         let got =
             stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
@@ -108,13 +108,23 @@ impl Watched {
     }
 }
 
-/// Asks on one connection again and again; how many answers came. Each must be one of a graph.
+/// Asks on one connection again and again, and on another one only where an answer says that it
+/// closes; how many answers came. Each must be one of a graph.
 fn ask_on_and_on(address: &str, done: &AtomicBool) -> u64 {
-    let stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-    let (mut reader, mut count) = (BufReader::new(stream), 0);
+    let connect = || {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        BufReader::new(stream)
+    };
+    let (mut reader, mut count, mut closes) = (connect(), 0, false);
     while !done.load(Relaxed) {
-        reader.get_mut().write_all(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").expect("it is open");
+        if std::mem::take(&mut closes) {
+            reader = connect();
+        }
+        reader
+            .get_mut()
+            .write_all(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .expect("it is open");
         let (mut line, mut length) = (String::new(), 0);
         reader.read_line(&mut line).expect("an answer");
         assert!(line.starts_with("HTTP/1.1 200"), "answer {count}: '{line}'");
@@ -124,6 +134,7 @@ fn ask_on_and_on(address: &str, done: &AtomicBool) -> u64 {
             if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().expect("a length");
             }
+            closes |= line.to_lowercase().trim() == "connection: close";
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).expect("a body");
@@ -210,6 +221,28 @@ fn no_request_over_http2_fails_while_the_listener_is_edited() {
     });
     assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
     assert_eq!(watched.count("(listener"), 10 + 1, "{}", watched.told());
+}
+
+#[test]
+fn no_request_on_a_kept_connection_fails_while_the_listener_is_edited() {
+    let watched = Watched::start("reload-kept", &[]);
+    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asks: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| ask_on_and_on(&watched.address, &done))).collect();
+        for at in 1..=20 {
+            let listener = format!("port: {port}, headers_max: {}", 50 + at);
+            let text = graph(&format!("v{at}")).replace("port: 0", &listener);
+            watched.edit(&text, true, "the graph was edited");
+            assert_eq!(watched.ask(), format!("v{at}"));
+        }
+        done.store(true, Relaxed);
+        for ask in asks {
+            assert!(ask.join().expect("no request failed") > 100);
+        }
+    });
+    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Who may speak to a server: by the names that a browser says it has called, and the page it has the
-//! call from.
+//! Who may speak to a server: by the names that a browser says it has called, and the page it has
+//! the call from.
 //!
 //! A page of any site can make a browser call this machine, and the owner of a site can make its
 //! name point here (DNS rebinding). Both show in what the browser sends: `Host` is the name that

@@ -35,10 +35,11 @@ static INFO: Kind = Kind {
     ],
     parameters: &[Parameter {
         name: "routes",
-        doc: "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: literal \
-              text, with :name or {name} for a segment and *name for all that follows; a slash at \
-              the end counts. port: out[0], out[1] and so on. reserved: whether load must not keep \
-              requests of this route out; default: true where it leads to halt, reset or status.",
+        doc: "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: \
+              literal text, with :name or {name} for a segment and *name for all that follows; a \
+              slash at the end counts. port: out[0], out[1] and so on. reserved: whether load must \
+              not keep requests of this route out; default: true where it leads to halt, reset or \
+              status.",
         unit: "",
         ty: ParameterType::Yaml,
         default: None,

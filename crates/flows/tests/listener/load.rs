@@ -1,4 +1,4 @@
-//! More than there is room for: it is refused, counted, and no reason to keep out who stops the run.
+//! More than there is room for: it is refused, counted, and keeps nobody out who stops the run.
 
 use std::net::TcpStream;
 

@@ -37,8 +37,8 @@ pub trait FlowNode {
     /// Once, in the worker, before the first packet: what the node may use of its worker.
     fn attach(&mut self, _site: &Site) {}
 
-    /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when there
-    /// is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
+    /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when
+    /// there is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
     fn ahead(&self, _packet: &Value) -> Ahead {
         Ahead::Unknown
     }

@@ -50,8 +50,8 @@ impl Outlet {
         reply
     }
 
-    /// What to wait for before a flow is begun for this connection (a number that the source has for
-    /// it): the worker looks around between flows that compute. `None`: it may begin at once.
+    /// What to wait for before a flow is begun for this connection (a number that the source has
+    /// for it): the worker looks around between flows that compute. `None`: it may begin at once.
     #[inline]
     pub fn turn(&self, connection: usize) -> Option<Local<'static, ()>> {
         self.0.borrow().program.base.turns.wait(connection)

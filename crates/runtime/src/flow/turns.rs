@@ -12,14 +12,14 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot::{Sender, channel};
+use tokio::sync::oneshot::{self, Sender};
 use tokio::task::{spawn_local, yield_now};
 
 use super::Local;
 use crate::clock::Clock;
 
-/// So long flows compute before their worker looks at its sockets and clocks. Longer: a request that
-/// comes is seen later. Shorter: the looking itself, some microseconds, shows.
+/// So long flows compute before their worker looks at its sockets and clocks. Longer: a request
+/// that comes is seen later. Shorter: the looking itself, some microseconds, shows.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The turns of a worker.
@@ -43,7 +43,7 @@ struct Lines {
 
 impl Lines {
     fn push(&mut self, line: usize) -> impl Future<Output = ()> + use<> {
-        let (sender, receiver) = channel();
+        let (sender, receiver) = oneshot::channel();
         let waiting = self.lines.entry(line).or_default();
         if waiting.is_empty() {
             self.order.push_back((line, Instant::now()));

@@ -28,8 +28,8 @@ use crate::panics;
 use crate::refusal::Refusal;
 use crate::watch::{Spec, Supervisor};
 
-/// How often a worker without work says that it lives, and the crew looks whether one does. One with
-/// work says so with every stretch of it that ends.
+/// How often a worker without work says that it lives, and the crew looks whether one does. One
+/// with work says so with every stretch of it that ends.
 pub(super) const BEAT: Duration = Duration::from_millis(100);
 
 /// What a worker is told.

@@ -30,8 +30,8 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
-/// So many flows are ready at once, and each computes for so long. tokio looks at its clocks after 61
-/// of them, which is longer than a domain is given without a sign of life.
+/// So many flows are ready at once, and each computes for so long. tokio looks at its clocks after
+/// 61 of them, which is longer than a domain is given without a sign of life.
 const BATCH: u64 = 150;
 const TOIL: Duration = Duration::from_millis(20);
 /// Between two flows.
