@@ -252,8 +252,7 @@ impl Session {
             Some(error) => Err(error),
             None => report.write(json),
         };
-        let good = report.is_good() && is_quiet(written);
-        if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) }
+        ExitCode::from(if is_quiet(written) { report.exit_status() } else { FAULTED })
     }
 
     /// Until the last process has ended, or the user will not wait for that.

@@ -15,12 +15,13 @@ use super::latency::{Agreement, Beside, Latency, Seen};
 use super::verdict::Verdict;
 
 /// Columns of a line; commands stand whole.
-const WIDTH: usize = 120;
+const WIDTH: usize = 80;
 /// What is printed of a distribution: name and share, as far as there are wake-ups enough.
-const PERCENTILES: [(&str, f64); 5] =
-    [("P50", 0.5), ("P95", 0.95), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
-/// Of each figure.
-const COLUMN: usize = 9;
+const PERCENTILES: [(&str, f64); 4] =
+    [("P50", 0.5), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
+/// Columns of a count, and of a figure: a line of all of them has [`WIDTH`].
+const COUNT: usize = 10;
+const COLUMN: usize = 7;
 
 /// All that there is to say.
 pub(super) struct Answer {
@@ -81,8 +82,15 @@ fn table(found: &[Found]) -> String {
     let names = wide(&mut found.iter().map(|row| row.name));
     for Found { name, finding, .. } in found {
         let before = format!("  {:<grades$}  {name:<names$}  ", finding.grade.words());
-        let words = format!("{} [{}]", finding.read, finding.from.join(", "));
-        wrap_at(&mut text, &before, &words, WIDTH);
+        let from = format!("[{}]", finding.from.join(", "));
+        let len = |words: &str| words.chars().count();
+        if len(&before) + len(&finding.read) + 1 + len(&from) <= WIDTH {
+            let _ = writeln!(text, "{before}{} {from}", finding.read);
+        } else {
+            wrap_at(&mut text, &before, &finding.read, WIDTH);
+            // A path is too long to stand beside anything.
+            wrap_at(&mut text, "      ", &from, WIDTH);
+        }
     }
     text
 }
@@ -143,12 +151,23 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
 
 /// A line of the table.
 fn line(name: &str, cells: Vec<String>) -> String {
-    let cells: String = cells.iter().map(|cell| format!("{cell:>COLUMN$}")).collect();
-    format!("  {name:<20}{cells}\n")
+    let mut text = format!("  {name:<17}");
+    for (at, cell) in cells.iter().enumerate() {
+        // What is wider than its column still stands apart.
+        let width = if at == 0 { COUNT } else { COLUMN } - 1;
+        text += &format!(" {cell:>width$}");
+    }
+    text.push('\n');
+    text
 }
 
 fn figures(late: &Distribution, percentiles: &[(&str, f64)]) -> Vec<String> {
-    let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.1}", ns / 1e3));
+    let us = |ns: Option<f64>| match ns {
+        None => "-".into(),
+        // A tenth of a microsecond is of no use there.
+        Some(ns) if ns >= 1e7 => format!("{:.0}", ns / 1e3),
+        Some(ns) => format!("{:.1}", ns / 1e3),
+    };
     let whole = |ns: Option<u64>| us(ns.map(|ns| ns as f64));
     let mut cells = vec![late.n().to_string(), whole(late.min()), us(late.mean())];
     cells.extend(percentiles.iter().map(|(_, share)| whole(late.quantile(*share))));
@@ -232,4 +251,36 @@ fn latency_json(aim: &Aim, latency: &Latency) -> Value {
         "late_ns": of(&latency.seen),
         "cyclictest": beside,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::findings::Finding;
+
+    #[test]
+    fn a_finding_with_a_long_path_fits_a_narrow_terminal() {
+        let finding = Finding {
+            read: "no governor here: the firmware or the hypervisor sets the frequency".into(),
+            from: vec!["/sys/devices/system/clocksource/clocksource0/current_clocksource".into()],
+            grade: Grade::Unknown,
+            remedy: None,
+            show: None,
+        };
+        let text = table(&[Found { name: "cgroup CPU limit", why: "", finding }]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("\n      [/sys/devices/"), "{text}");
+    }
+
+    #[test]
+    fn a_line_of_all_figures_fits_a_narrow_terminal() {
+        let mut late = Distribution::new();
+        (0..200_000_u64).for_each(|at| late.add(17_000 + at * 60));
+        let cells = figures(&late, &PERCENTILES);
+        assert_eq!(cells.len(), 4 + PERCENTILES.len());
+        assert!(cells.iter().all(|cell| cell != "-"), "{cells:?}");
+        let text = line("cyclictest CPU 63", cells);
+        assert!(text.trim_end().chars().count() <= WIDTH, "{text}");
+        assert!(text.contains(" 200000 ") && text.contains(" 12017\n"), "{text}");
+    }
 }

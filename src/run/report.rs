@@ -119,13 +119,9 @@ impl Report<'_> {
         Value::Object(object)
     }
 
-    /// Whether all is as it was asked for.
-    pub(crate) fn is_good(&self) -> bool {
-        self.ending.is_good() && self.csv_lacks.is_none()
-    }
-
-    fn exit_status(&self) -> u8 {
-        if self.is_good() { 0 } else { FAULTED }
+    /// 0 if all is as it was asked for.
+    pub(crate) fn exit_status(&self) -> u8 {
+        if self.ending.is_good() && self.csv_lacks.is_none() { 0 } else { FAULTED }
     }
 
     /// Writes it to standard output; what went wrong also goes to standard error.

@@ -173,7 +173,8 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
 
 /// The record of one cycle: 17 words, then two for each node (its begin and its end, in
 /// ticks of the counter; in a debug build a third, its allocations so far), then one for each
-/// signal, then one for each end of a link to elsewhere, then for each tap one that says what is to be known of it, and its message.
+/// signal, then one for each end of a link to elsewhere, then for each tap one that says what is to
+/// be known of it, and its message.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,

@@ -2,13 +2,15 @@
 
 mod picture;
 
+use std::ops::Range;
+
 use super::article::{Article, Variant};
 use super::report::{Core, Report, Round, Row};
 use crate::report::Table;
 use crate::show::Plot;
 use crate::show::page;
 use crate::show::svg::Escaped;
-use crate::show::text::{table_text, wrap};
+use crate::show::text::wrap_at;
 use crate::show::units::{counted, time};
 
 /// What is not known or not asked.
@@ -18,8 +20,8 @@ const NONE: &str = "-";
 pub fn to_text(report: &Report) -> String {
     let mut text = format!("{}\n", headline(report));
     wrap(&mut text, "machine: ", &report.machine.to_line());
-    for table in tables(report) {
-        text += &table_text(&table);
+    for (table, columns) in tables(report) {
+        text += &stacked(&table, columns);
     }
     if !report.rows.is_empty() {
         text.push('\n');
@@ -41,22 +43,58 @@ pub fn to_text(report: &Report) -> String {
 
 /// What would be carried out.
 pub fn to_list(report: &Report) -> String {
-    let columns = ["subject", "fault", "bar", "rule, or why it is not carried out"];
-    let row = |row: &Row| {
-        let why = row.skipped.as_ref().map(|why| format!("not carried out: {why}"));
-        vec![
-            format!("{} {}", row.sort, row.subject),
-            row.fault.clone(),
-            or_none(row.bar_cycles, |n| n.to_string()),
-            why.unwrap_or_else(|| row.rule.clone()),
-        ]
+    let mut text = headline(report) + "\n";
+    for row in &report.rows {
+        let bar = row.bar_cycles.map(|n| format!(", bar {n}")).unwrap_or_default();
+        wrap(&mut text, "  ", &format!("{} {}, {}{bar}", row.sort, row.subject, row.fault));
+        match &row.skipped {
+            Some(why) => wrap(&mut text, "      ", &format!("not carried out: {why}")),
+            None => wrap(&mut text, "      ", &row.rule),
+        }
+    }
+    text
+}
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+
+fn wrap(text: &mut String, before: &str, words: &str) {
+    wrap_at(text, before, words, WIDTH);
+}
+
+/// A table for a terminal: words fill lines of their own, and these columns stand below them, the
+/// last word of each title on a line of its own.
+fn stacked(table: &Table, figures: Range<usize>) -> String {
+    let word = |row: usize, at: usize| table.rows[row].get(at).map_or("", String::as_str);
+    let titles: Vec<(&str, &str)> = table.columns[figures.clone()]
+        .iter()
+        .map(|title| title.rsplit_once(' ').unwrap_or(("", title)))
+        .collect();
+    let len = |text: &str| text.chars().count();
+    let widths: Vec<usize> = (figures.clone().zip(&titles))
+        .map(|(at, (upper, lower))| {
+            let cells = (0..table.rows.len()).map(|row| len(word(row, at)));
+            cells.chain([len(upper), len(lower)]).max().unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let cells = cells.zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
+        format!("      {}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned() + "\n"
     };
-    let table = Table {
-        title: headline(report),
-        columns: columns.map(Into::into).to_vec(),
-        rows: report.rows.iter().map(row).collect(),
-    };
-    table_text(&table).trim_start().into()
+    let mut text = format!("\n{}\n", table.title);
+    text += &line(&mut titles.iter().map(|title| title.0));
+    text += &line(&mut titles.iter().map(|title| title.1));
+    for row in 0..table.rows.len() {
+        let others = (0..table.columns.len()).filter(|at| !figures.contains(at));
+        let said = |at: usize| match at < figures.start {
+            true => word(row, at).to_owned(),
+            false => format!("{} {}", table.columns[at], word(row, at)),
+        };
+        let others: Vec<_> = others.filter(|&at| word(row, at) != NONE).map(said).collect();
+        wrap(&mut text, "  ", &others.join(", "));
+        text += &line(&mut figures.clone().map(|at| word(row, at)));
+    }
+    text
 }
 
 const READ: &str = "safe: from the fault to the machine's first cycle from which on no actuator \
@@ -83,7 +121,7 @@ pub fn to_page(report: &Report) -> String {
         let content = lines.chain(plots.iter().map(figure)).collect::<String>();
         text += &page::section("The inverse kinematics dies", &content);
     }
-    let mut all = tables(report);
+    let mut all: Vec<Table> = tables(report).into_iter().map(|(table, _)| table).collect();
     let mut read = String::new();
     if !report.rows.is_empty() {
         all.push(endings(report));
@@ -164,15 +202,18 @@ fn ms(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e6)
 }
 
-fn tables(report: &Report) -> Vec<Table> {
+/// Each with the columns that are figures.
+fn tables(report: &Report) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
         let rows: Vec<_> = rows.map(cells).collect();
-        (!rows.is_empty()).then(|| Table { title: title.into(), columns: columns(sort), rows })
+        let is_empty = rows.is_empty();
+        let table = Table { title: title.into(), columns: columns(sort), rows };
+        (!is_empty).then_some((table, 2..9))
     };
     let mut tables: Vec<_> = sorts.into_iter().filter_map(table).collect();
-    tables.extend(report.article.as_ref().map(article_table));
+    tables.extend(report.article.as_ref().map(|article| (article_table(article), 2..6)));
     tables
 }
 
@@ -343,4 +384,34 @@ fn article_lines(article: &Article) -> Vec<String> {
     let done = article.variants.iter();
     lines.extend(done.map(|it| format!("{}: {}; then: {}", it.name, it.done, it.ending)));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_stands_at_80_columns() {
+        let row = [
+            "control",
+            "late by more than anybody bears",
+            "1234.56",
+            "10052",
+            "52",
+            "10234.56",
+            "12.34",
+            "123.4 / 234.5",
+            "12345.6 / 12345.6",
+            "1 time",
+            "NO",
+        ];
+        let rows = vec![row.map(String::from).to_vec(), vec![NONE.to_owned(); 11]];
+        let table = Table { title: "processes".into(), columns: columns("domain"), rows };
+        let text = stacked(&table, 2..9);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let words =
+            "  control, late by more than anybody bears, came back 1 time, as expected NO\n";
+        assert!(text.contains(words), "{text}");
+        assert!(text.contains("12345.6 / 12345.6\n"), "{text}");
+    }
 }
