@@ -195,7 +195,6 @@ fn flows(status: &Status, theme: Theme) -> Rows {
         ("p99 us", Right),
         ("max us", Right),
         ("errors", Right),
-        ("refused", Right),
     ]);
     let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
     for (node, flow) in nodes.filter_map(|node| Some((node, node.flow.as_ref()?))) {
@@ -210,8 +209,10 @@ fn flows(status: &Status, theme: Theme) -> Rows {
             us(flow.time_ns_p99),
             us(flow.time_ns_max),
             Cell::count(flow.errors, theme),
-            Cell::count(flow.refused, theme),
         ]);
+        if flow.refused > 0 {
+            rows.note(format!("refused {} for want of room", flow.refused), theme.bad());
+        }
     }
     rows
 }

@@ -25,8 +25,7 @@ fn targets(csv: &Path) -> (Vec<[f64; 3]>, u64) {
     let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let Some(names) = rows.next() else { return (vec![], 0) };
     let column = |name: &str| names.iter().position(|it| *it == name).expect("the column");
-    let [stopping, skipped, target] =
-        ["stopping", "skipped", "planner.target_m.0"].map(|name| column(name));
+    let [stopping, skipped, target] = ["stopping", "skipped", "planner.target_m.0"].map(column);
     let (mut targets, mut lost) = (vec![], 0);
     for row in rows.take_while(|row| row[stopping] == "0") {
         let number = |at: usize| row[at].parse::<f64>().expect("a number");

@@ -130,9 +130,7 @@ pub(super) fn exchange(
                 if let Some(turn) = exchange.turn(&packet) {
                     turn.await;
                 }
-                let (outlet, options) = (&exchange.worker.outlet, &exchange.worker.options);
-                let reply = outlet.open(OUT, packet, options.limits).await;
-                response(reply, |error| outlet.tell(error))
+                exchange.run(packet).await
             }
             Err(refused) => exchange.refuse(refused),
         };
@@ -258,6 +256,18 @@ impl Exchange {
             return None;
         }
         Some(turn)
+    }
+
+    /// Has a flow answer, unless there is no room for its answer: others may have taken it since
+    /// this request came.
+    async fn run(&self, packet: Value) -> Response<Content> {
+        let (outlet, options) = (&self.worker.outlet, &self.worker.options);
+        if self.rank == Rank::Ordinary && self.worker.room.held.is_over() {
+            drop(packet);
+            return self.refuse(Refused::Room(Why::Held));
+        }
+        let reply = outlet.open(OUT, packet, options.limits).await;
+        response(reply, |error| outlet.tell(error))
     }
 
     /// The answer to a request that is not taken.

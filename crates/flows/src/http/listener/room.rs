@@ -130,6 +130,11 @@ impl Held {
         self.excess() > 0
     }
 
+    /// Whether more is held than may be.
+    pub(super) fn is_over(&self) -> bool {
+        self.size.load(Ordering::Relaxed) > self.size_max
+    }
+
     /// So many more are held than there is room for; 1, if it is just full.
     pub(super) fn excess(&self) -> usize {
         (self.size.load(Ordering::Relaxed) + 1).saturating_sub(self.size_max)
@@ -215,10 +220,12 @@ mod tests {
         drop(slice);
         let mut all = room.held.try_take(99).expect("room again");
         assert!(!room.held.is_full() && all.grow(100) && room.held.is_full());
+        assert!(!room.held.is_over(), "just full is no more than may be");
         assert!(!all.grow(101));
         let one = Arc::<AtomicUsize>::default();
         let beyond = room.held.take(7, Some(Arc::clone(&one)));
         assert_eq!((room.held.excess(), one.load(Ordering::Relaxed)), (8, 7));
+        assert!(room.held.is_over());
         drop((all, beyond));
         assert_eq!((room.held.excess(), one.load(Ordering::Relaxed)), (0, 0));
     }
