@@ -16,6 +16,7 @@ pub(crate) mod stats;
 mod systemd;
 mod tidings;
 pub(crate) mod view;
+mod watch;
 pub(crate) mod words;
 
 use std::io;
@@ -23,23 +24,21 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use sinew_runtime::NodeEntry;
-use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::run::{Pace, Request, Run, ServiceState, ThreadId};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::run::{Pace, Request, Run, ServiceState};
 use sinew_runtime::status::EventKind;
-use sinew_runtime::trace::Record;
 
 pub(crate) use self::arguments::RunArgs;
 use self::csv::Csv;
 use self::edits::Edits;
-use self::late::Late;
 use self::memory::Memory;
 use self::others::Others;
 use self::report::{Ending, Report};
-use self::stats::{Observed, Stats};
+use self::stats::Stats;
 use self::systemd::Systemd;
-use self::tidings::Tidings;
 use self::view::{Scene, View};
-use crate::cli::{FAULTED, is_quiet, refuse, say};
+use self::watch::Watch;
+use crate::cli::{FAULTED, is_quiet, refuse};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
@@ -84,73 +83,8 @@ fn prepare(
     }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
-    let watch = Watch {
-        view: View::None,
-        csv: csv.map_err(LoadError::Request)?,
-        observed: Observed::default(),
-        late: Late::new(plan),
-        late_due_s: 0.0,
-        late_line: None,
-        tidings: Tidings::default(),
-        told: None,
-        notices: vec![],
-        stats,
-    };
+    let watch = Watch::new(plan, stats, csv.map_err(LoadError::Request)?);
     Ok((loaded, watch, edits))
-}
-
-/// What happens to the records of a run.
-struct Watch {
-    stats: Stats,
-    csv: Option<Csv>,
-    view: View,
-    observed: Observed,
-    late: Late,
-    /// When late cycles are told next, and what was said of them.
-    late_due_s: f64,
-    late_line: Option<String>,
-    tidings: Tidings,
-    /// The event or late cycle that was told last.
-    told: Option<String>,
-    /// What went wrong outside the graph.
-    notices: Vec<String>,
-}
-
-impl Watch {
-    fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
-        let Some(thread) = self.stats.thread(id) else { return };
-        self.observed.read(record, thread.nodes.len(), clock);
-        self.stats.add(id, &self.observed);
-        self.late.take(id, &self.observed);
-        self.view.observe(id, &self.observed);
-        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
-            self.notice(text);
-        }
-    }
-
-    /// Says it at once unless that would spoil the live view; that one shows it itself.
-    fn notice(&mut self, text: String) {
-        if !self.view.is_live() {
-            say(&format!("warning: {text}"));
-        }
-        self.notices.push(text);
-    }
-
-    fn finish_csv(&mut self) {
-        let stats = &self.stats;
-        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.finish(stats)) {
-            self.notice(text);
-        }
-    }
-
-    /// Leaves the live view, then says what it could only show.
-    fn close_view(&mut self) {
-        let was_live = self.view.is_live();
-        self.view = View::None;
-        if was_live {
-            self.notices.iter().for_each(|text| say(&format!("warning: {text}")));
-        }
-    }
 }
 
 /// A run under way.

@@ -138,7 +138,7 @@ impl Executor {
         self.feedback.iter().find(|input| input.missing).map(|input| input.from.as_str())
     }
 
-    /// What the actuator ports of this thread hold; of several the least safe. `None` if it has none.
+    /// What the actuator ports of this thread hold, of several the least safe. `None`: it has none.
     pub(crate) fn holds(&self) -> Option<Holds> {
         let guards = self.steps.iter().flat_map(|step| &step.guards);
         guards.map(|guard| guard.holds).max()

@@ -90,8 +90,8 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
                     cycles.saturating_sub(moments.iter().filter(early).count() as u64)
                 });
                 if !machine.is_shown() {
-                    let rest_ns = carried.rest_ns.filter(|&ns| ns >= struck_ns);
-                    stop.still_ns = rest_ns.map(|ns| ns - struck_ns);
+                    // What stood before the fault, and did not move after it, took no time.
+                    stop.still_ns = carried.rest_ns.map(|ns| ns.saturating_sub(struck_ns));
                 }
                 round.failures.extend(stop.failures(rule));
                 if !stop.followed {

@@ -1,0 +1,83 @@
+//! Where the records of a run go: figures, CSV, the view, the search for late cycles.
+
+use sinew_runtime::clock::Clock;
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::Record;
+use sinew_spec::plan::Plan;
+
+use super::csv::Csv;
+use super::late::Late;
+use super::stats::{Observed, Stats};
+use super::tidings::Tidings;
+use super::view::View;
+use crate::cli::say;
+
+/// What happens to the records of a run.
+pub(super) struct Watch {
+    pub(super) stats: Stats,
+    pub(super) csv: Option<Csv>,
+    pub(super) view: View,
+    observed: Observed,
+    pub(super) late: Late,
+    /// When late cycles are told next, and what was said of them.
+    pub(super) late_due_s: f64,
+    pub(super) late_line: Option<String>,
+    pub(super) tidings: Tidings,
+    /// The event or late cycle that was told last.
+    pub(super) told: Option<String>,
+    /// What went wrong outside the graph.
+    pub(super) notices: Vec<String>,
+}
+
+impl Watch {
+    /// One that has seen nothing yet, and shows nothing.
+    pub(super) fn new(plan: &Plan, stats: Stats, csv: Option<Csv>) -> Watch {
+        Watch {
+            view: View::None,
+            csv,
+            observed: Observed::default(),
+            late: Late::new(plan),
+            late_due_s: 0.0,
+            late_line: None,
+            tidings: Tidings::default(),
+            told: None,
+            notices: vec![],
+            stats,
+        }
+    }
+
+    pub(super) fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
+        let Some(thread) = self.stats.thread(id) else { return };
+        self.observed.read(record, thread.nodes.len(), clock);
+        self.stats.add(id, &self.observed);
+        self.late.take(id, &self.observed);
+        self.view.observe(id, &self.observed);
+        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
+            self.notice(text);
+        }
+    }
+
+    /// Says it at once unless that would spoil the live view; that one shows it itself.
+    pub(super) fn notice(&mut self, text: String) {
+        if !self.view.is_live() {
+            say(&format!("warning: {text}"));
+        }
+        self.notices.push(text);
+    }
+
+    pub(super) fn finish_csv(&mut self) {
+        let stats = &self.stats;
+        if let Some(text) = self.csv.as_mut().and_then(|csv| csv.finish(stats)) {
+            self.notice(text);
+        }
+    }
+
+    /// Leaves the live view, then says what it could only show.
+    pub(super) fn close_view(&mut self) {
+        let was_live = self.view.is_live();
+        self.view = View::None;
+        if was_live {
+            self.notices.iter().for_each(|text| say(&format!("warning: {text}")));
+        }
+    }
+}
