@@ -174,8 +174,9 @@ fn a_rule_tells_a_webhook() {
     let mut arm = Arm::start(&format!(
         "{rules}\n    webhook: http://{address}/hook\n    listen: 127.0.0.1:0"
     ));
+    // The plant is released by its input: there is no planned start that it could end after.
     arm.until("both have fired", |arm| {
-        arm.count(EventKind::Alarm, "rule 1 '") == 1 && arm.count(EventKind::Alarm, "rule 2 '") == 2
+        arm.count(EventKind::Alarm, "rule 1 '") == 1 && arm.count(EventKind::Alarm, "rule 2 '") == 1
     });
     arm.until("the webhook is told", |_| receiver.is_finished());
     let [begins, letter] = receiver.join().expect("two requests");
