@@ -223,7 +223,7 @@ class Run:
         # A domain of the core that somebody else tells to stop does so in order, and that is a fault.
         good = goes_on or plan.whom == "supervisor"
         # What the core is to bear it bears on a machine that gives it its time.
-        if goes_on and status == 1 and faults and all(it["cause"] == "overrun" for it in faults):
+        if good and status == 1 and faults and all(it["cause"] == "overrun" for it in faults):
             self.unseen.append(f"this machine was too busy: {faults[0]['text']}"[:120])
             return
         if goes_on is not None and whole:
