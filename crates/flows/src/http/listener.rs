@@ -7,6 +7,7 @@ mod bind;
 mod callers;
 mod connection;
 mod exchange;
+mod framing;
 mod gzip;
 mod life;
 mod log;

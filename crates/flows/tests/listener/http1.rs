@@ -132,6 +132,27 @@ fn a_malformed_request_is_answered_and_its_connection_closed() {
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\
          \r\n0\r\n\r\n",
+        // Of what follows another reader may find another end.
+        "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\n",
+        "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nA: b\nB: c\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nA: b\rB: c\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: five\r\n\r\n\
+         0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;a\nhello\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;a\rb\r\nhello\r\n\
+         0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0;a\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\nB: c\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\rB: c\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
@@ -143,6 +164,26 @@ fn a_malformed_request_is_answered_and_its_connection_closed() {
         assert!(client.is_closed(), "{request:?}");
     }
     assert_eq!(server.ask(&get("/text")).text(), "pong");
+}
+
+#[test]
+fn what_came_before_a_malformed_request_is_answered_first() {
+    let server = Server::start("");
+    let mut client = server.client();
+    client.send(format!("{}GET /text HTTP/1.1\nHost: test\r\n\r\n", get("/slow")).as_bytes());
+    assert_eq!(client.answer(true).status, 200);
+    assert_eq!(client.answer(true).status, 400);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_length_beyond_all_numbers_is_a_body_too_large() {
+    let server = Server::start("");
+    for length in ["18446744073709551613", "18446744073709551615", "99999999999999999999999999"] {
+        let mut client = server.client();
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        assert_eq!(client.ask(&request).status, 413, "{length}");
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
-//! A connection of which so much has been read as tells HTTP/2 from HTTP/1.
+//! A connection of which so much has been read as tells HTTP/2 from HTTP/1; what is read of the
+//! latter passes its framing.
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::framing::Framing;
 
 /// What a client of HTTP/2 begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -16,12 +19,14 @@ pub(super) struct Begun<W> {
     first: [u8; PREFACE.len()],
     /// How many of them there are.
     len: usize,
+    /// None for HTTP/2.
+    framing: Option<Framing>,
 }
 
 impl<W: AsyncRead + Unpin> Begun<W> {
     /// One of which nothing has been read.
     pub(super) fn new(wire: W) -> Begun<W> {
-        Begun { wire, first: [0; PREFACE.len()], len: 0 }
+        Begun { wire, first: [0; PREFACE.len()], len: 0, framing: None }
     }
 
     /// Whether it begins as HTTP/2 does.
@@ -35,15 +40,15 @@ impl<W: AsyncRead + Unpin> Begun<W> {
             }
             self.len += read;
         }
-        Ok(self.first[..self.len] == *PREFACE)
+        let is_http2 = self.first[..self.len] == *PREFACE;
+        self.framing = (!is_http2).then(Framing::new);
+        Ok(is_http2)
     }
-}
 
-impl<W: AsyncRead + Unpin> AsyncRead for Begun<W> {
     /// The first bytes and what comes after them are one read: to a head that comes in two,
     /// hyper gives twice the room for as long as the connection lives.
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+    fn poll_all(
+        &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -57,6 +62,23 @@ impl<W: AsyncRead + Unpin> AsyncRead for Begun<W> {
         if self.len == 0 && buffer.remaining() > 0 {
             // Nothing more, or the end: who reads again will be told.
             let _ = Pin::new(&mut self.wire).poll_read(context, buffer)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<W: AsyncRead + Unpin> AsyncRead for Begun<W> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        if !self.framing.as_ref().is_some_and(Framing::has_refused) {
+            ready!(self.poll_all(context, buffer))?;
+        }
+        if let Some(framing) = &mut self.framing {
+            framing.pass(buffer, before);
         }
         Poll::Ready(Ok(()))
     }
