@@ -3,6 +3,7 @@
 mod bridge;
 mod check;
 mod http;
+mod json;
 mod path;
 mod script;
 #[cfg(test)]

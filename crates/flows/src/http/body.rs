@@ -66,19 +66,30 @@ pub(crate) struct Gzip {
     source: Content,
     /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
+    /// Bytes that it has compressed since others could have the worker.
+    stretch: usize,
 }
 
 /// Bytes that are compressed at a time.
 const PIECE_LEN: usize = 16 << 10;
+/// Bytes that are compressed before others have their turn, however fast they are taken: some two
+/// milliseconds.
+const STRETCH_LEN_MAX: usize = 128 << 10;
 
 impl Gzip {
     /// Compresses `source`.
     pub(crate) fn new(source: Content) -> Gzip {
-        Gzip { source, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
+        let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+        Gzip { source, encoder, stretch: 0 }
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         while let Some(encoder) = &mut self.encoder {
+            if self.stretch >= STRETCH_LEN_MAX {
+                self.stretch = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let (piece, is_awaited) = match &mut self.source {
                 Content::Full(bytes) if !bytes.is_empty() => {
                     (Some(bytes.split_to(bytes.len().min(PIECE_LEN))), false)
@@ -90,6 +101,7 @@ impl Gzip {
                 },
                 _ => (None, false),
             };
+            self.stretch += piece.as_ref().map_or(0, Bytes::len);
             let packed = match piece {
                 Some(piece) => pack(encoder, &piece, is_awaited),
                 None => {

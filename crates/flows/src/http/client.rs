@@ -267,7 +267,11 @@ impl FlowNode for Http {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::wait(async move {
             match self.ask(at.flow(), &packet).await {
-                Ok(answer) => Step::Pass(OUT, Value::Document(Arc::new(answer))),
+                Ok(answer) => {
+                    let packet = Value::Document(Arc::new(answer));
+                    let prepared = at.flow().prepare(&packet).await;
+                    prepared.map_or_else(Step::Fail, |()| Step::Pass(OUT, packet))
+                }
                 Err(error) => Step::Fail(error),
             }
         })

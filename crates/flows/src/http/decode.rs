@@ -86,6 +86,32 @@ pub fn price(len: usize) -> u64 {
     (len / BYTES_PER_UNIT) as u64
 }
 
+/// Longest body that a worker takes apart itself, in some twenty milliseconds at most. A longer one
+/// is decoded on a thread for what blocks, before the packet goes on.
+const WORKER_LEN_MAX: usize = 1 << 20;
+
+/// Whether a body of so many bytes would keep its worker for long. Text and bytes never do.
+pub(super) fn is_heavy(content_type: Option<&HeaderValue>, len: usize) -> bool {
+    let is_taken_apart = || {
+        let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
+        let essence = essence(content_type).0;
+        essence == FORM || is_json(&essence)
+    };
+    len > WORKER_LEN_MAX && is_taken_apart()
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+fn is_json(essence: &str) -> bool {
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// What a content type says, and its attributes.
+fn essence(content_type: &str) -> (String, &str) {
+    let (essence, attributes) = content_type.split_once(';').unwrap_or((content_type, ""));
+    (essence.trim().to_ascii_lowercase(), attributes)
+}
+
 /// A body as its content type says: JSON is a value, a form is a mapping, text is a text; anything
 /// else is bytes, and an empty body is nothing.
 ///
@@ -96,12 +122,10 @@ pub fn body(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<Value, 
         return Ok(Value::Null);
     }
     let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let (essence, attributes) = content_type.split_once(';').unwrap_or((content_type, ""));
-    let essence = essence.trim().to_ascii_lowercase();
+    let (essence, attributes) = essence(content_type);
     match &*essence {
-        "application/x-www-form-urlencoded" => form(&text(bytes, attributes)?),
-        "application/json" => json(bytes),
-        _ if essence.ends_with("+json") => json(bytes),
+        FORM => form(&text(bytes, attributes)?),
+        _ if is_json(&essence) => json(bytes),
         _ if essence.starts_with("text/") => text(bytes, attributes).map(Value::Text),
         _ => Ok(Value::Bytes(bytes.clone())),
     }

@@ -83,6 +83,10 @@ impl Request {
         self.made().header.get_or_init(|| decode::headers(&self.parts.headers)).clone()
     }
 
+    fn has_decoded(&self) -> bool {
+        self.made.get().is_some_and(|made| made.body.get().is_some())
+    }
+
     fn body(&self) -> Result<Value, Error> {
         let body = || decode::body(self.parts.headers.get(CONTENT_TYPE), &self.bytes);
         self.made().body.get_or_init(body).clone()
@@ -107,8 +111,15 @@ impl Document for Request {
     }
 
     fn price(&self, name: &str) -> u64 {
-        let is_made = || self.made.get().is_some_and(|made| made.body.get().is_some());
-        if name == "body" && !is_made() { decode::price(self.bytes.len()) } else { 0 }
+        match name == "body" && !self.has_decoded() {
+            true => decode::price(self.bytes.len()),
+            false => 0,
+        }
+    }
+
+    fn heavy(&self) -> Option<&'static str> {
+        let is_heavy = decode::is_heavy(self.parts.headers.get(CONTENT_TYPE), self.bytes.len());
+        (is_heavy && !self.has_decoded()).then_some("body")
     }
 
     fn names(&self) -> &'static [&'static str] {
@@ -163,7 +174,16 @@ pub(crate) fn protocol(version: Version) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use sinew_runtime::flow::{Fixture, Limits, Pool, Site};
+    use tokio::task::yield_now;
+
     use super::*;
+    use crate::testing::{plan, run, table};
 
     fn request(uri: &str, content_type: &str, body: &'static str) -> Request {
         let request = hyper::Request::post(uri).header(HOST, "here").header("X-A", "b");
@@ -256,5 +276,45 @@ mod tests {
         assert_eq!(request.field("query").expect_err("no UTF-8").status(), 400);
         assert_eq!(request.field("body").expect_err("no JSON").status(), 400);
         assert_eq!(request.field("path"), Ok(Value::text("/")));
+    }
+
+    #[test]
+    fn a_large_body_is_decoded_on_another_thread_and_paid() {
+        let graph = "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n\
+                     - {kind: snippet, name: a, language: cel, code: 'packet.body[0]'}\n";
+        let pool = Pool::start(1).expect("a thread");
+        let site = |_: usize, site: &mut Site| site.pool = pool.clone();
+        let made = Fixture::with_sites(&plan(graph), &table(), Path::new("."), site);
+        let fixture = made.unwrap_or_else(|refusals| panic!("{refusals:?}"));
+        let limits = |work| Limits { deadline: Duration::from_secs(60), work };
+        let list = |len: usize| -> &'static str {
+            Box::leak(format!("[{}1]", "1,".repeat(len / 2 - 2)).into_boxed_str())
+        };
+        let [small, large] = [list(1 << 20), list(2 << 20)];
+        let packet = |body| document(request("/", "application/json", body));
+        let one = || Ok(Some(Value::Integer(1)));
+        run(async {
+            let open = |body, work| fixture.open("begin", 0, packet(body), limits(work));
+            let (go_on, wait) = mpsc::channel::<()>();
+            let mut held = Box::pin(pool.run(move || wait.recv()));
+            assert!((&mut held).now_or_never().is_none());
+            assert_eq!(open(small, u64::MAX).await, one(), "it needs no thread");
+            let mut large_one = Box::pin(open(large, u64::MAX));
+            for _ in 0..100 {
+                assert!((&mut large_one).now_or_never().is_none(), "no thread is free");
+                yield_now().await;
+            }
+            drop(go_on);
+            assert_eq!(large_one.await, one());
+            let flow = fixture.flow();
+            let work = decode::price(large.len());
+            let error = fixture.send(&flow, "begin", 0, packet(large), limits(work - 1)).await;
+            let error = error.expect_err("too little");
+            assert_eq!((error.status(), flow.work_left()), (503, 0), "{error}");
+            assert_eq!(request("/", "text/plain", large).heavy(), None);
+            let bad = packet(&large[1..]);
+            let error = fixture.open("begin", 0, bad, limits(u64::MAX)).await.expect_err("none");
+            assert_eq!((error.status(), error.node().map(|it| &**it)), (400, Some("a")), "{error}");
+        });
     }
 }

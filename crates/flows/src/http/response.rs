@@ -4,16 +4,19 @@
 //! of that type. A mapping with no other keys than `status`, `header` and `body` is such an answer.
 //! Any other value is JSON. An error has its status, and shows what it may show.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Response, StatusCode};
-use sinew_runtime::flow::{Error, Reply, Value};
+use sinew_runtime::flow::{Error, Flow, Reply, Value};
 
 use super::body::Content;
 use super::request::Request;
+use crate::json;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -35,28 +38,36 @@ const FRAMING: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// The answer that a reply stands for. A reply that can be none is an error, which is told.
-pub(crate) fn response(reply: Reply, tell: impl FnOnce(&Error)) -> Response<Content> {
+/// The answer that the reply of a flow stands for, written at the cost of the flow. A reply that
+/// can be none is an error of the flow, which `fail` hears.
+pub(crate) async fn response(
+    flow: &Flow,
+    reply: Reply,
+    fail: impl FnOnce(&Error),
+) -> Response<Content> {
     let mut response = Response::new(Content::Empty);
     let failed = match reply {
-        Ok(reply) => fill(&mut response, reply.unwrap_or_default()).inspect_err(tell).err(),
+        Ok(reply) => {
+            let filled = fill(flow, &mut response, reply.unwrap_or_default()).await;
+            filled.inspect_err(fail).err()
+        }
         // Whoever ran the flow has told it.
         Err(error) => Some(error),
     };
     match failed {
         None => response,
-        Some(error) => of_error(&error),
+        Some(error) => of_error(flow, &error).await,
     }
 }
 
 /// Fills an empty response where it stands: it is large, and to hand it on would be to copy it.
-fn fill(response: &mut Response<Content>, value: Value) -> Result<(), Error> {
+async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Result<(), Error> {
     if let Some(request) = as_request(&value) {
         echo(response, request);
     } else if is_answer(&value) {
-        fill_answer(response, &value)?;
+        fill_answer(flow, response, &value).await?;
     } else {
-        match content(value)? {
+        match content(flow, value).await? {
             Some((content_type, content)) => fill_typed(response, content_type, content),
             None => *response.status_mut() = StatusCode::NO_CONTENT,
         }
@@ -78,7 +89,7 @@ fn echo(response: &mut Response<Content>, request: &Request) {
 }
 
 /// A body and its type; `None` for nothing.
-fn content(value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
+async fn content(flow: &Flow, value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
     Ok(Some(match value {
         Value::Null => return Ok(None),
         Value::Text(text) => (TEXT, Content::Full(text.into_bytes())),
@@ -93,8 +104,9 @@ fn content(value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
             }
         },
         other => {
-            let json = serde_json::to_vec(&other.to_json()?).map_err(Error::new)?;
-            (JSON, Content::Full(json.into()))
+            // In a place of its own: what writes nothing is small without.
+            let text = Box::pin(async { flow.in_time(pin!(json::write(flow, &other))).await });
+            (JSON, Content::Full(text.await?.into()))
         }
     }))
 }
@@ -113,17 +125,25 @@ fn is_answer(value: &Value) -> bool {
     }
 }
 
-fn fill_answer(response: &mut Response<Content>, value: &Value) -> Result<(), Error> {
-    let body = value.field("body")?;
+async fn fill_answer(
+    flow: &Flow,
+    response: &mut Response<Content>,
+    value: &Value,
+) -> Result<(), Error> {
+    let field = |name| match value {
+        Value::Document(document) => flow.field(&**document, name),
+        other => other.field(name),
+    };
+    let body = field("body")?;
     let content = match as_request(&body) {
         Some(request) => Some((BYTES, Content::Full(request.body_bytes().clone()))),
-        None => content(body)?,
+        None => content(flow, body).await?,
     };
-    let status = status(&value.field("status")?, content.is_some())?;
+    let status = status(&field("status")?, content.is_some())?;
     let (content_type, content) = content.unzip();
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    set_headers(headers, &value.field("header")?)?;
+    set_headers(headers, &field("header")?)?;
     if let Some(content_type) = content_type {
         headers.entry(CONTENT_TYPE).or_insert(content_type);
     }
@@ -196,10 +216,13 @@ fn refused(field: &str, found: &str, expected: &str) -> Error {
 
 /// The answer that an error stands for: nothing internal is in it.
 #[cold]
-fn of_error(error: &Error) -> Response<Content> {
+pub(super) async fn of_error(flow: &Flow, error: &Error) -> Response<Content> {
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // What cannot be shown is told where errors are told; here it stays the plain answer.
-    let shown = error.shown().and_then(|shown| content(shown.clone()).ok().flatten());
+    let shown = match error.shown() {
+        Some(shown) => content(flow, shown.clone()).await.ok().flatten(),
+        None => None,
+    };
     let mut response = plain(status);
     if let Some((content_type, content)) = shown {
         fill_typed(&mut response, content_type, content);

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, input, one_line, output};
+use sinew_runtime::flow::{At, Error, Flow, FlowNode, Site, Step, Value, input, one_line, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
-use crate::script::expression::weight;
+use crate::json;
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -60,7 +60,11 @@ impl FlowNode for Print {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::compute(async move {
             let rendered = self.format.render(at.flow(), &packet).await;
-            let text = match rendered.and_then(|value| line(at, &value)) {
+            let text = match rendered {
+                Ok(value) => line(at.flow(), &value).await,
+                Err(error) => Err(error),
+            };
+            let text = match text {
                 Ok(text) => text,
                 Err(error) => format!("cannot print: {}", error.text()),
             };
@@ -80,15 +84,11 @@ impl Drop for Print {
     }
 }
 
-fn line(at: At<'_>, value: &Value) -> Result<String, Error> {
-    Ok(match value {
-        Value::Text(text) => text.to_string(),
-        other => {
-            let whole = at.flow().resolve(other)?;
-            at.flow().spend(weight(&whole))?;
-            whole.to_json()?.to_string()
-        }
-    })
+async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
+    match value {
+        Value::Text(text) => Ok(text.to_string()),
+        other => String::from_utf8(json::write(flow, other).await?).map_err(Error::new),
+    }
 }
 
 /// Writes the lines of all flows of this process, on a thread that may wait for its reader.

@@ -4,6 +4,7 @@ use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
 
+use crate::json;
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -81,7 +82,10 @@ impl Throw {
     async fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
         let message = match self.message.render(at.flow(), packet).await? {
             Value::Text(text) => text.to_string(),
-            other => other.to_json()?.to_string(),
+            other => {
+                let text = json::write(at.flow(), &other).await?;
+                String::from_utf8(text).map_err(Error::new)?
+            }
         };
         let status = checked(&self.status.render(at.flow(), packet).await?)?;
         let error = Error::new(message).with_status(status);

@@ -182,3 +182,20 @@ fn allow_open_files() {
     let current = limit.current.map_or(wanted, |now| now.max(wanted));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
 }
+
+#[test]
+fn an_answer_that_costs_more_than_its_flow_may_is_503_and_counted() {
+    let server = Server::start("compression: true, work_max: 10000");
+    let numbers = |count: usize, header: &str| {
+        server.ask(&format!("GET /numbers?count={count} HTTP/1.1\r\nHost: a\r\n{header}\r\n"))
+    };
+    let gzip = "Accept-Encoding: gzip\r\n";
+    assert_eq!(numbers(30_000, "").status, 200);
+    assert_eq!(server.figures.errors(), 0);
+    assert_eq!(numbers(50_000, "").status, 503, "to write it");
+    assert_eq!(numbers(15_000, gzip).header("content-encoding"), Some("gzip"));
+    let refused = numbers(30_000, gzip);
+    assert_eq!((refused.status, refused.header("content-encoding")), (503, None), "to compress it");
+    assert_eq!(server.figures.errors(), 2);
+    assert_eq!(server.ask(&get("/text")).text(), "pong");
+}

@@ -108,6 +108,10 @@ impl FlowNode for App {
                 let size = query(&packet, "size").parse().expect("a size");
                 Step::Reply(Some(Value::Bytes(Bytes::from(vec![b'x'; size]))))
             }
+            "/numbers" => {
+                let count: i64 = query(&packet, "count").parse().expect("a count");
+                Step::Reply(Some(Value::list((0..count).map(|_| Value::Integer(7)))))
+            }
             "/page" => Step::Reply(Some(Value::text("page ".repeat(1000)))),
             "/stream" => {
                 let parts = ["a", "b", "c"].map(|part| Ok(Bytes::from_static(part.as_bytes())));

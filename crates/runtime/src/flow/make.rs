@@ -155,7 +155,8 @@ impl Fixture {
         limits: impl Into<Limits>,
     ) -> Reply {
         let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
-        flow.open(node, port, packet, limits.into()).await
+        flow.limit(limits.into());
+        flow.open(node, port, packet).await
     }
 
     /// Where a source begins its flows, for who serves it without a worker.

@@ -42,7 +42,7 @@ pub use figures::{Figures, NodeFigures};
 pub use make::Fixture;
 pub use message::{from_message, to_message};
 pub use node::{Ahead, At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
-pub use outlet::{Outlet, Stop, Stopper};
+pub use outlet::{Begun, Outlet, Stop, Stopper};
 pub use pool::Pool;
 pub use program::Program;
 pub use run::{Flow, join_replies};

@@ -38,16 +38,15 @@ impl Outlet {
     /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from its first
     /// wait.
     pub async fn open(&self, port: usize, packet: Value, limits: impl Into<Limits>) -> Reply {
-        let (program, node) = {
-            let current = self.0.borrow();
-            (Rc::clone(&current.program), current.node)
-        };
-        let flow = Flow::new(program);
-        let reply = flow.open(node, port, packet, limits.into()).await;
-        if let Err(error) = &reply {
-            flow.tell(node, error);
-        }
-        reply
+        self.begin(limits.into()).open(port, packet).await
+    }
+
+    /// Begins a flow that pays for what the source does with its reply, too.
+    pub fn begin(&self, limits: Limits) -> Begun {
+        let current = self.0.borrow();
+        let flow = Flow::new(Rc::clone(&current.program));
+        flow.limit(limits);
+        Begun { flow, source: current.node }
     }
 
     /// What to wait for before a flow is begun for this connection (a number that the source has
@@ -93,6 +92,34 @@ impl Outlet {
         let current = self.0.borrow();
         let name = current.program.entry(current.node).name();
         current.program.base.teller.say(format_args!("node '{name}': {what}"));
+    }
+}
+
+/// A flow that a source has begun.
+pub struct Begun {
+    flow: Flow,
+    source: usize,
+}
+
+impl Begun {
+    /// Sends its packet through output `port`, and waits for the reply.
+    pub async fn open(&self, port: usize, packet: Value) -> Reply {
+        let reply = self.flow.open(self.source, port, packet).await;
+        if let Err(error) = &reply {
+            self.flow.tell(self.source, error);
+        }
+        reply
+    }
+
+    /// The flow.
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// Counts and tells an error that the source itself met with the reply.
+    pub fn fail(&self, error: &Error) {
+        self.flow.program.entry(self.source).figures().failed();
+        self.flow.tell(self.source, error);
     }
 }
 

@@ -7,8 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,19 @@ impl Flow {
         document.field(name)
     }
 
+    /// Makes the field of a document that takes long to make, if it has one, on a thread for what
+    /// blocks: at once for its price, for this worker cannot stop in the middle of it. What is
+    /// wrong with the field is told to whoever asks for it.
+    ///
+    /// # Errors
+    /// The flow has done its work, or too much waits for such a thread already (503).
+    pub async fn prepare(&self, packet: &Value) -> Result<(), Error> {
+        let Some((document, field)) = heavy(packet) else { return Ok(()) };
+        self.spend(document.price(field))?;
+        let document = Arc::clone(document);
+        self.program.pool.run_slow(move || drop(document.field(field))).await
+    }
+
     /// A value with its documents made into mappings, for their price.
     ///
     /// # Errors
@@ -179,14 +193,14 @@ impl Flow {
         child
     }
 
+    /// From now on it may take so much.
+    pub(super) fn limit(&self, limits: Limits) {
+        self.limits.set(limits);
+        self.budget.allow(limits.work);
+    }
+
     /// Runs from the output of a source until the reply is there, and counts it as the source's.
-    pub(super) async fn open(
-        &self,
-        source: usize,
-        port: usize,
-        packet: Value,
-        limits: Limits,
-    ) -> Reply {
+    pub(super) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, place) = (entry.figures(), self.place(&calls, source));
         let (begun, _open) = (place.begun, figures.waits());
@@ -194,8 +208,6 @@ impl Flow {
             true => trace::flow(self.id, entry.name()),
             false => Span::none(),
         };
-        self.limits.set(limits);
-        self.budget.allow(limits.work);
         self.turned.set(begun);
         let count = |reply: Reply, ended: u64| {
             figures.record(ended.wrapping_sub(begun));
@@ -204,6 +216,12 @@ impl Flow {
             }
             reply
         };
+        if heavy(&packet).is_some()
+            && let Err(error) =
+                Box::pin(async { self.in_time(pin!(self.prepare(&packet))).await }).await
+        {
+            return count(Err(error), self.program.ticks());
+        }
         let rest = match self.start(place, port, packet, span) {
             // The last node has just looked at the clock.
             Started::Replied(reply, ended) => return count(reply, ended),
@@ -250,14 +268,25 @@ impl Flow {
         }
         turns.spend(self.program.ticks().wrapping_sub(begun));
         match span.is_none() {
-            true => Started::Waits(Box::pin(self.in_time(place, end))),
-            false => Started::Waits(Box::pin(self.in_time(place, end).instrument(span))),
+            true => Started::Waits(Box::pin(self.go_on_in_time(place, end))),
+            false => Started::Waits(Box::pin(self.go_on_in_time(place, end).instrument(span))),
         }
     }
 
     /// The same as `go_on`, until the flow must have ended.
-    async fn in_time<'a>(&'a self, place: Place<'a>, end: End<'a>) -> Reply {
-        let mut running = pin!(self.go_on(place, end));
+    async fn go_on_in_time<'a>(&'a self, place: Place<'a>, end: End<'a>) -> Reply {
+        self.in_time(pin!(self.go_on(place, end))).await
+    }
+
+    /// Does something for this flow that may wait or take turns, after its reply or before its
+    /// beginning, until the flow must have ended.
+    ///
+    /// # Errors
+    /// As `running`; or the deadline has passed (504).
+    pub async fn in_time<T>(
+        &self,
+        mut running: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
         // Its time counts from the first wait: before that it needs neither clock nor timer.
         let mut timer = pin!(None);
         let mut has_turned = false;
@@ -269,8 +298,8 @@ impl Flow {
             }
             let polled = running.as_mut().poll(context);
             self.program.base.turns.spend(self.program.ticks().wrapping_sub(begun));
-            if let Poll::Ready(reply) = polled {
-                return Poll::Ready(reply);
+            if polled.is_ready() {
+                return polled;
             }
             if timer.is_none() {
                 timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
@@ -475,6 +504,12 @@ pub fn join_replies(replies: Vec<Reply>) -> Reply {
         (0, _) => Ok(Some(Value::list(values))),
         _ => Err(Error::joined(errors)),
     }
+}
+
+/// The document and its field that takes long to make.
+fn heavy(packet: &Value) -> Option<(&Arc<dyn Document>, &'static str)> {
+    let Value::Document(document) = packet else { return None };
+    document.heavy().map(|field| (document, field))
 }
 
 #[cold]

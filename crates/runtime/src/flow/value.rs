@@ -57,6 +57,11 @@ pub trait Document: fmt::Debug + Send + Sync + 'static {
     fn price(&self, _name: &str) -> u64 {
         0
     }
+    /// The field that would keep its worker for long, made by whoever asks first: it is made on
+    /// another thread before. `None` once it is made.
+    fn heavy(&self) -> Option<&'static str> {
+        None
+    }
     /// The names of all fields.
     fn names(&self) -> &'static [&'static str];
     /// Whether a field holds what whoever asked has sent: a part that it lacks is his mistake.

@@ -78,6 +78,21 @@ impl Document for Answer {
         })
     }
 
+    fn price(&self, name: &str) -> u64 {
+        match &self.body {
+            Body::Whole(bytes, decoded) if name == "body" && decoded.get().is_none() => {
+                decode::price(bytes.len())
+            }
+            _ => 0,
+        }
+    }
+
+    fn heavy(&self) -> Option<&'static str> {
+        let Body::Whole(bytes, decoded) = &self.body else { return None };
+        let is_heavy = decode::is_heavy(self.headers.get(CONTENT_TYPE), bytes.len());
+        (is_heavy && decoded.get().is_none()).then_some("body")
+    }
+
     fn names(&self) -> &'static [&'static str] {
         &["status", "header", "body"]
     }

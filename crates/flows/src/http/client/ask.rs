@@ -14,6 +14,7 @@ use sinew_runtime::flow::{BytesToCome, Error, Flow, Value};
 
 use super::target::{self, Hosts, plain};
 use crate::http::request::Request as Packet;
+use crate::json;
 use crate::script::template::Template;
 
 /// Headers that the client itself sets from the url, the body and the connection.
@@ -98,7 +99,7 @@ impl Form {
         let fields = flow.resolve(&self.header.render(flow, packet).await?)?;
         set_headers(&mut headers, &fields).map_err(Error::new)?;
         headers.entry(USER_AGENT).or_insert(AGENT);
-        let (content_type, content) = content(self.body.render(flow, packet).await?)?;
+        let (content_type, content) = content(flow, self.body.render(flow, packet).await?).await?;
         if let Some(content_type) = content_type {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
@@ -163,7 +164,7 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
 }
 
 /// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.
-fn content(value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
+async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
     Ok(match value {
         Value::Null => (None, Content::Empty),
         Value::Text(text) => (Some(TEXT), Content::Full(text.into_bytes())),
@@ -178,10 +179,7 @@ fn content(value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
             let bytes = packet.map(|it| it.body_bytes().clone()).unwrap_or_default();
             (content_type, full(bytes))
         }
-        other => {
-            let json = serde_json::to_vec(&other.to_json()?).map_err(Error::new)?;
-            (Some(JSON), Content::Full(json.into()))
-        }
+        other => (Some(JSON), Content::Full(json::write(flow, &other).await?.into())),
     })
 }
 

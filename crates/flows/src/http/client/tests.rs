@@ -13,9 +13,10 @@ use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt};
 use hyper::{Response, StatusCode};
 use serde_json::json;
-use sinew_runtime::flow::{Error, Fixture, Pool, Reply, Site, Value};
+use sinew_runtime::flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
 use tokio::sync::Notify;
 
+use crate::http::decode;
 use crate::testing::{fixture, plan, refusals, run, table};
 use server::{Server, echo, parts, text, whole};
 
@@ -72,6 +73,34 @@ fn a_request_is_made_of_templates() {
         assert_eq!(said["header"]["content-type"], "application/json");
         assert_eq!(said["header"].get("x-no"), None);
         assert_eq!(said["body"], "{\"n\":7}");
+    });
+}
+
+#[test]
+fn what_is_written_and_decoded_is_paid_by_the_flow() {
+    run(async {
+        let server = Server::start(echo).await;
+        let then = "ports: {out: [{name: then, port: in}]}";
+        let body = "method: POST, body: {all: '{{ packet }}'}";
+        let url = format!("url: 'http://{}/', {body}, {then}", server.address);
+        let code = "- {kind: snippet, name: then, language: cel, code: packet.body.method}\n";
+        let fixture = fixture(&(graph(&url) + code));
+        let list = Value::list((0..100_000).map(|_| Value::Integer(7)));
+        let (writes, decodes) = (200_000 / 8, decode::price(200_000));
+        let ask = async |work| {
+            let limits = Limits { deadline: LIMIT, work };
+            fixture.open("begin", 0, list.clone(), limits).await
+        };
+        let enough = ask(2 * (writes + decodes) + 200_000).await;
+        assert_eq!(enough, Ok(Some(Value::text("POST"))));
+        for (work, node) in [(writes - 1, "http"), (writes + decodes / 2, "then")] {
+            let error = ask(work).await.expect_err(node);
+            assert_eq!(
+                (error.status(), error.node().map(|it| &**it)),
+                (503, Some(node)),
+                "{error}"
+            );
+        }
     });
 }
 

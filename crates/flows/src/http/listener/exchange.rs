@@ -16,7 +16,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
-use sinew_runtime::flow::{Local, Value};
+use sinew_runtime::flow::{Error, Flow, Local, Value};
 use tokio::time::timeout;
 
 use super::callers::{Callers, Origin};
@@ -27,7 +27,7 @@ use super::room::{RESERVED_BODY_SIZE_MAX, RETRY_AFTER_S, SMALL_LEN, Share, Why};
 use super::worker::Worker;
 use crate::http::body::{Body, Content, Sent};
 use crate::http::request::Request;
-use crate::http::response::{plain, response};
+use crate::http::response::{of_error, plain, response};
 
 /// Index of the port in the kind's table.
 const OUT: usize = 0;
@@ -261,13 +261,20 @@ impl Exchange {
     /// Has a flow answer, unless there is no room for its answer: others may have taken it since
     /// this request came.
     async fn run(&self, packet: Value) -> Response<Content> {
-        let (outlet, options) = (&self.worker.outlet, &self.worker.options);
         if self.rank == Rank::Ordinary && self.worker.room.held.is_over() {
             drop(packet);
             return self.refuse(Refused::Room(Why::Held));
         }
-        let reply = outlet.open(OUT, packet, options.limits).await;
-        response(reply, |error| outlet.tell(error))
+        let begun = self.worker.outlet.begin(self.worker.options.limits);
+        let reply = begun.open(OUT, packet).await;
+        let response = response(begun.flow(), reply, |error| begun.fail(error)).await;
+        match self.pay(begun.flow(), &response) {
+            Ok(()) => response,
+            Err(error) => {
+                begun.fail(&error);
+                of_error(begun.flow(), &error).await
+            }
+        }
     }
 
     /// The answer to a request that is not taken.
@@ -298,6 +305,12 @@ impl Exchange {
                 response
             }
         }
+    }
+
+    /// Pays for what it takes to send this answer of a flow.
+    fn pay(&self, flow: &Flow, response: &Response<Content>) -> Result<(), Error> {
+        let compresses = self.takes_gzip && !self.is_head;
+        if compresses { flow.spend(gzip::price(response)) } else { Ok(()) }
     }
 
     /// The answer as it goes out.

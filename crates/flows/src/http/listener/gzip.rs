@@ -37,6 +37,18 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     weight.is_some_and(|weight| !is_zero(weight))
 }
 
+/// Bytes that are compressed for one unit of work, at least.
+const BYTES_PER_UNIT: usize = 8;
+
+/// What it will cost to compress this answer, in units of work. What is still to come costs its
+/// flow nothing.
+pub(super) fn price(response: &Response<Content>) -> u64 {
+    match response.body() {
+        Content::Full(bytes) if pays(response) => (bytes.len() / BYTES_PER_UNIT) as u64,
+        _ => 0,
+    }
+}
+
 /// Compresses an answer for which that pays.
 pub(super) fn compress(response: &mut Response<Content>, is_accepted: bool) {
     if !pays(response) {

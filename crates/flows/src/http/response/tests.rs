@@ -1,21 +1,31 @@
 //! Every sort of reply, and what it becomes.
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use hyper::body::Body as _;
 use sinew_runtime::flow::Stream;
+use tokio::task::{spawn_local, yield_now};
 
 use super::*;
-use crate::http::body::{Body, Sent};
-use crate::testing::run;
+use crate::http::body::{Body, Gzip, Sent};
+use crate::testing::{fixture, run};
+
+/// A graph that does nothing.
+const NOTHING: &str =
+    "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n- {kind: nop, name: a}\n";
 
 /// The answer, and the error that was told.
 fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
     let mut told = None;
-    let answer = super::response(reply, |error| told = Some(error.clone()));
+    let flow = fixture(NOTHING).flow();
+    let answer = run(super::response(&flow, reply, |error: &Error| told = Some(error.clone())));
     (answer, told)
 }
 
@@ -146,4 +156,60 @@ fn a_stream_is_an_answer_once() {
         assert_eq!(frame.into_data().expect("data"), "a");
         assert!(next().await.expect("a frame").is_err());
     });
+}
+
+#[test]
+fn a_long_reply_is_paid_and_lets_others_have_their_turn() {
+    let fixture = fixture(NOTHING);
+    let list = Value::list((0..1_000_000).map(Value::Integer));
+    let reply = || Ok(Some(Value::map([("body", list.clone()), ("status", Value::Integer(200))])));
+    run(async {
+        let flow = fixture.flow();
+        let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
+        let other = spawn_local(async move {
+            while !over.get() {
+                counted.set(counted.get() + 1);
+                yield_now().await;
+            }
+        });
+        let answer = super::response(&flow, reply(), |error| panic!("{error}")).await;
+        is_over.set(true);
+        other.await.expect("it counts");
+        assert_eq!(answer.status(), 200);
+        assert!(turns.get() > 3, "{} turns", turns.get());
+        let mut told = None;
+        flow.allow(1000);
+        let fail = |error: &Error| told = Some(error.clone());
+        let answer = super::response(&flow, reply(), fail).await;
+        assert_eq!(answer.status(), 503);
+        assert!(told.expect("an error").text().contains("'work_max'"));
+    });
+}
+
+#[test]
+fn compressing_lets_others_have_their_turn() {
+    const SIZE: usize = 4 << 20;
+    let content = Content::Full(Bytes::from(vec![b'x'; SIZE]));
+    let mut body = Body::new(Content::Gzip(Box::new(Gzip::new(content))), ());
+    let (mut turns, mut packed) = (0, Vec::new());
+    run(poll_fn(|context| {
+        loop {
+            match Pin::new(&mut body).poll_frame(context) {
+                Poll::Ready(Some(frame)) => {
+                    let data = frame.expect("a frame").into_data().expect("data");
+                    packed.extend_from_slice(&data);
+                }
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => {
+                    turns += 1;
+                    return Poll::Pending;
+                }
+            }
+        }
+    }));
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(&*packed).read_to_end(&mut plain).expect("gzip");
+    assert!(plain == vec![b'x'; SIZE]);
+    assert!(turns > 16, "{turns} turns");
 }

@@ -1,0 +1,133 @@
+//! Values as JSON text, written for a flow: paid by its length, and piece by piece, so that a long
+//! text keeps nobody waiting.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use sinew_runtime::flow::{Error, Flow, Map, Value};
+
+/// Bytes that are written between two looks at the clock: a tenth of a millisecond at most.
+const PIECE_LEN: usize = 16 << 10;
+/// Bytes that are written for one unit of work, at least: nothing but small numbers.
+const BYTES_PER_UNIT: usize = 8;
+
+/// A value as JSON text, as [`Value::to_json`] has it.
+///
+/// # Errors
+/// The flow has no work left for it (503), or a document in it is malformed.
+pub(crate) async fn write(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer { flow, text: Vec::new(), paid: 0, open: Vec::new() };
+    let mut next = Some(value.clone());
+    while let Some(value) = next {
+        match value {
+            Value::List(items) => writer.open(b'[', Open::List(items, 0)),
+            Value::Map(entries) => writer.open(b'{', Open::Map(entries, 0)),
+            Value::Document(_) => {
+                next = Some(flow.resolve(&value)?);
+                continue;
+            }
+            Value::Text(text) => writer.quote(&text).await?,
+            Value::Bytes(bytes) => writer.quote(&String::from_utf8_lossy(&bytes)).await?,
+            one => writer.put(&one)?,
+        }
+        writer.turn().await?;
+        next = writer.next()?;
+    }
+    writer.pay()?;
+    Ok(writer.text)
+}
+
+struct Writer<'a> {
+    flow: &'a Flow,
+    text: Vec<u8>,
+    /// So much of it is paid.
+    paid: usize,
+    /// What is begun, from the outside in.
+    open: Vec<Open>,
+}
+
+/// A list or a mapping, and how much of it is written.
+enum Open {
+    List(Arc<Vec<Value>>, usize),
+    Map(Arc<Map>, usize),
+}
+
+impl Writer<'_> {
+    fn open(&mut self, sign: u8, open: Open) {
+        self.text.push(sign);
+        self.open.push(open);
+    }
+
+    /// The value that is written next, after what stands before it.
+    fn next(&mut self) -> Result<Option<Value>, Error> {
+        while let Some(open) = self.open.last_mut() {
+            let (at, found, end) = match open {
+                Open::List(items, at) => {
+                    let item = items.get(*at).map(|item| (None, item));
+                    (at, item, b']')
+                }
+                Open::Map(entries, at) => {
+                    let entry = entries.get_index(*at);
+                    (at, entry.map(|(key, value)| (Some(&**key), value)), b'}')
+                }
+            };
+            if let Some((key, value)) = found {
+                if *at > 0 {
+                    self.text.push(b',');
+                }
+                if let Some(key) = key {
+                    serde_json::to_writer(&mut self.text, key).map_err(Error::new)?;
+                    self.text.push(b':');
+                }
+                let value = value.clone();
+                *at += 1;
+                return Ok(Some(value));
+            }
+            self.text.push(end);
+            self.open.pop();
+        }
+        Ok(None)
+    }
+
+    fn put(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.text, value).map_err(Error::new)
+    }
+
+    /// Writes a text, however long it is.
+    async fn quote(&mut self, mut rest: &str) -> Result<(), Error> {
+        let begin = self.text.len();
+        loop {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_LEN));
+            let at = self.text.len();
+            self.put(piece)?;
+            if at > begin {
+                // Within the quotes that the first piece has opened.
+                self.text.remove(at);
+            }
+            if after.is_empty() {
+                return Ok(());
+            }
+            self.text.pop();
+            self.turn().await?;
+            rest = after;
+        }
+    }
+
+    /// Pays for what is written, and lets others have the worker, if that is a piece.
+    async fn turn(&mut self) -> Result<(), Error> {
+        if self.text.len() - self.paid >= PIECE_LEN {
+            self.pay()?;
+            self.flow.turn().await;
+        }
+        Ok(())
+    }
+
+    fn pay(&mut self) -> Result<(), Error> {
+        let units = (self.text.len() - self.paid) / BYTES_PER_UNIT;
+        self.paid += units * BYTES_PER_UNIT;
+        self.flow.spend(units as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests;
