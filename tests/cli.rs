@@ -7,6 +7,8 @@
 mod api;
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/computes.rs"]
+mod computes;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/doctor.rs"]

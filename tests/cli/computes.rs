@@ -1,0 +1,114 @@
+//! Requests that compute for long, against a running domain with one worker: nothing is killed,
+//! each is answered, and so are others meanwhile.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use crate::control::Place;
+use crate::program::{folder, wait_until};
+
+/// A client that waits longer than this for an answer has found a hang.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// More than a graph's heartbeat allows, if nobody else had a turn: the script is at its limit
+/// then.
+const SCRIPT_TIME: &str = "4s";
+
+fn node(text: &mut String, name: &str, rest: &str) {
+    writeln!(text, "  - {{name: {name}, domain: web, {rest}}}").expect("memory");
+}
+
+/// A router to what computes.
+fn graph() -> String {
+    let nested = "packet.body.all(a, packet.body.all(b, a + b >= 0))";
+    let when: Vec<_> = (0..256).map(|_| format!("{{when: '!{nested}', port: 'out[0]'}}")).collect();
+    let template = format!("'{{{{ {nested} }}}}'");
+    let templates = |count| vec![template.as_str(); count].join(", ");
+    let (many, six) = (templates(200), templates(6));
+    let yaml = |list: &str| format!("kind: snippet, language: yaml, code: [{list}]");
+    let nodes = [
+        ("ping", "kind: snippet, language: text, code: pong".to_owned()),
+        (
+            "script",
+            format!(
+                "kind: snippet, language: lua, time: {SCRIPT_TIME}, \
+                 instructions_max: 10000000000, code: 'while true do end'"
+            ),
+        ),
+        ("when", format!("kind: switch, matches: [{}], otherwise: 'out[1]'", when.join(", "))),
+        ("templates", yaml(&many)),
+        ("six", yaml(&six)),
+        ("one", format!("kind: snippet, language: cel, code: '{nested}'")),
+    ];
+    let mut text = "name: computes\ndomains: {web: {flows: {workers: 1}}}\nnodes:\n".to_owned();
+    let (mut routes, mut ports) = (Vec::new(), Vec::new());
+    for (at, (name, _)) in nodes.iter().enumerate() {
+        routes.push(format!("{{method: POST, path: /{name}, port: 'out[{at}]'}}"));
+        ports.push(format!("'out[{at}]': [{{name: {name}, port: in}}]"));
+    }
+    let limits = "port: 0, deadline: 100s, work_max: 1000000000000";
+    node(
+        &mut text,
+        "api",
+        &format!("kind: listener, {limits}, ports: {{out: [{{name: router, port: in}}]}}"),
+    );
+    let (routes, ports) = (routes.join(", "), ports.join(", "));
+    node(&mut text, "router", &format!("kind: router, routes: [{routes}], ports: {{{ports}}}"));
+    for (name, rest) in nodes {
+        node(&mut text, name, &rest);
+    }
+    text
+}
+
+/// Whatever comes back.
+fn ask(address: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the listener is there");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json";
+    let len = body.len();
+    let request = format!("POST {path} HTTP/1.1\r\n{head}\r\nContent-Length: {len}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
+    let graph_file = folder("computes").join("computes.yaml");
+    fs::write(&graph_file, graph()).expect("a place for it");
+    let place = Place::new("computes");
+    let (running, pid) = place.run(&[&graph_file.display().to_string()]);
+    let address = || place.domain(&pid, "web")["address"].as_str().map(str::to_owned);
+    wait_until("the API says where it is", || address().is_some());
+    let url = address().expect("just seen");
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+
+    let list = |len: usize| format!("{:?}", (0..len).collect::<Vec<_>>());
+    for (path, numbers, expected) in [
+        ("/when", 10, 200),
+        ("/templates", 10, 200),
+        ("/six", 400, 500),
+        ("/one", 50, 200),
+        // At its limit of time.
+        ("/script", 1, 500),
+    ] {
+        thread::scope(|scope| {
+            let asks = scope.spawn(|| ask(address, path, &list(numbers)));
+            while !asks.is_finished() {
+                let answer = ask(address, "/ping", "");
+                assert!(answer.ends_with("pong"), "beside {path}: {answer}");
+            }
+            let answer = asks.join().expect("an answer");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{path}: {answer}");
+        });
+        let domain = place.domain(&pid, "web");
+        assert_eq!(domain["restarts"], 0, "after {path}: {domain}");
+    }
+    place.sinew(&["stop", &pid]).ended_with(0);
+    drop(running.answer());
+}
