@@ -262,6 +262,7 @@ impl Assembly<'_> {
             taps,
             at: None,
             updating: false,
+            restless: None,
         };
         Ok((executor, release))
     }

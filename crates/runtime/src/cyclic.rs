@@ -15,7 +15,7 @@ use crate::halt::Halt;
 use crate::launch::Pace;
 use crate::node::Cycle;
 use crate::panics;
-use crate::trace::{self, Head};
+use crate::trace::{self, Head, Holds};
 
 /// How long a stopping domain waits for its actuators to come to rest.
 pub(crate) const REST_NS_MAX: u64 = 2_000_000_000;
@@ -181,7 +181,14 @@ impl Cyclic {
         let until_ns = released.planned_ns + self.times.deadline_ns;
         let executor = &mut self.executor;
         let cycle = &self.cycle;
-        let result = catch_unwind(AssertUnwindSafe(|| executor.cycle(cycle, until_ns)));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            executor.cycle(cycle, until_ns)?;
+            // While a command is obeyed, rest is nothing to ask for.
+            if stopping || executor.holds().is_some_and(|holds| holds != Holds::Command) {
+                executor.look_for_rest();
+            }
+            Ok(())
+        }));
         let fault = result.unwrap_or_else(|_| Err(panics::take())).err();
         let failed = fault.as_ref().map(|fault| executor.failed(fault.cause));
         let fallen_back = self.fallen_back;

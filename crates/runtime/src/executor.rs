@@ -39,6 +39,8 @@ pub struct Executor {
     pub(crate) at: Option<usize>,
     /// Whether that step's node is at work: what fails then is the node, else only a link of it.
     pub(crate) updating: bool,
+    /// Step whose machine still moved when [`Executor::look_for_rest`] looked last.
+    pub(crate) restless: Option<usize>,
 }
 
 impl Executor {
@@ -235,15 +237,32 @@ impl Executor {
             }
             keep
         });
+        // Nobody has looked at these yet.
+        self.restless = (!self.steps.is_empty()).then_some(0);
         self.record.clear();
         self.delayed.clear();
         self.feedback.clear();
         stopped
     }
 
-    /// The node whose machine still moves, if there is one.
+    /// Looks for a node whose machine still moves. A node may panic here as in its update.
+    pub(crate) fn look_for_rest(&mut self) {
+        self.updating = true;
+        self.restless = None;
+        for (at, step) in self.steps.iter().enumerate() {
+            self.at = Some(at);
+            if !step.node.at_rest() {
+                self.restless = Some(at);
+                break;
+            }
+        }
+        self.updating = false;
+        self.at = None;
+    }
+
+    /// The node whose machine still moved then, if there was one.
     pub(crate) fn restless_node(&self) -> Option<&str> {
-        self.steps.iter().find(|step| !step.node.at_rest()).map(|step| step.name.as_str())
+        self.steps.get(self.restless?).map(|step| step.name.as_str())
     }
 
     /// Stops every node, and closes the links to other threads.

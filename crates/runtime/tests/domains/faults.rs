@@ -35,6 +35,35 @@ nodes:
     assert_eq!(motor.last(), Some(&(0.0, 1.0)));
 }
 
+/// Who cannot say whether its machine stands is a fault like any other, and nobody asks before the
+/// stop: the motor beside it runs till then, and is brought to rest.
+pub(crate) fn a_panic_in_at_rest_stops_a_fused_motor() {
+    let text = "name: test
+domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
+nodes:
+  - kind: source
+    finish_at: 50
+    failure: panic_in_at_rest
+    ports: {out: [{name: motor, port: in}]}
+  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    let fault = seen.fault();
+    assert!(fault.fault.text().contains("told to panic in at_rest"), "{:?}", seen.faults);
+    assert_eq!((fault.fault.cause, fault.node, fault.cycle), (Cause::Panic, Some(0), Some(51)));
+    let motor: Vec<(f64, f64)> = seen
+        .of(0, 0)
+        .iter()
+        .map(|record| {
+            let signals: Vec<f64> = record.signals().collect();
+            (signals[1], signals[2])
+        })
+        .collect();
+    assert_eq!(motor[50], (1.0, 0.0), "nobody asked before");
+    let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
+    assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
+}
+
 pub(crate) fn a_failure_outside_of_a_cycle_is_reported() {
     let rows = [
         ("panic_in_make", Cause::Panic, "told to panic in make"),

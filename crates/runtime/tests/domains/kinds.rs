@@ -95,6 +95,7 @@ static SOURCE: Kind = Kind {
                 "hang_in_make",
                 "error_in_start",
                 "panic_in_start",
+                "panic_in_at_rest",
                 "panic_in_stop",
             ]),
             default: Some("error"),
@@ -150,6 +151,7 @@ impl Node for Source {
                 "print" => {}
                 "flood" => (0..100).for_each(|at| println!("{at:->500}")),
                 "abort" => std::process::abort(),
+                "panic_in_at_rest" | "panic_in_stop" => {}
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
                 "hang" => std::thread::sleep(Duration::from_secs(3600)),
@@ -169,6 +171,11 @@ impl Node for Source {
         };
         *io.write::<Command>(0) = Command { velocity, number: cycle.number };
         Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        assert!(self.failure != "panic_in_at_rest", "told to panic in at_rest");
+        true
     }
 
     fn stop(&mut self) {
