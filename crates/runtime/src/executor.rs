@@ -16,7 +16,7 @@ use crate::slots::{Slot, Slots};
 use crate::step::{Input, Step};
 use crate::sys::allocations;
 use crate::taps::Taps;
-use crate::trace::{COUNTS_ALLOCATIONS, Failed, Holds, Record};
+use crate::trace::{Failed, Record};
 
 /// Most messages of late feedback that a cycle takes from one link: a peer that floods it must not
 /// hold the cycle up.
@@ -88,11 +88,9 @@ impl Executor {
                 cycle: cycle.number,
             };
             self.updating = true;
-            let allocated = COUNTS_ALLOCATIONS.then(allocations);
+            let before = allocations();
             step.node.update(&mut io, cycle)?;
-            if let Some(before) = allocated {
-                self.record.allocated(step.place, allocations() - before);
-            }
+            self.record.allocated(step.place, allocations() - before);
             step.check_finite(&self.slots, &self.values, cycle)?;
             self.updating = false;
             now = clock.ticks();
@@ -138,12 +136,6 @@ impl Executor {
     /// A node whose feedback the last cycle awaited in vain.
     pub fn missing_feedback(&self) -> Option<&str> {
         self.feedback.iter().find(|input| input.missing).map(|input| input.from.as_str())
-    }
-
-    /// What the actuator ports of this thread hold, of several the least safe. `None`: it has none.
-    pub(crate) fn holds(&self) -> Option<Holds> {
-        let guards = self.steps.iter().flat_map(|step| &step.guards);
-        guards.map(|guard| guard.holds).max()
     }
 
     /// Whether a link has lost its other end. No fault of this domain: whoever ended the peer knows
@@ -243,26 +235,6 @@ impl Executor {
         self.delayed.clear();
         self.feedback.clear();
         stopped
-    }
-
-    /// Looks for a node whose machine still moves. A node may panic here as in its update.
-    pub(crate) fn look_for_rest(&mut self) {
-        self.updating = true;
-        self.restless = None;
-        for (at, step) in self.steps.iter().enumerate() {
-            self.at = Some(at);
-            if !step.node.at_rest() {
-                self.restless = Some(at);
-                break;
-            }
-        }
-        self.updating = false;
-        self.at = None;
-    }
-
-    /// The node whose machine still moved then, if there was one.
-    pub(crate) fn restless_node(&self) -> Option<&str> {
-        self.steps.get(self.restless?).map(|step| step.name.as_str())
     }
 
     /// Stops every node, and closes the links to other threads.

@@ -31,6 +31,7 @@ pub mod privileges;
 pub mod profile;
 mod refusal;
 pub mod replay;
+mod rest;
 pub mod run;
 pub mod service;
 mod slots;

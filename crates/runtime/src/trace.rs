@@ -331,7 +331,9 @@ impl Record {
 
     #[inline]
     pub(crate) fn allocated(&mut self, at: usize, count: u64) {
-        self.words[NODES + NODE_WORDS * at + 2] += count;
+        if COUNTS_ALLOCATIONS {
+            self.words[NODES + NODE_WORDS * at + 2] += count;
+        }
     }
 
     /// Whole periods lost before this cycle.

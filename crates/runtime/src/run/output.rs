@@ -8,7 +8,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, fallocate, fcntl_setfl, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_setfl,
+    memfd_create,
+};
 
 use super::lines::{Splitter, Talk};
 use crate::clock::now_ns;
@@ -30,7 +33,10 @@ pub(super) struct Output {
 impl Output {
     /// An empty one.
     pub(super) fn open() -> io::Result<Output> {
-        let file = memfd_create("sinew-output", MemfdFlags::CLOEXEC)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("sinew-output", flags)?;
+        // The domain has it too, and could take back what was not read yet.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
         // Output and error, and processes that the domain starts, do not overwrite each other.
         fcntl_setfl(&file, OFlags::APPEND)?;
         let (lines, talk) = (Splitter::default(), Talk::of("lines"));

@@ -2,10 +2,11 @@
 //! never run on without a command.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Write, stderr};
+use std::io::{Write, stderr, stdout};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use rustix::fs::ftruncate;
 use sinew_runtime::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
@@ -83,6 +84,7 @@ static SOURCE: Kind = Kind {
                 "nan",
                 "nan_signal",
                 "print",
+                "take_back",
                 "flood",
                 "slow",
                 "stall",
@@ -149,6 +151,10 @@ impl Node for Source {
                     writeln!(stderr(), "line two").expect("nothing refuses it");
                 }
                 "print" => {}
+                "take_back" => {
+                    println!("line");
+                    ftruncate(stdout(), 0).expect_err("what is written stays");
+                }
                 "flood" => (0..100).for_each(|at| println!("{at:->500}")),
                 "abort" => std::process::abort(),
                 "panic_in_at_rest" | "panic_in_stop" => {}

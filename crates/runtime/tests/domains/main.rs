@@ -115,6 +115,7 @@ const TESTS: &[Test] = &[
         quiet::an_allocation_in_a_cycle_is_counted_for_its_node,
     ),
     ("what_a_cyclic_node_prints_is_an_event", printed::what_a_cyclic_node_prints_is_an_event),
+    ("what_was_printed_cannot_be_taken_back", printed::what_was_printed_cannot_be_taken_back),
     ("a_flood_of_output_is_cut_and_counted", printed::a_flood_of_output_is_cut_and_counted),
     (
         "a_run_that_is_looked_at_seldom_loses_no_record",
