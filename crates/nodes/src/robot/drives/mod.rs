@@ -33,6 +33,10 @@ const IGNORED: usize = 6;
 /// the work of a cycle stays bounded.
 const MADE_UP_MAX: u64 = 1000;
 
+/// An index that is further ahead than half of all 256 is behind, as it is to the master: nothing
+/// is missing before it.
+const INDEX_AHEAD_MAX: u64 = 127;
+
 /// Control words of the safe values, in the order of the port's table.
 const SAFE: [u16; 2] = [control::QUICK_STOP, control::DISABLE_VOLTAGE];
 
@@ -260,6 +264,9 @@ impl Drives {
         let Ok(view) = View::new(frame) else { return 0 };
         let sent = self.last_index.map_or(1, |last| u64::from(view.index().wrapping_sub(last)));
         self.last_index = Some(view.index());
+        if sent > INDEX_AHEAD_MAX {
+            return 0;
+        }
         sent.saturating_sub(self.passed.saturating_add(1))
     }
 

@@ -120,6 +120,26 @@ fn frames_that_were_sent_while_the_drives_did_not_run_are_made_up_for() {
     }
 }
 
+/// A datagram's index runs around; of one that is behind the last, nothing is missing before it.
+#[test]
+fn a_frame_of_an_earlier_index_makes_no_time_pass() {
+    let mut drives = enabled(&[]);
+    let mut targets = home_counts();
+    for index in 1..=100 {
+        targets.iter_mut().for_each(|target| *target += 5_000);
+        drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
+        drives.update().expect("runs");
+    }
+    let before = drives.signal(POSITION)[0];
+    targets.iter_mut().for_each(|target| *target += 5_000);
+    drives.put(IN, &frame(99, control::ENABLE_OPERATION, &targets));
+    drives.update().expect("runs");
+    let counts = (drives.signal(POSITION)[0] - before) * f64::from(104_857_600) / TAU;
+    assert!((counts - 5_000.0).abs() < 500.0, "{counts} counts in one period");
+    let speed = drives.signal(VELOCITY)[0] * f64::from(104_857_600) / TAU * 1e-3;
+    assert!((speed - 5_000.0).abs() < 500.0, "{speed} counts a period");
+}
+
 #[test]
 fn targets_that_were_never_sent_are_not_made_up() {
     let mut drives = enabled(&[]);
