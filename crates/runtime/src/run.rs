@@ -351,7 +351,12 @@ impl Run {
         self.hold();
         self.stop_services();
         self.answer(&questions);
-        !self.is_over()
+        let is_over = self.is_over();
+        if is_over {
+            // What a killed supervisor had started may still have been ending at the start.
+            confine::sweep_stale();
+        }
+        !is_over
     }
 
     /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.

@@ -574,9 +574,9 @@ pub(crate) struct Head {
     pub(crate) at_rest_ns: Option<u64>,
 }
 
-/// How much a trace holds: one to two seconds of cycles, within these limits. A reader that comes
-/// less often, see [`Reader::held_ns`], loses cycles, and learns how many. The memory is locked, so
-/// many nodes mean fewer records.
+/// How much a trace holds: one to two seconds of cycles, but no more than [`BYTES_MAX`]: the memory
+/// is locked, so many nodes or large messages mean fewer records. A reader that comes less often,
+/// see [`Reader::held_ns`], loses cycles, and learns how many.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
