@@ -56,7 +56,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Takes what the record of a cycle says, see [`Record::life`] and [`Record::totals`].
+    /// Takes what the record of a cycle says, see [`Record::life`](super::Record::life) and
+    /// [`Record::totals`](super::Record::totals).
     pub fn take(&mut self, life: u32, totals: Totals) {
         if life != self.life {
             (self.earlier, self.life) = (self.total(), life);
