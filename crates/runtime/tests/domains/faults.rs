@@ -9,8 +9,9 @@ use sinew_runtime::Cause;
 use sinew_runtime::inject::{Injection, Target, What};
 use sinew_runtime::privileges::cpus;
 use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::trace::Record;
 
-use crate::{assert_stopped, request, run, run_with, two_domains, watch};
+use crate::{Seen, assert_stopped, request, run, run_with, two_domains, watch};
 
 pub(crate) fn an_overrun_stops_a_fused_motor() {
     let text = "name: test
@@ -21,18 +22,19 @@ nodes:
 ";
     let seen = run(text);
     assert_eq!(seen.fault().fault.cause, Cause::Overrun, "{:?}", seen.faults);
-    // The thread has the source's one signal before the motor's three.
-    let motor: Vec<(f64, f64)> = seen
-        .of(0, 0)
-        .iter()
-        .map(|record| {
-            let signals: Vec<f64> = record.signals().collect();
-            (signals[1], signals[2])
-        })
-        .collect();
+    let motor = motor(&seen);
     let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
     assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
     assert_eq!(motor.last(), Some(&(0.0, 1.0)));
+}
+
+/// Two of the motor's three signals in each cycle; the source has one before them.
+fn motor(seen: &Seen) -> Vec<(f64, f64)> {
+    let two = |record: &Record| {
+        let signals: Vec<f64> = record.signals().collect();
+        (signals[1], signals[2])
+    };
+    seen.of(0, 0).iter().map(two).collect()
 }
 
 /// Who cannot say whether its machine stands is a fault like any other, and nobody asks before the
@@ -51,14 +53,7 @@ nodes:
     let fault = seen.fault();
     assert!(fault.fault.text().contains("told to panic in at_rest"), "{:?}", seen.faults);
     assert_eq!((fault.fault.cause, fault.node, fault.cycle), (Cause::Panic, Some(0), Some(51)));
-    let motor: Vec<(f64, f64)> = seen
-        .of(0, 0)
-        .iter()
-        .map(|record| {
-            let signals: Vec<f64> = record.signals().collect();
-            (signals[1], signals[2])
-        })
-        .collect();
+    let motor = motor(&seen);
     assert_eq!(motor[50], (1.0, 0.0), "nobody asked before");
     let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
     assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
