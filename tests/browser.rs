@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
@@ -117,6 +117,8 @@ fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
 /// A run of the robot; it ends with this.
 struct Robot {
     child: Child,
+    /// What it prints.
+    said: PathBuf,
     address: String,
 }
 
@@ -160,24 +162,34 @@ impl Robot {
         let out = File::create(&said).expect("a file for the output");
         let err = out.try_clone().expect("the same file for the errors");
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
-        let mut robot = Robot { child: child.expect("the program starts"), address: String::new() };
+        let child = child.expect("the program starts");
+        let mut robot = Robot { child, said, address: String::new() };
         let begun = Instant::now();
         while robot.address.is_empty() {
-            let bytes = fs::read(&said).expect("the file of the output");
-            let text = String::from_utf8_lossy(&bytes);
+            let text = robot.said();
             assert!(begun.elapsed() < PATIENCE, "the run names no address:\n{text}");
             robot.address = text.lines().find_map(address).unwrap_or_default().into();
             sleep(LOOK);
         }
         robot
     }
+
+    /// What it has printed.
+    fn said(&self) -> String {
+        let bytes = fs::read(&self.said).expect("the file of the output");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
 impl Drop for Robot {
+    #[expect(clippy::print_stdout, reason = "only a test that fails says what its run said")]
     fn drop(&mut self) {
         // A test that fails while it already fails says nothing new.
         let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
         let _ = self.child.wait();
+        if thread::panicking() {
+            println!("the run said:\n{}", self.said());
+        }
     }
 }
 

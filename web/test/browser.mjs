@@ -21,14 +21,17 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.SINEW_TEST_BROWSER, args: [...FLAGS, ...sandbox] });
 }
 
-/** A page whose errors are failures; `before` changes what its scripts meet. */
+/** A page whose errors are failures; `before` changes what its scripts meet. While the dashboard is
+ * restarted nobody answers; then it is asked again. */
 export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", before } = {}) {
   const page = await browser.newPage({ viewport, colorScheme });
   page.wrongs = [];
   page.on("pageerror", (error) => page.wrongs.push(error.stack));
   page.on("console", (message) => message.type() === "error" && page.wrongs.push(message.text()));
   if (before) await page.addInitScript(before);
-  await page.goto(address);
+  await until("the page answers", () => page.goto(address).catch((error) => {
+    if (!error.message.includes("ERR_CONNECTION_REFUSED")) throw error;
+  }));
   return page;
 }
 

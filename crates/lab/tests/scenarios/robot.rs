@@ -12,6 +12,8 @@ use sinew_services::SERVICES;
 
 use crate::Test;
 
+const ATTEMPTS: usize = 4;
+
 /// All of it.
 pub(crate) const TESTS: &[Test] = &[
     ("viewers_see_the_robot_and_the_recorder_has_all_of_it", viewers_and_recorder),
@@ -27,10 +29,21 @@ fn run(nodes: &[NodeEntry]) -> Result<Report, Refusal> {
     (scenario.run)(&request, &Session { stop: &stop, progress: &Silent })
 }
 
+/// All rows measured. A machine that stands still for long enough breaks a row off, which then
+/// says why: measured again, a few times.
+fn measured() -> Report {
+    for _ in 0..ATTEMPTS {
+        let report = run(SERVICES).expect("it can run");
+        let skipped = report.rows.iter().find_map(|row| row.skipped.as_ref());
+        let Some(why) = skipped else { return report };
+        println!("measured again: {why}");
+    }
+    panic!("no whole report in {ATTEMPTS} attempts");
+}
+
 fn viewers_and_recorder() {
-    let report = run(SERVICES).expect("it can run");
+    let report = measured();
     for row in &report.rows {
-        assert_eq!(row.skipped, None, "{}", row.id());
         let latency = row.measure("cycle_latency").expect("cycles");
         assert!(latency.distribution.n() > 100, "{}", row.id());
     }
