@@ -37,7 +37,7 @@ pub(super) struct Peer {
     /// Whole requests so far.
     asked: u64,
     /// He has given an order, and may stay to see what comes of it.
-    has_ordered: bool,
+    pub(super) has_ordered: bool,
     /// He sends no more.
     is_silent: bool,
     /// Nothing is expected of him any more: what is to be sent is the last.

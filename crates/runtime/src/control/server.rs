@@ -225,12 +225,11 @@ impl Server {
                 refuse(&stream, text);
             }
             Ok((process, _)) => {
-                // In the order in which they came.
-                let mut passing = self.peers.iter_mut().filter(|it| it.passes());
-                if let Some(oldest) = passing.next()
-                    && passing.count() + 1 == PASSING_MAX
-                {
-                    oldest.dismiss(too_many());
+                // In the order in which they came; who has given an order waits for what comes of it.
+                let is_full = self.peers.iter().filter(|it| it.passes()).count() == PASSING_MAX;
+                let passing = self.peers.iter_mut().filter(|it| it.passes());
+                if is_full && let Some(oldest) = passing.min_by_key(|it| it.has_ordered) {
+                    oldest.dismiss(displaced(oldest.has_ordered));
                     // What can be sent at once is: he waits no longer.
                     oldest.send(&Events::new(), now_ns);
                     let gone = oldest.id;
@@ -268,6 +267,14 @@ fn too_many() -> String {
         "this run has {PEERS_MAX} connections that stay, and takes no more; end a 'sinew top' or \
          'sinew log', or try again"
     )
+}
+
+fn displaced(has_ordered: bool) -> String {
+    let next = match has_ordered {
+        true => "its order is carried out; 'sinew top' shows what comes of it",
+        false => "ask again",
+    };
+    format!("newer connections took the place of this one, {PASSING_MAX} have one; {next}")
 }
 
 /// One line, which an empty socket always takes; then the connection is closed.

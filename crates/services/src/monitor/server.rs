@@ -13,13 +13,13 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use sinew_runtime::clock::now_ns;
+use sinew_runtime::hosts::{Hosts, Port};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
@@ -125,11 +125,8 @@ impl Page {
             return Ok(());
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
-        let name = host.parse::<Authority>().map_or(String::new(), |it| it.host().to_owned());
-        let is_ours = ["localhost", "127.0.0.1", "[::1]"].contains(&name.as_str())
-            || name == self.address.ip().to_string();
         let own = self.address;
-        match is_ours {
+        match Hosts::new(own, &[]).is_ours(&host.to_ascii_lowercase(), Port::Any) {
             true => Ok(()),
             false => Err(format!("this is {own}, not '{host}'; ask http://{own}/metrics\n")),
         }
