@@ -88,6 +88,7 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
     let url = address().expect("just seen");
     let address = url.trim_start_matches("http://").trim_end_matches('/');
 
+    let mut pings = 0;
     let list = |len: usize| format!("{:?}", (0..len).collect::<Vec<_>>());
     for (path, numbers, expected) in [
         ("/when", 10, 200),
@@ -102,6 +103,7 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
             while !asks.is_finished() {
                 let answer = ask(address, "/ping", "");
                 assert!(answer.ends_with("pong"), "beside {path}: {answer}");
+                pings += 1;
             }
             let answer = asks.join().expect("an answer");
             assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{path}: {answer}");
@@ -109,6 +111,11 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
         let domain = place.domain(&pid, "web");
         assert_eq!(domain["restarts"], 0, "after {path}: {domain}");
     }
+    // What came just before the stop is counted too.
+    ask(address, "/ping", "");
     place.sinew(&["stop", &pid]).ended_with(0);
-    drop(running.answer());
+    let report = running.answer().json();
+    let nodes = report["domains"][0]["nodes"].as_array().expect("its nodes");
+    let ping = nodes.iter().find(|node| node["name"] == "ping").expect("a node of the graph");
+    assert_eq!(ping["flow"]["packets"], pings + 1, "{report}");
 }

@@ -22,11 +22,14 @@ impl Figures {
         Arc::clone(self.all().entry(name.to_owned()).or_default())
     }
 
-    /// Forgets nodes that no program has any more, and shows the others to `each`.
+    /// Forgets nodes that no program has any more.
+    pub(super) fn forget_gone(&self) {
+        self.all().retain(|_, figures| Arc::strong_count(figures) > 1);
+    }
+
+    /// Shows those of all nodes to `each`.
     pub(super) fn look(&self, mut each: impl FnMut(&str, &NodeFigures)) {
-        let mut all = self.all();
-        all.retain(|_, figures| Arc::strong_count(figures) > 1);
-        all.iter().for_each(|(name, figures)| each(name, figures));
+        self.all().iter().for_each(|(name, figures)| each(name, figures));
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<NodeFigures>>> {

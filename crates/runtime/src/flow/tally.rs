@@ -38,14 +38,15 @@ impl Tally {
         Tally { workers, clock, supervisor, told: Instant::now(), packets: BTreeMap::new() }
     }
 
-    /// Tells the supervisor, if it is time.
+    /// Tells the supervisor, if it is time, of the nodes that are there.
     pub(super) fn tell_in_time(&mut self) {
         if self.told.elapsed() >= SPACING {
+            self.forget_gone();
             self.tell();
         }
     }
 
-    /// Tells the supervisor.
+    /// Tells the supervisor, at the end too of nodes that have ended.
     pub(super) fn tell(&mut self) {
         let Some(supervisor) = self.supervisor.clone() else { return };
         for nodes in self.figures().chunks(NODES_PER_REQUEST) {
@@ -53,6 +54,10 @@ impl Tally {
             // Without a supervisor this process is about to end; that is not for figures to see.
             let _ = supervisor.order(&request);
         }
+    }
+
+    fn forget_gone(&self) {
+        self.workers.iter().for_each(|worker| worker.forget_gone());
     }
 
     fn figures(&mut self) -> Vec<FlowFigures> {
@@ -98,6 +103,7 @@ mod tests {
         let _waits = nodes[0].waits();
         let mut tally = Tally::new(workers.to_vec(), Clock::from_rate(0.0), None);
         drop(gone);
+        tally.forget_gone();
         let rows = tally.figures();
         let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a"]);
