@@ -39,7 +39,7 @@ use crate::sys::peer_of;
 pub const PEERS_MAX: usize = 16;
 
 /// Places beside those, for who asks once and for orders: nobody can hold them. The newest takes
-/// the place of whoever has had one for the longest time, so that a halt always gets in.
+/// the place of whoever has had one for the longest time, so that a halt gets in.
 const PASSING_MAX: usize = 4;
 
 /// Connections that are taken at once: each is looked at before others may take its place, and the
@@ -225,20 +225,25 @@ impl Server {
                 refuse(&stream, text);
             }
             Ok((process, _)) => {
-                // In the order in which they came; who has given an order waits for what comes of it.
-                let is_full = self.peers.iter().filter(|it| it.passes()).count() == PASSING_MAX;
-                let passing = self.peers.iter_mut().filter(|it| it.passes());
-                if is_full && let Some(oldest) = passing.min_by_key(|it| it.has_ordered) {
-                    oldest.dismiss(displaced(oldest.has_ordered));
-                    // What can be sent at once is: he waits no longer.
-                    oldest.send(&Events::new(), now_ns);
-                    let gone = oldest.id;
-                    self.peers.retain(|peer| peer.id != gone);
+                while self.peers.iter().filter(|it| it.passes()).count() >= PASSING_MAX {
+                    self.displace(now_ns);
                 }
                 self.connections += 1;
                 self.peers.push(Peer::new(stream, PeerId(self.connections), process, now_ns));
             }
         }
+    }
+
+    /// Takes the place of the oldest of those who pass; of one who waits for what comes of his
+    /// order only if all do.
+    fn displace(&mut self, now_ns: u64) {
+        let passing = self.peers.iter_mut().filter(|it| it.passes());
+        let Some(oldest) = passing.min_by_key(|it| it.has_ordered) else { return };
+        oldest.dismiss(displaced(oldest.has_ordered));
+        // What can be sent at once is: he waits no longer.
+        oldest.send(&Events::new(), now_ns);
+        let gone = oldest.id;
+        self.peers.retain(|peer| peer.id != gone);
     }
 }
 

@@ -194,6 +194,24 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
 }
 
 #[test]
+fn one_who_stays_no_more_makes_no_room_for_others() {
+    served("no_more", vec![], |run| {
+        let mut one = run.connect();
+        let mut asks = || assert!(matches!(one.ask(&Request::Status {}), Ok(Answer::Status(_))));
+        (0..2).for_each(|_| asks());
+        let first: Vec<_> = (0..4).map(|_| run.connect_raw()).collect();
+        // So that the server has them.
+        asks();
+        // Whoever has given an order gives back the place of one who stays: he is one too many.
+        assert!(matches!(one.ask(&Request::Stop {}), Ok(Answer::Done { .. })));
+        let idle: Vec<_> = (0..100).map(|_| run.connect_raw()).collect();
+        run.can_be_reached();
+        let told = first.iter().chain(&idle).filter(|stream| rest_of(stream).contains("newer"));
+        assert!(told.count() >= 100, "there is room for four at most");
+    });
+}
+
+#[test]
 fn another_user_is_turned_away() {
     if !geteuid().is_root() {
         return skip("only root can become another user");
