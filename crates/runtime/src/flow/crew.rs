@@ -168,6 +168,7 @@ impl Crew {
         }
         self.told.write();
         self.tally.tell();
+        trace::end();
     }
 
     fn order(&self, order: impl Fn() -> Order) {

@@ -233,13 +233,15 @@ mod tests {
         let held = Arc::clone(&alive);
         drop(pool);
         // What is under way is finished, also when nobody waits for it any more.
-        let (says, done) = mpsc::channel();
+        let ((go_on, wait), (says, done)) = (mpsc::channel(), mpsc::channel());
         let work = other.run(move || {
+            wait.recv().expect("the test tells it");
             drop(held);
             says.send(()).expect("the test waits");
         });
         assert!(Box::pin(work).now_or_never().is_none());
         drop(other);
+        go_on.send(()).expect("the thread waits");
         done.recv().expect("it was done");
         assert_eq!(Arc::strong_count(&alive), 1);
     }
