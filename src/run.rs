@@ -159,6 +159,8 @@ impl Session {
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
         let earlier_faults = run.earlier_faults().to_vec();
         let (stop, resets, broken_links) = (run.stop_status(), run.resets(), run.broken_links());
+        let mut lacks = run.profiles_lack();
+        lacks.extend(watch.csv.as_ref().and_then(Csv::lacks));
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
         let first_ns = watch.stats.control().and_then(|control| control.first_start_ns);
@@ -179,7 +181,7 @@ impl Session {
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,
             csv: watch.csv.as_ref().map(Csv::to_json),
-            csv_lacks: watch.csv.as_ref().and_then(Csv::lacks),
+            lacks,
             machine: &machine,
         };
         let written = match closed {

@@ -336,3 +336,16 @@ fn a_profile_is_written_at_the_end() {
     let bytes = fs::read(&profile).expect("the profile");
     assert_eq!(bytes.get(..2), Some(&[0x1f, 0x8b][..]), "a gzip file of {} bytes", bytes.len());
 }
+
+#[test]
+fn a_profile_for_which_there_is_no_room_is_no_success() {
+    let watched = Watched::start("reload-full", &["--profile", "/dev/full", "--profile-hz", "999"]);
+    assert_eq!(watched.ask(), "v0");
+    watched.running.signal(Signal::TERM);
+    watched.running.answer().ended_with(1);
+    let out = fs::read_to_string(watched.out).expect("its output");
+    assert!(
+        out.ends_with("but the CPU profile '/dev/full' is incomplete; exit status 1\n"),
+        "{out}"
+    );
+}

@@ -75,8 +75,8 @@ pub(crate) struct Report<'a> {
     /// From the first release to the end of the last process.
     pub(crate) duration_s: f64,
     pub(crate) csv: Option<Value>,
-    /// What the CSV lacks, in words.
-    pub(crate) csv_lacks: Option<String>,
+    /// What is not there of the files that were asked for, in words.
+    pub(crate) lacks: Vec<String>,
     pub(crate) machine: &'a Machine,
 }
 
@@ -114,6 +114,7 @@ impl Report<'_> {
         put("signals", self.stats.signals().map(signal_json).collect());
         put("records_lost", json!(self.stats.records_lost()));
         put("csv", json!(self.csv));
+        put("lacks", json!(self.lacks));
         put("exit_status", json!(self.exit_status()));
         put("machine", self.machine.to_json());
         Value::Object(object)
@@ -121,7 +122,7 @@ impl Report<'_> {
 
     /// 0 if all is as it was asked for.
     pub(crate) fn exit_status(&self) -> u8 {
-        if self.ending.is_good() && self.csv_lacks.is_none() { 0 } else { FAULTED }
+        if self.ending.is_good() && self.lacks.is_empty() { 0 } else { FAULTED }
     }
 
     /// Writes it to standard output; what went wrong also goes to standard error.

@@ -11,6 +11,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use pprof::protos::Message;
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
@@ -86,6 +87,13 @@ impl Profiler {
         packed.write_all(&bytes)?;
         packed.finish()?.sync_all()
     }
+}
+
+/// Whether a profile has been written to its end.
+pub(crate) fn is_whole(file: &Path) -> bool {
+    let all =
+        File::open(file).and_then(|file| io::copy(&mut GzDecoder::new(file), &mut io::sink()));
+    all.is_ok()
 }
 
 #[cfg(test)]

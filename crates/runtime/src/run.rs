@@ -537,6 +537,12 @@ impl Run {
         self.services.iter().enumerate().map(state).collect()
     }
 
+    /// Of the CPU profiles that were asked for, in words, those that are incomplete; to be called
+    /// at the end.
+    pub fn profiles_lack(&self) -> Vec<String> {
+        self.services.iter().filter_map(Supervised::profile_lacks).collect()
+    }
+
     /// Records that came too fast for [`Run::poll`], in all.
     pub fn records_lost(&self) -> u64 {
         self.domains.iter().flat_map(Domain::records_lost).sum()

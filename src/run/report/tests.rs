@@ -29,7 +29,7 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
         start_to_first_cycle_ms: Some(21.5),
         duration_s: 2.0,
         csv: None,
-        csv_lacks: None,
+        lacks: Vec::new(),
         machine,
     }
 }
@@ -201,8 +201,13 @@ fn the_last_line_says_whether_it_was_good() {
         text.lines().next_back().expect("lines").to_owned()
     };
     assert_eq!(last(&good), "finished, good; exit status 0");
-    good.csv_lacks = Some("the CSV is incomplete".into());
+    good.lacks = vec!["the CSV is incomplete".into()];
     assert_eq!(last(&good), "finished, but the CSV is incomplete; exit status 1");
+    good.lacks.push("so is the profile".into());
+    assert_eq!(
+        last(&good),
+        "finished, but the CSV is incomplete; so is the profile; exit status 1"
+    );
     let mut bad = report(&plan, &stats, &machine);
     bad.ending = Ending::Ended(Outcome::Faulted);
     let fault = Fault::new(Cause::NotFinite, format_args!("a number is not finite"));

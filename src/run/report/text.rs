@@ -80,11 +80,19 @@ impl Report<'_> {
         let how = match (self.faults.first(), self.ending) {
             (_, Ending::Killed) => "killed before the graph had stopped".into(),
             (Some((domain, at)), _) => format!("faulted: {}", self.fault_text(*domain, at)),
-            (None, ending) => match &self.csv_lacks {
-                Some(lacks) => format!("{ending}, but {lacks}"),
-                None if given_up.is_empty() => format!("{ending}, good"),
-                None => format!("{ending}, without {}, given up", given_up.join(", ")),
-            },
+            (None, ending) if given_up.is_empty() && self.lacks.is_empty() => {
+                format!("{ending}, good")
+            }
+            (None, ending) => {
+                let mut how = ending.to_string();
+                if !given_up.is_empty() {
+                    how += &format!(", without {}, given up", given_up.join(", "));
+                }
+                if !self.lacks.is_empty() {
+                    how += &format!(", but {}", self.lacks.join("; "));
+                }
+                how
+            }
         };
         format!("{how}; exit status {}", self.exit_status())
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::rc::Rc;
 
@@ -20,7 +21,7 @@ use crate::bell::Bell;
 use crate::board::{Board, State, Wish};
 use crate::clock::now_ns;
 use crate::confine::Confinement;
-use crate::profile::{Profile, WRITE_NS_MAX};
+use crate::profile::{Profile, WRITE_NS_MAX, is_whole};
 use crate::service::{Counted, open_counters};
 use crate::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
 use crate::sys::Region;
@@ -81,8 +82,8 @@ pub(super) struct Supervised {
     last: bool,
     /// How often its process was started.
     lives: u32,
-    /// Whether it writes a CPU profile as it stops.
-    is_profiled: bool,
+    /// Where this life writes its CPU profile as it stops.
+    profile: Option<PathBuf>,
 }
 
 /// How far a service is.
@@ -184,7 +185,7 @@ impl Supervised {
             again: false,
             last: false,
             lives: 0,
-            is_profiled: false,
+            profile: None,
         })
     }
 
@@ -314,7 +315,6 @@ impl Supervised {
     fn spawn(&mut self, frame: &Frame<'_>) -> io::Result<Process> {
         // A page and a bell of its own for each life: what is left of the last one is not heard.
         self.lives += 1;
-        self.is_profiled = frame.profile.is_some();
         self.board = Board::create()?;
         self.bell = Bell::create()?;
         let (lines, out, error) = Lines::open()?;
@@ -331,10 +331,8 @@ impl Supervised {
         let counters = self.nodes.iter().map(|node| number(&node.region)).collect();
         let (board, bell) = (&self.board, &self.bell);
         let (ours, theirs) = if self.talks { UnixStream::pair().map(Some)? } else { None }.unzip();
-        let profile = match frame.profile {
-            Some(profile) => self.profile(profile, frame)?,
-            None => None,
-        };
+        self.profile = frame.profile.and_then(|profile| self.profile_of(profile, frame));
+        let profile = self.profile.as_deref().map(open_profile).transpose()?;
         let given = Given {
             board,
             bell,
@@ -352,20 +350,19 @@ impl Supervised {
     }
 
     /// The file of this life's CPU profile; `None` if the domain has no flows.
-    fn profile(&self, profile: &Profile, frame: &Frame<'_>) -> io::Result<Option<File>> {
+    fn profile_of(&self, profile: &Profile, frame: &Frame<'_>) -> Option<PathBuf> {
         let plan = &frame.request.plan;
         let flows = |domain: &plan::Domain| {
             domain.service().is_some_and(|it| it.nodes.iter().any(|&node| plan.is_flow(node)))
         };
-        if !flows(&plan.domains[self.at]) {
-            return Ok(None);
-        }
         let domains = plan.domains.iter().filter(|domain| flows(domain)).count();
-        let path = profile.file_of(&self.name, domains, self.lives);
-        File::create(&path).map(Some).map_err(|error| {
-            let path = path.display();
-            io::Error::new(error.kind(), format!("cannot write the profile {path}: {error}"))
-        })
+        flows(&plan.domains[self.at]).then(|| profile.file_of(&self.name, domains, self.lives))
+    }
+
+    /// Its CPU profile, if that was asked for and its last life has left none that is whole.
+    pub(super) fn profile_lacks(&self) -> Option<String> {
+        let path = self.profile.as_ref().filter(|path| !is_whole(path))?;
+        Some(format!("the CPU profile '{}' is incomplete", path.display()))
     }
 
     fn watch_start(&mut self, since_ns: u64, now_ns: u64, events: &mut Events) {
@@ -426,7 +423,7 @@ impl Supervised {
 
     /// How long it may take to stop.
     fn stop_ns_max(&self) -> u64 {
-        self.policy.stop_deadline_ns + if self.is_profiled { WRITE_NS_MAX } else { 0 }
+        self.policy.stop_deadline_ns + if self.profile.is_some() { WRITE_NS_MAX } else { 0 }
     }
 
     /// Kills it for a reason that its own process does not know.
@@ -628,4 +625,11 @@ impl Watched {
         }
         (now_ns - self.heard_ns >= limit_ns).then_some(&*self.name)
     }
+}
+
+fn open_profile(path: &Path) -> io::Result<File> {
+    File::create(path).map_err(|error| {
+        let path = path.display();
+        io::Error::new(error.kind(), format!("cannot write the profile {path}: {error}"))
+    })
 }
