@@ -44,9 +44,9 @@ use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
 use sinew_lab::machine::Machine;
 
-/// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and the traces
-/// hold two seconds; but to wake up costs some tenths of a millisecond, for nothing of it is in a
-/// cache any more.
+/// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and [`Run`]
+/// wakes before a trace is full; but to wake up costs some tenths of a millisecond, for nothing of
+/// it is in a cache any more.
 const POLL: Duration = Duration::from_secs(1);
 /// The same with a live view, which changes as often.
 const POLL_LIVE: Duration = Duration::from_millis(20);

@@ -576,7 +576,7 @@ pub(crate) struct Head {
 
 /// How much a trace holds: one to two seconds of cycles, but no more than [`BYTES_MAX`]: the memory
 /// is locked, so many nodes or large messages mean fewer records. A reader that comes less often,
-/// see [`Reader::held_ns`], loses cycles, and learns how many.
+/// see [`Reader::capacity`], loses cycles, and learns how many.
 const HELD_NS: u64 = 2_000_000_000;
 const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
@@ -647,7 +647,7 @@ pub struct Reader {
     reader: broadcast::Reader<Region>,
     record: Record,
     lost: u64,
-    held_ns: u64,
+    capacity: u32,
 }
 
 impl Reader {
@@ -663,9 +663,8 @@ impl Reader {
         pace: Pace,
     ) -> Result<Reader, RegionError> {
         let shape = shape(like, period_ns, pace);
-        let held_ns = u64::from(shape.capacity).saturating_mul(period_ns);
         let reader = broadcast::Reader::attach(region, &shape, Start::Oldest)?;
-        Ok(Reader { reader, record: like.clone(), lost: 0, held_ns })
+        Ok(Reader { reader, record: like.clone(), lost: 0, capacity: shape.capacity })
     }
 
     /// The next record, if there is one.
@@ -676,9 +675,9 @@ impl Reader {
         Some(&self.record)
     }
 
-    /// Cycles of so long a time fit into the trace, if they go as planned.
-    pub fn held_ns(&self) -> u64 {
-        self.held_ns
+    /// So many records fit into the trace.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// Records that were overwritten before this reader came to them.

@@ -24,9 +24,6 @@ const SILENT_NS_MAX: u64 = 2_000_000_000;
 const SILENT_PERIODS_MAX: u64 = 5;
 /// How long a domain may take to stop before it is killed; more than it gives its own actuators.
 const STOP_NS_MAX: u64 = 3_000_000_000;
-/// Records that one poll takes from one running thread: a thread that writes them faster than they
-/// are handled must not keep the parent from watching. What is overwritten meanwhile is counted.
-const RECORDS_PER_POLL_MAX: usize = 4096;
 
 /// A realtime domain.
 pub(super) struct Domain {
@@ -73,6 +70,22 @@ pub(super) struct Counts {
 }
 
 impl Thread {
+    /// Hands the new records to `each`. Of a running thread no more than its trace holds: who writes
+    /// them faster than they are handled must not keep the parent from watching.
+    fn read_trace(&mut self, running: bool, clock: Clock, each: &mut dyn FnMut(&Record)) {
+        let most = if running { self.reader.capacity() } else { u32::MAX };
+        let mut end_ns = 0;
+        for _ in 0..most {
+            let Some(record) = self.reader.read() else { break };
+            self.counts.add(record);
+            end_ns = record.start_ns().saturating_add(clock.ns(record.latency_ticks()));
+            each(record);
+        }
+        if self.heard_ns != u64::MAX {
+            self.heard_ns = self.heard_ns.max(end_ns.min(now_ns()));
+        }
+    }
+
     /// Records that were gone before they were read, in this life.
     pub(super) fn records_lost(&self) -> u64 {
         self.reader.lost() - self.counts.lost_before
@@ -199,29 +212,15 @@ impl Domain {
     pub(super) fn read_traces(&mut self, clock: Clock, each: &mut dyn FnMut(usize, &Record)) {
         let running = self.ended().is_none();
         for (at, thread) in self.threads.iter_mut().enumerate() {
-            let mut left = if running { RECORDS_PER_POLL_MAX } else { usize::MAX };
-            let mut end_ns = 0;
-            while left > 0
-                && let Some(record) = thread.reader.read()
-            {
-                thread.counts.add(record);
-                end_ns = record.start_ns().saturating_add(clock.ns(record.latency_ticks()));
-                each(at, record);
-                left -= 1;
-            }
-            // As long as more is there the thread lives, else since its last cycle.
-            let now_ns = now_ns();
-            let heard_ns = if left == 0 { now_ns } else { end_ns.min(now_ns) };
-            if heard_ns > 0 && thread.heard_ns != u64::MAX {
-                thread.heard_ns = thread.heard_ns.max(heard_ns);
-            }
+            thread.read_trace(running, clock, &mut |record| each(at, record));
         }
     }
 
     /// When to read the traces, so that no record is lost: half of what they hold from now on.
     pub(super) fn due_ns(&self) -> u64 {
-        let held_ns = self.threads.iter().map(|thread| thread.reader.held_ns()).min();
-        now_ns().saturating_add(held_ns.unwrap_or(u64::MAX) / 2)
+        let records = self.threads.iter().map(|thread| thread.reader.capacity()).min();
+        let held_ns = records.map_or(u64::MAX, |it| u64::from(it).saturating_mul(self.period_ns));
+        now_ns().saturating_add(held_ns / 2)
     }
 
     /// When a thread that leaves no record from now on is taken for one that hangs.
@@ -296,5 +295,26 @@ impl Domain {
             (None, Some(status)) if !status.success() => died(format_args!("{}", ending(status))),
             (None, _) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Pace;
+
+    #[test]
+    fn a_full_trace_is_read_to_its_end_at_once() {
+        let (record, period_ns) = (Record::new(3, 0, 0, &[]), 100_000);
+        let (region, reader) = trace::open(&record, period_ns, Pace::AsPlanned).expect("memfd");
+        let writer = trace::Writer::attach(region, &record, period_ns, Pace::AsPlanned);
+        let (mut writer, written) = (writer.expect("the same shape"), reader.capacity());
+        assert!(written > 10_000, "a fast thread: its trace holds {written} records");
+        (0..written).for_each(|_| writer.write(&record));
+        let mut thread = Thread { reader, heard_ns: 0, counts: Counts::default() };
+        let mut read = 0;
+        thread.read_trace(true, Clock::calibrate(), &mut |_| read += 1);
+        assert_eq!((read, thread.records_lost()), (written, 0));
+        assert!(thread.reader.read().is_none(), "what is left would add up");
     }
 }
