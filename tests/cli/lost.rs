@@ -17,25 +17,69 @@ const BOUNDS: [f64; 3] = [0.25, 2.0, 20.0];
 /// What differences over a cycle may be more than what they stand for.
 const TOLERANCE: f64 = 1.002;
 
-/// The targets of all cycles before the stop, and how many periods were lost.
-fn targets(csv: &Path) -> (Vec<[f64; 3]>, u64) {
-    let text = fs::read_to_string(csv).unwrap_or_default();
-    // The last line may still be cut.
-    let text = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let Some(names) = rows.next() else { return (vec![], 0) };
-    let column = |name: &str| names.iter().position(|it| *it == name).expect("the column");
-    let [stopping, skipped, target] = ["stopping", "skipped", "planner.target_m.0"].map(column);
-    let (mut targets, mut lost) = (vec![], 0);
-    for row in rows.take_while(|row| row[stopping] == "0") {
-        let number = |at: usize| row[at].parse::<f64>().expect("a number");
-        targets.push([number(target), number(target + 1), number(target + 2)]);
-        lost += row[skipped].parse::<u64>().expect("a number");
-    }
-    (targets, lost)
+/// Periods in a row that may be lost without the path slowing down: `SILENT_MAX` of the planner.
+const LOST_MAX: u64 = 2;
+
+/// What was commanded before the stop.
+#[derive(Default)]
+struct Commanded {
+    /// The targets, a period apart. A stretch ends where the controller lost more periods than
+    /// matter, or where a row lacks.
+    stretches: Vec<Vec<[f64; 3]>>,
+    lost: u64,
+    /// Of these, before the last row and those that it followed too late.
+    in_a_row: u64,
 }
 
-/// The greatest speed, acceleration and jerk.
+impl Commanded {
+    fn read(csv: &Path) -> Commanded {
+        let text = fs::read_to_string(csv).unwrap_or_default();
+        // The last line may still be cut.
+        let text = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let mut commanded = Commanded::default();
+        let Some(names) = rows.next() else { return commanded };
+        let column =
+            |name: &str| names.iter().position(|it| *it == name).expect("the column is there");
+        let [stopping, number] = ["stopping", "cycle"].map(column);
+        let [skipped, target] = ["skipped", "planner.target_m.0"].map(column);
+        let mut next = None;
+        for row in rows.take_while(|row| row[stopping] == "0") {
+            let whole = |at: usize| row[at].parse::<u64>().expect("a whole number");
+            let place = |axis: usize| row[target + axis].parse().expect("a number");
+            let follows = next == Some(whole(number));
+            next = Some(whole(number) + 1);
+            commanded.add(whole(skipped), follows, std::array::from_fn(place));
+        }
+        commanded
+    }
+
+    fn add(&mut self, skipped: u64, follows: bool, target: [f64; 3]) {
+        self.lost += skipped;
+        self.in_a_row = if skipped == 0 { 0 } else { self.in_a_row + skipped };
+        let before = self.stretches.last().and_then(|stretch| stretch.last().copied());
+        match (self.stretches.last_mut(), before) {
+            (Some(stretch), _) if follows && self.in_a_row <= LOST_MAX => stretch.push(target),
+            // Nobody commanded anything: the machine stood where it had been told to be.
+            (_, Some(here)) if follows => self.stretches.push(vec![here, here, here, target]),
+            _ => self.stretches.push(vec![target]),
+        }
+    }
+
+    fn moves(&self) -> bool {
+        let mut all = self.stretches.iter().flatten();
+        let first = all.next();
+        all.any(|target| Some(target) != first)
+    }
+
+    /// The greatest speed, acceleration and jerk.
+    fn worst(&self) -> [f64; 3] {
+        let all = self.stretches.iter().map(|stretch| worst(stretch.clone()));
+        all.fold([0.0; 3], |most, one| std::array::from_fn(|at| f64::max(most[at], one[at])))
+    }
+}
+
+/// The greatest speed, acceleration and jerk of a stretch.
 fn worst(targets: Vec<[f64; 3]>) -> [f64; 3] {
     let mut values = targets;
     std::array::from_fn(|_| {
@@ -54,10 +98,9 @@ fn a_process_that_stands_still_makes_no_jump_of_the_command() {
     let running =
         Running::arm(&["--csv", &csv.display().to_string(), "--set", "drives.watchdog_ms=5000"]);
     let domains = running.domains(2);
-    let moves = |at: &[[f64; 3]]| at.first() != at.last();
     wait_until("the arm moves", || {
         assert!(is_alive(domains[0]), "the run ended before the arm moved");
-        moves(&targets(&csv).0)
+        Commanded::read(&csv).moves()
     });
     for round in 0..12 {
         // 30 to 140 ms, each of the two: six and more of their cycles.
@@ -69,11 +112,11 @@ fn a_process_that_stands_still_makes_no_jump_of_the_command() {
         sleep(Duration::from_millis(300));
     }
     running.signal(Signal::INT);
-    running.answer().ended_with(0);
-    let (targets, lost) = targets(&csv);
-    assert!(moves(&targets) && lost > 30, "{lost} periods were lost");
-    let found = worst(targets);
-    for (found, bound) in found.into_iter().zip(BOUNDS) {
+    // A busy machine may lose records, and then the status says that the file lacks rows.
+    assert_eq!(running.answer().json()["outcome"], "stopped");
+    let commanded = Commanded::read(&csv);
+    assert!(commanded.moves() && commanded.lost > 30, "{} periods were lost", commanded.lost);
+    for (found, bound) in commanded.worst().into_iter().zip(BOUNDS) {
         assert!(found <= bound * TOLERANCE, "{found} of {bound}");
     }
 }

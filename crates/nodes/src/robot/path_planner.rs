@@ -53,8 +53,9 @@ const TRIED_STEP_S_MAX: f64 = 0.1;
 const DURATION_S_MAX: f64 = 24.0 * 3600.0;
 
 /// Periods in a row without feedback, or lost, that do not matter: a frame may be late. After more
-/// the path slows down as for a pause, so that the target does not go far from an arm that may not
-/// hear it.
+/// without feedback the path slows down as for a pause, so that the target does not go far from an
+/// arm that may not hear it; after more that were lost it begins anew at a standstill, for that is
+/// what drives do that hear nothing.
 const SILENT_MAX: u64 = 2;
 
 /// Other paths that people may choose; each is tried on the arm before the first cycle.
@@ -88,8 +89,9 @@ pub const INFO: Kind = Kind {
           at home until the drives are enabled, goes straight to the first waypoint, then around. \
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
           make no jump: from one cycle to the next the target moves as the limits allow in one \
-          period. While cycles are lost, or there is no feedback, the path slows down as for a \
-          pause. Stops the graph when the arm is further from its target than allowed, and when \
+          period. While there is no feedback the path slows down as for a pause. After lost \
+          cycles, in which the drives have come to a stop, it begins at a standstill, as after \
+          a pause. Stops the graph when the arm is further from its target than allowed, and when \
           all laps are done. Every path is tried on the arm before the first cycle. People may \
           choose another path, pause and go on, if 'command' is linked.",
     ports: &[
@@ -230,6 +232,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         following_m: parameters.number("following_mm") * 1e-3,
         following_rad: parameters.number("following_deg").to_radians(),
         silent: 0,
+        lost: 0,
         pacing: Pacing::new(&bounds(parameters)),
         pace: 1.0,
         sequence: 0,
@@ -362,6 +365,8 @@ struct Planner {
     following_rad: f64,
     /// Cycles in a row without feedback.
     silent: u64,
+    /// Periods that were lost before this cycle and before those that it followed too late.
+    lost: u64,
     pacing: Pacing,
     /// Share of its speed that the path has, 0 to 1.
     pace: f64,
@@ -438,8 +443,13 @@ impl Planner {
             }
             Phase::Moving => {
                 self.silent = if heard { 0 } else { self.silent + 1 };
-                let waits = self.silent.max(cycle.skipped) > SILENT_MAX;
-                self.pace = self.pacing.advance(cycle.period_s(), self.wishes.paused || waits);
+                self.lost =
+                    if cycle.skipped == 0 { 0 } else { self.lost.saturating_add(cycle.skipped) };
+                if self.lost > SILENT_MAX {
+                    self.pacing.stand();
+                }
+                let waits = self.wishes.paused || self.silent > SILENT_MAX;
+                self.pace = self.pacing.advance(cycle.period_s(), waits);
                 self.go_on(cycle.period_s() * self.pace);
             }
             Phase::Settling => {

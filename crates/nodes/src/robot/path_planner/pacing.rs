@@ -1,5 +1,5 @@
 //! How a path slows down to a standstill, and goes on, within the bounds of the tool: for a pause,
-//! and while cycles are lost.
+//! and while there is no feedback. After lost cycles it only goes on.
 //!
 //! The pace p is the share of its speed that the path has: the time of the path goes on by p times
 //! the time of the clock, so the tool stays on its path and passes the same places. By the chain
@@ -57,6 +57,11 @@ impl Pacing {
             change_s *= LONGER;
         }
         Pacing { change_s, part: 0.0, trend: -1.0 }
+    }
+
+    /// The tool stands still already, whatever has stopped it.
+    pub(super) fn stand(&mut self) {
+        (self.part, self.trend) = (1.0, 1.0);
     }
 
     /// Goes on by a time, towards a standstill or away from it; the pace in its middle.
