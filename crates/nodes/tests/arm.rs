@@ -79,11 +79,12 @@ fn lose(arm: &mut Arm, periods: u64) -> Result<(), Fault> {
 
 #[test]
 fn the_arm_bears_a_controller_that_loses_cycles() {
-    // As many as the examples bear, at once or in cycles that follow each other.
+    // As many as the examples bear, at once or in cycles that follow each other, and as far off.
     let losses = [(1, 1), (3, 1), (6, 1), (20, 1), (49, 1), (1, 5), (1, 49), (2, 2), (2, 20)];
     for path in ["square.csv", "../robot/sinew.csv"] {
         for (lost, cycles) in losses {
-            let mut arm = Arm::new(&[("path", path), ("laps", "0")], &[]).expect("makes");
+            let given = [("path", path), ("laps", "0"), ("following_mm", "4")];
+            let mut arm = Arm::new(&given, &[]).expect("makes");
             for number in 0..10_000 {
                 let loses = number % 271 >= 271 - cycles;
                 let answer = if loses { lose(&mut arm, lost) } else { arm.cycle() };

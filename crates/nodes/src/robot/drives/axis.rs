@@ -18,6 +18,10 @@ const SERVO_S: f64 = 125e-6;
 /// Undamped frequency of the position loop, rad/s.
 const LOOP_RAD_PER_S: f64 = TAU * 40.0;
 
+/// Periods without a command in which the target goes on as it went before: one frame may be lost.
+/// After them the axis holds it.
+const EXTRAPOLATED_MAX: u64 = 1;
+
 /// Below this speed a ramp that has ended counts as standstill.
 const STILL_RAD_PER_S: f64 = 1e-3;
 
@@ -49,6 +53,8 @@ pub(super) struct Axis {
     target_rad: f64,
     /// Speed of the reference in the period before; the ramp's speed while stopping.
     feed_rad_per_s: f64,
+    /// Periods since the last command.
+    unheard: u64,
 }
 
 impl Axis {
@@ -64,6 +70,7 @@ impl Axis {
             reference_rad: position_rad,
             target_rad: position_rad,
             feed_rad_per_s: 0.0,
+            unheard: 0,
         }
     }
 
@@ -79,6 +86,7 @@ impl Axis {
 
     /// Takes a command.
     pub(super) fn command(&mut self, command: &Command) {
+        self.unheard = 0;
         let next = self.state.commanded(command.control, self.control);
         self.control = command.control;
         self.mode = if command.mode == CYCLIC_SYNCHRONOUS_POSITION { command.mode } else { 0 };
@@ -133,8 +141,17 @@ impl Axis {
         self.state = next;
     }
 
-    /// Lets one period pass.
-    pub(super) fn advance(&mut self, period_s: f64) {
+    /// Lets one period pass: the one after a command, or another one without.
+    pub(super) fn pass(&mut self, period_s: f64) {
+        if (1..=EXTRAPOLATED_MAX).contains(&self.unheard) {
+            self.target_rad += self.feed_rad_per_s * period_s;
+        }
+        self.unheard = self.unheard.saturating_add(1);
+        self.advance(period_s);
+    }
+
+    /// Towards the target, or to where the state leads.
+    fn advance(&mut self, period_s: f64) {
         let steps = (period_s / SERVO_S).ceil().max(1.0);
         let step_s = period_s / steps;
         if self.state == State::OperationEnabled {

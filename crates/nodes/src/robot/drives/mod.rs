@@ -243,7 +243,7 @@ impl Drives {
         let made_up = periods.min(MADE_UP_MAX);
         for _ in 0..made_up {
             self.watch(cycle.period_ns);
-            self.axes.iter_mut().for_each(|axis| axis.advance(cycle.period_s()));
+            self.axes.iter_mut().for_each(|axis| axis.pass(cycle.period_s()));
         }
         self.watch(cycle.period_ns.saturating_mul(periods - made_up));
     }

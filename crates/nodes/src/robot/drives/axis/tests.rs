@@ -19,7 +19,7 @@ const PHYSICS: Physics = Physics {
 fn send(axis: &mut Axis, control: u16, target_rad: f64) {
     let target_counts = (target_rad * axis.physics.counts_per_rad).round() as i32;
     axis.command(&Command { control, mode: CYCLIC_SYNCHRONOUS_POSITION, target_counts });
-    axis.advance(PERIOD_S);
+    axis.pass(PERIOD_S);
 }
 
 fn enabled() -> Axis {
@@ -87,6 +87,26 @@ fn a_target_beyond_the_following_window_is_a_fault_that_ends_behind_the_brake() 
     assert!(axis.at_rest());
     send(&mut axis, control::FAULT_RESET, 0.5);
     assert_eq!(axis.state, State::SwitchOnDisabled);
+}
+
+#[test]
+fn a_path_of_which_every_second_target_is_lost_is_followed() {
+    let mut axis = moving();
+    let (mut target, mut worst) = (axis.target_rad, 0.0_f64);
+    for period in 0..1_000 {
+        target += PERIOD_S;
+        if period % 2 == 0 {
+            axis.pass(PERIOD_S);
+        } else {
+            send(&mut axis, control::ENABLE_OPERATION, target);
+        }
+        worst = worst.max((axis.position_rad - target).abs());
+    }
+    assert!(worst < 1e-4, "{worst} rad");
+    // After more than one of them it holds the last.
+    (0..300).for_each(|_| axis.pass(PERIOD_S));
+    let way = axis.position_rad - target;
+    assert!((way - PERIOD_S).abs() < 1e-5, "{way} rad beyond the last target");
 }
 
 /// The states of an axis, one for each period, until it has left its ramp for good.
