@@ -160,8 +160,11 @@ impl Stage {
     /// The core has run every cycle, without a fault, and got nothing that was not whole.
     pub(crate) fn assert_unharmed(&self) {
         assert!(self.run.faults().is_empty(), "{:?}", self.run.faults());
-        let gap = self.cycles.windows(2).find(|pair| pair[1] != pair[0] + 1);
-        assert_eq!(gap, None, "cycles are missing");
+        // Of what came too late to be looked at there is a count.
+        let gaps = self.cycles.windows(2).map(|pair| pair[1].checked_sub(pair[0] + 1));
+        let missing: Option<u64> = gaps.sum();
+        let lost = self.run.records_lost();
+        assert!(missing.is_some_and(|missing| missing <= lost), "{missing:?} cycles are missing");
         assert_eq!((self.run.records_lost(), self.torn), (0, 0.0));
     }
 
