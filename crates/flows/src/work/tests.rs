@@ -44,6 +44,15 @@ fn templates() -> String {
     graph(&text)
 }
 
+/// 200 values of a flow, one expression in each: none of these can be interrupted.
+fn values() -> String {
+    let mut text = "- kind: set\n  name: a\n  values:\n".to_owned();
+    for at in 0..200 {
+        writeln!(text, "    v{at}: '{{{{ {LONG} }}}}'").expect("memory");
+    }
+    graph(&text)
+}
+
 /// Nodes behind each other, one expression in each.
 fn chain() -> String {
     let mut text = String::new();
@@ -91,19 +100,7 @@ fn whatever_computes_for_long_lets_others_have_their_turn() {
         ("switch", switch(), list()),
         ("templates", templates(), list()),
         ("a chain", chain(), list()),
-        (
-            "set",
-            graph(
-                &templates()
-                    .replace("snippet", "set")
-                    .replace("language: yaml", "")
-                    .replace("code", "packet"),
-            )
-            .split_once('\n')
-            .map(|(_, rest)| rest.to_owned())
-            .expect("two lines"),
-            list(),
-        ),
+        ("set", values(), list()),
         ("a loop of lua", lua("for i = 1, 5e6 do end"), Value::Null),
         (
             "what lua sorts by",
