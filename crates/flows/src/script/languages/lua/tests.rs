@@ -1,6 +1,7 @@
 //! What scripts see, and what they cannot do.
 
 use std::any::Any;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -337,19 +338,27 @@ fn sorting_and_replacing_by_functions_of_the_script_is_as_lua_has_it() {
 
 #[test]
 fn scripts_that_wait_for_their_turn_hold_no_more_than_so_many_states() {
-    let text = graph("local n = packet for i = 1, 400000 do n = n + 1 end return {packet, n}")
-        .replace("memory: 4MiB", "memory: 4MiB\n          time: 10s");
-    let fixture = fixture(&text);
-    let limit = Duration::from_secs(600);
-    let replies = run(join_all(
-        (0..3 * STATES_MAX as i64)
-            .map(|packet| fixture.open("begin", 0, Value::Integer(packet), limit)),
-    ));
-    for (packet, reply) in replies.into_iter().enumerate() {
+    let limits =
+        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 4 << 20 };
+    let snippet = Snippet {
+        code: "local n = packet for i = 1, 400000 do n = n + 1 end return {packet, n}".to_owned(),
+        limits,
+        idle: RefCell::default(),
+        used: Cell::default(),
+        freed: Notify::new(),
+    };
+    let fixture = fixture(&graph("return packet"));
+    let call = async |packet: i64| {
+        let (flow, value) = (fixture.flow(), Value::Integer(packet));
+        flow.in_time(pin!(snippet.call(&flow, &value))).await
+    };
+    let made = run(join_all((0..3 * STATES_MAX as i64).map(call)));
+    for (packet, made) in made.into_iter().enumerate() {
         let packet = packet as i64;
-        let expected = Value::list([packet, packet + 400_000].map(Value::Integer));
-        assert_eq!(reply, Ok(Some(expected)));
+        assert_eq!(made, Ok(Value::list([packet, packet + 400_000].map(Value::Integer))));
     }
+    // Each is kept for the next packet: so many were made, and had waited for their turn.
+    assert_eq!(snippet.idle.borrow().len(), STATES_MAX);
 }
 
 #[test]
