@@ -134,12 +134,16 @@ fn do_all(queues: &Mutex<(Receiver<Work>, Receiver<Work>)>) {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use futures_util::FutureExt;
     use futures_util::future::join_all;
     use tokio::runtime::Builder;
 
     use super::*;
+
+    /// A thread that takes longer than this to begin is never woken.
+    const HANGS_AFTER: Duration = Duration::from_secs(20);
 
     fn run<T>(future: impl Future<Output = T>) -> T {
         Builder::new_current_thread().build().expect("a runtime").block_on(future)
@@ -188,8 +192,14 @@ mod tests {
     #[test]
     fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
         let pool = Pool::start(1).expect("a thread");
-        let idle = run(pool.run_first(|| 6));
-        assert_eq!(idle, Ok(6), "a thread that waits is woken");
+        run(pool.run(|| ())).expect("done");
+        // Soon the thread waits for more. If it does not yet, this shows less, and fails no sooner.
+        thread::sleep(Duration::from_millis(20));
+        let (woken, is_woken) = mpsc::channel();
+        let mut wakes = Box::pin(pool.run_first(move || woken.send(())));
+        // It may be done by now.
+        let _ = (&mut wakes).now_or_never();
+        is_woken.recv_timeout(HANGS_AFTER).expect("a thread that waits is woken");
         let (go_on, wait) = mpsc::channel::<()>();
         let (says, done) = mpsc::channel();
         let mut holds = Box::pin(pool.run(move || wait.recv()));
