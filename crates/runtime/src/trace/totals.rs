@@ -76,6 +76,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_counted_since_a_record_tells_of_lost_ones_too() {
+        let of = |n| Totals {
+            cycles: n,
+            stopping_cycles: 2 * n,
+            overruns: 3 * n,
+            skipped: 4 * n,
+            without_input: 5 * n,
+            without_feedback: 6 * n,
+        };
+        assert_eq!(of(9).since(of(4)), of(5));
+        assert_eq!(of(1).since(of(4)), Totals::default(), "nonsense is no panic");
+    }
+
+    #[test]
     fn a_new_life_adds_to_the_lives_before() {
         let of = |cycles| Totals { cycles, overruns: 1, ..Totals::default() };
         let mut tally = Tally::default();

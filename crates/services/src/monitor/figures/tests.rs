@@ -6,6 +6,7 @@ use prometheus_client::encoding::prometheus_protobuf::encode;
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 use prometheus_client::encoding::text;
 use sinew_nodes::NODES;
+use sinew_runtime::trace::Past;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -55,13 +56,21 @@ fn a_cycle_is_counted_once_in_each_figure_of_its_thread() {
 }
 
 #[test]
-fn a_rule_counts_cycles_whose_records_were_lost() {
+fn a_rule_counts_what_the_thread_has_counted_since_the_record_before() {
     let plan = robot();
-    let record = Record::of(&plan, &plan.domains[0].threads()[0].nodes);
-    let cycle = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).overruns();
-    assert_eq!(cycle(None), 0.0);
-    // What was counted in the life before is none of this one's.
-    assert_eq!(cycle(Some(Totals { overruns: 3, ..Totals::default() })), 0.0);
+    let mut record = Record::of(&plan, &plan.domains[0].threads()[0].nodes);
+    let (nodes, signals) = (record.nodes(), record.signals().len());
+    record.restore(&Past {
+        skipped: 3,
+        execution_ticks: vec![0; nodes],
+        signals: vec![0.0; signals],
+        ..Past::default()
+    });
+    let skipped = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).skipped();
+    assert_eq!(skipped(None), 3.0, "nothing was counted before it");
+    // What is restored has counted nothing: not in this life, and not since another record.
+    assert_eq!(skipped(Some(Totals::default())), 0.0);
+    assert_eq!(skipped(Some(Totals { skipped: 7, ..Totals::default() })), 0.0);
 }
 
 #[test]
