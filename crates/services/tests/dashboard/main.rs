@@ -36,6 +36,7 @@ const TESTS: &[(&str, fn())] = &[
     ("no_viewer_sees_the_token", strangers::redacted),
     ("what_comes_from_other_sites_is_refused", strangers::foreign),
     ("what_is_no_order_is_answered_or_closed", strangers::malformed),
+    ("half_requests_keep_no_viewer_out", strangers::silent),
     ("an_address_in_use_is_named", strangers::in_use),
 ];
 

@@ -2,7 +2,7 @@
 //! messages that are no orders.
 
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 use sinew_runtime::run::Outcome;
@@ -125,6 +125,24 @@ pub(crate) fn malformed() {
     let now = witness.motion().sequence;
     witness.motion_that("frames go on", |it| it.sequence > now);
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+/// More of them than there are places, again and again.
+pub(crate) fn silent() {
+    let shown = Shown::start(&[]);
+    let (address, _) = shown.address();
+    let (mut witness, mut silent) = (Viewer::open(&address), Vec::new());
+    for _ in 0..8 {
+        silent.extend((0..64).map(|_| {
+            let mut stream = TcpStream::connect(&address).expect("it listens");
+            stream.write_all(b"GET / HTTP/1.1\r\n").expect("it takes a line");
+            stream
+        }));
+        Viewer::open(&address).motion();
+    }
+    let now = witness.motion().sequence;
+    witness.motion_that("frames go on", |it| it.sequence > now);
     assert_eq!(shown.stop(), Outcome::Stopped);
 }
 
