@@ -37,6 +37,37 @@ fn motor(seen: &Seen) -> Vec<(f64, f64)> {
     seen.of(0, 0).iter().map(two).collect()
 }
 
+/// By that it is known since when nothing moves by command.
+pub(crate) fn records_say_what_an_actuator_holds() {
+    let text = "name: test
+domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
+nodes:
+  - kind: source
+    finish_at: 100
+    fail_at: 50
+    failure: let_go
+    ports: {out: [{name: motor, port: in}]}
+  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
+";
+    let seen = run(text);
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+    let records = seen.of(0, 0);
+    for record in records {
+        let held = (record.is_commanded(), record.is_obeying());
+        let expected: &[(bool, bool)] = match record.number() {
+            0..50 => &[(true, true)],
+            // The safe value, for ten cycles.
+            50..60 => &[(true, false)],
+            // Then nothing: periods that are lost count for the guard too.
+            60..=69 => &[(true, false), (false, false)],
+            _ => &[(false, false)],
+        };
+        assert!(expected.contains(&held), "cycle {}: {held:?}", record.number());
+    }
+    let safe_since_ns = records.last().expect("records").safe_since_ns();
+    assert_eq!(safe_since_ns, Some(records[50].start_ns()));
+}
+
 /// Who cannot say whether its machine stands is a fault like any other, and nobody asks before the
 /// stop: the motor beside it runs till then, and is brought to rest.
 pub(crate) fn a_panic_in_at_rest_stops_a_fused_motor() {

@@ -53,6 +53,9 @@ pub(crate) const NODES: &[NodeEntry] = &[
     NodeEntry { kind: &STEP, make: Make::Flow(|p| Ok(Box::new(Acts::new(p)))), safe: None },
 ];
 
+/// For so many cycles a source that lets go tells the motor to halt; then it says nothing.
+const HALTS: u64 = 10;
+
 const fn port(name: &'static str, direction: Direction, optional: bool) -> Port {
     Port { name, doc: "", direction, message: Command::TYPE, optional, safe: &[] }
 }
@@ -83,6 +86,7 @@ static SOURCE: Kind = Kind {
                 "panic",
                 "nan",
                 "nan_signal",
+                "let_go",
                 "print",
                 "take_back",
                 "flood",
@@ -145,7 +149,7 @@ impl Node for Source {
                 "panic" => panic!("told to panic"),
                 "nan" => velocity = f64::NAN,
                 "silent" => return Ok(()),
-                "nan_signal" => {}
+                "nan_signal" | "let_go" => {}
                 "print" if cycle.number == self.fail_at => {
                     println!("line one");
                     writeln!(stderr(), "line two").expect("nothing refuses it");
@@ -175,7 +179,14 @@ impl Node for Source {
             true => f64::NAN,
             false => io.read::<Command>(1).number as f64,
         };
-        *io.write::<Command>(0) = Command { velocity, number: cycle.number };
+        let lets_go = fails && self.failure == "let_go";
+        if lets_go && cycle.number >= self.fail_at + HALTS {
+            return Ok(());
+        }
+        *io.write::<Command>(0) = match lets_go {
+            true => Command { velocity: 0.0, number: 0 },
+            false => Command { velocity, number: cycle.number },
+        };
         Ok(())
     }
 

@@ -80,6 +80,7 @@ const TESTS: &[Test] = &[
     ("a_broadcast_reaches_two_domains", a_broadcast_reaches_two_domains),
     ("one_cpu_is_enough", one_cpu_is_enough),
     ("an_overrun_stops_a_fused_motor", faults::an_overrun_stops_a_fused_motor),
+    ("records_say_what_an_actuator_holds", faults::records_say_what_an_actuator_holds),
     ("a_panic_in_at_rest_stops_a_fused_motor", faults::a_panic_in_at_rest_stops_a_fused_motor),
     ("a_failure_outside_of_a_cycle_is_reported", faults::a_failure_outside_of_a_cycle_is_reported),
     ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
