@@ -70,8 +70,8 @@ pub(super) struct Counts {
 }
 
 impl Thread {
-    /// Hands the new records to `each`. Of a running thread no more than its trace holds: who writes
-    /// them faster than they are handled must not keep the parent from watching.
+    /// Hands the new records to `each`. Of a running thread no more than its trace holds: who
+    /// writes them faster than they are handled must not keep the parent from watching.
     fn read_trace(&mut self, running: bool, clock: Clock, each: &mut dyn FnMut(&Record)) {
         let most = if running { self.reader.capacity() } else { u32::MAX };
         let mut end_ns = 0;
