@@ -3,7 +3,7 @@
 
 use sinew_spec::plan::Plan;
 
-use super::realtime::{Counts, Domain};
+use super::realtime::Counts;
 use super::{Run, ThreadId};
 use crate::clock::now_ns;
 use crate::status::{DomainStop, StopStatus, cut};
@@ -79,8 +79,8 @@ impl Run {
     }
 
     /// Since when the outputs of a thread are safe: because it has put the safe values there and
-    /// kept them, or because all who command it stop. What was killed obeys nobody; and what a node
-    /// that has failed itself drives is in nobody's hands.
+    /// kept them, or because all who command it stop. What has ended before it was at rest obeys
+    /// nobody; and what a node that has failed itself drives is in nobody's hands.
     fn safe_ns(&self, id: ThreadId) -> Option<u64> {
         let plan = &self.request.plan;
         let counts = self.counts(id);
@@ -91,7 +91,7 @@ impl Run {
         if counts.failed_place.as_ref().is_some_and(is_actuator) {
             return None;
         }
-        if self.domains[id.domain].was_killed() {
+        if self.domains[id.domain].has_ended() && counts.at_rest_since_ns.is_none() {
             return counts.safe_since_ns;
         }
         let stopping = commanders(plan, id).map(|id| self.counts(id).stopping_since_ns);
@@ -117,11 +117,4 @@ fn commanders(plan: &Plan, id: ThreadId) -> impl Iterator<Item = ThreadId> + '_ 
         home(link.to.node) == id && actuators.iter().any(|it| it.port == link.to.port)
     });
     commands.map(move |link| home(link.from.node)).filter(move |&from| from != id)
-}
-
-impl Domain {
-    /// Whether a signal has ended its process.
-    fn was_killed(&self) -> bool {
-        self.ended().is_some_and(|status| status.code().is_none())
-    }
 }

@@ -96,6 +96,7 @@ static SOURCE: Kind = Kind {
                 "hang",
                 "yield",
                 "allocate",
+                "allocate_in_at_rest",
                 "silent",
                 "panic_in_make",
                 "hang_in_make",
@@ -161,7 +162,7 @@ impl Node for Source {
                 }
                 "flood" => (0..100).for_each(|at| println!("{at:->500}")),
                 "abort" => std::process::abort(),
-                "panic_in_at_rest" | "panic_in_stop" => {}
+                "panic_in_at_rest" | "allocate_in_at_rest" | "panic_in_stop" => {}
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
                 "hang" => std::thread::sleep(Duration::from_secs(3600)),
@@ -192,6 +193,9 @@ impl Node for Source {
 
     fn at_rest(&self) -> bool {
         assert!(self.failure != "panic_in_at_rest", "told to panic in at_rest");
+        if self.failure == "allocate_in_at_rest" {
+            drop(std::hint::black_box(Box::new(self.fail_at)));
+        }
         true
     }
 
@@ -239,6 +243,7 @@ static MOTOR: Kind = Kind {
     ],
     parameters: &[
         whole("coast_cycles"),
+        whole("exit_at"),
         Parameter {
             name: "witness",
             doc: "File that holds what the motor did last; for when nobody else is left to say so.",
@@ -252,6 +257,7 @@ static MOTOR: Kind = Kind {
 
 struct Motor {
     coast_cycles: u64,
+    exit_at: u64,
     still_for: u64,
     witness: Option<File>,
 }
@@ -262,6 +268,7 @@ impl Motor {
         let open = |path| OpenOptions::new().write(true).open(path).expect("the test made it");
         Motor {
             coast_cycles: parameters.integer("coast_cycles") as u64,
+            exit_at: parameters.integer("exit_at") as u64,
             still_for: 0,
             witness: (!witness.is_empty()).then(|| open(witness)),
         }
@@ -269,7 +276,10 @@ impl Motor {
 }
 
 impl Node for Motor {
-    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        if self.exit_at > 0 && cycle.number >= self.exit_at {
+            std::process::exit(0);
+        }
         let command = *io.read::<Command>(0);
         self.still_for = if command.velocity == 0.0 { self.still_for + 1 } else { 0 };
         io.signal(0)[0] = command.velocity;

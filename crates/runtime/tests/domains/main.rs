@@ -127,7 +127,11 @@ const TESTS: &[Test] = &[
         counted::cycles_are_counted_though_their_records_are_lost,
     ),
     ("outputs_that_were_safe_before_say_so", counted::outputs_that_were_safe_before_say_so),
-    ("a_frozen_controller_is_killed_in_time", counted::a_frozen_controller_is_killed_in_time),
+    ("a_frozen_controller_is_killed", counted::a_frozen_controller_is_killed),
+    (
+        "a_plant_that_is_gone_shows_no_safe_outputs",
+        counted::a_plant_that_is_gone_shows_no_safe_outputs,
+    ),
     ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
 ];
 
