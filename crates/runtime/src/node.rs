@@ -28,7 +28,9 @@ pub trait Node: Send {
     fn stop(&mut self) {}
 
     /// Whether the machine behind this node stands still and is safe: a domain that is told to stop
-    /// goes on with safe commands until all its nodes say so (or a limit of time is over).
+    /// goes on with safe commands until all its nodes say so (or a limit of time is over). Asked in
+    /// every cycle of the stop, and before it in those in which no actuator of the thread, if it
+    /// has any, obeys a command other than its safe value. Bounded; its time is part of no figure.
     fn at_rest(&self) -> bool {
         true
     }

@@ -2,6 +2,7 @@
 //! whether its nodes say that it stands.
 
 use crate::executor::Executor;
+use crate::sys::allocations;
 use crate::trace::Holds;
 
 impl Executor {
@@ -18,7 +19,10 @@ impl Executor {
         self.restless = None;
         for (at, step) in self.steps.iter().enumerate() {
             self.at = Some(at);
-            if !step.node.at_rest() {
+            let before = allocations();
+            let at_rest = step.node.at_rest();
+            self.record.allocated(step.place, allocations() - before);
+            if !at_rest {
                 self.restless = Some(at);
                 break;
             }

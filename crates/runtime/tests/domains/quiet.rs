@@ -52,12 +52,14 @@ fn allocations(fail_at: u32) -> u64 {
 
 /// In a debug build; where nobody counts, nothing is told.
 pub(crate) fn an_allocation_in_a_cycle_is_counted_for_its_node() {
-    let source = "finish_at: 100, fail_at: 50, failure: allocate,";
-    let seen = run_with(&two_domains(source, "delivery: latest"), &[0], |_, _| ());
-    let last = |domain| seen.of(domain, 0).last().expect("records").allocations(0);
-    let counted = |count| COUNTS_ALLOCATIONS.then_some(count);
-    assert!(last(0) >= counted(50), "{:?}", last(0));
-    assert_eq!(last(1), counted(0), "the motor allocates nothing");
+    for (failure, least) in [("allocate", 50), ("allocate_in_at_rest", 1)] {
+        let source = format!("finish_at: 100, fail_at: 50, failure: {failure},");
+        let seen = run_with(&two_domains(&source, "delivery: latest"), &[0], |_, _| ());
+        let last = |domain| seen.of(domain, 0).last().expect("records").allocations(0);
+        let counted = |count| COUNTS_ALLOCATIONS.then_some(count);
+        assert!(last(0) >= counted(least), "{failure}: {:?}", last(0));
+        assert_eq!(last(1), counted(0), "the motor allocates nothing");
+    }
 }
 
 pub(crate) fn a_cycle_makes_no_system_call() {
