@@ -36,7 +36,8 @@ pub(super) struct Peer {
     log: Option<Reading>,
     /// Whole requests so far.
     asked: u64,
-    /// He has given an order, and may stay to see what comes of it.
+    /// He has given an order. Whatever else he asks, he takes no place of those who stay; of the
+    /// others newer ones displace him last, for he may wait for what comes of it.
     pub(super) has_ordered: bool,
     /// He sends no more.
     is_silent: bool,
