@@ -22,27 +22,23 @@ pub struct Totals {
 impl Totals {
     /// What was counted since then. Of a new life that is all.
     pub fn since(self, before: Totals) -> Totals {
-        let less = u64::saturating_sub;
-        Totals {
-            cycles: less(self.cycles, before.cycles),
-            stopping_cycles: less(self.stopping_cycles, before.stopping_cycles),
-            overruns: less(self.overruns, before.overruns),
-            skipped: less(self.skipped, before.skipped),
-            without_input: less(self.without_input, before.without_input),
-            without_feedback: less(self.without_feedback, before.without_feedback),
-        }
+        self.each(before, u64::saturating_sub)
     }
 
     /// Both, figure by figure. What a domain writes may be anything: it stops at the greatest
     /// number.
     fn plus(self, other: Totals) -> Totals {
+        self.each(other, u64::saturating_add)
+    }
+
+    fn each(self, other: Totals, of: fn(u64, u64) -> u64) -> Totals {
         Totals {
-            cycles: self.cycles.saturating_add(other.cycles),
-            stopping_cycles: self.stopping_cycles.saturating_add(other.stopping_cycles),
-            overruns: self.overruns.saturating_add(other.overruns),
-            skipped: self.skipped.saturating_add(other.skipped),
-            without_input: self.without_input.saturating_add(other.without_input),
-            without_feedback: self.without_feedback.saturating_add(other.without_feedback),
+            cycles: of(self.cycles, other.cycles),
+            stopping_cycles: of(self.stopping_cycles, other.stopping_cycles),
+            overruns: of(self.overruns, other.overruns),
+            skipped: of(self.skipped, other.skipped),
+            without_input: of(self.without_input, other.without_input),
+            without_feedback: of(self.without_feedback, other.without_feedback),
         }
     }
 }
