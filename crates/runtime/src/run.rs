@@ -151,6 +151,8 @@ pub struct Run {
     events: Events,
     server: Server,
     begun_ns: u64,
+    /// When [`Run::poll`] began to look last.
+    looked_ns: u64,
     stage: Stage,
     /// Of the first cycle of all.
     started_ns: u64,
@@ -273,6 +275,7 @@ impl Run {
             events: Events::new(),
             server: Server::open()?,
             begun_ns,
+            looked_ns: begun_ns,
             stage: Stage::Starting { until_ns: begun_ns + START_NS_MAX },
             started_ns: u64::MAX,
             ending: false,
@@ -326,6 +329,7 @@ impl Run {
     /// Whether the graph still runs.
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
         self.wait(timeout);
+        self.looked_ns = now_ns();
         self.bell.hush();
         // First of all what was ordered: a stop does not wait until all else is looked at.
         let questions = self.take_orders();

@@ -210,9 +210,9 @@ impl Run {
             }
             Stage::Running | Stage::Held => u64::MAX,
         };
-        // What is past was acted upon; its outcome wakes us.
-        let now_ns = now_ns();
-        let due_ns = watched_ns.flatten().chain([stage_ns]).filter(|&ns| ns > now_ns);
+        // What was due at the last look was acted upon; what comes of it wakes us. What has become
+        // due since then was not: that ends the wait at once.
+        let due_ns = watched_ns.flatten().chain([stage_ns]).filter(|&ns| ns > self.looked_ns);
         due_ns.min().unwrap_or(u64::MAX)
     }
 
