@@ -6,7 +6,7 @@ use std::time::Duration;
 use sinew_runtime::Cause;
 use sinew_runtime::catalogue::{Direction, Kind, Scalar};
 use sinew_runtime::inject::{Target, What};
-use sinew_spec::plan::{Overrun, Plan, RestartPolicy};
+use sinew_spec::plan::{Overrun, Plan, Release, RestartPolicy};
 
 use super::machine::Machine;
 use crate::words::words;
@@ -462,8 +462,10 @@ impl Whole<'_> {
             (_, Fault::LateBorne) => {
                 return Expected::GoesOn { comes_back: false };
             }
-            // Safe is the guard's affair; whether anybody minds is the graph's.
-            (Subject::Link(_), Fault::Stalled) => return Expected::Either,
+            // Safe is the guard's affair; whether a node minds is the graph's.
+            (Subject::Link(at), Fault::Stalled) if !self.is_awaited(at) => {
+                return Expected::Either;
+            }
             (Subject::Link(_), _) => None,
             (_, Fault::Panic) => Some(Cause::Panic),
             (_, Fault::Error | Fault::FailStart) => Some(Cause::Error),
@@ -473,6 +475,18 @@ impl Whole<'_> {
             _ => None,
         };
         Expected::Faulted(cause)
+    }
+
+    /// Whether a link is feedback that its reader awaits in every cycle, and faults without.
+    fn is_awaited(&self, at: usize) -> bool {
+        let link = &self.plan.links[at];
+        let reader = &self.plan.nodes[link.to.node];
+        let domain = self.plan.domains[reader.domain].realtime();
+        domain.is_some_and(|domain| {
+            link.delay
+                && domain.threads[reader.thread].release == Release::Timer
+                && matches!(domain.overrun, Overrun::Stop { .. })
+        })
     }
 
     fn expected_of_service(&self, subject: Subject, fault: Fault) -> Expected {

@@ -67,6 +67,15 @@ fn the_bar_is_two_cycles_and_what_watches_then() {
 }
 
 #[test]
+fn a_link_that_stalls_is_a_fault_where_its_reader_awaits_it() {
+    let plan = arm();
+    let expected = |name| find(&plan, name, Fault::Stalled).expected;
+    assert_eq!(expected("drives->ethercat"), Expected::Faulted(None));
+    // Whether the drives' silence is a fault is the master's affair.
+    assert_eq!(expected("ethercat->drives"), Expected::Either);
+}
+
+#[test]
 fn the_short_form_has_every_fault_of_every_domain() {
     let plan = arm();
     let drills = short(all(&plan), &plan);
