@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sinew_lab::Distribution;
 use sinew_lab::interval::Interval;
 use sinew_lab::machine::Machine;
-use sinew_lab::show::wrap_at;
+use sinew_lab::show::{NARROW, wrap_narrow};
 use sinew_spec::duration_text;
 
 use super::cpus;
@@ -14,12 +14,10 @@ use super::findings::{Aim, Found, Grade, PRIORITY};
 use super::latency::{Agreement, Beside, Latency, Seen};
 use super::verdict::Verdict;
 
-/// Columns of a line; commands stand whole.
-const WIDTH: usize = 80;
 /// What is printed of a distribution: name and share, as far as there are wake-ups enough.
 const PERCENTILES: [(&str, f64); 4] =
     [("P50", 0.5), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
-/// Columns of a count, and of a figure: a line of all of them has [`WIDTH`].
+/// Columns of a count, and of a figure: a line of all of them has [`NARROW`].
 const COUNT: usize = 10;
 const COLUMN: usize = 7;
 
@@ -40,13 +38,13 @@ impl Answer {
             duration_text(self.aim.period_ns),
             cpus::named(&self.aim.cpus)
         );
-        wrap_at(&mut text, "machine: ", &self.machine.to_line(), WIDTH);
+        wrap_narrow(&mut text, "machine: ", &self.machine.to_line());
         text += &table(&self.found);
         text += &remedies(&self.found);
         text += &wake_ups(&self.aim, &self.latency);
         let (words, why) = (self.verdict.words(), self.verdict.text());
         text.push('\n');
-        wrap_at(&mut text, "verdict: ", &format!("{words}: {why}"), WIDTH);
+        wrap_narrow(&mut text, "verdict: ", &format!("{words}: {why}"));
         text
     }
 
@@ -84,12 +82,12 @@ fn table(found: &[Found]) -> String {
         let before = format!("  {:<grades$}  {name:<names$}  ", finding.grade.words());
         let from = format!("[{}]", finding.from.join(", "));
         let len = |words: &str| words.chars().count();
-        if len(&before) + len(&finding.read) + 1 + len(&from) <= WIDTH {
+        if len(&before) + len(&finding.read) + 1 + len(&from) <= NARROW {
             let _ = writeln!(text, "{before}{} {from}", finding.read);
         } else {
-            wrap_at(&mut text, &before, &finding.read, WIDTH);
+            wrap_narrow(&mut text, &before, &finding.read);
             // A path is too long to stand beside anything.
-            wrap_at(&mut text, "      ", &from, WIDTH);
+            wrap_narrow(&mut text, "      ", &from);
         }
     }
     text
@@ -101,7 +99,7 @@ fn remedies(found: &[Found]) -> String {
     for grade in Grade::ALL.into_iter().filter(|&grade| grade != Grade::Good) {
         for Found { name, why, finding } in found.iter().filter(|row| row.finding.grade == grade) {
             text.push('\n');
-            wrap_at(&mut text, &format!("{name}: "), why, WIDTH);
+            wrap_narrow(&mut text, &format!("{name}: "), why);
             if let Some(remedy) = &finding.remedy {
                 let _ = writeln!(text, "  mend  {}\n  undo  {}", remedy.mend, remedy.undo);
             } else if finding.show.is_none() {
@@ -117,7 +115,7 @@ fn remedies(found: &[Found]) -> String {
     let mut before = String::from("\n");
     let how = "(nothing was changed; 'mend' and 'undo' are for a shell of root, and hold until the \
                next boot where they do not say otherwise)";
-    wrap_at(&mut before, "what to do ", how, WIDTH);
+    wrap_narrow(&mut before, "what to do ", how);
     before + &text
 }
 
@@ -145,7 +143,7 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
     if let Ok(beside) = &latency.beside {
         rows("cyclictest", &beside.seen);
     }
-    notes(latency).iter().for_each(|note| wrap_at(&mut text, "  ", note, WIDTH));
+    notes(latency).iter().for_each(|note| wrap_narrow(&mut text, "  ", note));
     text
 }
 
@@ -268,7 +266,7 @@ mod tests {
             show: None,
         };
         let text = table(&[Found { name: "cgroup CPU limit", why: "", finding }]);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
         assert!(text.contains("\n      [/sys/devices/"), "{text}");
     }
 
@@ -280,7 +278,7 @@ mod tests {
         assert_eq!(cells.len(), 4 + PERCENTILES.len());
         assert!(cells.iter().all(|cell| cell != "-"), "{cells:?}");
         let text = line("cyclictest CPU 63", cells);
-        assert!(text.trim_end().chars().count() <= WIDTH, "{text}");
+        assert!(text.trim_end().chars().count() <= NARROW, "{text}");
         assert!(text.contains(" 200000 ") && text.contains(" 12017\n"), "{text}");
     }
 }

@@ -9,10 +9,7 @@ use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
 use super::{Ending, Report};
 use sinew_lab::Distribution;
-use sinew_lab::show::wrap_at;
-
-/// Columns of a line.
-const WIDTH: usize = 80;
+use sinew_lab::show::wrap_narrow;
 
 impl Report<'_> {
     /// The faults, a line each, for standard error.
@@ -39,14 +36,18 @@ impl Report<'_> {
             // Without a core there are no outputs to make safe.
             let has_core = !self.stats.threads.is_empty();
             let words = if has_core { stop.to_string() } else { stop.reason.clone() };
-            wrap(&mut text, "stop: ", &words);
+            wrap_narrow(&mut text, "stop: ", &words);
         }
         if self.resets > 0 {
             let _ =
                 writeln!(text, "the core started again {}", counted(self.resets.into(), "time"));
         }
         for (life, domain, at) in &self.earlier_faults {
-            wrap(&mut text, &format!("  fault of life {life}: "), &self.fault_text(*domain, at));
+            wrap_narrow(
+                &mut text,
+                &format!("  fault of life {life}: "),
+                &self.fault_text(*domain, at),
+            );
         }
         text
     }
@@ -65,12 +66,12 @@ impl Report<'_> {
         if !self.plan.notes.is_empty() {
             text += "\nnotes of the plan\n";
             for note in &self.plan.notes {
-                wrap(&mut text, "  - ", note);
+                wrap_narrow(&mut text, "  - ", note);
             }
         }
         text.push('\n');
-        wrap(&mut text, "machine: ", &self.machine.to_line());
-        wrap(&mut text, "", &self.verdict());
+        wrap_narrow(&mut text, "machine: ", &self.machine.to_line());
+        wrap_narrow(&mut text, "", &self.verdict());
         text
     }
 
@@ -126,7 +127,7 @@ impl Report<'_> {
             let words = "sinew run came too late for these cycles of its threads: they are \
                          counted, but in no other figure; give it more of a CPU, or make the \
                          period longer";
-            wrap(&mut text, "records lost: ", words);
+            wrap_narrow(&mut text, "records lost: ", words);
         }
         if let Some(error) = self.stats.tracking_error_m() {
             let max_mm = error.max * 1e3;
@@ -142,11 +143,11 @@ impl Report<'_> {
             });
         let memory: Vec<_> = memory.collect();
         if !memory.is_empty() {
-            wrap(&mut text, "resident at most: ", &memory.join(", "));
+            wrap_narrow(&mut text, "resident at most: ", &memory.join(", "));
         }
         let given_up: Vec<_> = self.given_up().collect();
         if !given_up.is_empty() {
-            wrap(&mut text, "given up, the graph went on without: ", &given_up.join(", "));
+            wrap_narrow(&mut text, "given up, the graph went on without: ", &given_up.join(", "));
         }
         text + &self.stop_text()
     }
@@ -183,9 +184,9 @@ impl Report<'_> {
             let restarts = counted(service.restarts.into(), "restart");
             let state = service.state.word().replace('_', " ");
             let reason = service.last_reason.as_deref().unwrap_or("never ended");
-            wrap(&mut text, &name, &format!("{state}, {restarts}; last end: {reason}"));
+            wrap_narrow(&mut text, &name, &format!("{state}, {restarts}; last end: {reason}"));
         }
-        self.broken_links.iter().for_each(|link| wrap(&mut text, "  - ", link));
+        self.broken_links.iter().for_each(|link| wrap_narrow(&mut text, "  - ", link));
         if text.is_empty() { text } else { format!("\nservices\n{text}") }
     }
 
@@ -198,8 +199,8 @@ impl Report<'_> {
         let mut text =
             format!("\n{}, the worst first\n", counted(self.late.cycles(), "late cycle"));
         causes[0].insert_str(0, "by cause: ");
-        wrap(&mut text, "  ", &causes.join(", "));
-        self.late.worst().for_each(|late| wrap(&mut text, "  - ", late));
+        wrap_narrow(&mut text, "  ", &causes.join(", "));
+        self.late.worst().for_each(|late| wrap_narrow(&mut text, "  - ", late));
         text
     }
 
@@ -208,7 +209,7 @@ impl Report<'_> {
         let mut text = String::new();
         for signal in self.stats.signals().filter(|signal| signal.is_state()) {
             let name = format!("  {:<21} ", format!("{}.{}", signal.node, signal.signal.name));
-            wrap(&mut text, &name, &states(signal));
+            wrap_narrow(&mut text, &name, &states(signal));
         }
         if text.is_empty() { text } else { format!("\nstates as last seen\n{text}") }
     }
@@ -227,7 +228,7 @@ impl Report<'_> {
             let (policy, priority) = (obtained.policy_name(), obtained.priority);
             let locked_mib = f64::from(obtained.locked_kib) / 1024.0;
             let got = format!("{policy} {priority}, {cpu}, {locked_mib:.1} MiB locked");
-            wrap(&mut text, &format!("  {name:<21} "), &got);
+            wrap_narrow(&mut text, &format!("  {name:<21} "), &got);
         }
         // What one thread lacks, the others mostly lack too; to say it once is enough.
         let rows = self.privileges.iter();
@@ -235,7 +236,7 @@ impl Report<'_> {
             rows.flat_map(|(_, asked, obtained)| obtained.missing(asked)).collect();
         missing.sort();
         missing.dedup();
-        missing.iter().for_each(|missing| wrap(&mut text, "  missing: ", missing));
+        missing.iter().for_each(|missing| wrap_narrow(&mut text, "  missing: ", missing));
         text
     }
 }
@@ -310,7 +311,7 @@ fn losses(thread: &ThreadStats) -> String {
     parts.extend(counts.map(|(n, what, how)| format!("{} {how}", counted(n, what))));
     let mut text = String::new();
     if !parts.is_empty() {
-        wrap(&mut text, "  ", &parts.join("; "));
+        wrap_narrow(&mut text, "  ", &parts.join("; "));
     }
     text
 }
@@ -328,12 +329,7 @@ fn allocations(thread: &ThreadStats) -> String {
             "{}; a cycle must not wait for the allocator: make room in 'make' or 'start'",
             nodes.join(", ")
         );
-        wrap(&mut text, "  allocations in cycles: ", &words);
+        wrap_narrow(&mut text, "  allocations in cycles: ", &words);
     }
     text
-}
-
-/// Adds `words` after `head`, in lines of [`WIDTH`].
-fn wrap(text: &mut String, head: &str, words: &str) {
-    wrap_at(text, head, words, WIDTH);
 }

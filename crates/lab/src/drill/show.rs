@@ -7,11 +7,10 @@ use std::ops::Range;
 use super::article::{Article, Variant};
 use super::report::{Core, Report, Round, Row};
 use crate::report::Table;
-use crate::show::Plot;
 use crate::show::page;
 use crate::show::svg::Escaped;
-use crate::show::text::wrap_at;
 use crate::show::units::{counted, time};
+use crate::show::{Plot, wrap_narrow};
 
 /// What is not known or not asked.
 const NONE: &str = "-";
@@ -19,23 +18,23 @@ const NONE: &str = "-";
 /// The report for a terminal.
 pub fn to_text(report: &Report) -> String {
     let mut text = format!("{}\n", headline(report));
-    wrap(&mut text, "machine: ", &report.machine.to_line());
+    wrap_narrow(&mut text, "machine: ", &report.machine.to_line());
     for (table, columns) in tables(report) {
         text += &stacked(&table, columns);
     }
     if !report.rows.is_empty() {
         text.push('\n');
-        wrap(&mut text, "", READ);
+        wrap_narrow(&mut text, "", READ);
     }
     for (title, lines) in remarks(report) {
         text += &format!("\n{title}\n");
         for (what, why) in lines {
-            wrap(&mut text, "  ", &format!("{what}: {why}"));
+            wrap_narrow(&mut text, "  ", &format!("{what}: {why}"));
         }
     }
     if let Some(article) = &report.article {
         text.push('\n');
-        article_lines(article).iter().for_each(|line| wrap(&mut text, "", line));
+        article_lines(article).iter().for_each(|line| wrap_narrow(&mut text, "", line));
     }
     text += &format!("\n{}\n", verdict(report));
     text
@@ -46,20 +45,13 @@ pub fn to_list(report: &Report) -> String {
     let mut text = headline(report) + "\n";
     for row in &report.rows {
         let bar = row.bar_cycles.map(|n| format!(", bar {n}")).unwrap_or_default();
-        wrap(&mut text, "  ", &format!("{} {}, {}{bar}", row.sort, row.subject, row.fault));
+        wrap_narrow(&mut text, "  ", &format!("{} {}, {}{bar}", row.sort, row.subject, row.fault));
         match &row.skipped {
-            Some(why) => wrap(&mut text, "      ", &format!("not carried out: {why}")),
-            None => wrap(&mut text, "      ", &row.rule),
+            Some(why) => wrap_narrow(&mut text, "      ", &format!("not carried out: {why}")),
+            None => wrap_narrow(&mut text, "      ", &row.rule),
         }
     }
     text
-}
-
-/// Columns of a line.
-const WIDTH: usize = 80;
-
-fn wrap(text: &mut String, before: &str, words: &str) {
-    wrap_at(text, before, words, WIDTH);
 }
 
 /// A table for a terminal: words fill lines of their own, and these columns stand below them, the
@@ -91,7 +83,7 @@ fn stacked(table: &Table, figures: Range<usize>) -> String {
             false => format!("{} {}", table.columns[at], word(row, at)),
         };
         let others: Vec<_> = others.filter(|&at| word(row, at) != NONE).map(said).collect();
-        wrap(&mut text, "  ", &others.join(", "));
+        wrap_narrow(&mut text, "  ", &others.join(", "));
         text += &line(&mut figures.clone().map(|at| word(row, at)));
     }
     text
@@ -389,6 +381,7 @@ fn article_lines(article: &Article) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::NARROW;
 
     #[test]
     fn a_table_stands_at_80_columns() {
@@ -408,7 +401,7 @@ mod tests {
         let rows = vec![row.map(String::from).to_vec(), vec![NONE.to_owned(); 11]];
         let table = Table { title: "processes".into(), columns: columns("domain"), rows };
         let text = stacked(&table, 2..9);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
         let words =
             "  control, late by more than anybody bears, came back 1 time, as expected NO\n";
         assert!(text.contains(words), "{text}");

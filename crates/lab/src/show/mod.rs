@@ -12,7 +12,7 @@ pub(crate) mod units;
 pub use page::to_page;
 pub use plots::plots;
 pub use svg::Plot;
-pub use text::{to_text, wrap_at};
+pub use text::{NARROW, to_text, wrap_at, wrap_narrow};
 
 #[cfg(test)]
 mod tests;

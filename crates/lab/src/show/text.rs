@@ -202,6 +202,14 @@ pub(crate) fn wrap(text: &mut String, before: &str, words: &str) {
     wrap_at(text, before, words, WIDTH);
 }
 
+/// Columns of what fits any terminal.
+pub const NARROW: usize = 80;
+
+/// As [`wrap_at`], in lines of [`NARROW`].
+pub fn wrap_narrow(text: &mut String, before: &str, words: &str) {
+    wrap_at(text, before, words, NARROW);
+}
+
 /// Adds `words` after `before`, in lines of `width` columns; further lines stand below the first
 /// word.
 pub fn wrap_at(text: &mut String, before: &str, words: &str, width: usize) {
