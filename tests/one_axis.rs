@@ -1,6 +1,7 @@
 //! A machine that is not the arm, in a program of its own: what is said of its tables when they are
 //! bad, and what a drill sees of it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -39,6 +40,10 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}\n{errors}"))
 }
 
+fn list(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
 #[test]
 fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
     let wrong = [
@@ -66,16 +71,22 @@ fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
 
 #[test]
 fn a_drill_sees_what_the_actuators_of_any_machine_hold() {
-    // Whether the bar is kept depends on how busy the machine is: not looked at here.
+    // A controller that the machine holds up for a while is obeyed all the same. Whether the bar is
+    // kept depends on how busy the machine is: not looked at here.
+    let text = fs::read_to_string(GRAPH).expect("the graph");
+    let graph = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one_axis_patient.yaml");
+    fs::write(&graph, text.replace("after: 20", "after: 200")).expect("a place for it");
+    let graph = graph.display().to_string();
     let only = "node=sway,fault=panic,kill";
-    let report = json(&answer("", &["drill", GRAPH, "--only", only, "--json"]));
+    let report = json(&answer("", &["drill", &graph, "--only", only, "--json"]));
     let rows = report["rows"].as_array().expect("a list");
     assert_eq!(rows.len(), 2, "{report}");
-    for (row, bar) in rows.iter().zip([2, 22]) {
+    for (row, bar) in rows.iter().zip([2, 202]) {
         let round = &row["rounds"][0];
         assert_eq!(row["bar_cycles"], bar, "{row}");
         assert!(round["safe_ns"].is_u64() && round["still_ns"].is_u64(), "{row}");
-        assert_eq!(round["not_shown"], serde_json::json!([]), "{row}");
+        let mut not_shown = list(&round["not_shown"]);
+        assert!(not_shown.all(|why| why.contains("were not read in time")), "{row}");
     }
 }
 
@@ -87,8 +98,8 @@ fn a_drill_that_cannot_see_whether_it_was_safe_says_so_and_fails() {
     let said = answer("", &[&arguments[..], &["--json"]].concat());
     let report = json(&said);
     assert_eq!((said.status.code(), &report["good"]), (Some(1), &false.into()), "{report}");
-    let why = report["rows"][0]["rounds"][0]["not_shown"][0].as_str().expect("words");
-    assert!(why.contains("no actuator held a command"), "{why}");
+    let mut not_shown = list(&report["rows"][0]["rounds"][0]["not_shown"]);
+    assert!(not_shown.any(|why| why.contains("no actuator held a command")), "{report}");
     let said = answer("", &arguments);
     let text = String::from_utf8_lossy(&said.stdout);
     assert_eq!(said.status.code(), Some(1), "{text}");

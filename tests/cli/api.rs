@@ -14,7 +14,7 @@ use crate::program::{folder, ours, sinew, wait_until};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The graph, patient with a busy machine as `calm.yaml` is, at any free port.
-fn patient() -> String {
+pub(crate) fn patient(name: &str) -> String {
     let text = fs::read_to_string(ours("graphs/robot/api.yaml")).expect("a spec");
     let overrun = "overrun: {policy: stop, consecutive_max: ";
     let patient = text
@@ -27,7 +27,7 @@ fn patient() -> String {
         .replace("wait: spin,", "wait: spin_then_park,")
         .replace("following_mm: 4 ", "following_mm: 1000\n    following_deg: 180 ")
         .replace("port: 8080", "port: 0");
-    let graph = folder("api").join("api.yaml");
+    let graph = folder(name).join("api.yaml");
     fs::write(&graph, patient).expect("a place for it");
     graph.display().to_string()
 }
@@ -90,7 +90,7 @@ impl Api {
 #[test]
 fn the_arm_is_commanded_over_http_and_garbage_does_not_disturb_it() {
     let place = Place::new("api");
-    let (running, pid) = place.run(&[&patient()]);
+    let (running, pid) = place.run(&[&patient("api")]);
     let address = || place.domain(&pid, "api")["address"].as_str().map(str::to_owned);
     wait_until("the API says where it is", || address().is_some());
     let url = address().expect("just seen");

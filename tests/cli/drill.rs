@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::api::patient;
 use crate::program::{calm, folder, ours, sinew};
 
 #[test]
@@ -106,8 +107,8 @@ fn a_graph_that_holds_is_stopped_once_its_core_stands() {
 #[test]
 fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
     // Nobody asks this API anything, so its mailbox stays empty.
-    let api = ours("graphs/robot/api.yaml").display().to_string();
     // Whether the core keeps its deadlines is not looked at here.
+    let api = patient("drill_api");
     let report = sinew(["drill", &api, "--only", "link=command->planner", "--json"]).json();
     let rows = report["rows"].as_array().expect("a list");
     let faults: Vec<_> = rows.iter().map(|row| row["fault"].as_str().expect("a word")).collect();

@@ -120,8 +120,8 @@ fn a_recording_replays_from_any_folder() {
     let folder = part.parent().and_then(Path::parent).expect("the spec's");
     fs::write(folder.join("square.csv"), "0,0,0\n").expect("our folder");
     let report = replay(&part, &["--json"]).ended_with(0).json();
-    let note = &report["notes"][0];
-    assert!(note.as_str().is_some_and(|it| it.contains("square.csv' has changed")), "{report}");
+    let mut notes = report["notes"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    assert!(notes.any(|note| note.contains("square.csv' has changed")), "{report}");
 }
 
 #[test]

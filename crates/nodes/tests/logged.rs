@@ -21,11 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at a run.
 const LOOK: Duration = Duration::from_millis(20);
 /// As often as it takes: the tests say when it is over, and bear a busy machine.
-const OVERRIDES: [(&str, &str); 4] = [
+const OVERRIDES: [(&str, &str); 7] = [
     ("planner.laps", "0"),
     ("ethercat.lost_frames_max", "100"),
     ("ethercat.startup_ms", "60000"),
     ("ethercat.handover_deg", "10"),
+    ("planner.following_mm", "1000"),
+    ("planner.following_deg", "180"),
+    ("drives.watchdog_ms", "6000"),
 ];
 
 /// All tests; `cargo test` filters them by name as usual.
@@ -70,7 +73,10 @@ impl Arm {
             fs::copy(arm.join(file), base.join(file)).expect("a copy");
         }
         let text = fs::read_to_string(arm.join("logged.yaml")).expect("the graph");
-        let text = text.replace("consecutive_max: 50", "consecutive_max: 1000000");
+        let text = text
+            .replace("consecutive_max: 50", "consecutive_max: 1000000")
+            .replace("period: 1ms", "period: 5ms")
+            .replace("after: 50", "after: 1000");
         let overrides = OVERRIDES.into_iter().chain([("log.file", log)]);
         let overrides: Vec<_> = overrides.map(|(at, value)| (at.into(), value.into())).collect();
         let cpus = privileges::cpus().expect("affinity");

@@ -31,9 +31,11 @@ pub(crate) const TESTS: &[Test] = &[
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
 /// So many flows are ready at once, and each computes for so long. tokio looks at its clocks after
-/// 61 of them, which is longer than a domain is given without a sign of life.
+/// 61 of them, which is longer than a domain is given without a sign of life; one of them is far
+/// shorter, also where the machine holds its worker up.
 const BATCH: u64 = 150;
-const TOIL: Duration = Duration::from_millis(20);
+const TOIL: Duration = Duration::from_millis(40);
+const PATIENT: &str = "heartbeat: 2s";
 /// Between two flows.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -206,7 +208,7 @@ fn a_worker_with_much_to_do_is_alive_though_its_clocks_wait() {
     let text = format!(
         "
 name: test
-domains: {{web: {{{QUICK}, flows: {{workers: 1}}}}}}
+domains: {{web: {{{PATIENT}, flows: {{workers: 1}}}}}}
 nodes:
   - {{kind: beat, name: beat, domain: web, ports: {{out: [{{name: fan, port: in}}]}}}}
   - {{kind: step, name: fan, domain: web, does: fork, ports: {{out: [{{name: toil, port: in}}]}}}}
