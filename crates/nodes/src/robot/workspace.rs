@@ -70,7 +70,7 @@ impl fmt::Display for Outside {
         };
         write!(
             f,
-            "{:.3} mm {side}: {} is {:.3} mm, {knob} says {:.3}; move the path or change {knob}",
+            "{:.3} mm {side}: {} is {:.3} mm, {knob} says {:.3}; move it or change {knob}",
             (value_m - limit_m).abs() * 1e3,
             ["x", "y", "z"][axis],
             value_m * 1e3,

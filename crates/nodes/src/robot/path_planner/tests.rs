@@ -73,7 +73,7 @@ fn a_flange_below_the_floor_is_refused_wherever_on_the_path_it_is() {
     assert_eq!(
         refused("floor", below, &[]),
         "path.csv:3: at x 350.0 y 0.0 z -120.0 mm: 120.000 mm below the floor: z is -120.000 mm, \
-         floor_mm says 0.000; move the path or change floor_mm"
+         floor_mm says 0.000; move it or change floor_mm"
     );
     let cellar = planner("cellar", below, &[("floor_mm", "-120")]);
     assert!(cellar.is_ok(), "{}", cellar.err().expect("a fault"));
@@ -93,7 +93,7 @@ fn the_box_is_looked_at_on_all_six_sides() {
     ] {
         let found = refused("box", GOOD, &[(knob, value)]);
         assert!(found.contains(text), "{found}");
-        assert!(found.ends_with(&format!("move the path or change {knob}")), "{found}");
+        assert!(found.ends_with(&format!("move it or change {knob}")), "{found}");
     }
     let none = [("box_min_mm", "[0, 5, 0]"), ("box_max_mm", "[900, 5, 900]")];
     assert_eq!(
