@@ -42,6 +42,9 @@ impl StdError for Broken {}
 pub(crate) trait Sent {
     /// These bytes next; it may count them until they have gone.
     fn sent(&mut self, bytes: Bytes) -> Bytes;
+
+    /// Those before are on their way: more is asked for.
+    fn taken(&mut self) {}
 }
 
 impl Content {
@@ -148,6 +151,7 @@ impl<H: Sent + Unpin> HttpBody for Body<H> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        self.held.taken();
         let polled = self.content.poll_next(context);
         let frame = |bytes| Frame::data(self.held.sent(bytes));
         polled.map(|part| part.map(|part| part.map(frame)))

@@ -5,13 +5,16 @@ use std::io::{Read, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::server::{Client, Server, get, is_cancelled, until};
+use super::server::{Client, Server, get, is_cancelled, post, until};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+
+/// SETTINGS_INITIAL_WINDOW_SIZE 0: no byte of an answer may be sent.
+const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 /// A connection that says what it likes.
 struct Frames(Client);
@@ -138,6 +141,32 @@ fn no_more_requests_at_a_time_than_allowed() {
     }
     let (stream, why) = frames.next_of(RESET).expect("a reset");
     assert_eq!((stream, why), (5, 7u32.to_be_bytes().to_vec()), "refused");
+}
+
+#[test]
+fn who_gives_no_window_for_his_answer_is_closed() {
+    let server = Server::start("stall_max: 300ms, requests_max: 1");
+    let mut frames = Frames::to(&server);
+    frames.0.send(frame(SETTINGS, 0, 0, &NO_WINDOW));
+    frames.0.send(request(1, "/text"));
+    assert_eq!(frames.next_of(HEADERS).expect("an answer").0, 1);
+    assert!(until(|| server.ask(&get("/text")).status == 200), "its place is free again");
+    assert!(frames.next_of(DATA).is_none(), "it is closed");
+}
+
+#[test]
+fn who_gives_no_window_keeps_nobody_from_ending_the_run() {
+    let server = Server::start("requests_max: 1");
+    let mut held = server.client();
+    held.send(get("/never?id=window"));
+    assert!(until(|| server.ask(&get("/text")).status == 503));
+    let mut frames = Frames::to(&server);
+    frames.0.send(frame(SETTINGS, 0, 0, &NO_WINDOW));
+    for stream in 0..20 {
+        frames.0.send(request(2 * stream + 1, "/stop"));
+        assert!(frames.next_of(HEADERS).is_some());
+    }
+    assert_eq!(server.ask(&post("/stop", "", "now")).text(), "stopped");
 }
 
 #[test]

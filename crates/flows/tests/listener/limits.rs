@@ -4,6 +4,8 @@ use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -83,6 +85,22 @@ fn a_large_body_in_pieces_comes_whole() {
 }
 
 #[test]
+fn a_slow_download_is_not_idle() {
+    let server = Server::start("idle_max: 300ms, head_deadline: 300ms");
+    let size: usize = 16 << 20;
+    let mut client = server.slow_client(64 << 10, &get(&format!("/big?size={size}")));
+    let mut left = size;
+    let mut bytes = [0; 64 << 10];
+    while left > 0 {
+        // Some seconds in all: longer than it may be idle, and told to end.
+        sleep(Duration::from_millis(20));
+        let read = client.stream.read(&mut bytes).expect("an answer");
+        assert!(read > 0, "closed {left} bytes before the end");
+        left = left.saturating_sub(read);
+    }
+}
+
+#[test]
 fn an_idle_connection_is_closed() {
     let server = Server::start("idle_max: 200ms");
     let mut silent = server.client();
@@ -100,7 +118,7 @@ fn a_client_that_takes_nothing_is_closed() {
     client.send(get(&format!("/big?size={size}")));
     // Nothing is read until the server has given up, and what it could not send is lost.
     assert!(until(|| client.stream.peek(&mut [0]).is_ok()));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    sleep(Duration::from_secs(2));
     let mut rest = Vec::new();
     let ended = client.stream.read_to_end(&mut rest);
     assert!(ended.is_err() || rest.len() < size, "{} bytes came", rest.len());

@@ -2,8 +2,6 @@
 
 use std::net::TcpStream;
 
-use socket2::{Domain, Socket, Type};
-
 use super::server::{Answer, Client, Server, get, is_cancelled, post, until};
 
 fn is_refused(answer: &Answer) {
@@ -67,21 +65,48 @@ fn what_ends_the_run_is_answered_however_many_connections_are_held() {
 }
 
 #[test]
+fn half_requests_keep_nobody_from_ending_the_run() {
+    let half = "POST /stop HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
+    // All requests are under way; all connections are open.
+    for (options, count) in [("requests_max: 1", 20), ("connections_max: 1", 50)] {
+        let server = Server::start(options);
+        let mut first = server.client();
+        first.send(get("/never?id=half"));
+        assert!(until(|| server.ask(&get("/text")).status == 503));
+        let send = |_| {
+            let mut client = server.client();
+            client.send(half);
+            client
+        };
+        let mut clients: Vec<Client> = (0..count).map(send).collect();
+        assert!(until(|| server.figures.refusals() > 8), "they are there, and some gave way");
+        assert_eq!(server.ask(&post("/stop", "", "now")).text(), "stopped");
+        if options.starts_with("requests") {
+            // One whose body comes at last is answered too, unless enough newer ones came.
+            let last = clients.last_mut().expect("a client");
+            last.send("12345");
+            assert_eq!(last.answer(true).text(), "stopped");
+        }
+    }
+}
+
+#[test]
 fn who_is_slow_to_take_his_answer_makes_room_for_others() {
     let server = Server::start("held_size_max: 2MiB");
-    let slow: Vec<Client> = (0..4)
-        .map(|_| {
-            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-            socket.set_recv_buffer_size(1).expect("a tiny window");
-            socket.connect(&server.address.into()).expect("connected");
-            let mut client = Client::of(socket.into());
-            client.send(get("/big?size=16777216"));
-            client
-        })
-        .collect();
+    let slow = [(); 4].map(|()| server.slow_client(1, &get("/big?size=16777216")));
     assert!(until(|| server.ask(&get("/text")).status == 503), "all room is held");
     assert_eq!(server.ask(&get("/stop")).text(), "stopped");
     assert!(until(|| server.ask(&get("/text")).status == 200), "they were closed");
+    drop(slow);
+}
+
+#[test]
+fn an_answer_that_is_compressed_counts_until_all_of_it_is() {
+    let server = Server::start("held_size_max: 2MiB, compression: true");
+    let ask = "GET /noise?size=8388608 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+    let slow = server.slow_client(1, ask);
+    assert!(until(|| server.ask(&get("/text")).status == 503), "all room is held");
+    assert!(until(|| server.ask(&get("/text")).status == 200), "it was closed");
     drop(slow);
 }
 

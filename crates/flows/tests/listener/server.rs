@@ -19,6 +19,7 @@ use sinew_runtime::flow::{
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal, parameters};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
+use socket2::{Domain, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -111,6 +112,17 @@ impl FlowNode for App {
             "/numbers" => {
                 let count: i64 = query(&packet, "count").parse().expect("a count");
                 Step::Reply(Some(Value::list((0..count).map(|_| Value::Integer(7)))))
+            }
+            // Text that hardly shrinks.
+            "/noise" => {
+                let size = query(&packet, "size").parse().expect("a size");
+                let mut state = 1_u32;
+                let mut next = || {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    char::from(b' ' + (state >> 26) as u8)
+                };
+                let text: String = (0..size).map(|_: usize| next()).collect();
+                Step::Reply(Some(Value::text(text)))
             }
             "/page" => Step::Reply(Some(Value::text("page ".repeat(1000)))),
             "/stream" => {
@@ -209,6 +221,16 @@ impl Server {
 
     pub(crate) fn client(&self) -> Client {
         Client::to(self.address)
+    }
+
+    /// A client whose kernel takes so few bytes for it; it asks, and does not read yet.
+    pub(crate) fn slow_client(&self, buffer_size: usize, request: &str) -> Client {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_recv_buffer_size(buffer_size).expect("a small buffer");
+        socket.connect(&self.address.into()).expect("connected");
+        let mut client = Client::of(socket.into());
+        client.send(request);
+        client
     }
 
     /// What it answers to one request.

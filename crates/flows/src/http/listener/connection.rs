@@ -68,7 +68,7 @@ impl Wire {
 
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match polled {
-            Poll::Ready(_) => self.life.wrote(),
+            Poll::Ready(_) => self.life.wrote(self.now.get()),
             Poll::Pending => self.life.stalls(self.now.get()),
         }
         polled
@@ -147,6 +147,7 @@ impl AsyncWrite for Wire {
     /// time, so this is where a client is found to have left: nobody waits for the answer then.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.life.flushed();
         if self.watches && self.life.awaits_answer() {
             let mut next = [MaybeUninit::uninit()];
             let seen = self.stream.poll_peek(context, &mut ReadBuf::uninit(&mut next))?;

@@ -48,6 +48,8 @@ pub(super) struct Exchange {
     takes_gzip: bool,
     answered: bool,
     rank: Rank,
+    /// What was handed over and waits for its client, over HTTP/2.
+    unsent: Option<usize>,
     /// What the access log will say of it.
     line: Option<Box<Line>>,
 }
@@ -59,6 +61,8 @@ enum Rank {
     None,
     /// Those that share what there is.
     Ordinary,
+    /// Among none yet: it is reserved, and its body is still to come.
+    Coming,
     /// Those that end the run or tell of it.
     Reserved,
 }
@@ -90,11 +94,15 @@ impl Sent for Exchange {
         if let Some(line) = &mut self.line {
             line.add(len);
         }
-        // What a node keeps anyway costs no more here.
-        let is_held = (len > SMALL_LEN || self.is_http2) && bytes.is_unique();
-        match is_held {
-            true => self.worker.room.held.take(len, Some(self.life.held())).keep(bytes),
-            false => bytes,
+        if self.is_http2 {
+            self.unsent = Some(self.life.hands_over(self.worker.now()));
+        }
+        self.hold(bytes)
+    }
+
+    fn taken(&mut self) {
+        if let Some(unsent) = self.unsent.take() {
+            self.life.took_over(unsent);
         }
     }
 }
@@ -102,6 +110,7 @@ impl Sent for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.set_rank(Rank::None);
+        self.taken();
         self.life.end(self.answered, self.worker.now());
         if let (Some(line), Some(log)) = (self.line.take(), &self.worker.log) {
             line.end(log);
@@ -123,7 +132,7 @@ pub(super) fn exchange(
     async move {
         let packet = match taken {
             Taken::Whole(packet) => packet,
-            Taken::Body(coming) => coming.await,
+            Taken::Body(coming) => exchange.enter(coming.await),
         };
         let response = match packet {
             Ok(packet) => {
@@ -154,6 +163,7 @@ impl Exchange {
             takes_gzip: compresses && gzip::is_accepted(request.headers()),
             answered: false,
             rank: Rank::None,
+            unsent: None,
             line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, request))),
         }
     }
@@ -162,7 +172,7 @@ impl Exchange {
         let before = std::mem::replace(&mut self.rank, rank);
         for (rank, change) in [(before, usize::MAX), (rank, 1)] {
             let count = match rank {
-                Rank::None => continue,
+                Rank::None | Rank::Coming => continue,
                 Rank::Ordinary => &self.worker.ordinary,
                 Rank::Reserved => &self.worker.reserved,
             };
@@ -193,15 +203,25 @@ impl Exchange {
         };
         if is_empty {
             self.life.whole();
-            return Taken::Whole(Ok(packet(parts, Bytes::new(), peer)));
+            return Taken::Whole(self.enter(Ok(packet(parts, Bytes::new(), peer))));
         }
-        let size_max = match self.rank {
-            Rank::Reserved => self.worker.options.body_size_max.min(RESERVED_BODY_SIZE_MAX),
-            _ => self.worker.options.body_size_max,
-        };
+        let mut size_max = self.worker.options.body_size_max;
+        let mut gives_way = None;
+        if self.rank == Rank::Coming {
+            size_max = size_max.min(RESERVED_BODY_SIZE_MAX);
+            gives_way = Some(self.worker.gives_way());
+        }
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
         Taken::Body(Box::pin(async move {
-            let body = body(worker.options.body_deadline, incoming, size_max, share).await;
+            let coming = body(worker.options.body_deadline, incoming, size_max, share);
+            let body = match gives_way {
+                None => coming.await,
+                Some(gives_way) => tokio::select! {
+                    biased;
+                    body = coming => body,
+                    () = gives_way => Err(Refused::Room(Why::Requests)),
+                },
+            };
             match body {
                 Ok(_) => life.whole(),
                 Err(_) => life.refused_body(),
@@ -239,9 +259,20 @@ impl Exchange {
             && worker.takes_reserved()
             && worker.outlet.is_reserved(OUT, &Value::map(packet));
         if is_taken {
-            self.set_rank(Rank::Reserved);
+            self.set_rank(Rank::Coming);
         }
         is_taken
+    }
+
+    /// What is reserved takes its place when all of it is here: half a request keeps nobody out.
+    fn enter(&mut self, packet: Packet) -> Packet {
+        if self.rank == Rank::Coming {
+            if !self.worker.takes_reserved() {
+                return Err(Refused::Room(Why::Requests));
+            }
+            self.set_rank(Rank::Reserved);
+        }
+        packet
     }
 
     /// What to wait for before the flow begins; `None` for what ends the run or tells of it.
@@ -313,9 +344,29 @@ impl Exchange {
         if compresses { flow.spend(gzip::price(response)) } else { Ok(()) }
     }
 
+    /// These bytes of the answer, counted until they have gone. What a node keeps anyway costs no
+    /// more here.
+    fn hold(&self, bytes: Bytes) -> Bytes {
+        let is_held = (bytes.len() > SMALL_LEN || self.is_http2) && bytes.is_unique();
+        match is_held {
+            true => self.worker.room.held.take(bytes.len(), Some(self.life.held())).keep(bytes),
+            false => bytes,
+        }
+    }
+
     /// The answer as it goes out.
     fn answer(mut self, mut response: Response<Content>) -> Response<Body<Exchange>> {
+        if self.rank == Rank::Reserved && !matches!(response.body(), Content::Stream(_)) {
+            // Who is slow to take it keeps nobody else from ending the run.
+            self.set_rank(Rank::None);
+        }
         if self.worker.options.compression {
+            if let Content::Full(bytes) = response.body_mut()
+                && self.takes_gzip
+            {
+                // All of it is here until the last of it is compressed.
+                *bytes = self.hold(take(bytes));
+            }
             gzip::compress(&mut response, self.takes_gzip);
         }
         if self.is_head {

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use slab::Slab;
+
 /// Time between two looks: deadlines are counted in these, and are up to two of them late.
 pub(super) const ROUND: Duration = Duration::from_millis(250);
 
@@ -84,6 +86,12 @@ pub(super) struct Life {
     is_whole: Cell<bool>,
     /// Since when the client takes nothing.
     stalled: Cell<Option<Round>>,
+    /// When it took something last.
+    wrote_at: Cell<Round>,
+    /// The client has not taken all that was written.
+    is_writing: Cell<bool>,
+    /// Since when parts of answers wait until the client has a window for them (HTTP/2).
+    unsent: RefCell<Slab<Round>>,
     /// Several requests at a time: what comes need not be a head.
     is_http2: Cell<bool>,
     /// No request has come yet.
@@ -111,6 +119,9 @@ impl Life {
             open: Cell::new(0),
             is_whole: Cell::new(false),
             stalled: Cell::new(None),
+            wrote_at: Cell::new(now),
+            is_writing: Cell::new(false),
+            unsent: RefCell::default(),
             is_http2: Cell::new(false),
             is_new: Cell::new(true),
             last_call: Cell::new(None),
@@ -136,12 +147,29 @@ impl Life {
     }
 
     /// The client took bytes.
-    pub(super) fn wrote(&self) {
+    pub(super) fn wrote(&self, now: Round) {
         self.stalled.set(None);
+        self.wrote_at.set(now);
+    }
+
+    /// The client has taken all that was written.
+    pub(super) fn flushed(&self) {
+        self.is_writing.set(false);
+    }
+
+    /// A part of an answer is handed over: under this key until it is on its way.
+    pub(super) fn hands_over(&self, now: Round) -> usize {
+        self.unsent.borrow_mut().insert(now)
+    }
+
+    /// It is on its way, or given up.
+    pub(super) fn took_over(&self, key: usize) {
+        self.unsent.borrow_mut().remove(key);
     }
 
     /// The client takes no bytes.
     pub(super) fn stalls(&self, now: Round) {
+        self.is_writing.set(true);
         self.stalled.set(self.stalled.get().or(Some(now)));
     }
 
@@ -180,9 +208,9 @@ impl Life {
         self.holds_since.get().filter(|since| now.saturating_sub(*since) > SLOW)
     }
 
-    /// Whether it has a spare place, and nothing under way.
+    /// Whether it has a spare place, and no whole request under way.
     pub(super) fn gives_way(&self) -> bool {
-        self.seat.get() == Seat::Spare && self.is_idle()
+        self.seat.get() == Seat::Spare && (self.is_idle() || !self.is_whole.get())
     }
 
     /// When it began to be idle, or to send a head.
@@ -240,11 +268,16 @@ impl Life {
         self.holds_since.set(holds.map(|now| self.holds_since.get().unwrap_or(now)));
         let verdict = match self.verdict.get() {
             Verdict::Close => return,
-            _ if self.stalled.get().is_some_and(|since| passed(since) > patience.stall) => {
+            _ if self.takes_nothing_since().is_some_and(|it| passed(it) > patience.stall) => {
                 Verdict::Close
             }
             _ if self.cancelled.get() > CANCELLED_MAX => Verdict::Close,
             _ if !self.is_idle() => return,
+            // Its last answer is still on its way.
+            _ if self.is_writing.get() || holds.is_some() => {
+                self.since.set(now);
+                return;
+            }
             _ if in_head && passed(self.since.get()) > patience.head => Verdict::Close,
             _ if self.last_call.get().is_some_and(|(since, patience)| passed(since) > patience) => {
                 self.last_call.set(None);
@@ -259,6 +292,14 @@ impl Life {
             _ => return,
         };
         self.end_with(verdict);
+    }
+
+    /// Since when its client has taken nothing of an answer that is there. Over HTTP/2 the socket
+    /// does not tell: it takes other frames, and bytes wait until their stream has a window.
+    fn takes_nothing_since(&self) -> Option<Round> {
+        let held = self.holds_since.get().map(|since| since.max(self.wrote_at.get()));
+        let unsent = self.unsent.borrow().iter().map(|(_, since)| *since).min();
+        [self.stalled.get(), held, unsent].into_iter().flatten().min()
     }
 
     /// The worker stops: what is under way is answered, and nothing else. After an edit (`yields`)
@@ -303,158 +344,4 @@ impl Life {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PATIENCE: Patience = Patience { head: 4, idle: 10, stall: 6 };
-
-    fn judged(life: &Life, now: Round) -> Verdict {
-        life.judge(now, &PATIENCE);
-        life.verdict.get()
-    }
-
-    #[test]
-    fn an_idle_connection_drains_and_is_closed_if_that_does_not_end_it() {
-        let life = Life::new(0);
-        assert_eq!(judged(&life, 10), Verdict::Live);
-        assert_eq!(judged(&life, 11), Verdict::Drain);
-        assert_eq!(judged(&life, 15), Verdict::Drain);
-        assert_eq!(judged(&life, 16), Verdict::Close);
-    }
-
-    #[test]
-    fn a_slow_head_is_closed_however_many_bytes_come() {
-        let life = Life::new(0);
-        life.read(2);
-        life.read(5);
-        assert_eq!(judged(&life, 6), Verdict::Live);
-        life.read(6);
-        assert_eq!(judged(&life, 7), Verdict::Close);
-    }
-
-    #[test]
-    fn a_request_may_take_its_time_while_its_client_takes_bytes() {
-        let life = Life::new(0);
-        life.read(0);
-        life.begin(false);
-        assert_eq!(judged(&life, 1000), Verdict::Live);
-        life.stalls(1000);
-        life.wrote();
-        life.stalls(1004);
-        assert_eq!(judged(&life, 1010), Verdict::Live);
-        assert_eq!(judged(&life, 1011), Verdict::Close);
-    }
-
-    #[test]
-    fn a_connection_is_idle_from_its_last_answer() {
-        let life = Life::new(0);
-        life.begin(false);
-        life.end(true, 100);
-        assert_eq!(judged(&life, 110), Verdict::Live);
-        assert_eq!(judged(&life, 111), Verdict::Drain);
-    }
-
-    #[test]
-    fn an_answer_is_awaited_from_the_end_of_the_request_to_its_own() {
-        let life = Life::new(0);
-        life.begin(false);
-        assert!(!life.awaits_answer(), "its body may still come");
-        life.whole();
-        assert!(life.awaits_answer());
-        life.end(true, 0);
-        assert!(!life.awaits_answer());
-        life.begin(true);
-        life.whole();
-        assert!(!life.awaits_answer(), "HTTP/2 reads on by itself");
-    }
-
-    #[test]
-    fn who_only_resets_is_closed_and_who_resets_now_and_then_is_not() {
-        let life = Life::new(0);
-        for at in 0..3 * CANCELLED_MAX {
-            life.begin(true);
-            life.end(at % 3 == 0, 0);
-            if at % 3 != 0 {
-                life.begin(true);
-                life.end(true, 0);
-            }
-        }
-        assert_eq!(judged(&life, 1), Verdict::Live);
-        for _ in 0..=CANCELLED_MAX {
-            life.begin(true);
-            life.end(false, 0);
-        }
-        assert_eq!(judged(&life, 1), Verdict::Close);
-    }
-
-    #[test]
-    fn at_a_stop_a_first_request_and_a_head_have_a_moment_to_come() {
-        let used = Life::new(0);
-        used.begin(false);
-        used.end(true, 0);
-        used.stop(1, false);
-        assert_eq!(used.verdict.get(), Verdict::Drain, "it may be told between two requests");
-        let in_head = |life: &Life| life.read(1);
-        for (begins, ends) in [(in_head as fn(&Life), Verdict::Close), (|_| {}, Verdict::Drain)] {
-            let (comes, silent) = (Life::new(0), Life::new(0));
-            [&comes, &silent].into_iter().for_each(begins);
-            [&comes, &silent].into_iter().for_each(|life| life.stop(1, false));
-            assert_eq!(judged(&comes, 2), Verdict::Live);
-            comes.begin(true);
-            assert_eq!(judged(&comes, 1000), Verdict::Drain, "it is answered, and nothing else");
-            assert_eq!(judged(&silent, 2), Verdict::Live);
-            assert_eq!(judged(&silent, 3), ends);
-        }
-    }
-
-    #[test]
-    fn after_an_edit_the_next_answer_of_a_kept_connection_says_that_it_closes() {
-        let (asks, silent, streams) = (Life::new(0), Life::new(0), Life::new(0));
-        for life in [&asks, &silent, &streams] {
-            life.begin(false);
-            assert!(!life.answers(), "nothing was said of a stop");
-        }
-        [&asks, &silent].into_iter().for_each(|life| life.end(true, 0));
-        // The head of its answer has gone out already.
-        [&asks, &silent, &streams].into_iter().for_each(|life| life.stop(1, true));
-        let judged = |life: &Life, now: Round| {
-            life.judge(now, &Patience { idle: 1000, ..PATIENCE });
-            life.verdict.get()
-        };
-        assert_eq!(judged(&asks, 1 + LAST_CALL_AFTER_EDIT), Verdict::Live);
-        asks.begin(false);
-        assert!(asks.answers());
-        assert_eq!(judged(&silent, 2 + LAST_CALL_AFTER_EDIT), Verdict::Drain);
-        assert_eq!(judged(&streams, 1000), Verdict::Live);
-        streams.end(true, 1000);
-        assert_eq!(judged(&streams, 1000 + LAST_CALL_AFTER_EDIT), Verdict::Live);
-        streams.hurry(1001);
-        assert_eq!(judged(&streams, 1003), Verdict::Drain);
-        let http2 = Life::new(0);
-        http2.begin(true);
-        http2.end(true, 0);
-        http2.stop(1, true);
-        assert_eq!(http2.verdict.get(), Verdict::Drain, "HTTP/2 says so at once");
-    }
-
-    #[test]
-    fn who_holds_an_answer_for_long_is_slow_however_many_bytes_it_takes() {
-        let life = Life::new(0);
-        life.begin(false);
-        let held = life.held();
-        held.store(7, Ordering::Relaxed);
-        life.judge(1, &PATIENCE);
-        life.wrote();
-        life.judge(2, &PATIENCE);
-        assert_eq!((life.slow_since(1 + SLOW), life.slow_since(2 + SLOW)), (None, Some(1)));
-        held.store(0, Ordering::Relaxed);
-        life.judge(3, &PATIENCE);
-        assert_eq!(life.slow_since(1000), None);
-    }
-
-    #[test]
-    fn no_deadline_is_early() {
-        assert!(ROUND * (rounds(Duration::from_millis(999)) - 1) >= Duration::from_millis(999));
-        assert_eq!(rounds(Duration::MAX), Round::MAX);
-    }
-}
+mod tests;

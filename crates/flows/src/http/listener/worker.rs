@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::server::conn::{http1, http2};
-use sinew_runtime::flow::{Error, Outlet, Stop};
+use sinew_runtime::flow::{Error, Local, Outlet, Stop};
 use sinew_runtime::{Cause, Fault};
 use slab::Slab;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
@@ -80,6 +80,8 @@ pub(super) struct Worker {
     pub(super) ordinary: Cell<usize>,
     /// Those that have a way of their own.
     pub(super) reserved: Cell<usize>,
+    /// How many requests have begun for which there was room only in those places.
+    coming: watch::Sender<usize>,
     /// Connections beyond those that the listener has for all.
     spares: Cell<usize>,
     now: Rc<Cell<Round>>,
@@ -103,6 +105,7 @@ impl Worker {
             share,
             ordinary: Cell::new(0),
             reserved: Cell::new(0),
+            coming: watch::Sender::new(0),
             spares: Cell::new(0),
             options,
             outlet,
@@ -135,6 +138,17 @@ impl Worker {
     /// Whether it takes one more of those that have a way of their own.
     pub(super) fn takes_reserved(&self) -> bool {
         self.reserved.get() < RESERVED_MAX
+    }
+
+    /// What a reserved request waits for beside its body: it gives way when so many newer ones have
+    /// begun as there are places.
+    pub(super) fn gives_way(&self) -> Local<'static, ()> {
+        self.coming.send_modify(|count| *count += 1);
+        let (own, mut coming) = (*self.coming.borrow(), self.coming.subscribe());
+        Box::pin(async move {
+            // Whoever waits holds the worker, and so the sender.
+            let _ = coming.wait_for(|count| count - own >= RESERVED_MAX).await;
+        })
     }
 
     /// Counts what it did not take.
