@@ -37,6 +37,14 @@ pub(crate) async fn write(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> 
     Ok(writer.text)
 }
 
+/// The same as a text.
+///
+/// # Errors
+/// As there.
+pub(crate) async fn text(flow: &Flow, value: &Value) -> Result<String, Error> {
+    String::from_utf8(write(flow, value).await?).map_err(Error::new)
+}
+
 struct Writer<'a> {
     flow: &'a Flow,
     text: Vec<u8>,

@@ -88,7 +88,8 @@ impl FlowNode for Send {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::compute(async move {
             let rendered = self.value.render(at.flow(), &packet).await;
-            match rendered.and_then(|value| self.send(&value)) {
+            let resolved = rendered.and_then(|value| at.flow().resolve(&value));
+            match resolved.and_then(|value| self.send(&value)) {
                 Ok(()) => Step::Pass(OUT, Value::map([("sent", Value::Bool(true))])),
                 Err(error) => Step::Fail(error),
             }
@@ -131,14 +132,14 @@ fn with_number(
     name: &ByteString,
     number: u64,
 ) -> Result<Value, Error> {
-    let Value::Map(map) = value.resolve()? else { return Ok(value.clone()) };
+    let Value::Map(map) = value else { return Ok(value.clone()) };
     if map.contains_key(name) {
         let text = format!("'{name}' is filled in here; leave it away");
         let error = shown(&text);
         return Err(Error::new(text).with_status(400).with_shown(error));
     }
     let max = count_max(ty, name).expect("checked as the node was made");
-    let mut map = (*map).clone();
+    let mut map = (**map).clone();
     map.insert(name.clone(), Value::Integer((number & max) as i64));
     Ok(Value::Map(map.into()))
 }

@@ -80,10 +80,17 @@ fn lossy(value: &HeaderValue) -> Cow<'_, str> {
 
 /// Bytes that are decoded for one unit of work, at least: JSON of nothing but small numbers.
 const BYTES_PER_UNIT: usize = 4;
+/// Bytes of text for one: it is looked through, and shared.
+const TEXT_BYTES_PER_UNIT: usize = 1024;
 
 /// What it costs to decode a body of so many bytes, in units of work.
-pub fn price(len: usize) -> u64 {
-    (len / BYTES_PER_UNIT) as u64
+pub(super) fn price(content_type: Option<&HeaderValue>, len: usize) -> u64 {
+    let bytes_per_unit = match sort(content_type) {
+        Sort::Form | Sort::Json => BYTES_PER_UNIT,
+        Sort::Text => TEXT_BYTES_PER_UNIT,
+        Sort::Bytes => return 0,
+    };
+    (len / bytes_per_unit) as u64
 }
 
 /// Longest body that a worker takes apart itself, in some twenty milliseconds at most. A longer one
@@ -92,24 +99,29 @@ const WORKER_LEN_MAX: usize = 1 << 20;
 
 /// Whether a body of so many bytes would keep its worker for long. Text and bytes never do.
 pub(super) fn is_heavy(content_type: Option<&HeaderValue>, len: usize) -> bool {
-    let is_taken_apart = || {
-        let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
-        let essence = essence(content_type).0;
-        essence == FORM || is_json(&essence)
-    };
-    len > WORKER_LEN_MAX && is_taken_apart()
+    len > WORKER_LEN_MAX && matches!(sort(content_type), Sort::Form | Sort::Json)
 }
 
-const FORM: &str = "application/x-www-form-urlencoded";
-
-fn is_json(essence: &str) -> bool {
-    essence == "application/json" || essence.ends_with("+json")
+/// What a body is.
+#[derive(Clone, Copy, PartialEq)]
+enum Sort {
+    Form,
+    Json,
+    Text,
+    Bytes,
 }
 
-/// What a content type says, and its attributes.
-fn essence(content_type: &str) -> (String, &str) {
-    let (essence, attributes) = content_type.split_once(';').unwrap_or((content_type, ""));
-    (essence.trim().to_ascii_lowercase(), attributes)
+/// What a content type says of a body.
+fn sort(content_type: Option<&HeaderValue>) -> Sort {
+    let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match &*essence {
+        "application/x-www-form-urlencoded" => Sort::Form,
+        "application/json" => Sort::Json,
+        _ if essence.ends_with("+json") => Sort::Json,
+        _ if essence.starts_with("text/") => Sort::Text,
+        _ => Sort::Bytes,
+    }
 }
 
 /// A body as its content type says: JSON is a value, a form is a mapping, text is a text; anything
@@ -121,13 +133,11 @@ pub fn body(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<Value, 
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let (essence, attributes) = essence(content_type);
-    match &*essence {
-        FORM => form(&text(bytes, attributes)?),
-        _ if is_json(&essence) => json(bytes),
-        _ if essence.starts_with("text/") => text(bytes, attributes).map(Value::Text),
-        _ => Ok(Value::Bytes(bytes.clone())),
+    match sort(content_type) {
+        Sort::Form => form(&text(content_type, bytes)?),
+        Sort::Json => json(bytes),
+        Sort::Text => text(content_type, bytes).map(Value::Text),
+        Sort::Bytes => Ok(Value::Bytes(bytes.clone())),
     }
 }
 
@@ -137,8 +147,9 @@ fn json(bytes: &Bytes) -> Result<Value, Error> {
 }
 
 /// The bytes as text, shared.
-fn text(bytes: &Bytes, attributes: &str) -> Result<ByteString, Error> {
-    let charset = attributes.split(';').find_map(|attribute| {
+fn text(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<ByteString, Error> {
+    let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let charset = content_type.split(';').skip(1).find_map(|attribute| {
         let (name, value) = attribute.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"'))
     });

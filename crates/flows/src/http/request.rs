@@ -1,5 +1,5 @@
 //! A request as the packet of a flow. Its fields are made when a node asks for them, and kept: a
-//! path that looks at none of them pays for none.
+//! path that looks at none of them pays for none, but for a long body of JSON or a form.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -112,7 +112,7 @@ impl Document for Request {
 
     fn price(&self, name: &str) -> u64 {
         match name == "body" && !self.has_decoded() {
-            true => decode::price(self.bytes.len()),
+            true => decode::price(self.parts.headers.get(CONTENT_TYPE), self.bytes.len()),
             false => 0,
         }
     }
@@ -279,6 +279,44 @@ mod tests {
     }
 
     #[test]
+    fn a_body_is_paid_for_wherever_it_lies() {
+        let body: &'static str = Box::leak(format!("[{}1]", "1,".repeat(40_000)).into_boxed_str());
+        let (decoded, written) = (body.len() as u64 / 4, body.len() as u64 / 8);
+        let cases = [
+            ("text, code: 't {{ packet }}'", decoded + written),
+            ("text, code: 't {{ packet.p }}'", decoded + written),
+            ("text, code: 't {{ packet.p.body }} t'", decoded + written),
+            ("json, code: ['t {{ packet }}', '{{ flow.id }}']", decoded + written),
+            ("cel, code: size(packet.p) > 0", decoded),
+            // Lua also pays for each value that it gets.
+            ("lua, time: 10s, code: 'return #packet.p.body'", decoded + 40_000 * 8 / 10),
+        ];
+        for (snippet, price) in cases {
+            let fixture = crate::testing::fixture(&format!(
+                "- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
+                 - {{kind: snippet, name: a, language: {snippet}}}\n"
+            ));
+            let packet = Value::map([("p", document(request("/", "application/json", body)))]);
+            let limits = Limits { deadline: Duration::from_secs(60), work: u64::MAX };
+            let flow = fixture.flow();
+            let reply = run(fixture.send(&flow, "begin", 0, packet, limits));
+            assert!(reply.is_ok(), "{snippet}: {reply:?}");
+            let paid = u64::MAX - flow.work_left();
+            assert!(paid >= price, "{snippet}: {paid} units for {price}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_taken_apart_costs_next_to_nothing() {
+        let body: &'static str = Box::leak("x".repeat(1 << 20).into_boxed_str());
+        let price = |content_type| request("/", content_type, body).price("body");
+        assert_eq!(price("application/octet-stream"), 0);
+        assert_eq!(price("text/plain; charset=utf-8"), 1 << 10);
+        assert_eq!(price("application/json"), 1 << 18);
+        assert_eq!(price("application/x-www-form-urlencoded"), 1 << 18);
+    }
+
+    #[test]
     fn a_large_body_is_decoded_on_another_thread_and_paid() {
         let graph = "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n\
                      - {kind: snippet, name: a, language: cel, code: 'packet.body[0]'}\n";
@@ -304,13 +342,23 @@ mod tests {
                 assert!((&mut large_one).now_or_never().is_none(), "no thread is free");
                 yield_now().await;
             }
+            std::thread::sleep(Duration::from_millis(300));
             drop(go_on);
             assert_eq!(large_one.await, one());
+            let longest = |node| fixture.figures(node).ticks_max();
+            assert!(longest("a") < longest("begin") / 2, "it waited for the decoding elsewhere");
             let flow = fixture.flow();
-            let work = decode::price(large.len());
+            let work = large.len() as u64 / 4;
             let error = fixture.send(&flow, "begin", 0, packet(large), limits(work - 1)).await;
             let error = error.expect_err("too little");
             assert_eq!((error.status(), flow.work_left()), (503, 0), "{error}");
+            assert_eq!(error.node().map(|it| &**it), Some("a"), "{error}");
+            let passes = crate::testing::fixture(
+                "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n\
+                 - {kind: nop, name: a}\n",
+            );
+            let passed = passes.open("begin", 0, packet(large), limits(work - 1)).await;
+            assert!(passed.is_ok(), "nobody looks at it: {passed:?}");
             assert_eq!(request("/", "text/plain", large).heavy(), None);
             let bad = packet(&large[1..]);
             let error = fixture.open("begin", 0, bad, limits(u64::MAX)).await.expect_err("none");

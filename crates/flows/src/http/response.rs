@@ -143,7 +143,7 @@ async fn fill_answer(
     let (content_type, content) = content.unzip();
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    set_headers(headers, &field("header")?)?;
+    set_headers(headers, &flow.resolve(&field("header")?)?)?;
     if let Some(content_type) = content_type {
         headers.entry(CONTENT_TYPE).or_insert(content_type);
     }
@@ -169,8 +169,7 @@ fn status(value: &Value, has_body: bool) -> Result<StatusCode, Error> {
 const A_STATUS: &str = "a whole number from 200 to 599";
 
 fn set_headers(headers: &mut HeaderMap, value: &Value) -> Result<(), Error> {
-    let resolved = value.resolve()?;
-    let map = match &resolved {
+    let map = match value {
         Value::Null => return Ok(()),
         Value::Map(map) => map,
         other => return Err(refused("header", &format!("is {}", other.sort()), "a mapping")),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{
-    Ahead, At, Document, Error, FlowNode, Map, Step, Value, error, input, output,
+    Ahead, At, Document, Error, Flow, FlowNode, Map, Step, Value, error, input, output,
 };
 use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
@@ -73,7 +73,7 @@ impl FlowNode for Router {
         }
     }
 
-    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         let way = match request(&packet) {
             Some(request) => {
                 let parts = request.parts();
@@ -83,7 +83,7 @@ impl FlowNode for Router {
         };
         match way {
             Ok(Way::Port(port, None)) => Step::Pass(port, packet),
-            Ok(Way::Port(port, Some(params))) => match with_params(packet, params) {
+            Ok(Way::Port(port, Some(params))) => match with_params(at.flow(), packet, params) {
                 Ok(packet) => Step::Pass(port, packet),
                 Err(error) => Step::Fail(error),
             },
@@ -157,14 +157,14 @@ fn line(packet: &Value) -> Result<(ByteString, ByteString), Error> {
 }
 
 /// The packet with the parameters of its path: the same one if nobody else holds it, else a copy.
-fn with_params(packet: Value, params: Map) -> Result<Value, Error> {
+fn with_params(flow: &Flow, packet: Value, params: Map) -> Result<Value, Error> {
     match packet {
         Value::Document(mut document) => {
             if document.as_any().is::<Request>() {
                 set_params(&mut document, params);
                 return Ok(Value::Document(document));
             }
-            with_params(Value::Document(document).resolve()?, params)
+            with_params(flow, flow.resolve(&Value::Document(document))?, params)
         }
         Value::Map(mut map) => {
             Arc::make_mut(&mut map).insert(PARAMS, Value::Map(params.into()));

@@ -87,7 +87,7 @@ impl Drop for Print {
 async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
     match value {
         Value::Text(text) => Ok(text.to_string()),
-        other => String::from_utf8(json::write(flow, other).await?).map_err(Error::new),
+        other => json::text(flow, other).await,
     }
 }
 

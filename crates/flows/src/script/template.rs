@@ -12,6 +12,7 @@ use sinew_runtime::flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Item};
 
 use super::expression::{Expression, Place, Scope, weight};
+use crate::json;
 
 /// Longest text that a template makes, in bytes; past it, rendering is an error.
 pub(crate) const RENDERED_MAX: usize = 16 << 20;
@@ -21,7 +22,23 @@ pub(crate) const RENDERED_MAX: usize = 16 << 20;
 pub(crate) struct Template {
     part: Part,
     /// In the order in which they stand.
-    expressions: Vec<Expression>,
+    slots: Vec<Slot>,
+}
+
+/// A place for a value.
+#[derive(Debug)]
+struct Slot {
+    expression: Expression,
+    /// It stands in a longer text.
+    is_in_text: bool,
+}
+
+/// How far a template came at once.
+pub(crate) enum Rendered {
+    /// To its value.
+    All(Value),
+    /// To these values of its expressions: the rest may take longer.
+    Values(Vec<Value>),
 }
 
 #[derive(Debug)]
@@ -73,27 +90,63 @@ impl Template {
         self.part.constant()
     }
 
-    /// The value for a packet. Between two expressions others may have the worker.
+    /// The value for a packet. Between two expressions others may have the worker, and while a list
+    /// or a mapping is written into a text.
     ///
     /// # Errors
     /// As an expression's; or the text gets too long, or holds a value that cannot be written out.
     pub(crate) async fn render(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        let scope = Scope { flow: Some(flow), packet, also: &[] };
-        if self.is_short() {
-            return self.render_in(&scope);
+        match self.begin(flow, packet)? {
+            Rendered::All(value) => Ok(value),
+            Rendered::Values(values) => self.go_on(flow, packet, values).await,
         }
-        let mut values = Vec::with_capacity(self.expressions.len());
-        for expression in &self.expressions {
+    }
+
+    /// The same at once, as far as nothing has to be interrupted.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn begin(&self, flow: &Flow, packet: &Value) -> Result<Rendered, Error> {
+        let scope = Scope { flow: Some(flow), packet, also: &[] };
+        let mut values = Vec::new();
+        match (&self.part, &*self.slots) {
+            (Part::Constant(value), _) => return Ok(Rendered::All(value.clone())),
+            (Part::Expression(_), [only]) => {
+                return only.expression.evaluate_in(&scope).map(Rendered::All);
+            }
+            (part, [only]) => {
+                values.push(only.expression.evaluate_in(&scope)?);
+                if !only.is_written_as_json(&values[0]) {
+                    return self.assemble(part, &values, Some(flow)).map(Rendered::All);
+                }
+            }
+            _ => {}
+        }
+        Ok(Rendered::Values(values))
+    }
+
+    /// The rest of it.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn go_on(
+        &self,
+        flow: &Flow,
+        packet: &Value,
+        mut values: Vec<Value>,
+    ) -> Result<Value, Error> {
+        let scope = Scope { flow: Some(flow), packet, also: &[] };
+        for slot in &self.slots[values.len()..] {
             flow.turn().await;
-            values.push(expression.evaluate_in(&scope)?);
+            values.push(slot.expression.evaluate_in(&scope)?);
+        }
+        for (slot, value) in self.slots.iter().zip(&mut values) {
+            if slot.is_written_as_json(value) {
+                *value = Value::text(json::text(flow, value).await?);
+            }
         }
         flow.turn().await;
         self.assemble(&self.part, &values, Some(flow))
-    }
-
-    /// Whether it has one expression at most, so that there is nothing to be interrupted.
-    pub(crate) fn is_short(&self) -> bool {
-        self.expressions.len() <= 1
     }
 
     /// As [`Template::render`], at once and with other variables.
@@ -101,15 +154,8 @@ impl Template {
     /// # Errors
     /// As there.
     pub(crate) fn render_in(&self, scope: &Scope<'_>) -> Result<Value, Error> {
-        let value = |expression: &Expression| expression.evaluate_in(scope);
-        match &self.part {
-            Part::Constant(value) => Ok(value.clone()),
-            Part::Expression(at) => value(&self.expressions[*at]),
-            part => {
-                let values: Result<Vec<_>, _> = self.expressions.iter().map(value).collect();
-                self.assemble(part, &values?, scope.flow)
-            }
-        }
+        let values = self.slots.iter().map(|slot| slot.expression.evaluate_in(scope));
+        self.assemble(&self.part, &values.collect::<Result<Vec<_>, _>>()?, scope.flow)
     }
 
     /// Puts the values of the expressions in their places.
@@ -146,7 +192,7 @@ impl Template {
                 Piece::Expression(at) => {
                     // Who writes it out goes through the whole of it.
                     flow.map_or(Ok(()), |flow| flow.spend(weight(&values[*at])))?;
-                    append(&mut text, &values[*at], &self.expressions[*at])?;
+                    append(&mut text, &values[*at], &self.slots[*at].expression)?;
                 }
             }
             if text.len() > RENDERED_MAX {
@@ -156,6 +202,13 @@ impl Template {
             }
         }
         Ok(text)
+    }
+}
+
+impl Slot {
+    /// Whether the value is written piece by piece, into a text of its own first.
+    fn is_written_as_json(&self, value: &Value) -> bool {
+        self.is_in_text && matches!(value, Value::List(_) | Value::Map(_) | Value::Document(_))
     }
 }
 
@@ -193,7 +246,7 @@ fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(
 struct Compiler<'a> {
     /// Variables beside the usual ones.
     also: &'a [&'a str],
-    expressions: Vec<Expression>,
+    slots: Vec<Slot>,
     refusals: Vec<Refusal>,
 }
 
@@ -202,10 +255,10 @@ impl Compiler<'_> {
         also: &[&str],
         compile: impl FnOnce(&mut Compiler<'_>) -> Part,
     ) -> Result<Template, Vec<Refusal>> {
-        let mut compiler = Compiler { also, expressions: Vec::new(), refusals: Vec::new() };
+        let mut compiler = Compiler { also, slots: Vec::new(), refusals: Vec::new() };
         let part = compile(&mut compiler);
-        let Compiler { expressions, refusals, .. } = compiler;
-        if refusals.is_empty() { Ok(Template { part, expressions }) } else { Err(refusals) }
+        let Compiler { slots, refusals, .. } = compiler;
+        if refusals.is_empty() { Ok(Template { part, slots }) } else { Err(refusals) }
     }
 
     fn item(&mut self, item: &Item) -> Part {
@@ -259,8 +312,8 @@ impl Compiler<'_> {
                     Some(value) if whole => return Part::Constant(value.clone()),
                     Some(value) => self.write(&mut pieces, value, &expression, place),
                     None => {
-                        let at = self.expressions.len();
-                        self.expressions.push(expression);
+                        let at = self.slots.len();
+                        self.slots.push(Slot { expression, is_in_text: !whole });
                         if whole {
                             return Part::Expression(at);
                         }

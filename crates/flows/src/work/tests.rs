@@ -114,6 +114,19 @@ fn whatever_computes_for_long_lets_others_have_their_turn() {
             Value::Null,
         ),
         (
+            "a list that is written into a text",
+            graph("- {kind: snippet, name: a, language: text, code: 't {{ packet }}'}\n"),
+            numbers(500_000),
+        ),
+        (
+            "lists that are written into texts",
+            graph(
+                "- {kind: snippet, name: a, language: yaml, code: ['{{ packet }}', \
+                 't {{ packet }}', {b: '{{ packet }} t'}]}\n",
+            ),
+            numbers(200_000),
+        ),
+        (
             "for",
             graph(&format!(
                 "- {{kind: for, name: a, concurrency: 8, \

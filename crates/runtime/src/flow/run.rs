@@ -129,7 +129,9 @@ impl Flow {
         self.program.is_slice_over(self.turned.get(), self.program.ticks())
     }
 
-    /// Lets the others have the worker, if this flow has had it for a slice of time.
+    /// Lets the others have the worker, if this flow has had it for a slice of time. Only where the
+    /// runtime runs it, or within [`Flow::in_time`], which begin a new slice; elsewhere it would
+    /// never go on.
     pub async fn turn(&self) {
         while self.is_due() {
             yield_now().await;
@@ -147,12 +149,16 @@ impl Flow {
 
     /// Makes the field of a document that takes long to make, if it has one, on a thread for what
     /// blocks: at once for its price, for this worker cannot stop in the middle of it. What is
-    /// wrong with the field is told to whoever asks for it.
+    /// wrong with the field is told to whoever asks for it; also that the flow has too little work
+    /// left for it, for perhaps nobody asks.
     ///
     /// # Errors
-    /// The flow has done its work, or too much waits for such a thread already (503).
+    /// Too much waits for such a thread already (503).
     pub async fn prepare(&self, packet: &Value) -> Result<(), Error> {
         let Some((document, field)) = heavy(packet) else { return Ok(()) };
+        if document.price(field) > self.work_left() {
+            return Ok(());
+        }
         self.spend(document.price(field))?;
         let document = Arc::clone(document);
         self.program.pool.run_slow(move || drop(document.field(field))).await
@@ -163,9 +169,7 @@ impl Flow {
     /// # Errors
     /// As for [`Flow::field`].
     pub fn resolve(&self, value: &Value) -> Result<Value, Error> {
-        if let Value::Document(document) = value {
-            self.spend(document.names().iter().map(|name| document.price(name)).sum())?;
-        }
+        self.spend(value.price())?;
         value.resolve()
     }
 
@@ -202,7 +206,7 @@ impl Flow {
     /// Runs from the output of a source until the reply is there, and counts it as the source's.
     pub(super) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
-        let (figures, place) = (entry.figures(), self.place(&calls, source));
+        let (figures, mut place) = (entry.figures(), self.place(&calls, source));
         let (begun, _open) = (place.begun, figures.waits());
         let span = match self.program.is_traced {
             true => trace::flow(self.id, entry.name()),
@@ -222,6 +226,8 @@ impl Flow {
         {
             return count(Err(error), self.program.ticks());
         }
+        // What it waited for is no computing, and no time of the first node.
+        place.begun = self.program.ticks();
         let rest = match self.start(place, port, packet, span) {
             // The last node has just looked at the clock.
             Started::Replied(reply, ended) => return count(reply, ended),

@@ -172,6 +172,16 @@ impl Value {
         }
     }
 
+    /// What it would cost to [resolve](Value::resolve) it now, in units of work.
+    pub fn price(&self) -> u64 {
+        match self {
+            Value::Document(document) => document.names().iter().map(|it| document.price(it)).sum(),
+            Value::List(items) => items.iter().map(Value::price).sum(),
+            Value::Map(map) => map.values().map(Value::price).sum(),
+            _ => 0,
+        }
+    }
+
     /// The same with documents made into mappings, all the way down.
     ///
     /// # Errors

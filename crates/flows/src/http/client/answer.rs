@@ -81,7 +81,7 @@ impl Document for Answer {
     fn price(&self, name: &str) -> u64 {
         match &self.body {
             Body::Whole(bytes, decoded) if name == "body" && decoded.get().is_none() => {
-                decode::price(bytes.len())
+                decode::price(self.headers.get(CONTENT_TYPE), bytes.len())
             }
             _ => 0,
         }

@@ -16,7 +16,6 @@ use serde_json::json;
 use sinew_runtime::flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
 use tokio::sync::Notify;
 
-use crate::http::decode;
 use crate::testing::{fixture, plan, refusals, run, table};
 use server::{Server, echo, parts, text, whole};
 
@@ -86,7 +85,7 @@ fn what_is_written_and_decoded_is_paid_by_the_flow() {
         let code = "- {kind: snippet, name: then, language: cel, code: packet.body.method}\n";
         let fixture = fixture(&(graph(&url) + code));
         let list = Value::list((0..100_000).map(|_| Value::Integer(7)));
-        let (writes, decodes) = (200_000 / 8, decode::price(200_000));
+        let (writes, decodes) = (200_000 / 8, 200_000 / 4);
         let ask = async |work| {
             let limits = Limits { deadline: LIMIT, work };
             fixture.open("begin", 0, list.clone(), limits).await

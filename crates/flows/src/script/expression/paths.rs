@@ -239,8 +239,8 @@ impl<'a> Lookup<'a> {
             return Ok(Found { value, seen: None, weight: 0 });
         }
         let value = match &*value {
-            Value::Document(document) => {
-                make(document.names().iter().map(|name| document.price(name)).sum())?;
+            Value::Document(_) => {
+                make(value.price())?;
                 Cow::Owned(value.resolve().map_err(Gap::Broken)?)
             }
             _ => value,

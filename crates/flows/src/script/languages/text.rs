@@ -5,8 +5,7 @@ use sinew_runtime::flow::{Flow, Step, Value};
 use sinew_spec::Item;
 
 use super::{Limits, Script, code, made};
-use crate::script::expression::Scope;
-use crate::script::template::Template;
+use crate::script::template::{Rendered, Template};
 
 pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
     let template = Template::text(code(item)?, &|offset| item.span_at(offset))?;
@@ -19,10 +18,12 @@ impl Script for Template {
     }
 
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
-        if self.is_short() {
-            let scope = Scope { flow: Some(flow), packet: &packet, also: &[] };
-            return made(self.render_in(&scope));
+        match self.begin(flow, &packet) {
+            Err(error) => made(Err(error)),
+            Ok(Rendered::All(value)) => made(Ok(value)),
+            Ok(Rendered::Values(values)) => {
+                Step::compute(async move { made(self.go_on(flow, &packet, values).await) })
+            }
         }
-        Step::compute(async move { made(self.render(flow, &packet).await) })
     }
 }

@@ -81,6 +81,7 @@ impl Converter {
                 LuaValue::Table(table)
             }
             Value::Document(_) => {
+                self.budget.spend_work(value.price())?;
                 let whole = value.resolve().map_err(mlua::Error::external)?;
                 self.to_lua(lua, &whole)?
             }
