@@ -30,6 +30,20 @@ impl Hosts {
         Hosts { address, named: named.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
+    /// The same of a server that got this address: what it asked for may have been any port.
+    pub fn listen_at(&mut self, address: SocketAddr) {
+        self.address = address;
+    }
+
+    /// Why `host` is refused, and what to change: `of` says whose 'hosts' list the names.
+    pub fn refusal(&self, host: &str, of: &str) -> String {
+        format!(
+            "'{host}' is no name of this server, which is {}; if it shall be one, add it to \
+             'hosts' of the {of}",
+            self.shown()
+        )
+    }
+
     /// Whether a text can be a name in a list of them: no scheme, no path.
     pub fn is_name(text: &str) -> bool {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);

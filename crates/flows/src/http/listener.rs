@@ -208,16 +208,20 @@ impl Source for Listener {
         workers: usize,
         held: &[Held],
     ) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        let options = Arc::new(self.options);
+        let mut options = self.options;
         let log = options.access_log.as_deref().map(open_log).transpose()?;
         let sockets = match bind::taken_over(options.address, workers, held) {
             Some(sockets) => sockets,
             None => bind::sockets(options.address, workers)?,
         };
+        // The port may have been any.
+        if let Some(Ok(address)) = sockets.first().map(|socket| socket.local_addr()) {
+            options.callers.listen_at(address);
+        }
+        let options = Arc::new(options);
         let spare = workers.saturating_mul(room::SPARE_MAX);
-        let allowed = bind::allow_descriptors(options.connections_max.saturating_add(spare));
-        let connections_max = options.connections_max.min(allowed.saturating_sub(spare).max(1));
-        let room = Arc::new(Room::new(connections_max, options.held_size_max));
+        let connections_max = bind::allow_descriptors(options.connections_max, spare);
+        let room = Arc::new(Room::new(connections_max, options.held_size_max, workers));
         let share = options.requests_max.div_ceil(workers.max(1));
         if let Some(tls) = &options.tls {
             tls.tell();

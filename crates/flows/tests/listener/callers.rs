@@ -16,6 +16,7 @@ fn a_page_of_another_site_is_refused_and_told_why() {
     let rebound = ask("evil.example", "");
     assert_eq!(rebound.status, 403);
     assert!(rebound.text().contains("add it to 'hosts'"), "{}", rebound.text());
+    assert!(rebound.text().contains(&own), "its address with its port: {}", rebound.text());
     for origin in ["http://evil.example", "null", "http://localhost:3000"] {
         let foreign = ask(&own, &format!("Origin: {origin}\r\n"));
         assert_eq!(foreign.status, 403, "{origin}");

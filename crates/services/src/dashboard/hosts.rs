@@ -14,11 +14,7 @@ pub(super) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<String, S
     if hosts.is_ours(&host, Port::Own) {
         return Ok(host);
     }
-    Err(format!(
-        "'{host}' is no name of this server, which is http://{}; if it shall be one, add it to \
-         'hosts' of the dashboard",
-        hosts.shown()
-    ))
+    Err(hosts.refusal(&host, "dashboard"))
 }
 
 /// Whether the page that opens a WebSocket came from this server too.

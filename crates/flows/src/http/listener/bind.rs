@@ -74,11 +74,11 @@ fn listen(socket: Socket) -> io::Result<TcpListener> {
 /// Descriptors for what is no connection: links, logs, files, what flows ask of other servers.
 const DESCRIPTORS_BESIDE: u64 = 1024;
 
-/// Lets this process have as many connections as it may, and says how many that are: what most
-/// shells give is less than what the kernel allows.
-pub(super) fn allow_descriptors(connections: usize) -> usize {
+/// Lets this process have as many connections as it may, and `spare` ones beyond them, and says how
+/// many that are without those: what most shells give is less than what the kernel allows.
+pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = connections as u64 + DESCRIPTORS_BESIDE;
+    let wanted = connections as u64 + spare as u64 + DESCRIPTORS_BESIDE;
     let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if current.is_some_and(|current| current < allowed) {
         // Refused, it stays as it is, and who is short of descriptors says so.
@@ -87,7 +87,10 @@ pub(super) fn allow_descriptors(connections: usize) -> usize {
     let Some(got) = getrlimit(Resource::Nofile).current.filter(|got| *got < wanted) else {
         return connections;
     };
-    let fit = (got - DESCRIPTORS_BESIDE.min(got / 2)) as usize;
+    let fit = ((got - DESCRIPTORS_BESIDE.min(got / 2)) as usize).saturating_sub(spare).max(1);
+    if fit >= connections {
+        return connections;
+    }
     // Nobody listens: who is refused for want of room counts.
     let _ = writeln!(
         stderr(),

@@ -47,6 +47,14 @@ impl Callers {
         })
     }
 
+    /// The same for a listener that got this address.
+    pub(super) fn listen_at(&mut self, address: SocketAddr) {
+        self.usual = usual(address);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.listen_at(address);
+        }
+    }
+
     /// Whether this one may ask, by the name that it called and the headers `Origin`.
     ///
     /// # Errors
@@ -65,11 +73,7 @@ impl Callers {
         if let (Some(hosts), Some(host)) = (&self.hosts, &host)
             && !hosts.is_ours(host, Port::Any)
         {
-            return Err(format!(
-                "'{host}' is no name of this server, which is {}; if it shall be one, add it to \
-                 'hosts' of the listener\n",
-                hosts.shown()
-            ));
+            return Err(hosts.refusal(host, "listener") + "\n");
         }
         let origin = match origin {
             Origin::None => return Ok(()),
@@ -90,7 +94,7 @@ impl Callers {
 /// What a request says of the page that it comes from.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
-    /// Nothing: it is from no page, or a page of the same site only reads.
+    /// Nothing: it is from no page, or a page of any site only reads, by a picture or a link.
     None,
     /// This one.
     One(&'a [u8]),

@@ -75,18 +75,27 @@ impl AccessLog {
 /// Writes what comes, until the last sender is gone. What cannot be written is lost, counted and
 /// told; what comes later is tried again.
 fn write_all(
-    file: impl Write,
+    mut file: impl Write,
     lines: &Receiver<Line>,
     dropped: &AtomicU64,
     mut say: impl FnMut(&str),
 ) {
-    let mut file = Pieces { file, is_torn: false };
-    let (mut lost, mut text) = (0_u64, Vec::new());
+    // Lost since it failed, and of those the ones of which the file does not tell yet.
+    let (mut lost, mut untold) = (0_u64, 0_u64);
+    let (mut text, mut is_torn) = (Vec::new(), false);
     while let Ok(first) = lines.recv() {
         text.clear();
+        // A vector takes all that is written to it.
+        if is_torn {
+            text.push(b'\n');
+        }
+        if untold > 0 {
+            let why = "it could not be written";
+            let _ = writeln!(text, "# {untold} requests are not in this log: {why}");
+        }
+        let begin = text.len();
         let mut count = 0;
         for line in iter::once(first).chain(iter::from_fn(|| lines.try_recv().ok())) {
-            // A vector takes all that is written to it.
             let _ = writeln!(text, "{line}");
             count += 1;
             if text.len() >= PIECE_LEN {
@@ -99,21 +108,25 @@ fn write_all(
             let _ =
                 writeln!(text, "# {dropped} requests are not in this log: the disk is too slow");
         }
-        let gap = match lost {
-            0 => String::new(),
-            _ => format!("# {lost} requests are not in this log: it could not be written\n"),
-        };
-        match file.write(&[gap.as_bytes(), &text].concat()) {
-            Ok(()) if lost > 0 => {
-                say(&format!("is written again; {lost} requests are not in it"));
-                lost = 0;
+        let (written, result) = write(&mut file, &text);
+        if written > 0 {
+            is_torn = text[written - 1] != b'\n';
+        }
+        match result {
+            Ok(()) => {
+                if lost > 0 {
+                    say(&format!("is written again; {lost} requests are not in it"));
+                }
+                (lost, untold) = (0, 0);
             }
-            Ok(()) => {}
             Err(error) => {
                 if lost == 0 {
                     say(&format!("cannot be written: {error}; it goes on when it can"));
                 }
-                lost += count + dropped;
+                let whole = text[begin.min(written)..written].iter().filter(|it| **it == b'\n');
+                let missing = dropped + count - count.min(whole.count() as u64);
+                untold = if written < begin { untold + missing } else { missing };
+                lost += missing;
             }
         }
     }
@@ -122,30 +135,18 @@ fn write_all(
     }
 }
 
-/// A file that takes pieces of whole lines.
-struct Pieces<W> {
-    file: W,
-    /// The last piece was written in part: its last line has no end.
-    is_torn: bool,
-}
-
-impl<W: Write> Pieces<W> {
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        let all = if self.is_torn { [b"\n", piece].concat() } else { piece.to_vec() };
-        let mut rest = &all[..];
-        while !rest.is_empty() {
-            match self.file.write(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => {
-                    rest = &rest[written..];
-                    self.is_torn = !rest.is_empty();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+/// Writes all of a text, or says how much of it is written.
+fn write(file: &mut impl Write, text: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < text.len() {
+        match file.write(&text[written..]) {
+            Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
         }
-        self.file.flush()
     }
+    (written, file.flush())
 }
 
 impl Line {
@@ -260,6 +261,35 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn of_a_piece_that_was_written_in_part_its_whole_lines_are_not_lost() {
+        let (sender, receiver) = sync_channel(3);
+        let len = line("/0").to_string().len() + 1;
+        let (text, room) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::new(Mutex::new(Some(2 * len))));
+        let disk = Disk { text: Arc::clone(&text), room: Arc::clone(&room) };
+        let log = AccessLog { lines: sender, dropped: Arc::default() };
+        for target in ["/0", "/1", "/2"] {
+            log.lines.send(line(target)).expect("room");
+        }
+        let (says, said) = std::sync::mpsc::channel();
+        let writer = thread::spawn(move || {
+            let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
+            write_all(disk, &receiver, &AtomicU64::new(0), say);
+        });
+        assert!(said.recv().expect("a word").starts_with("cannot be written: "));
+        *room.lock().expect("no panic") = None;
+        log.lines.send(line("/3")).expect("the writer lives");
+        drop(log);
+        writer.join().expect("no panic");
+        let again = said.recv().expect("a word");
+        assert_eq!(again, "is written again; 1 requests are not in it");
+        let text = String::from_utf8(text.lock().expect("no panic").clone()).expect("text");
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].contains("/0") && lines[1].contains("/1"), "{text}");
+        assert_eq!(lines[2], "# 1 requests are not in this log: it could not be written");
+        assert!(lines[3].contains("/3") && lines.len() == 4, "{text}");
     }
 
     #[test]

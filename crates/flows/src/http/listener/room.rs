@@ -58,6 +58,7 @@ impl Why {
 pub(super) struct Room {
     connections: AtomicUsize,
     connections_max: usize,
+    workers: usize,
     pub(super) held: Arc<Held>,
     news: Mutex<News>,
 }
@@ -72,11 +73,12 @@ struct News {
 
 impl Room {
     /// Room for so many connections, which hold so many bytes.
-    pub(super) fn new(connections_max: usize, held_size_max: usize) -> Room {
+    pub(super) fn new(connections_max: usize, held_size_max: usize, workers: usize) -> Room {
         let held = Held { size: AtomicUsize::new(0), size_max: held_size_max };
         Room {
             connections: AtomicUsize::new(0),
             connections_max,
+            workers,
             held: Arc::new(held),
             news: Mutex::default(),
         }
@@ -92,6 +94,12 @@ impl Room {
     pub(super) fn leave(&self) {
         // Relaxed: as above.
         self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// So many bytes a worker is to free: its part of what is held beyond all room, for each sees
+    /// all of that.
+    pub(super) fn to_free(&self) -> usize {
+        self.held.excess().div_ceil(self.workers.max(1))
     }
 
     /// Something was refused.
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn bytes_are_held_until_the_last_of_them_is_dropped() {
-        let room = Room::new(1, 100);
+        let room = Room::new(1, 100, 4);
         let share = room.held.try_take(60).expect("room");
         assert!(room.held.try_take(41).is_none(), "no room");
         let bytes = share.keep(Bytes::from(vec![0; 60]));
@@ -225,6 +233,7 @@ mod tests {
         let one = Arc::<AtomicUsize>::default();
         let beyond = room.held.take(7, Some(Arc::clone(&one)));
         assert_eq!((room.held.excess(), one.load(Ordering::Relaxed)), (8, 7));
+        assert_eq!(room.to_free(), 2, "four workers free all of it");
         assert!(room.held.is_over());
         drop((all, beyond));
         assert_eq!((room.held.excess(), one.load(Ordering::Relaxed)), (0, 0));
@@ -232,7 +241,7 @@ mod tests {
 
     #[test]
     fn connections_are_counted_and_refusals_told_now_and_then() {
-        let room = Room::new(1, 0);
+        let room = Room::new(1, 0, 1);
         assert!(room.enter() && !room.enter());
         room.leave();
         assert!(room.enter());

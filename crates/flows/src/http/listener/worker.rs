@@ -289,7 +289,7 @@ impl Worker {
     /// If more is held than may be, closes connections whose clients are slow to take it: the
     /// slowest first, until there is room.
     fn make_room(&self, now: Round) {
-        let mut excess = self.room.held.excess();
+        let mut excess = self.room.to_free();
         if excess == 0 {
             return;
         }
