@@ -5,10 +5,10 @@
 //! nothing will ever come.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::task::Poll;
 
 use tokio::sync::Notify;
+
+use super::turns::behind_the_others;
 
 /// The branches of a flow.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl Branches {
             } else {
                 // Some branch may just begin another, or have been woken.
                 others_had_a_turn = true;
-                let_others().await;
+                behind_the_others().await;
             }
         }
     }
@@ -109,20 +109,6 @@ impl Drop for Idle<'_> {
     }
 }
 
-/// Gives every other branch of the flow a turn: they are all polled with this one.
-async fn let_others() {
-    let mut had_turn = false;
-    poll_fn(|context| {
-        if had_turn {
-            return Poll::Ready(());
-        }
-        had_turn = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::future::{join, join3, ready};
@@ -143,7 +129,7 @@ mod tests {
         };
         let brings = |call| async {
             let _call: Call<'_> = call;
-            let_others().await;
+            behind_the_others().await;
             found.set(true);
             branches.wake();
         };

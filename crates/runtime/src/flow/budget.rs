@@ -15,7 +15,7 @@ use super::Error;
 /// build, most take less. So this is half a second of a processor at most.
 pub const WORK_DEFAULT: u64 = 5_000_000;
 /// How long a flow keeps its worker. A piece of work that has begun is finished first.
-pub(super) const SLICE: Duration = Duration::from_millis(2);
+pub const SLICE: Duration = Duration::from_millis(2);
 
 /// What a flow may take.
 #[derive(Clone, Copy, Debug)]

@@ -34,7 +34,7 @@ mod value;
 mod values;
 mod worker;
 
-pub use budget::{Limits, WORK_DEFAULT};
+pub use budget::{Limits, SLICE, WORK_DEFAULT};
 pub(crate) use crew::{Crew, Setup};
 pub use ends::{MessageInput, MessageOutput, Seen};
 pub use error::Error;
