@@ -134,7 +134,7 @@ impl Turns {
 }
 
 /// Goes on after all that is ready now, in this turn of tokio still.
-async fn behind_the_others() {
+pub(super) async fn behind_the_others() {
     let mut has_waited = false;
     poll_fn(|context| {
         if std::mem::replace(&mut has_waited, true) {

@@ -28,6 +28,11 @@ impl FlowValues {
         found.or_else(|| self.0.parent.as_ref()?.get(name))
     }
 
+    /// How many there are, those of parents too: a search goes through all of them.
+    pub fn count(&self) -> usize {
+        self.0.own.borrow().len() + self.0.parent.as_ref().map_or(0, FlowValues::count)
+    }
+
     /// Sets a value of the flow.
     pub fn set(&self, name: ByteString, value: Value) {
         let mut own = self.0.own.borrow_mut();

@@ -39,6 +39,10 @@ use convert::{Converter, Requests};
 const STATES_MAX: usize = 8;
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
+/// What a call costs beside what it runs, in work of the flow.
+const CALL: u64 = 1;
+/// Values of a flow that are passed in the time of one instruction, in search of one.
+const VALUES_PER_INSTRUCTION: usize = 4;
 /// Most bytes of text that one call of the library handles, and that become one value: it takes
 /// some ten milliseconds, in which nobody looks at the clock. As long as a template's text.
 const TEXTS_LEN_MAX: usize = RENDERED_MAX;
@@ -120,6 +124,8 @@ impl Snippet {
         }
         self.used.set(self.used.get() + 1);
         let _used = Use(self);
+        // A flow that has nothing left would only spoil a state.
+        flow.spend(CALL)?;
         let idle = self.idle.borrow_mut().pop();
         let new = || State::new(&self.code, &self.limits);
         let state = idle.map_or_else(new, Ok).map_err(|error| failed(&innermost(&error)))?;
@@ -319,14 +325,20 @@ impl Failure {
 fn values(lua: &Lua, converter: &Converter, current: &Rc<Current>) -> mlua::Result<Table> {
     let (flow, reader) = (Rc::clone(current), converter.clone());
     let get = lua.create_function(move |lua, (_, name): (Table, LuaString)| {
-        let values = flow.values.borrow().clone();
-        let value = values.and_then(|values| Some(values.get(&name.to_str().ok()?)));
-        reader.to_lua(lua, &value.flatten().unwrap_or_default())
+        let value = match &*flow.values.borrow() {
+            Some(values) => {
+                reader.budget.spend(search(values))?;
+                name.to_str().ok().and_then(|name| values.get(&name))
+            }
+            None => None,
+        };
+        reader.to_lua(lua, &value.unwrap_or_default())
     })?;
     let (flow, writer) = (Rc::clone(current), converter.clone());
     let set = lua.create_function(move |_, (_, name, value): (Table, LuaString, LuaValue)| {
         let (name, value) = (name.to_str()?.to_string(), writer.value(&value)?);
         if let Some(values) = &*flow.values.borrow() {
+            writer.budget.spend(search(values))?;
             values.set(name.into(), value);
         }
         Ok(())
@@ -337,6 +349,11 @@ fn values(lua: &Lua, converter: &Converter, current: &Rc<Current>) -> mlua::Resu
     let values = lua.create_table()?;
     values.set_metatable(Some(meta))?;
     Ok(values)
+}
+
+/// What it takes to look for a value among these, in instructions.
+fn search(values: &FlowValues) -> u64 {
+    (values.count() / VALUES_PER_INSTRUCTION) as u64
 }
 
 fn failed(reason: &str) -> Error {

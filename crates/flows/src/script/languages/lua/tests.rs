@@ -362,6 +362,31 @@ fn scripts_that_wait_for_their_turn_hold_no_more_than_so_many_states() {
 }
 
 #[test]
+fn a_flow_that_has_done_its_work_makes_no_state() {
+    let limits =
+        Limits { time: Duration::from_secs(60), instructions_max: 1000, memory_bytes: 4 << 20 };
+    let code = "return packet".to_owned();
+    let idle = RefCell::new(vec![State::new(&code, &limits).expect("it compiles")]);
+    let snippet = Snippet { code, limits, idle, used: Cell::default(), freed: Notify::new() };
+    let fixture = fixture(&graph("return packet"));
+    let flow = fixture.flow();
+    flow.allow(0);
+    let call = snippet.call(&flow, &Value::Null);
+    let error = run(flow.in_time(pin!(call))).expect_err("nothing is left");
+    assert!(error.text().contains("has done the work"), "{error}");
+    assert_eq!(snippet.idle.borrow().len(), 1, "the next packet finds it as it was");
+}
+
+#[test]
+fn values_of_the_flow_have_their_price() {
+    let code = "for i = 1, 100000 do values['k' .. i] = i end";
+    let error = reply(&spacious(code), Value::Null).expect_err("too many");
+    assert!(error.text().contains("instructions_max"), "{error}");
+    let code = "for i = 1, 300 do values['k' .. i] = i end return values.k300";
+    assert_eq!(value(code, Value::Null), Value::Integer(300));
+}
+
+#[test]
 fn an_error_of_the_library_stands_where_the_script_called() {
     for (call, said) in [
         ("('%d'):format('x')", "format"),
