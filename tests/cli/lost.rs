@@ -113,10 +113,11 @@ fn a_process_that_stands_still_makes_no_jump_of_the_command() {
     }
     running.signal(Signal::INT);
     // A busy machine may lose records, and then the status says that the file lacks rows.
-    assert_eq!(running.answer().json()["outcome"], "stopped");
+    let report = running.answer().json();
+    assert_eq!(report["outcome"], "stopped", "{}", report["faults"]);
     let commanded = Commanded::read(&csv);
     assert!(commanded.moves() && commanded.lost > 30, "{} periods were lost", commanded.lost);
     for (found, bound) in commanded.worst().into_iter().zip(BOUNDS) {
-        assert!(found <= bound * TOLERANCE, "{found} of {bound}");
+        assert!(found <= bound * TOLERANCE, "{found} of {bound}, in '{}'", csv.display());
     }
 }
