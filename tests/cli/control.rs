@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{Answer, Running, SINEW, calm, is_alive, ours, wait_until};
+use crate::program::{Answer, Running, SINEW, calm, folder, is_alive, ours, wait_until};
 
 /// Where the runs of a test have their sockets; a short path, for a socket's name must be short.
 pub(crate) struct Place(PathBuf);
@@ -135,9 +135,15 @@ fn the_log_is_a_line_for_each_event_without_gaps() {
 #[test]
 fn two_runs_of_one_graph_are_told_apart() {
     let place = Place::new("two");
-    let (first, one) = place.run(&[&calm()]);
-    let (second, other) = place.run(&[&calm()]);
-    for command in [&["stop", "calm"][..], &["top", "calm", "--once"], &["log", "calm"]] {
+    // No other test has a run of this name.
+    let graphs = format!("{}/", ours("graphs").display());
+    let graph = fs::read_to_string(calm()).expect("a graph").replace("../../graphs/", &graphs);
+    let file = folder("two_runs").join("twins.yaml");
+    fs::write(&file, graph.replace("name: calm", "name: twins")).expect("a place for it");
+    let file = file.display().to_string();
+    let (first, one) = place.run(&[&file]);
+    let (second, other) = place.run(&[&file]);
+    for command in [&["stop", "twins"][..], &["top", "twins", "--once"], &["log", "twins"]] {
         let refused = place.sinew(command).ended_with(2).err;
         assert!(refused.contains("expected the process of one of these runs"), "{refused}");
         assert!(refused.contains(&one) && refused.contains(&other), "{refused}");
@@ -146,7 +152,10 @@ fn two_runs_of_one_graph_are_told_apart() {
     assert!(is_alive(second.pid()), "the wrong one was stopped");
     first.answer().ended_with(0);
     // Now its name is enough.
-    assert_eq!(place.sinew(&["stop", "calm", "--json"]).ended_with(0).json()["outcome"], "stopped");
+    assert_eq!(
+        place.sinew(&["stop", "twins", "--json"]).ended_with(0).json()["outcome"],
+        "stopped"
+    );
     second.answer().ended_with(0);
 }
 

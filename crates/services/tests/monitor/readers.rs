@@ -139,14 +139,16 @@ fn cycles(arm: &Arm) -> u64 {
     control.expect("it is there").threads.first().map_or(0, |thread| thread.cycles)
 }
 
-/// The same in a page of text, once it also tells what only the run itself could tell the monitor.
+/// The same in a page of text, once the run has also told the monitor that it runs.
 fn counted(body: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(body).expect("UTF-8");
-    text.contains("sinew_phase{").then_some(())?;
-    let row = text.lines().find(|line| {
-        line.starts_with("sinew_cycles_total{") && line.contains("domain=\"control\"")
-    });
-    row?.rsplit_once(' ')?.1.parse().ok()
+    let value = |name: &str, label: &str| {
+        let mut lines = text.lines();
+        let row = lines.find(|line| line.starts_with(name) && line.contains(label))?;
+        row.rsplit_once(' ')?.1.parse::<f64>().ok()
+    };
+    value("sinew_phase{", "phase=\"running\"").filter(|it| *it == 1.0)?;
+    value("sinew_cycles_total{", "domain=\"control\"").map(|count| count as u64)
 }
 
 /// The figures agree with the run, and with each other.
