@@ -161,7 +161,7 @@ await check("the keyboard stops the core and turns the view of the arm", async (
 await check("on a phone nothing is wider than the screen", async () => {
   const page = await open(browser, address, { viewport: PHONE });
   await live(page);
-  assert.ok(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"));
+  await until("it fits", () => page.evaluate("document.documentElement.scrollWidth <= innerWidth"));
   await page.close();
 });
 

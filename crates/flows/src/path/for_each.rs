@@ -154,7 +154,7 @@ mod tests {
             "
             - {kind: begin, name: begin, ports: {out: [{name: f, port: in}]}}
             - {kind: for, name: f, items_max: 1000000, ports: {out: [{name: a, port: in}]}}
-            - {kind: snippet, name: a, language: lua, code: 'for i = 1, 10000 do end'}
+            - {kind: snippet, name: a, language: lua, time: 10s, code: 'for i = 1, 10000 do end'}
             ",
         );
         let items = Value::list((0..1_000_000).map(Value::Integer));
