@@ -45,7 +45,9 @@ fn services_do_what_rows_say() {
     assert_eq!(figure("crash_loop", "messages_to_core"), 0.0);
     assert!(figure("flood", "messages_to_core") > 0.0);
     let back = row(&report, "killed").measure("ready_again").expect("kills");
-    assert_eq!(back.distribution.n() as f64, figure("killed", "restarts"));
+    // The last one may still be on its way at the end.
+    let missing = figure("killed", "restarts") - back.distribution.n() as f64;
+    assert!((0.0..=1.0).contains(&missing), "{missing} did not come back");
     // One round says nothing of the noise.
     let firm = |verdict: &&sinew_lab::report::Verdict| verdict.claim.contains("P50");
     let of_median = report.verdicts.iter().find(firm).expect("a verdict");
