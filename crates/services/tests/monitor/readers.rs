@@ -160,14 +160,13 @@ fn check(what: &str, rows: &[Value], counts: RangeInclusive<u64>, is_late: bool)
         rows.iter().find(is_it).unwrap_or_else(|| panic!("{what}: no {name} {labels:?}"))
     };
     let control = [("graph", "monitored"), ("domain", "control"), ("thread", "0")];
-    let count = of("sinew_cycles_total", &control)["value"].as_f64().expect("a number") as u64;
-    assert!(
-        counts.contains(&count) || is_late && count < *counts.start(),
-        "{what}: {count}, {counts:?}"
-    );
+    // The core goes on while the page is written: its figures need not be of the same cycle.
+    let is_near = |count: u64| counts.contains(&count) || is_late && count < *counts.start();
+    let cycles = of("sinew_cycles_total", &control)["value"].as_f64().expect("a number") as u64;
+    assert!(is_near(cycles), "{what}: {cycles}, {counts:?}");
     let latency = of("sinew_cycle_latency_seconds", &control);
-    let (sum, observed) = (latency["sum"].as_f64(), latency["count"].as_u64());
-    assert_eq!(observed, Some(count), "{what}: one for each cycle");
+    let (sum, count) = (latency["sum"].as_f64(), latency["count"].as_u64().expect("a count"));
+    assert!(is_near(count), "{what}: one for each cycle, not {count}, {counts:?}");
     let max = of("sinew_cycle_latency_max_seconds", &control)["value"].as_f64().expect("a number");
     assert!(sum.expect("a sum") <= max * count as f64, "{what}: {sum:?} {max}");
     let buckets = latency["buckets"].as_array().expect("classic buckets");
