@@ -120,7 +120,9 @@ class Run:
         try:
             self.strike()
         except ProcessLookupError:
-            self.process.wait()
+            # A run whose core holds waits to be told.
+            self.process.terminate()
+            self.process.wait(END_S)
             self.unseen.append("this machine was too busy: it had ended before the deed")
             return self.look_for_rest()
         self.watch()
