@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::Error;
 
 /// Work of a flow whose source says nothing else, in units: one takes 100 ns at most in a release
-/// build, most take less. So this is half a second of a processor at most.
+/// build, most take less. So this is some half a second of a processor.
 pub const WORK_DEFAULT: u64 = 5_000_000;
 /// How long a flow keeps its worker. A piece of work that has begun is finished first.
 pub const SLICE: Duration = Duration::from_millis(2);

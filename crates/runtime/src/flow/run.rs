@@ -120,8 +120,7 @@ impl Flow {
 
     /// From now on it may do so much.
     pub fn allow(&self, work: u64) {
-        self.limits.set(Limits { work, ..self.limits.get() });
-        self.budget.allow(work);
+        self.limit(Limits { work, ..self.limits.get() });
     }
 
     /// Whether it has had its worker for a slice of time, and others wait for theirs.
