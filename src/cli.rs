@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn our_own_tables_are_good() {
-        let ours = [sinew_nodes::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat();
+        let ours = [sinew_robot::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat();
         assert!(ours.len() > 20, "{} kinds", ours.len());
         assert_eq!(table_errors(&with_drills(&table(&ours))), Vec::<String>::new());
     }

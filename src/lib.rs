@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
-//!     sinew::main(sinew_nodes::NODES) // and more rows: `[sinew_nodes::NODES, MY_NODES].concat()`
+//!     sinew::main(sinew_robot::NODES) // and more rows: `[sinew_robot::NODES, MY_NODES].concat()`
 //! }
 //! ```
 

@@ -11,7 +11,8 @@ use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
 /// What a path of this repository begins with.
-const FOLDERS: [&str; 7] = ["crates/", "docs/", "examples/", "fuzz/", "graphs/", "src/", "tests/"];
+const FOLDERS: [&str; 8] =
+    ["crates/", "docs/", "examples/", "fuzz/", "graphs/", "kinds/", "src/", "tests/"];
 
 /// Every page of `docs`, with its name.
 fn pages() -> Vec<(String, String)> {
@@ -38,7 +39,7 @@ fn blocks(beginning: &str) -> Vec<(String, String)> {
 
 /// All kinds.
 fn table() -> Vec<NodeEntry> {
-    [sinew_nodes::NODES, sinew_services::SERVICES, FLOWS].concat()
+    [sinew_robot::NODES, sinew_services::SERVICES, FLOWS].concat()
 }
 
 /// The plan of a piece of YAML.

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sinew_nodes::robot::path::csv;
+use sinew_robot::path::csv;
 
 fuzz_target!(|text: &str| {
     // So that the rows are reached without finding the header first.

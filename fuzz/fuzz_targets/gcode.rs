@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sinew_nodes::robot::messages::CartesianTarget;
-use sinew_nodes::robot::path::gcode;
-use sinew_nodes::robot::path::geometry::Segment;
+use sinew_robot::messages::CartesianTarget;
+use sinew_robot::path::gcode;
+use sinew_robot::path::geometry::Segment;
 
 fuzz_target!(|text: &str| {
     let mut place = CartesianTarget::default().pose();

@@ -52,7 +52,7 @@ nodes:
 ";
 
 fn nodes() -> Vec<NodeEntry> {
-    [sinew_nodes::NODES, sinew_services::SERVICES].concat()
+    [sinew_robot::NODES, sinew_services::SERVICES].concat()
 }
 
 fn plan() -> Plan {

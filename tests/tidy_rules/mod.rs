@@ -17,7 +17,7 @@ pub(crate) const WALK: [&str; 5] = [
     "src/run.rs",
     "crates/runtime/src/executor.rs",
     "crates/link/src/latest.rs",
-    "crates/nodes/src/robot/ik.rs",
+    "kinds/robot/src/ik.rs",
 ];
 /// Most lines of code of the walk.
 pub(crate) const WALK_LINES_MAX: usize = 800;
@@ -81,11 +81,11 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/flow/reload.rs", "std::sync::mpsc, outside flows"),
             ("crates/runtime/src/observer/tests.rs", "std::sync::mpsc"),
-            ("crates/services/src/dashboard/viewer.rs", "tokio::sync::mpsc"),
-            ("crates/services/src/recorder/chunk.rs", "MCAP's word for a topic"),
-            ("crates/services/src/recorder/index.rs", "MCAP's word for a topic"),
-            ("crates/services/src/recorder/tests.rs", "MCAP's word for a topic"),
-            ("crates/services/src/recorder/writer.rs", "std::sync::mpsc"),
+            ("kinds/services/src/dashboard/viewer.rs", "tokio::sync::mpsc"),
+            ("kinds/services/src/recorder/chunk.rs", "MCAP's word for a topic"),
+            ("kinds/services/src/recorder/index.rs", "MCAP's word for a topic"),
+            ("kinds/services/src/recorder/tests.rs", "MCAP's word for a topic"),
+            ("kinds/services/src/recorder/writer.rs", "std::sync::mpsc"),
             ("src/replay/player.rs", "MCAP's word for a topic"),
             ("src/replay/tests.rs", "MCAP's word for a topic"),
             ("src/run/edits.rs", "std::sync::mpsc"),
@@ -96,8 +96,8 @@ pub(crate) const WORDS: &[Word] = &[
         word: "edge",
         instead: "link",
         exceptions: &[
-            ("crates/nodes/src/robot/ethercat/cia402.rs", "of a bit, in the standard"),
-            ("crates/nodes/src/robot/ethercat/cia402/tests.rs", "of a bit, in the standard"),
+            ("kinds/robot/src/ethercat/cia402.rs", "of a bit, in the standard"),
+            ("kinds/robot/src/ethercat/cia402/tests.rs", "of a bit, in the standard"),
         ],
     },
     word("sample", "message"),
@@ -107,9 +107,9 @@ pub(crate) const WORDS: &[Word] = &[
         word: "metric",
         instead: "counter",
         exceptions: &[
-            ("crates/services/src/monitor/exposition.rs", "a name of Prometheus' format"),
-            ("crates/services/src/monitor/figures/tests.rs", "a name of Prometheus' format"),
-            ("crates/services/tests/monitor/readers.rs", "a name of Prometheus' format"),
+            ("kinds/services/src/monitor/exposition.rs", "a name of Prometheus' format"),
+            ("kinds/services/src/monitor/figures/tests.rs", "a name of Prometheus' format"),
+            ("kinds/services/tests/monitor/readers.rs", "a name of Prometheus' format"),
         ],
     },
     word("keepalive", "heartbeat"),
@@ -118,10 +118,10 @@ pub(crate) const WORDS: &[Word] = &[
         word: "util",
         instead: "the thing's own name",
         exceptions: &[
-            ("crates/services/src/dashboard/server.rs", "the crate hyper_util"),
-            ("crates/services/src/dashboard/viewer.rs", "the crate futures_util"),
-            ("crates/services/src/monitor/server.rs", "crates beside hyper"),
-            ("crates/services/src/monitor/webhook.rs", "crates beside hyper"),
+            ("kinds/services/src/dashboard/server.rs", "the crate hyper_util"),
+            ("kinds/services/src/dashboard/viewer.rs", "the crate futures_util"),
+            ("kinds/services/src/monitor/server.rs", "crates beside hyper"),
+            ("kinds/services/src/monitor/webhook.rs", "crates beside hyper"),
         ],
     },
     word("utils", "the thing's own name"),
@@ -130,12 +130,12 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         word: "common",
         instead: "the thing's own name",
-        exceptions: &[("crates/flows/src/script/expression.rs", "a module of the crate cel")],
+        exceptions: &[("kinds/flows/src/script/expression.rs", "a module of the crate cel")],
     },
     Word {
         word: "manager",
         instead: "the thing's own name",
-        exceptions: &[("crates/nodes/src/robot/drives/mod.rs", "EtherCAT's sync manager")],
+        exceptions: &[("kinds/robot/src/drives/mod.rs", "EtherCAT's sync manager")],
     },
 ];
 

@@ -1,4 +1,4 @@
-// What the server says and takes; the same words as crates/services/src/dashboard/protocol.rs,
+// What the server says and takes; the same words as kinds/services/src/dashboard/protocol.rs,
 // where each of them is explained.
 
 /** The version of the protocol that this page speaks. */

@@ -3,7 +3,7 @@
 use std::array;
 use std::f64::consts::TAU;
 
-use sinew_nodes::robot::messages::JointTargets;
+use sinew_robot::messages::JointTargets;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters};
 
@@ -66,5 +66,5 @@ impl Node for JointFilter {
 }
 
 fn main() -> std::process::ExitCode {
-    sinew::main(&[sinew_nodes::NODES, &[NODE]].concat())
+    sinew::main(&[sinew_robot::NODES, &[NODE]].concat())
 }

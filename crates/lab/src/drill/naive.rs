@@ -2,7 +2,7 @@
 //! never looks how old its input is for the sake of safety: without a new target it makes one up,
 //! by going on with the last commanded speed, so that the drives always have something to do.
 
-use sinew_nodes::robot::messages::JointTargets;
+use sinew_robot::messages::JointTargets;
 use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry};
 

@@ -1,7 +1,7 @@
 //! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
 //! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
 
-use sinew_nodes::NODES;
+use sinew_robot::NODES;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, message};
 

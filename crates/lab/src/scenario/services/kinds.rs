@@ -6,7 +6,7 @@ use std::thread::park;
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
-use sinew_nodes::robot::messages::AxisFeedback;
+use sinew_robot::messages::AxisFeedback;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_runtime::zerocopy::FromZeros;
 use sinew_runtime::{

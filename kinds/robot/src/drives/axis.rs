@@ -1,0 +1,247 @@
+//! One simulated axis: state machine, servo loop, rotor, encoder, brake.
+//!
+//! The rotor obeys J dω/dt = τ - b ω. The drive interpolates between targets, feeds speed and
+//! acceleration forward and closes a critically damped position loop; its torque is limited. Not
+//! modelled: gravity, coupling between axes, Coulomb friction, elasticity, the current loop.
+
+use std::f64::consts::TAU;
+
+use crate::ethercat::cia402::{
+    CYCLIC_SYNCHRONOUS_POSITION, Event, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State,
+    control,
+};
+use crate::ethercat::frame::{Command, Report};
+
+/// Longest step of the servo loop: 8 kHz, as in usual drives.
+const SERVO_S: f64 = 125e-6;
+
+/// Undamped frequency of the position loop, rad/s.
+const LOOP_RAD_PER_S: f64 = TAU * 40.0;
+
+/// Periods without a command in which the target goes on as it went before: one frame may be lost.
+/// After them the axis holds it.
+const EXTRAPOLATED_MAX: u64 = 1;
+
+/// Below this speed a ramp that has ended counts as standstill.
+const STILL_RAD_PER_S: f64 = 1e-3;
+
+/// What does not change about an axis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Physics {
+    pub(super) inertia_kg_m2: f64,
+    pub(super) friction_n_m_s_per_rad: f64,
+    pub(super) torque_max_n_m: f64,
+    pub(super) brake_torque_n_m: f64,
+    pub(super) quick_stop_rad_per_s2: f64,
+    pub(super) following_rad: f64,
+    pub(super) counts_per_rad: f64,
+}
+
+/// An axis.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    physics: Physics,
+    pub(super) state: State,
+    control: u16,
+    mode: i8,
+    pub(super) position_rad: f64,
+    pub(super) velocity_rad_per_s: f64,
+    pub(super) torque_n_m: f64,
+    /// The servo loop goes from here ...
+    reference_rad: f64,
+    /// ... to here within one period.
+    target_rad: f64,
+    /// Speed of the reference in the period before; the ramp's speed while stopping.
+    feed_rad_per_s: f64,
+    /// Periods since the last command.
+    unheard: u64,
+}
+
+impl Axis {
+    pub(super) fn new(physics: Physics, position_rad: f64) -> Axis {
+        Axis {
+            physics,
+            state: State::NotReadyToSwitchOn,
+            control: 0,
+            mode: 0,
+            position_rad,
+            velocity_rad_per_s: 0.0,
+            torque_n_m: 0.0,
+            reference_rad: position_rad,
+            target_rad: position_rad,
+            feed_rad_per_s: 0.0,
+            unheard: 0,
+        }
+    }
+
+    /// The brake is open only while the motor can hold the axis.
+    pub(super) fn brake_closed(&self) -> bool {
+        !self.state.is_energised()
+    }
+
+    /// Stands still behind a closed brake.
+    pub(super) fn at_rest(&self) -> bool {
+        self.brake_closed() && self.velocity_rad_per_s == 0.0
+    }
+
+    /// Takes a command.
+    pub(super) fn command(&mut self, command: &Command) {
+        self.unheard = 0;
+        let next = self.state.commanded(command.control, self.control);
+        self.control = command.control;
+        self.mode = if command.mode == CYCLIC_SYNCHRONOUS_POSITION { command.mode } else { 0 };
+        self.enter(next);
+        if self.state == State::OperationEnabled && self.mode != 0 {
+            self.target_rad = self.rad(command.target_counts);
+        }
+    }
+
+    /// Lets periods pass whose commands nobody saw: they led to the target of `command`, the next.
+    pub(super) fn make_up(&mut self, command: &Command, periods: u64, period_s: f64) {
+        let follows = self.state == State::OperationEnabled
+            && self.state.commanded(command.control, self.control) == self.state
+            && command.mode == CYCLIC_SYNCHRONOUS_POSITION;
+        let from = self.target_rad;
+        let way = self.rad(command.target_counts) - from;
+        for period in 1..=periods {
+            if follows {
+                self.target_rad = from + way * period as f64 / (periods + 1) as f64;
+            }
+            self.advance(period_s);
+        }
+    }
+
+    fn rad(&self, counts: i32) -> f64 {
+        f64::from(counts) / self.physics.counts_per_rad
+    }
+
+    /// No voltage (object 6007h: 2): the brake closes. A fault stays to be seen.
+    pub(super) fn disable(&mut self) {
+        self.enter(match self.state {
+            State::FaultReactionActive => self.state.after(Event::Stopped),
+            state => state.commanded(control::DISABLE_VOLTAGE, self.control),
+        });
+    }
+
+    fn enter(&mut self, next: State) {
+        if next == self.state {
+            return;
+        }
+        match next {
+            State::QuickStopActive | State::FaultReactionActive => {
+                self.feed_rad_per_s = self.velocity_rad_per_s;
+                self.reference_rad = self.position_rad;
+            }
+            _ => {
+                self.feed_rad_per_s = 0.0;
+                self.reference_rad = self.position_rad;
+                self.target_rad = self.position_rad;
+            }
+        }
+        self.state = next;
+    }
+
+    /// Lets one period pass: the one after a command, or another one without.
+    pub(super) fn pass(&mut self, period_s: f64) {
+        if (1..=EXTRAPOLATED_MAX).contains(&self.unheard) {
+            self.target_rad += self.feed_rad_per_s * period_s;
+        }
+        self.unheard = self.unheard.saturating_add(1);
+        self.advance(period_s);
+    }
+
+    /// Towards the target, or to where the state leads.
+    fn advance(&mut self, period_s: f64) {
+        let steps = (period_s / SERVO_S).ceil().max(1.0);
+        let step_s = period_s / steps;
+        if self.state == State::OperationEnabled {
+            return self.follow(period_s, steps as u32, step_s);
+        }
+        for _ in 0..steps as u32 {
+            // A ramp may end, and its state with it, in the middle of a period.
+            match self.state {
+                State::QuickStopActive | State::FaultReactionActive => self.ramp(step_s),
+                _ => self.brake(step_s),
+            }
+        }
+        self.enter(self.state.after(Event::Booted));
+    }
+
+    fn follow(&mut self, period_s: f64, steps: u32, step_s: f64) {
+        let from = self.reference_rad;
+        let feed = (self.target_rad - from) / period_s;
+        let acceleration = (feed - self.feed_rad_per_s) / period_s;
+        self.feed_rad_per_s = feed;
+        for step in 0..steps {
+            self.reference_rad = from + feed * step_s * f64::from(step);
+            self.servo(acceleration, step_s);
+        }
+        self.reference_rad = self.target_rad;
+        if (self.reference_rad - self.position_rad).abs() > self.physics.following_rad {
+            self.enter(self.state.after(Event::Faulted));
+        }
+    }
+
+    /// Brings the reference's speed to zero, then leaves the state.
+    fn ramp(&mut self, step_s: f64) {
+        let less = self.physics.quick_stop_rad_per_s2 * step_s;
+        let feed = self.feed_rad_per_s - self.feed_rad_per_s.clamp(-less, less);
+        let acceleration = (feed - self.feed_rad_per_s) / step_s;
+        self.servo(acceleration, step_s);
+        self.reference_rad += feed * step_s;
+        self.feed_rad_per_s = feed;
+        if feed == 0.0 && self.velocity_rad_per_s.abs() < STILL_RAD_PER_S {
+            self.enter(self.state.after(Event::Stopped));
+        }
+    }
+
+    /// One step of the position loop and of the rotor (semi-implicit Euler).
+    fn servo(&mut self, acceleration: f64, step_s: f64) {
+        let p = self.physics;
+        if self.brake_closed() {
+            return self.brake(step_s);
+        }
+        let seen_rad = f64::from(self.counts()) / p.counts_per_rad;
+        let pull = LOOP_RAD_PER_S * LOOP_RAD_PER_S * (self.reference_rad - seen_rad)
+            + 2.0 * LOOP_RAD_PER_S * (self.feed_rad_per_s - self.velocity_rad_per_s);
+        let torque = p.inertia_kg_m2 * (acceleration + pull)
+            + p.friction_n_m_s_per_rad * self.feed_rad_per_s;
+        self.torque_n_m = torque.clamp(-p.torque_max_n_m, p.torque_max_n_m);
+        let drag = p.friction_n_m_s_per_rad * self.velocity_rad_per_s;
+        self.velocity_rad_per_s += (self.torque_n_m - drag) / p.inertia_kg_m2 * step_s;
+        self.position_rad += self.velocity_rad_per_s * step_s;
+    }
+
+    /// One step with the brake closed: dry friction that can stop the rotor, never turn it.
+    fn brake(&mut self, step_s: f64) {
+        let less = self.physics.brake_torque_n_m / self.physics.inertia_kg_m2 * step_s;
+        self.torque_n_m = 0.0;
+        self.velocity_rad_per_s -= self.velocity_rad_per_s.clamp(-less, less);
+        self.position_rad += self.velocity_rad_per_s * step_s;
+        self.reference_rad = self.position_rad;
+        self.target_rad = self.position_rad;
+    }
+
+    /// What the encoder shows.
+    fn counts(&self) -> i32 {
+        (self.position_rad * self.physics.counts_per_rad).round() as i32
+    }
+
+    /// What the axis reports when a frame passes.
+    pub(super) fn report(&self) -> Report {
+        let follows = self.state == State::OperationEnabled && self.mode != 0;
+        Report {
+            status: self.state.status()
+                | STATUS_VOLTAGE
+                | STATUS_REMOTE
+                | if follows { STATUS_FOLLOWS } else { 0 },
+            mode: self.mode,
+            position_counts: self.counts(),
+            velocity_counts_per_s: (self.velocity_rad_per_s * self.physics.counts_per_rad).round()
+                as i32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

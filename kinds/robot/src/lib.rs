@@ -1,0 +1,25 @@
+//! The node kinds of the machine that comes with Sinew, in one table. A six-axis arm: planner,
+//! inverse kinematics, fieldbus master, and the drives that it commands.
+
+pub mod arm;
+pub mod drives;
+pub mod ethercat;
+pub mod ethercat_master;
+mod file;
+pub mod ik;
+pub mod kinematics;
+pub mod messages;
+pub mod path;
+pub mod path_planner;
+pub mod workspace;
+
+use sinew_runtime::NodeEntry;
+
+/// Every kind, one row each.
+pub const NODES: &[NodeEntry] =
+    &[path_planner::NODE, ik::NODE, ethercat_master::NODE, drives::NODE];
+
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,78 @@
+//! No update of any kind allocates, from the first cycle to the last, nor where it faults.
+
+mod support;
+
+use allocation_counter::measure;
+use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
+use support::{Arm, signal};
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    measure(work).count_total
+}
+
+/// Without this the other tests would prove nothing.
+#[test]
+fn an_allocation_is_counted() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8]))), 1);
+    assert_eq!(allocations(|| assert!(std::hint::black_box([1u8])[0] == 1)), 0);
+}
+
+#[test]
+fn no_cycle_allocates() {
+    let g_code = [("path", "plate.gcode"), ("work_origin_mm", "[290, -40, 340]")];
+    for given in [&[("path", "square.csv"), ("laps", "2")], &g_code] {
+        let mut arm = Arm::new(given, &[]).expect("makes");
+        let mut cycles = 0;
+        let count = allocations(|| {
+            while !arm.is_finished() && cycles < 60_000 {
+                arm.cycle().expect("runs");
+                cycles += 1;
+            }
+        });
+        assert!(arm.is_finished() && cycles > 1_000, "{cycles} cycles");
+        assert_eq!(count, 0, "in {cycles} cycles");
+    }
+}
+
+#[test]
+fn no_command_allocates() {
+    let given = [("path", "square.csv"), ("other_paths", "[square.csv]"), ("laps", "0")];
+    let mut arm = Arm::new(&given, &[]).expect("makes");
+    let commands = [
+        (3_000, PLANNER_PAUSE, 0),
+        (5_000, PLANNER_CHOOSE, 1),
+        (6_000, u32::MAX, u32::MAX),
+        (7_000, PLANNER_RESUME, 0),
+    ];
+    let mut paths = 0.0;
+    let count = allocations(|| {
+        for cycle in 0..20_000 {
+            if let Some((sequence, what, path)) = commands.iter().find(|row| row.0 == cycle) {
+                arm.command(&PlannerCommand { sequence: *sequence, what: *what, path: *path });
+            }
+            arm.cycle().expect("runs");
+            paths = arm.planner.signal(signal("path_planner", "path"))[0];
+        }
+    });
+    assert_eq!((paths, count), (1.0, 0));
+}
+
+#[test]
+fn a_fault_does_not_allocate() {
+    let given = [("path", "square.csv"), ("following_mm", "0.001")];
+    // Soft motors: the arm lags, the planner must notice.
+    let soft = [("torque_max_n_m", "[4, 4, 2, 1, 1, 1]"), ("following_deg", "300")];
+    let mut arm = Arm::new(&given, &soft).expect("makes");
+    let mut fault = None;
+    let count = allocations(|| {
+        for _ in 0..10_000 {
+            if let Err(error) = arm.cycle() {
+                fault = Some(error);
+                break;
+            }
+        }
+    });
+    let fault = fault.expect("lags");
+    assert!(fault.text().contains("exceeds following_mm 0.001"), "{fault}");
+    assert_eq!(count, 0);
+}

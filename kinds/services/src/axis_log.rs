@@ -1,0 +1,193 @@
+//! Kind `axis_log`: what the axes did, line by line, in a file.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo};
+
+use self::file::LogFile;
+use sinew_robot::messages::AxisFeedback;
+
+const IN: usize = 0;
+
+/// Between two looks at the port: so late the time of a line may be.
+const LOOK: Duration = Duration::from_millis(10);
+/// Between two flushes: so much is lost at most if the process is killed.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Messages taken in one look; with more of them heartbeat and flush would have to wait.
+const TAKEN_MAX: usize = 10_000;
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "axis_log",
+    runs_in: RunsIn::Service,
+    doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. A \
+          log that is there already goes on, without a second header, so it survives restarts; a \
+          line that a kill or a full disk has cut off is removed then, and what the link still \
+          holds is caught up on. Handed to the kernel once a second and at the end. A file that \
+          cannot be written is a fault, and the domain's restart policy decides. Link it with \
+          'delivery: broadcast' and room for as long as it may be away, and that second; what it \
+          was too slow for is counted and said.",
+    ports: &[Port {
+        name: "in",
+        doc: "What the drives report; ethercat_master gives it at its port 'feedback'.",
+        direction: Direction::In,
+        message: AxisFeedback::TYPE,
+        optional: false,
+        safe: &[],
+    }],
+    parameters: &[
+        Parameter {
+            name: "file",
+            doc: "The CSV file, seen from the folder of the spec. One process writes it at a time.",
+            unit: "",
+            ty: ParameterType::Path,
+            default: None,
+        },
+        Parameter {
+            name: "every",
+            doc: "A line for every so many messages; 1 for each.",
+            unit: "messages",
+            ty: ParameterType::Integer { min: 1, max: 1_000_000 },
+            default: Some("10"),
+        },
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let every = parameters.integer("every") as u64;
+    Ok(Box::new(AxisLog { path: parameters.path("file"), every, log: None }))
+}
+
+struct AxisLog {
+    path: PathBuf,
+    every: u64,
+    /// From start to stop.
+    log: Option<Log>,
+}
+
+impl Service for AxisLog {
+    fn start(&mut self) -> Result<(), Fault> {
+        let (file, done) = LogFile::open(&self.path)?;
+        self.log = Some(Log::new(file, self.every));
+        tell(&format!("{done} '{}', every {} messages", self.path.display(), self.every));
+        Ok(())
+    }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let log = self.log.as_mut().expect("a service is started before it runs");
+        log.catch_up(unix_ms(), &held(io)?)?;
+        let mut flushed = Instant::now();
+        while io.wait(LOOK) {
+            take_all(io, log)?;
+            if flushed.elapsed() >= FLUSH {
+                log.file.flush()?;
+                log.lost(io.lost()).inspect(|line| tell(line));
+                flushed = Instant::now();
+            }
+        }
+        take_all(io, log)?;
+        log.file.flush()
+    }
+
+    fn stop(&mut self) {
+        // Closing it saves what can be saved, should `run` have failed.
+        self.log = None;
+    }
+}
+
+/// What the link held when this life began: after a restart, what came meanwhile and before. Each
+/// with the number of those lost before it.
+fn held(io: &mut ServiceIo) -> Result<Vec<(u64, AxisFeedback)>, Fault> {
+    let mut held = Vec::new();
+    while held.len() < TAKEN_MAX
+        && let Some(message) = io.receive(IN)?
+    {
+        held.push((io.lost(), message));
+    }
+    Ok(held)
+}
+
+/// Takes what has come since the last look.
+fn take_all(io: &mut ServiceIo, log: &mut Log) -> Result<(), Fault> {
+    let unix_ms = unix_ms();
+    for _ in 0..TAKEN_MAX {
+        let Some(message) = io.receive::<AxisFeedback>(IN)? else { break };
+        log.take(unix_ms, io.lost(), &message)?;
+    }
+    Ok(())
+}
+
+/// Decides which messages get a line.
+struct Log {
+    file: LogFile,
+    every: u64,
+    /// Messages taken so far.
+    taken: u64,
+    /// Number of the message that gets the next line.
+    due: u64,
+    /// Lost messages that were told.
+    lost_told: u64,
+}
+
+impl Log {
+    fn new(file: LogFile, every: u64) -> Log {
+        Log { file, every, taken: 0, due: 1, lost_told: 0 }
+    }
+
+    /// Takes a message before which `lost` were lost in all. Its number counts those too, so it
+    /// tells the time between two lines better than the clock does.
+    fn take(&mut self, unix_ms: u64, lost: u64, message: &AxisFeedback) -> Result<(), Fault> {
+        self.taken += 1;
+        let number = self.taken + lost;
+        if number < self.due {
+            return Ok(());
+        }
+        self.due = number + self.every;
+        self.file.add(unix_ms, number, message)
+    }
+
+    /// Takes what the link held, but for what is in the log already.
+    fn catch_up(&mut self, unix_ms: u64, held: &[(u64, AxisFeedback)]) -> Result<(), Fault> {
+        let logged = held.iter().rposition(|(_, message)| self.file.ended_with(message));
+        let (logged, missing) = held.split_at(logged.map_or(0, |at| at + 1));
+        if let Some((lost, _)) = logged.last() {
+            self.taken = logged.len() as u64;
+            self.due = self.taken + lost + self.every;
+        }
+        missing.iter().try_for_each(|(lost, message)| self.take(unix_ms, *lost, message))
+    }
+
+    /// What is to be said of messages that were lost since it was said last.
+    fn lost(&mut self, lost: u64) -> Option<String> {
+        let more = lost - std::mem::replace(&mut self.lost_told, lost);
+        (more > 0).then(|| {
+            format!(
+                "lost {more} messages, {lost} since the start; raise 'capacity' of the link, or \
+                 the domain's limit of CPU"
+            )
+        })
+    }
+}
+
+/// Says a line, for `sinew log`.
+fn tell(line: &str) {
+    // Should nobody listen, the log itself goes on.
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// By the clock on the wall, for a log is read beside other logs. Nothing reckons with it.
+fn unix_ms() -> u64 {
+    // A clock before 1970 is wrong anyway.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

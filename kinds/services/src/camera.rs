@@ -1,0 +1,211 @@
+//! Kind `camera`: frames of the machine, 30 a second.
+
+pub mod image;
+pub mod jpeg;
+mod pace;
+pub mod source;
+pub mod synthetic;
+#[cfg(feature = "v4l2")]
+mod v4l2;
+#[cfg(any(feature = "v4l2", test))]
+mod yuyv;
+
+use std::io::{Write, stdout};
+use std::time::Duration;
+
+use sinew_robot::arm::{HOME_DEG, joints_rad};
+use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
+
+use self::image::{Head, Image, write_row};
+use self::pace::Pace;
+use self::source::{Shot, Source};
+use self::synthetic::Synthetic;
+
+const POSE: usize = 0;
+const OUT: usize = 1;
+
+/// Between two looks at the pose: so coarse the path in the picture is. Each of them wakes a CPU
+/// that may be the core's.
+const LOOK_NS: u64 = 16_000_000;
+/// Between two words about frames that were missed.
+const TELL_NS: u64 = 10_000_000_000;
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "camera",
+    runs_in: RunsIn::Service,
+    doc: "Frames of 640 x 480 points. By default it needs no camera: it draws the arm as its \
+          drives say that it stands, with the path of its flange; without a pose it shows the last \
+          one and says so. 'v4l2' is a camera of Linux (USB and others). Frames cross the link \
+          without a copy: link it with 'delivery: queue' in shared memory, and room for a few. A \
+          frame that finds no room is dropped; one whose period has passed is missed and not made \
+          up for. A camera that is unplugged is a fault of its domain, whose restart policy brings \
+          it back.",
+    ports: &[
+        Port {
+            name: "pose",
+            doc: "What the drives report: the pose that is drawn.",
+            direction: Direction::In,
+            message: AxisFeedback::TYPE,
+            optional: true,
+            safe: &[],
+        },
+        Port {
+            name: "out",
+            doc: "A frame.",
+            direction: Direction::Out,
+            message: Image::TYPE,
+            optional: false,
+            safe: &[],
+        },
+    ],
+    parameters: &[
+        Parameter {
+            name: "source",
+            doc: "Where frames come from: 'synthetic' draws the arm, 'v4l2' is a camera.",
+            unit: "",
+            ty: ParameterType::Choice(&["synthetic", "v4l2"]),
+            default: Some("synthetic"),
+        },
+        Parameter {
+            name: "rate_hz",
+            doc: "Frames per second.",
+            unit: "Hz",
+            ty: ParameterType::Integer { min: 1, max: 60 },
+            default: Some("30"),
+        },
+        Parameter {
+            name: "arm",
+            doc: "URDF of the arm that 'synthetic' draws, as for the planner.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("\"\""),
+        },
+        HOME_DEG,
+        Parameter {
+            name: "device",
+            doc: "The camera that 'v4l2' takes frames from.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("/dev/video0"),
+        },
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let source: Box<dyn Source> = match parameters.text("source") {
+        "v4l2" => v4l2(parameters)?,
+        _ => synthetic(parameters)?,
+    };
+    Ok(Box::new(Camera::new(source, parameters.integer("rate_hz") as u64)))
+}
+
+fn synthetic(parameters: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
+    if parameters.text("arm").is_empty() {
+        return Err(fault!("'source: synthetic' draws an arm; give its URDF file in 'arm'"));
+    }
+    let home = joints_rad(parameters.numbers("home_deg"));
+    Ok(Box::new(Synthetic::new(&parameters.path("arm"), home)?))
+}
+
+#[cfg(feature = "v4l2")]
+fn v4l2(parameters: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
+    let (device, rate_hz) = (parameters.text("device"), parameters.integer("rate_hz") as u32);
+    Ok(Box::new(v4l2::V4l2::new(device, rate_hz)))
+}
+
+#[cfg(not(feature = "v4l2"))]
+fn v4l2(_: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
+    Err(fault!(
+        "'source: v4l2' is not built in; build with 'cargo build --release --features v4l2' \
+         (which needs libclang and the headers of the kernel), or take 'source: synthetic'"
+    ))
+}
+
+/// The service: takes frames from a source at their time and sends them.
+pub struct Camera {
+    source: Box<dyn Source>,
+    rate_hz: u64,
+    /// When a pose was heard last, or the camera began.
+    pose_ns: u64,
+}
+
+impl Camera {
+    /// A camera with the ports of [`INFO`], `rate_hz` frames a second (1 at least).
+    pub fn new(source: Box<dyn Source>, rate_hz: u64) -> Camera {
+        Camera { source, rate_hz: rate_hz.max(1), pose_ns: 0 }
+    }
+
+    /// Looks whether the arm has moved.
+    fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let Some(pose) = io.receive::<AxisFeedback>(POSE)? else { return Ok(()) };
+        let is_good = pose.position_rad.iter().all(|angle| angle.is_finite());
+        if is_good && pose.flags & FEEDBACK_VALID != 0 {
+            self.pose_ns = now_ns();
+            self.source.moved(self.pose_ns, &pose.position_rad);
+        }
+        Ok(())
+    }
+
+    /// Takes the frame with this number; if nobody has room for it, it is gone.
+    fn take(&mut self, io: &mut ServiceIo, number: u64) -> Result<(), Fault> {
+        let shot = Shot { time_ns: now_ns(), number, pose_ns: self.pose_ns };
+        let Some(mut frame) = io.claim::<Image>(OUT)? else { return self.source.skip() };
+        Head { time_ns: shot.time_ns, sequence: number }.write(&mut frame);
+        self.source.frame(&shot, &mut |y, row| write_row(&mut frame, y, row))?;
+        frame.commit();
+        Ok(())
+    }
+}
+
+impl Service for Camera {
+    fn start(&mut self) -> Result<(), Fault> {
+        self.source.start()
+    }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        self.pose_ns = now_ns();
+        let mut pace = Pace::new(self.rate_hz, now_ns());
+        let mut told = Told { missed: 0, next_ns: now_ns() };
+        loop {
+            let left_ns = pace.left_ns(now_ns());
+            if !io.wait(Duration::from_nanos(left_ns.min(LOOK_NS))) {
+                return Ok(());
+            }
+            self.look(io)?;
+            if pace.left_ns(now_ns()) == 0 {
+                let number = pace.go_on(now_ns());
+                self.take(io, number)?;
+                told.tell(now_ns(), pace.missed());
+            }
+        }
+    }
+}
+
+/// What was said of missed frames.
+struct Told {
+    missed: u64,
+    next_ns: u64,
+}
+
+impl Told {
+    fn tell(&mut self, now_ns: u64, missed: u64) {
+        if missed > self.missed && now_ns >= self.next_ns {
+            let more = missed - self.missed;
+            // Should nobody listen, the camera goes on.
+            let _ = writeln!(
+                stdout(),
+                "missed {more} frames, {missed} since the start; lower 'rate_hz', or raise the \
+                 domain's limit of CPU"
+            );
+            *self = Told { missed, next_ns: now_ns + TELL_NS };
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Where frames come from. A camera that Sinew does not know is a type that implements [`Source`],
+//! a [`Kind`](sinew_runtime::catalogue::Kind) with the ports of [`INFO`](super::INFO), and a
+//! [`Camera`](super::Camera) made with both.
+
+use sinew_robot::kinematics::Joints;
+use sinew_runtime::Fault;
+
+use super::image::Row;
+
+/// What is known of a frame before it is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shot {
+    /// When it is taken, monotonic ns.
+    pub time_ns: u64,
+    /// Its number, as in [`Image::sequence`](super::image::Image::sequence).
+    pub number: u64,
+    /// When a pose was heard last, monotonic ns; before the first one, when the camera began.
+    pub pose_ns: u64,
+}
+
+/// A source of frames. A fault ends the camera's domain, which comes back by its restart policy.
+pub trait Source: Send {
+    /// Once, before the first frame: opens and prepares what takes its time.
+    ///
+    /// # Errors
+    /// Why there can be no frames, and what to change.
+    fn start(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The joints stand at these angles, all finite.
+    fn moved(&mut self, _time_ns: u64, _joints: &Joints) {}
+
+    /// Takes a frame and hands out each row (0 is the top), once. May wait for a device, but not
+    /// as long as a heartbeat may take.
+    ///
+    /// # Errors
+    /// The device is gone or talks nonsense; no row counts then.
+    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault>;
+
+    /// There is no room for the frame that is due: takes it and forgets it, so that the next one
+    /// will not be an old one.
+    ///
+    /// # Errors
+    /// As for [`Source::frame`].
+    fn skip(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Kind `dashboard`: the run on a web page, and the orders of people who have its token.
+//!
+//! Two threads. The node's own looks at the run, thirty times a second, and makes one frame for all
+//! viewers (`cycles`, `frame`); the server's speaks to them (`server`, `viewer`). They meet
+//! in the `hub`, where neither waits for the other: a viewer that is slow misses frames, and
+//! holds up nobody. What they say is written down in [`protocol`].
+
+mod arm;
+mod cycles;
+mod figures;
+mod frame;
+mod hello;
+mod hosts;
+mod hub;
+mod orders;
+mod page;
+pub mod protocol;
+mod server;
+mod shows;
+mod viewer;
+
+use std::io::{Write, stdout};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::extract::ws::close_code;
+use sinew_robot::messages::PlannerCommand;
+use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::control::Request;
+use sinew_runtime::status::Phase;
+use sinew_runtime::watch::Watch;
+use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
+use sinew_spec::catalogue::Value;
+
+use self::hello::Linked;
+use self::hosts::Hosts;
+use self::hub::{Closing, Hub, Owner};
+use self::protocol::Arm;
+use self::shows::Shows;
+use crate::camera::image::Image;
+
+const IMAGE: usize = 0;
+const COMMAND: usize = 1;
+
+/// Between two looks at the run while somebody looks on: 30 Hz.
+const SPACING: Duration = Duration::from_nanos(1_000_000_000 / 30);
+/// As above, while nobody does. What the core leaves behind is held for two seconds.
+const SPACING_ALONE: Duration = Duration::from_millis(100);
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "dashboard",
+    runs_in: RunsIn::Observer,
+    doc: "The run on a web page: the arm, the graph with live figures, latencies, drives, domains, \
+          events, and orders for those who have the token. Announces its address with the token \
+          when it starts. Whoever reaches the address sees the run; only the token commands it.",
+    ports: &[
+        Port {
+            name: "image",
+            doc: "Frames of a camera.",
+            direction: Direction::In,
+            message: Image::TYPE,
+            optional: true,
+            safe: &[],
+        },
+        Port {
+            name: "command",
+            doc: "What people ask of the planner.",
+            direction: Direction::Out,
+            message: PlannerCommand::TYPE,
+            optional: true,
+            safe: &[],
+        },
+    ],
+    parameters: &[
+        Parameter {
+            name: "listen",
+            doc: "Address and port of the page; port 0 takes a free one. Any but a loopback \
+                  address lets other machines in, without encryption.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("127.0.0.1:8600"),
+        },
+        Parameter {
+            name: "hosts",
+            doc: "Further names under which browsers may call it, such as robot.local, or \
+                  arm.example:443 for a proxy.",
+            unit: "",
+            ty: ParameterType::Texts { max: 16 },
+            default: Some("[]"),
+        },
+        Parameter {
+            name: "arm",
+            doc: "URDF of the arm that the page draws; empty for none.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some(""),
+        },
+        Parameter {
+            name: "viewers_max",
+            doc: "Pages that may look on at the same time.",
+            unit: "",
+            ty: ParameterType::Integer { min: 1, max: 1000 },
+            default: Some("64"),
+        },
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let listen = parameters.text("listen");
+    let address = listen.parse().map_err(|_| {
+        fault!("listen: '{listen}' is no address with a port; expected one such as 127.0.0.1:8600")
+    })?;
+    let arm = match parameters.text("arm") {
+        "" => None,
+        file => Some(arm::read(&parameters.base.join(file))?),
+    };
+    let hosts = parameters.texts("hosts").to_vec();
+    if let Some(bad) = hosts.iter().find(|name| !Hosts::is_name(name)) {
+        return Err(fault!("hosts: '{bad}' is no name; expected one such as robot.local"));
+    }
+    Ok(Box::new(Dashboard {
+        listen: listen.to_owned(),
+        address,
+        hosts,
+        arm,
+        viewers_max: parameters.integer("viewers_max") as usize,
+        listener: None,
+    }))
+}
+
+struct Dashboard {
+    /// As the spec writes it.
+    listen: String,
+    address: SocketAddr,
+    hosts: Vec<String>,
+    arm: Option<Arm>,
+    viewers_max: usize,
+    listener: Option<TcpListener>,
+}
+
+impl Service for Dashboard {
+    fn start(&mut self) -> Result<(), Fault> {
+        let listener = TcpListener::bind(self.address).map_err(|error| {
+            let listen = &self.listen;
+            fault!("cannot listen at {listen}: {error}; end who does, or change 'listen'")
+        })?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let listener = self.listener.take().expect("start comes before run");
+        let address = listener.local_addr().map_err(|error| fault!("its own address: {error}"))?;
+        let hosts = Hosts::new(address, &self.hosts);
+        let watch = io.watch();
+        let hello = hello::hello(watch, self.arm.clone(), self.linked(watch));
+        let owner = Owner {
+            secret: watch.secret().to_owned(),
+            supervisor: watch.supervisor().clone(),
+            viewers_max: self.viewers_max,
+        };
+        let hub = Arc::new(Hub::new(&hello, owner));
+        announce(watch, &hosts)?;
+        let (handle, server) = server::start(listener, Arc::clone(&hub), hosts)
+            .map_err(|error| fault!("no thread for the viewers: {error}"))?;
+        let mut shows = Shows::new(watch, &hello, Arc::clone(&hub), handle);
+        let looked = look(io, &mut shows, &hub, &server);
+        hub.close(last_word(io.watch(), &looked));
+        // It has told the viewers, or given up on them, within a second or so.
+        let served = server.join();
+        looked.and(served.map_err(|_| fault!("a bug: the thread of the viewers panicked")))
+    }
+}
+
+impl Dashboard {
+    /// What this node is linked with: of several dashboards in a graph, each listens elsewhere.
+    fn linked(&self, watch: &Watch) -> Linked {
+        let listens = Value::Text(self.listen.clone());
+        let nodes = &watch.plan().nodes;
+        let ours = nodes
+            .iter()
+            .position(|node| node.kind.name == INFO.name && node.values.contains(&listens));
+        let ours = ours.expect("the plan that runs has this node in it");
+        Linked::of(watch.plan(), ours, COMMAND, IMAGE)
+    }
+}
+
+/// Looks at the run until the service is to end.
+fn look(
+    io: &mut ServiceIo,
+    shows: &mut Shows,
+    hub: &Hub,
+    server: &JoinHandle<()>,
+) -> Result<(), Fault> {
+    let mut due_ns = now_ns();
+    loop {
+        let spacing = if hub.viewers() > 0 { SPACING } else { SPACING_ALONE };
+        // Absolute times keep the rate; who comes late begins anew instead of making up for it.
+        due_ns = now_ns().max(due_ns + spacing.as_nanos() as u64);
+        if !io.wait(Duration::from_nanos(due_ns.saturating_sub(now_ns()))) {
+            return Ok(());
+        }
+        if server.is_finished() {
+            return Err(fault!("a bug: the thread of the viewers ended"));
+        }
+        shows.look(io)?;
+    }
+}
+
+/// Tells people where the page is, and what they should know of it.
+fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
+    let (shown, secret) = (hosts.shown(), watch.secret());
+    let address = format!("http://{shown}/#token={secret}");
+    watch.supervisor().order(&Request::Announce { address }).map_err(|text| fault!("{text}"))?;
+    if hosts.is_beyond_loopback() {
+        say("other machines reach the page too: whoever does sees the run, and reads along, for \
+             nothing is encrypted; whoever has the token commands it");
+    }
+    if let Some(missing) = page::MISSING {
+        say(&format!("the page is not in this program: {missing}"));
+    }
+    Ok(())
+}
+
+/// A line for the events of the run.
+fn say(line: &str) {
+    // Nobody reads it: then nobody wants to know.
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// What viewers hear when the service ends: whether to come again.
+fn last_word(watch: &Watch, looked: &Result<(), Fault>) -> Closing {
+    let goes_on = match watch.supervisor().status() {
+        Ok(status) => looked.is_err() || status.phase != Phase::Stopping,
+        // It has gone, and takes everybody with it.
+        Err(_) => false,
+    };
+    match goes_on {
+        true => Closing { code: close_code::AWAY, text: "the dashboard ends; come again" },
+        false => Closing { code: close_code::NORMAL, text: "the run has ended" },
+    }
+}

@@ -1,0 +1,175 @@
+//! What a viewer asks for, and who carries it out: the supervisor, at once and from any thread, or
+//! the planner, through a bounded mailbox that the core reads at the boundary of a cycle.
+
+use axum::extract::ws::Utf8Bytes;
+use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
+use sinew_runtime::control::Request;
+use subtle::ConstantTimeEq;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+
+use super::hub::{Hub, Wish};
+use super::protocol::{Order, Signed, Text};
+
+const WRONG_TOKEN: &str =
+    "wrong token; the right one stands behind '#token=' in the address that 'sinew run' prints";
+
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It was an order.
+    Done,
+    /// It was none.
+    Malformed,
+    /// It was an order of somebody who may give none.
+    WrongToken,
+}
+
+/// What to do next.
+pub(super) struct Reply {
+    pub(super) told: Told,
+    /// To be sent; an order for the planner is answered later.
+    pub(super) text: Option<Utf8Bytes>,
+    /// Whether the viewer now wants images, if it has said so.
+    pub(super) images: Option<bool>,
+}
+
+/// An order, by who carries it out.
+enum Asked {
+    Ping { at: f64 },
+    View { image: bool },
+    Signed(Signed, Command),
+}
+
+/// An order that needs a token, without it.
+enum Command {
+    Check,
+    Ask(Request),
+    Plan { what: u32, path: u32 },
+}
+
+/// Carries out what a message asks for.
+pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>) -> Reply {
+    let done = |text| Reply { told: Told::Done, text, images: None };
+    let (Signed { id, token }, command) = match parse(text).map(asked) {
+        Ok(Asked::Ping { at }) => return done(Some(hub.encode(&Text::Pong { at }))),
+        Ok(Asked::View { image }) => return Reply { images: Some(image), ..done(None) },
+        Ok(Asked::Signed(signed, command)) => (signed, command),
+        Err((id, text)) => return failed(hub, Told::Malformed, id, &text),
+    };
+    if !bool::from(token.as_bytes().ct_eq(hub.secret().as_bytes())) {
+        return failed(hub, Told::WrongToken, Some(id), WRONG_TOKEN);
+    }
+    let outcome = match command {
+        Command::Check => Ok("the token is right".into()),
+        Command::Ask(request) => ask(hub, request).await,
+        Command::Plan { what, path } => {
+            let wish = Wish { id, what, path, answers: answers.clone() };
+            match hub.wish(wish, what == PLANNER_CHOOSE) {
+                Ok(()) => return done(None),
+                Err(text) => Err(text),
+            }
+        }
+    };
+    match outcome {
+        Ok(text) => done(Some(hub.encode(&Text::Done { id, text: &text }))),
+        Err(text) => failed(hub, Told::Done, Some(id), &text),
+    }
+}
+
+fn failed(hub: &Hub, told: Told, id: Option<u64>, text: &str) -> Reply {
+    let text = hub.encode(&Text::Error { id, text });
+    Reply { told, text: Some(text), images: None }
+}
+
+/// The order in a message; else its id, if there is one, and what is wrong.
+fn parse(text: &str) -> Result<Order, (Option<u64>, String)> {
+    serde_json::from_str(text).map_err(|error| {
+        let json: Option<serde_json::Value> = serde_json::from_str(text).ok();
+        let id = json.and_then(|json| json.get("id")?.as_u64());
+        (id, format!(r#"no order: {error}; expected one such as {{"do":"ping","at":1}}"#))
+    })
+}
+
+/// Who carries an order out.
+fn asked(order: Order) -> Asked {
+    let plan = |what: u32, path: u32| Command::Plan { what, path };
+    let (signed, command) = match order {
+        Order::Ping { at } => return Asked::Ping { at },
+        Order::View { image } => return Asked::View { image },
+        Order::Check(signed) => (signed, Command::Check),
+        Order::Halt(signed) => {
+            let reason = Some("asked for on the dashboard".to_owned());
+            (signed, Command::Ask(Request::Halt { reason }))
+        }
+        Order::Reset(signed) => (signed, Command::Ask(Request::Reset {})),
+        Order::Restart { id, token, domain } => {
+            (Signed { id, token }, Command::Ask(Request::Restart { domain }))
+        }
+        Order::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
+        Order::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
+        Order::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
+    };
+    Asked::Signed(signed, command)
+}
+
+/// Asks the supervisor, who answers within a millisecond or so: on a thread that may wait for him.
+async fn ask(hub: &Hub, request: Request) -> Result<String, String> {
+    let supervisor = hub.supervisor().clone();
+    let asked = Handle::current().spawn_blocking(move || supervisor.order(&request)).await;
+    asked.unwrap_or_else(|error| Err(format!("a bug: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_of_the_protocol_is_understood() {
+        let signed = || Signed { id: 1, token: "t".into() };
+        let cases = [
+            (r#"{"do":"ping","at":1.5}"#, Order::Ping { at: 1.5 }),
+            (r#"{"do":"view","image":true}"#, Order::View { image: true }),
+            (r#"{"do":"check","id":1,"token":"t"}"#, Order::Check(signed())),
+            (r#"{"do":"halt","id":1,"token":"t"}"#, Order::Halt(signed())),
+            (r#"{"id":1,"token":"t","do":"reset"}"#, Order::Reset(signed())),
+            (
+                r#"{"do":"restart","id":1,"token":"t","domain":"camera"}"#,
+                Order::Restart { id: 1, token: "t".into(), domain: "camera".into() },
+            ),
+            (
+                r#"{"do":"choose","id":1,"token":"t","path":2}"#,
+                Order::Choose { id: 1, token: "t".into(), path: 2 },
+            ),
+            (r#"{"do":"pause","id":1,"token":"t"}"#, Order::Pause(signed())),
+            (r#"{"do":"resume","id":1,"token":"t"}"#, Order::Resume(signed())),
+        ];
+        for (text, order) in cases {
+            assert_eq!(parse(text), Ok(order));
+        }
+    }
+
+    #[test]
+    fn what_is_no_order_is_answered_with_its_id_and_what_was_expected() {
+        let deep = format!(r#"{{"do":"check","id":{}"#, "[".repeat(4000));
+        let cases = [
+            ("", None, "EOF"),
+            ("null", None, "expected"),
+            ("{}", None, "missing field `do`"),
+            (r#"{"do":"explode","id":9}"#, Some(9), "unknown variant `explode`"),
+            (r#"{"do":"halt","id":9}"#, Some(9), "missing field `token`"),
+            (r#"{"do":"halt","id":-1,"token":"t"}"#, None, "invalid value"),
+            (r#"{"do":"halt","id":9,"token":"t","x":1}"#, Some(9), "unknown field `x`"),
+            (r#"{"do":"ping","do":"halt","id":9,"token":"t"}"#, Some(9), "duplicate field `do`"),
+            (r#"{"do":"halt","id":9,"id":8,"token":"t"}"#, Some(8), "duplicate field `id`"),
+            (r#"{"do":"choose","id":9,"token":"t","path":4294967296}"#, Some(9), "invalid value"),
+            (r#"{"do":"ping","at":1e999}"#, None, "out of range"),
+            (deep.as_str(), None, "recursion limit"),
+        ];
+        for (text, id, expected) in cases {
+            let (found, error) = parse(text).expect_err(text);
+            assert_eq!(found, id, "{text}");
+            assert!(error.contains(expected) && error.contains("ping"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What the node's thread does at each look: takes the cycles, and shows what became of them.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use sinew_robot::messages::PlannerCommand;
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::status::Status;
+use sinew_runtime::watch::Watch;
+use sinew_runtime::{Fault, ServiceIo};
+use tokio::runtime::Handle;
+
+use super::cycles::Cycles;
+use super::figures::Rates;
+use super::frame::{self, Motion};
+use super::hub::{Hub, Wish};
+use super::protocol::{Figures, Hello, Stop, Text};
+use super::{COMMAND, IMAGE};
+use crate::camera::image::{Head, Image};
+use crate::camera::jpeg;
+
+/// Between two looks at the status; figures come with it.
+const STATUS_NS: u64 = 500_000_000;
+/// Between two looks at the events.
+const EVENTS_NS: u64 = 200_000_000;
+
+/// Between two images: 15 Hz, which looks alive and takes little of the network.
+const IMAGE_NS: u64 = 1_000_000_000 / 15;
+/// Frames taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
+const FRAMES_MAX: usize = 16;
+/// Of the JPEGs, 1 to 100.
+const IMAGE_QUALITY: u8 = 75;
+
+/// What has been shown, and what comes next.
+pub(super) struct Shows {
+    hub: Arc<Hub>,
+    /// The thread of those who look on.
+    server: Handle,
+    cycles: Cycles,
+    rates: Rates,
+    /// When the cycles were read last, monotonic ns.
+    looked_ns: u64,
+    /// Frames so far.
+    frames: u32,
+    /// Number of the last command.
+    sequence: u64,
+    image_due_ns: u64,
+    status_due_ns: u64,
+    events_due_ns: u64,
+    /// Number of the last event.
+    event: u64,
+    stop: Option<Stop>,
+}
+
+impl Shows {
+    /// Nothing yet.
+    pub(super) fn new(watch: &Watch, hello: &Hello, hub: Arc<Hub>, server: Handle) -> Shows {
+        Shows {
+            hub,
+            server,
+            cycles: Cycles::new(watch, hello),
+            rates: Rates::default(),
+            looked_ns: 0,
+            frames: 0,
+            // A former life of this service has counted commands too, and a number that was there
+            // already is no new command: so each life begins with a number that no other had.
+            sequence: now_ns(),
+            image_due_ns: 0,
+            status_due_ns: 0,
+            events_due_ns: 0,
+            event: 0,
+            stop: None,
+        }
+    }
+
+    /// Looks at the run, and shows it to whoever looks on.
+    ///
+    /// # Errors
+    /// The supervisor is gone, or a link is broken.
+    pub(super) fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        for wish in self.hub.take_wishes() {
+            self.carry_out(io, &wish)?;
+        }
+        // An image takes a while to encode, so it comes before what shall be new; both are shown
+        // together, and cross the network so.
+        let image = self.take_image(io)?;
+        self.cycles.read(io.watch());
+        self.looked_ns = now_ns();
+        let is_stopping = self.cycles.is_stopping();
+        if let Some(motion) = self.take_motion(io.watch()) {
+            self.show(move |hub| {
+                hub.show_motion(motion);
+                if let Some(image) = image {
+                    hub.show_image(image);
+                }
+            });
+        }
+        if self.hub.viewers() == 0 {
+            self.hub.forget();
+            return Ok(());
+        }
+        let now_ns = now_ns();
+        if now_ns >= self.events_due_ns {
+            self.events_due_ns = now_ns + EVENTS_NS;
+            self.show_events(io.watch())?;
+        }
+        // While the core stops people wait for the figures of the stop.
+        if now_ns >= self.status_due_ns || is_stopping {
+            self.status_due_ns = now_ns + STATUS_NS;
+            self.show_status(io.watch())?;
+        }
+        Ok(())
+    }
+
+    /// Shows something from the server's thread: whom that wakes costs no system call then, as each
+    /// viewer would from here.
+    fn show(&self, show: impl FnOnce(&Hub) + Send + 'static) {
+        let hub = Arc::clone(&self.hub);
+        self.server.spawn(async move { show(&hub) });
+    }
+
+    /// What moved, if somebody looks on.
+    fn take_motion(&mut self, watch: &Watch) -> Option<Bytes> {
+        let (threads, path) = self.cycles.take_motion(watch);
+        if self.hub.viewers() == 0 {
+            return None;
+        }
+        self.frames = self.frames.wrapping_add(1);
+        Some(frame::motion(&Motion {
+            sequence: self.frames,
+            now_ms: now_ns() as f64 / 1e6,
+            threads: &threads,
+            signals: self.cycles.signals(),
+            path: &path,
+        }))
+    }
+
+    /// Takes the frames of the camera, so that none is old, and gives one when it is time. No more
+    /// than one, and so many: where encoding takes longer than a camera's period they never end.
+    fn take_image(&mut self, io: &mut ServiceIo) -> Result<Option<Bytes>, Fault> {
+        let mut image = None;
+        let mut is_due = self.hub.wants_images() && now_ns() >= self.image_due_ns;
+        for _ in 0..FRAMES_MAX {
+            let Some(frame) = io.peek::<Image>(IMAGE)? else { break };
+            if std::mem::take(&mut is_due) {
+                // From when it was due: frames come when they like, and the rate shall stay.
+                let (now_ns, due_ns) = (now_ns(), self.image_due_ns + IMAGE_NS);
+                self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
+                let Head { time_ns, sequence } = Head::read(&frame);
+                let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);
+                image = Some(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
+            }
+            frame.release();
+        }
+        Ok(image)
+    }
+
+    fn show_events(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let (events, missed) = watch.supervisor().events(self.event)?;
+        if let Some(newest) = events.last() {
+            self.event = newest.number;
+            self.show(move |hub| hub.show_events(&events, missed));
+        }
+        Ok(())
+    }
+
+    fn show_status(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let status = watch.supervisor().status()?;
+        let figures = self.figures(watch, &status);
+        let stop = status.stop.as_ref().map(|stop| self.cycles.stop(stop));
+        let other = stop.clone().filter(|_| stop != self.stop);
+        self.stop = stop;
+        self.show(move |hub| {
+            hub.show_status(&status);
+            hub.show_figures(&figures);
+            if let Some(stop) = other {
+                hub.show_stop(&stop);
+            }
+        });
+        Ok(())
+    }
+
+    fn figures(&mut self, watch: &Watch, status: &Status) -> Figures {
+        Figures {
+            threads: self.cycles.figures(watch),
+            nodes: self.cycles.nodes(watch.plan()),
+            links: self.rates.figures(self.looked_ns, &status.links, self.cycles.written()),
+            viewers: self.hub.viewers(),
+        }
+    }
+
+    /// Puts an order into the planner's mailbox, and says whether it had room.
+    fn carry_out(&mut self, io: &mut ServiceIo, wish: &Wish) -> Result<(), Fault> {
+        self.sequence += 1;
+        let Wish { id, what, path, .. } = *wish;
+        let command = PlannerCommand { sequence: self.sequence, what, path };
+        let text = match io.send(COMMAND, &command)? {
+            true => Text::Done { id, text: "the planner is told" },
+            false => Text::Error { id: Some(id), text: "the planner's mailbox is full; try again" },
+        };
+        // A viewer that has gone, or takes no answers, needs none.
+        let _ = wish.answers.try_send(self.hub.encode(&text));
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! The services that people see: each a service domain of its own beside the core, none able to
+//! disturb it. A crate apart from the node kinds of the core, because of what they depend on: web
+//! server, file formats, pictures.
+
+pub mod axis_log;
+pub mod camera;
+mod connections;
+pub mod dashboard;
+pub mod monitor;
+pub mod recorder;
+
+use sinew_runtime::NodeEntry;
+
+/// Every kind, one row each.
+pub const SERVICES: &[NodeEntry] =
+    &[camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE, axis_log::NODE];

@@ -1,0 +1,317 @@
+//! What stands in a recording, for who writes it and who reads it.
+//!
+//! A recording is one MCAP file or several, its *parts*. Each part stands alone:
+//!
+//! - metadata [`HEAD`]: a [`Head`], which run, which part, and how to make its plan again;
+//! - attachment [`SPEC`]: the text of the spec;
+//! - further attachments: the files that parameters of the core's nodes name, as the spec does;
+//! - topic `/<node>/<port>`: each new message of a tap (`sinew_runtime::trace::taps`);
+//! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
+//! - metadata [`GAP`]: a [`Gap`], cycles that are missing, and why.
+//!
+//! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
+//! nanoseconds since 1970 (add [`Head::clock_offset_ns`] to a monotonic time); `sequence` is the
+//! low half of the cycle's number.
+//!
+//! Messages are CDR after a schema in the language of ROS 2, because ours are CDR but for four
+//! bytes in front: little endian, without padding, arrays of fixed length, eight-byte scalars at
+//! multiples of eight.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use sinew_runtime::catalogue::{MessageType, Scalar};
+use sinew_runtime::run::ThreadId;
+use sinew_spec::plan::{End, Plan};
+
+/// Version of the format. A reader that knows another one refuses the file.
+pub const VERSION: u32 = 2;
+/// Name of the metadata that a [`Head`] is.
+pub const HEAD: &str = "sinew";
+/// Name of the metadata that a [`Gap`] is.
+pub const GAP: &str = "sinew/gap";
+/// Name of the attachment that is the text of the spec.
+pub const SPEC: &str = "spec.yaml";
+/// Longest file that is attached: every part holds it.
+pub const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
+/// How messages are encoded.
+pub const ENCODING: &str = "cdr";
+/// What their schemas are written in.
+pub const SCHEMA_ENCODING: &str = "ros2msg";
+/// In front of each message: CDR, little endian, no options.
+pub const CDR_HEAD: [u8; 4] = [0, 1, 0, 0];
+
+/// The bytes of a message, from what stands in the file; `None` if it is no CDR of ours.
+pub fn message(data: &[u8]) -> Option<&[u8]> {
+    data.strip_prefix(&CDR_HEAD)
+}
+
+/// Topic of the messages at a port.
+pub fn tap_topic(plan: &Plan, end: End) -> String {
+    format!("/{}/{}", plan.nodes[end.node].name, plan.port(end).name)
+}
+
+/// Topic of the cycles of a thread.
+pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
+    format!("/{}/{}/cycle", plan.domains[id.domain].name, id.thread)
+}
+
+/// Name of a message type's schema.
+pub fn schema_name(message: &MessageType) -> String {
+    format!("sinew/msg/{}", message.name)
+}
+
+/// A message type's schema.
+pub fn schema_text(message: &MessageType) -> String {
+    let mut text = String::new();
+    let mut names = Names::default();
+    for field in message.fields {
+        field_line(&mut text, scalar_word(field.scalar), field.count, &names.field(field.name));
+    }
+    text
+}
+
+/// A line of a schema: `count` scalars, one of them without brackets.
+pub(super) fn field_line(text: &mut String, scalar: &str, count: u32, name: &str) {
+    let written = match count {
+        1 => writeln!(text, "{scalar} {name}"),
+        _ => writeln!(text, "{scalar}[{count}] {name}"),
+    };
+    written.expect("a string takes all");
+}
+
+fn scalar_word(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::U8 => "uint8",
+        Scalar::I8 => "int8",
+        Scalar::U16 => "uint16",
+        Scalar::I16 => "int16",
+        Scalar::U32 => "uint32",
+        Scalar::I32 => "int32",
+        Scalar::U64 => "uint64",
+        Scalar::I64 => "int64",
+        Scalar::F32 => "float32",
+        Scalar::F64 => "float64",
+    }
+}
+
+/// Makes names that ROS allows of ours, each one once.
+#[derive(Default)]
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    /// Of a field: `[a-z][a-z0-9_]*`, no `__`, no `_` at the end.
+    pub(super) fn field(&mut self, name: &str) -> String {
+        let words = words(name).map(|word| word.to_ascii_lowercase());
+        self.once(words.collect::<Vec<_>>().join("_"), "f", "_")
+    }
+
+    /// Of a type: `[A-Z][A-Za-z0-9]*`.
+    pub(super) fn of_type(&mut self, name: &str) -> String {
+        let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+        self.once(words(name).map(capital).collect(), "T", "N")
+    }
+
+    fn once(&mut self, mut name: String, first: &str, join: &str) -> String {
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            name = format!("{first}{name}");
+        }
+        let others = (2..).map(|number| format!("{name}{join}{number}"));
+        let mut names = std::iter::once(name.clone()).chain(others);
+        let name = names.find(|name| !self.0.contains(name)).expect("numbers do not end");
+        self.0.push(name.clone());
+        name
+    }
+}
+
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// What a part says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Tells the run from all others; the same in all of its parts.
+    pub run: String,
+    /// Number of the part in its run, from 1.
+    pub part: u32,
+    /// How often the core had been started anew before this part: cycle numbers began again.
+    pub life: u32,
+    /// Name of the graph.
+    pub graph: String,
+    /// The spec's file, as the user named it.
+    pub file: String,
+    /// The folder that its paths started from.
+    pub base: PathBuf,
+    /// `node.parameter` and the value that took the place of the spec's.
+    pub overrides: Vec<(String, String)>,
+    /// The CPUs that the plan was made for.
+    pub cpus: Vec<u32>,
+    /// What to add to a monotonic time to get nanoseconds since 1970.
+    pub clock_offset_ns: i64,
+    /// Name of the machine.
+    pub host: String,
+}
+
+impl Head {
+    /// As metadata.
+    pub fn to_metadata(&self) -> BTreeMap<String, String> {
+        let json = "plain lists are JSON";
+        let rows = [
+            ("version", VERSION.to_string()),
+            ("run", self.run.clone()),
+            ("part", self.part.to_string()),
+            ("life", self.life.to_string()),
+            ("graph", self.graph.clone()),
+            ("file", self.file.clone()),
+            ("base", self.base.display().to_string()),
+            ("overrides", serde_json::to_string(&self.overrides).expect(json)),
+            ("cpus", serde_json::to_string(&self.cpus).expect(json)),
+            ("clock_offset_ns", self.clock_offset_ns.to_string()),
+            ("host", self.host.clone()),
+        ];
+        rows.map(|(key, value)| (key.to_owned(), value)).into()
+    }
+
+    /// From metadata.
+    ///
+    /// # Errors
+    /// Which key is missing or says nothing that we know.
+    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Head, String> {
+        let version: u32 = number(metadata, "version")?;
+        if version != VERSION {
+            return Err(format!(
+                "the recording is of version {version}, expected {VERSION}; read it with the \
+                 Sinew that wrote it"
+            ));
+        }
+        let json = |key: &str, error| format!("metadata '{key}': {error}");
+        let overrides = serde_json::from_str(text(metadata, "overrides")?);
+        let cpus = serde_json::from_str(text(metadata, "cpus")?);
+        Ok(Head {
+            run: text(metadata, "run")?.into(),
+            part: number(metadata, "part")?,
+            life: number(metadata, "life")?,
+            graph: text(metadata, "graph")?.into(),
+            file: text(metadata, "file")?.into(),
+            base: text(metadata, "base")?.into(),
+            overrides: overrides.map_err(|error| json("overrides", error))?,
+            cpus: cpus.map_err(|error| json("cpus", error))?,
+            clock_offset_ns: number(metadata, "clock_offset_ns")?,
+            host: text(metadata, "host")?.into(),
+        })
+    }
+}
+
+/// Cycles of a thread that are missing. It may stand in a part of a later life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Of which life of the core, as [`Head::life`] counts them.
+    pub life: u32,
+    /// Name of the domain.
+    pub domain: String,
+    /// The thread in it.
+    pub thread: usize,
+    /// Number of the first cycle that is missing.
+    pub first: u64,
+    /// How many are.
+    pub cycles: u64,
+    /// Why, in words.
+    pub reason: String,
+}
+
+impl Gap {
+    /// As metadata.
+    pub fn to_metadata(&self) -> BTreeMap<String, String> {
+        let rows = [
+            ("life", self.life.to_string()),
+            ("domain", self.domain.clone()),
+            ("thread", self.thread.to_string()),
+            ("first", self.first.to_string()),
+            ("cycles", self.cycles.to_string()),
+            ("reason", self.reason.clone()),
+        ];
+        rows.map(|(key, value)| (key.to_owned(), value)).into()
+    }
+
+    /// From metadata.
+    ///
+    /// # Errors
+    /// As for [`Head::from_metadata`].
+    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Gap, String> {
+        Ok(Gap {
+            life: number(metadata, "life")?,
+            domain: text(metadata, "domain")?.into(),
+            thread: number(metadata, "thread")?,
+            first: number(metadata, "first")?,
+            cycles: number(metadata, "cycles")?,
+            reason: text(metadata, "reason")?.into(),
+        })
+    }
+}
+
+fn text<'a>(metadata: &'a BTreeMap<String, String>, key: &str) -> Result<&'a str, String> {
+    let missing = || format!("metadata '{key}' is missing; is this a recording of Sinew?");
+    metadata.get(key).map(String::as_str).ok_or_else(missing)
+}
+
+fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Result<T, String> {
+    let value = text(map, key)?;
+    value.parse().map_err(|_| format!("metadata '{key}': expected a number, found '{value}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_robot::messages::{AxisFeedback, Frame};
+    use sinew_runtime::Message;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_names_each_field_with_its_count() {
+        let text = "float64[6] position_rad\nfloat64[6] velocity_rad_per_s\nuint64 sequence\n\
+                    uint16[6] status\nuint32 flags\n";
+        assert_eq!(schema_text(AxisFeedback::TYPE), text);
+        assert_eq!(schema_name(Frame::TYPE), "sinew/msg/Frame");
+        assert!(schema_text(Frame::TYPE).starts_with("uint8[184] bytes\nuint32 length\n"));
+    }
+
+    #[test]
+    fn names_are_what_ros_allows_and_each_stands_once() {
+        let mut names = Names::default();
+        let fields = ["left-arm", "Left__arm_", "3d", "_"].map(|name| names.field(name));
+        assert_eq!(fields, ["left_arm", "left_arm_2", "f3d", "f"]);
+        let mut names = Names::default();
+        assert_eq!(
+            ["left-arm", "left_arm", "3"].map(|name| names.of_type(name)),
+            ["LeftArm", "LeftArmN2", "T3"]
+        );
+    }
+
+    #[test]
+    fn head_and_gap_come_back_from_metadata() {
+        let head = Head {
+            run: "a1".into(),
+            part: 3,
+            life: 1,
+            graph: "robot".into(),
+            file: "graphs/robot.yaml".into(),
+            base: "graphs".into(),
+            overrides: vec![("planner.laps".into(), "0".into())],
+            cpus: vec![0, 1],
+            clock_offset_ns: -5,
+            host: "here".into(),
+        };
+        assert_eq!(Head::from_metadata(&head.to_metadata()), Ok(head.clone()));
+        let mut other = head.to_metadata();
+        other.insert("version".into(), "9".into());
+        assert!(Head::from_metadata(&other).unwrap_err().contains("version 9, expected 2"));
+        other = head.to_metadata();
+        other.remove("cpus");
+        assert!(Head::from_metadata(&other).unwrap_err().contains("'cpus' is missing"));
+        let (domain, reason) = ("control".into(), "".into());
+        let gap = Gap { life: 3, domain, thread: 0, first: 7, cycles: 2, reason };
+        assert_eq!(Gap::from_metadata(&gap.to_metadata()), Ok(gap));
+    }
+}

@@ -1,0 +1,149 @@
+//! Kinds for these tests: joints in the core, cameras whose frames are known, one that is pulled
+//! out again and again, and a screen that looks at every point.
+
+use std::io::{Write, stdout};
+use std::time::Duration;
+
+use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
+use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_runtime::{
+    Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo, fault,
+};
+use sinew_services::camera::image::{HEIGHT, Head, Image, ROW_LEN, Row, Rows};
+use sinew_services::camera::source::{Shot, Source};
+use sinew_services::camera::{Camera, INFO};
+
+/// Frames after which the cable is pulled out.
+const PULLED_AFTER: u64 = 8;
+
+/// Frames between two words of the screen.
+const TOLD: u64 = 5;
+
+const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
+    Kind { name, runs_in, doc: "", ports, parameters: &[], signals: &[] }
+}
+
+/// Nodes that stand beside the services.
+pub(crate) const JOINTS: NodeEntry =
+    NodeEntry { kind: &JOINTS_INFO, make: Make::Cyclic(|_| Ok(Box::new(Joints))), safe: None };
+pub(crate) const NUMBERED: NodeEntry =
+    NodeEntry { kind: &NUMBERED_INFO, make: Make::Service(numbered), safe: None };
+pub(crate) const PULLED: NodeEntry =
+    NodeEntry { kind: &PULLED_INFO, make: Make::Service(pulled), safe: None };
+pub(crate) const SCREEN: NodeEntry =
+    NodeEntry { kind: &SCREEN_INFO, make: Make::Service(screen), safe: None };
+
+static JOINTS_INFO: Kind = kind(
+    "joints",
+    RunsIn::Realtime,
+    &[Port {
+        name: "out",
+        doc: "",
+        direction: Direction::Out,
+        message: AxisFeedback::TYPE,
+        optional: false,
+        safe: &[],
+    }],
+);
+static NUMBERED_INFO: Kind = kind("numbered", RunsIn::Service, INFO.ports);
+static PULLED_INFO: Kind = kind("pulled", RunsIn::Service, INFO.ports);
+static SCREEN_INFO: Kind = kind(
+    "screen",
+    RunsIn::Service,
+    &[Port {
+        name: "in",
+        doc: "",
+        direction: Direction::In,
+        message: Image::TYPE,
+        optional: false,
+        safe: &[],
+    }],
+);
+
+/// An arm that swings.
+struct Joints;
+
+impl Node for Joints {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let feedback = io.write::<AxisFeedback>(0);
+        let angle = (cycle.number as f64 * 0.01).sin() * 0.5;
+        feedback.position_rad = [angle, 0.0, 0.0, 0.0, 1.0, 0.0];
+        feedback.flags = FEEDBACK_VALID;
+        Ok(())
+    }
+}
+
+fn numbered(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(Camera::new(Box::new(Numbered { left: u64::MAX }), 60)))
+}
+
+fn pulled(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(Camera::new(Box::new(Numbered { left: PULLED_AFTER }), 60)))
+}
+
+/// Frames whose every point follows from their number; so many, then the camera is gone.
+struct Numbered {
+    left: u64,
+}
+
+fn row_of(number: u64, y: usize) -> Row {
+    [(number as u8).wrapping_mul(31).wrapping_add(y as u8); ROW_LEN]
+}
+
+impl Source for Numbered {
+    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+        let is_pulled = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        // It goes in the middle of a frame.
+        let rows = if is_pulled { HEIGHT / 2 } else { HEIGHT };
+        (0..rows).for_each(|y| put(y, &row_of(shot.number, y)));
+        if is_pulled {
+            return Err(fault!("camera 'test': it was unplugged; plug it in again"));
+        }
+        Ok(())
+    }
+}
+
+fn screen(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(Screen { seen: 0, last: 0 }))
+}
+
+/// Looks at frames where they stand; says how many it saw, and what was wrong with one.
+struct Screen {
+    seen: u64,
+    last: u64,
+}
+
+impl Service for Screen {
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        while io.wait(Duration::from_millis(2)) {
+            while let Some(frame) = io.peek::<Image>(0)? {
+                let head = Head::read(&frame);
+                let mut row = [0; ROW_LEN];
+                let torn = (0..HEIGHT).find(|&y| {
+                    frame.read_row(y, &mut row);
+                    row != row_of(head.sequence, y)
+                });
+                frame.release();
+                self.seen += 1;
+                if torn.is_some() {
+                    tell(&format!("strange {}", head.sequence));
+                }
+                // A camera that comes back counts from 1 again.
+                if head.sequence <= self.last && head.sequence != 1 {
+                    tell(&format!("disorder {} after {}", head.sequence, self.last));
+                }
+                self.last = head.sequence;
+                if self.seen.is_multiple_of(TOLD) {
+                    tell(&format!("seen {}", self.seen));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tell(line: &str) {
+    // The test that waits for it says so.
+    let _ = writeln!(stdout(), "{line}");
+}

@@ -1,0 +1,137 @@
+//! Kinds for these tests: a probe in the core that shows what it is told, and a camera.
+
+use std::time::Duration;
+
+use sinew_robot::messages::PlannerCommand;
+use sinew_runtime::catalogue::{
+    Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown,
+};
+use sinew_runtime::clock::now_ns;
+use sinew_runtime::{
+    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo,
+};
+use sinew_services::camera::image::{Image, ROW_LEN, Row};
+
+/// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
+const REST_CYCLES: u32 = 5;
+
+const fn shown(name: &'static str, count: usize, labels: &'static [&'static str]) -> Shown {
+    Shown { name, doc: "", unit: "", count, labels }
+}
+
+/// Nodes that stand beside the services.
+pub(crate) const PROBE: NodeEntry = NodeEntry {
+    kind: &PROBE_INFO,
+    make: Make::Cyclic(|_| Ok(Box::new(Probe::default()))),
+    safe: None,
+};
+
+static PROBE_INFO: Kind = Kind {
+    name: "probe",
+    runs_in: RunsIn::Realtime,
+    doc: "Shows the commands that it gets.",
+    ports: &[Port {
+        name: "command",
+        doc: "",
+        direction: Direction::In,
+        message: PlannerCommand::TYPE,
+        optional: true,
+        safe: &[],
+    }],
+    parameters: &[
+        Parameter { name: "path", doc: "", unit: "", ty: ParameterType::Path, default: Some("a") },
+        Parameter {
+            name: "other_paths",
+            doc: "",
+            unit: "",
+            ty: ParameterType::Paths { max: 2 },
+            default: Some("[b]"),
+        },
+    ],
+    signals: &[
+        shown("commands", 1, &[]),
+        shown("what", 1, &[]),
+        shown("path", 1, &[]),
+        shown("actual_m", 3, &[]),
+        shown("brake", 2, &["open", "closed"]),
+    ],
+};
+
+#[derive(Default)]
+struct Probe {
+    commands: f64,
+    last: [f64; 2],
+    stopping: u32,
+}
+
+impl Node for Probe {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        if io.fresh(0) == Fresh::New {
+            let command = io.read::<PlannerCommand>(0);
+            self.last = [f64::from(command.what), f64::from(command.path)];
+            self.commands += 1.0;
+        }
+        self.stopping += u32::from(cycle.stopping);
+        io.signal(0)[0] = self.commands;
+        io.signal(1)[0] = self.last[0];
+        io.signal(2)[0] = self.last[1];
+        io.signal(3).copy_from_slice(&[cycle.number as f64, 1.0, 2.0]);
+        io.signal(4).fill(f64::from(u8::from(self.at_rest())));
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.stopping >= REST_CYCLES
+    }
+}
+
+/// A camera that needs no arm.
+pub(crate) const FILM: NodeEntry =
+    NodeEntry { kind: &FILM_INFO, make: Make::Service(film), safe: None };
+
+static FILM_INFO: Kind = Kind {
+    name: "film",
+    runs_in: RunsIn::Service,
+    doc: "Sends grey frames.",
+    ports: &[Port {
+        name: "out",
+        doc: "",
+        direction: Direction::Out,
+        message: Image::TYPE,
+        optional: false,
+        safe: &[],
+    }],
+    parameters: &[Parameter {
+        name: "pause_ms",
+        doc: "Between two frames.",
+        unit: "ms",
+        ty: ParameterType::Integer { min: 0, max: 1000 },
+        default: Some("20"),
+    }],
+    signals: &[],
+};
+
+fn film(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(Film { pause: Duration::from_millis(parameters.integer("pause_ms") as u64) }))
+}
+
+struct Film {
+    pause: Duration,
+}
+
+impl Service for Film {
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let mut sequence: u64 = 0;
+        while io.wait(self.pause) {
+            let Some(mut frame) = io.claim::<Image>(0)? else { continue };
+            sequence += 1;
+            let row: Row = [sequence as u8; ROW_LEN];
+            let rows = (size_of::<Image>() - 16) / ROW_LEN;
+            frame.write_at(0, &now_ns().to_ne_bytes());
+            frame.write_at(8, &sequence.to_ne_bytes());
+            (0..rows).for_each(|at| frame.write_at(16 + at * ROW_LEN, &row));
+            frame.commit();
+        }
+        Ok(())
+    }
+}
