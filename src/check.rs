@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use sinew_runtime::NodeEntry;
+use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::Machine;
 use sinew_spec::{picture, schema};
 
@@ -66,7 +67,7 @@ fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
     let report = arguments.report.as_ref().map(|path| Report::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
-    let firewall = plan.firewall(&Machine { cpus: loaded.cpus.clone() });
+    let firewall = Firewall::of(plan, &Machine { cpus: loaded.cpus.clone() });
     let chained = Chained::new(plan, report.as_ref());
     if arguments.json {
         let answer = json!({

@@ -2,6 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sinew_spec::chain::Chain;
+use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, picture, render};
 
@@ -12,9 +14,9 @@ fuzz_target!(|text: &str| {
     let machine = Machine { cpus: vec![0, 1] };
     match compile(&source, &catalogue, &machine) {
         Ok(plan) => {
-            let firewall = plan.firewall(&machine);
+            let firewall = Firewall::of(&plan, &machine);
             assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
-            let _ = (firewall.text(&plan), firewall.json(&plan), plan.longest_chain(|_| 1));
+            let _ = (firewall.text(&plan), firewall.json(&plan), Chain::longest(&plan, |_| 1));
             let _ = (picture::svg(&plan), picture::text(&plan, 80), picture::json(&plan));
         }
         Err(diagnostics) => {

@@ -27,7 +27,7 @@ impl<'a> Chained<'a> {
     pub(super) fn new(plan: &'a Plan, report: Option<&'a Report>) -> Chained<'a> {
         let execution = |node: usize| report.and_then(|report| report.executions[node]);
         let time_ns = |node: usize| execution(node).map_or(0, |execution| execution.max_ns);
-        Chained { plan, report, chain: plan.longest_chain(time_ns) }
+        Chained { plan, report, chain: Chain::longest(plan, time_ns) }
     }
 
     /// Nothing if there is no core.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_spec::catalogue::Value;
+use sinew_spec::item_json;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, Service, Thread};
 
 /// An edited graph, compiled and checked by whoever offers it.
@@ -22,7 +23,7 @@ pub struct Edition {
 /// these stand.
 pub(crate) fn is_same(old: &Node, new: &Node) -> bool {
     let same_value = |(old, new): (&Value, &Value)| match (old, new) {
-        (Value::Yaml(old), Value::Yaml(new)) => old.to_json() == new.to_json(),
+        (Value::Yaml(old), Value::Yaml(new)) => item_json(old) == item_json(new),
         _ => old == new,
     };
     old.kind.name == new.kind.name

@@ -2,7 +2,8 @@
 //! It is looked at in one place, when a program starts; nothing after that asks again.
 
 use sinew_link::MESSAGE_SIZE_MAX;
-use sinew_spec::catalogue::{self, Kind, Port, RunsIn};
+use sinew_spec::catalogue::{Kind, Port, RunsIn};
+use sinew_spec::catalogue_errors;
 use zerocopy::IntoBytes;
 
 use crate::finite::Finite;
@@ -13,7 +14,7 @@ use crate::panics;
 /// every safe value that the kind offers.
 pub fn table_errors(table: &[NodeEntry]) -> Vec<String> {
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
-    let mut errors = catalogue::errors(&kinds);
+    let mut errors = catalogue_errors(&kinds);
     for row in table {
         let say = |why: String| format!("kind '{}': {why}", row.kind.name);
         errors.extend(of_make(row).into_iter().chain(of_sizes(row.kind)).map(say));

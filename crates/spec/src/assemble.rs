@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::{ANY_MESSAGE, MessageType, Port};
+use sinew_plan::catalogue::{ANY_MESSAGE, MessageType, Port};
+use sinew_plan::plan::{
+    Domain, End, FlowLink, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread,
+    Transport, Wait,
+};
+
 use crate::diagnostic::{Lines, Report};
 use crate::draft::{self, Draft};
 use crate::join::Joined;
 use crate::options::{Options, Reach};
 use crate::order::sort;
 use crate::place::{Home, cpus, cpus_text, periods, releases};
-use crate::plan::{
-    Domain, End, FlowLink, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread,
-    Transport, Wait,
-};
 
 /// A graph in which every name was found.
 pub(crate) struct Graph<'a, 'd> {

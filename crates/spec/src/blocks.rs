@@ -3,13 +3,14 @@
 
 use std::slice;
 
-use crate::catalogue::Direction;
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::End;
+
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Gate, Inner};
 use crate::fields::Named;
 use crate::names::{Member, Names, instead};
 use crate::nearest::suggest;
-use crate::plan::End;
 use crate::ports;
 
 /// Most ports of nodes that stand behind the ports of all blocks together: nested blocks could else

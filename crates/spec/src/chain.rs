@@ -1,7 +1,8 @@
 //! The longest chain of nodes that wait for each other within one cycle: what a period must hold.
 
+use sinew_plan::plan::{Link, Plan};
+
 use crate::order::sort;
-use crate::plan::{Link, Plan};
 
 /// A chain of nodes of the core; each but the first reads, without delay, from the one before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,30 +21,30 @@ struct Best {
     link: Option<usize>,
 }
 
-impl Plan {
+impl Chain {
     /// The chain whose nodes take longest together, by what `time_ns` says of each; of equal ones
     /// that with the most nodes. Services are in no chain: no node of the core waits for them.
     /// Empty if there is no core.
-    pub fn longest_chain(&self, time_ns: impl Fn(usize) -> u64) -> Chain {
+    pub fn longest(plan: &Plan, time_ns: impl Fn(usize) -> u64) -> Chain {
         let counts = |link: &Link| {
-            !link.delay && !self.is_service(link.from.node) && !self.is_service(link.to.node)
+            !link.delay && !plan.is_service(link.from.node) && !plan.is_service(link.to.node)
         };
-        let direct = || self.links.iter().enumerate().filter(|(_, link)| counts(link));
+        let direct = || plan.links.iter().enumerate().filter(|(_, link)| counts(link));
         let pairs: Vec<_> = direct().map(|(_, link)| (link.from.node, link.to.node)).collect();
-        let mut inputs = vec![Vec::new(); self.nodes.len()];
+        let mut inputs = vec![Vec::new(); plan.nodes.len()];
         for (at, link) in direct() {
             inputs[link.to.node].push(at);
         }
-        let mut best = vec![Best::default(); self.nodes.len()];
+        let mut best = vec![Best::default(); plan.nodes.len()];
         let mut last: Option<usize> = None;
         let key = |best: &Best| (best.sum_ns, best.count);
-        for node in sort(self.nodes.len(), &pairs).0 {
-            if self.is_service(node) {
+        for node in sort(plan.nodes.len(), &pairs).0 {
+            if plan.is_service(node) {
                 continue;
             }
             let mut before = Best::default();
             for &link in &inputs[node] {
-                let writer = best[self.links[link].from.node];
+                let writer = best[plan.links[link].from.node];
                 if key(&writer) > key(&before) {
                     before = Best { link: Some(link), ..writer };
                 }
@@ -54,16 +55,16 @@ impl Plan {
                 last = Some(node);
             }
         }
-        self.walk_back(last, &best)
+        Chain::walk_back(plan, last, &best)
     }
 
-    fn walk_back(&self, last: Option<usize>, best: &[Best]) -> Chain {
+    fn walk_back(plan: &Plan, last: Option<usize>, best: &[Best]) -> Chain {
         let mut chain = Chain::default();
         let mut next = last;
         while let Some(node) = next {
             chain.nodes.push(node);
             chain.links.extend(best[node].link);
-            next = best[node].link.map(|link| self.links[link].from.node);
+            next = best[node].link.map(|link| plan.links[link].from.node);
         }
         chain.nodes.reverse();
         chain.links.reverse();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
+use sinew_plan::Span;
 
 use crate::Source;
 
@@ -94,17 +95,6 @@ pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
         out += "\n\n";
     }
     out
-}
-
-/// A place in one of the texts of a [`Source`]: 0 is the spec, n its n-th override.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Span {
-    /// Which text.
-    pub source: u32,
-    /// First byte.
-    pub start: u32,
-    /// Bytes.
-    pub len: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]

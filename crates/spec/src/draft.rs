@@ -14,11 +14,12 @@ pub(crate) use set::set;
 
 use std::borrow::Cow;
 
-use crate::catalogue::Kind;
+use sinew_plan::catalogue::Kind;
+use sinew_plan::{Data, Item};
+
 use crate::diagnostic::Report;
 use crate::fields::{Fields, list};
 use crate::keys;
-use crate::yaml::{Data, Item};
 
 /// The whole spec.
 pub(crate) struct Draft<'a> {

@@ -1,12 +1,13 @@
 //! A mapping of the spec, read by its table of keys: what is unknown, missing or out of limits is
 //! reported, and what is absent takes the table's default.
 
-use crate::catalogue::Parameter;
-use crate::diagnostic::{Report, Span};
+use sinew_plan::catalogue::Parameter;
+use sinew_plan::{Data, Entry, Item, Span};
+
+use crate::diagnostic::Report;
 use crate::keys::{Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
 use crate::value::{duration_within, percent, scalar, size_within, word};
-use crate::yaml::{Data, Entry, Item};
 
 /// A name and where it stands.
 #[derive(Clone, Copy, Debug)]

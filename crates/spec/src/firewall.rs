@@ -11,8 +11,8 @@ mod tests;
 
 use std::collections::HashMap;
 
-use crate::catalogue::Direction;
-use crate::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
 
 /// What keeps the core apart from the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,31 +83,29 @@ impl WaitsFor {
 }
 
 impl Firewall {
-    /// How many realtime threads poll while they wait.
-    pub fn polling(&self) -> usize {
-        self.threads.iter().filter(|thread| thread.polls).count()
-    }
-}
-
-impl Plan {
-    /// The firewall of this plan on a machine.
-    pub fn firewall(&self, machine: &Machine) -> Firewall {
-        let links = self.links.iter().enumerate();
-        let crossings = links.filter(|(_, link)| self.leaves_core(link));
+    /// The firewall of a plan on a machine.
+    pub fn of(plan: &Plan, machine: &Machine) -> Firewall {
+        let links = plan.links.iter().enumerate();
+        let crossings = links.filter(|(_, link)| plan.leaves_core(link));
         let crossing = |(at, link): (usize, &Link)| Crossing {
             link: at,
-            direction: direction(self, link),
-            why: why(self, link),
+            direction: direction(plan, link),
+            why: why(plan, link),
         };
         let mut firewall = Firewall {
             crossings: crossings.map(crossing).collect(),
-            observers: (0..self.nodes.len()).filter(|&node| self.observes(node)).collect(),
-            threads: threads(self),
+            observers: (0..plan.nodes.len()).filter(|&node| plan.observes(node)).collect(),
+            threads: threads(plan),
             cpus: machine.cpus.len(),
             violations: Vec::new(),
         };
-        firewall.violations = rules::violations(self, &firewall);
+        firewall.violations = rules::violations(plan, &firewall);
         firewall
+    }
+
+    /// How many realtime threads poll while they wait.
+    pub fn polling(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.polls).count()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Links that carry packets: calls within one domain, in an order that ends.
 
+use sinew_plan::Entry;
+use sinew_plan::plan::FlowLink;
+
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Link, Role};
 use crate::join::Joined;
 use crate::keys::LINK;
 use crate::order::sort;
 use crate::place::Home;
-use crate::plan::FlowLink;
-use crate::yaml::Entry;
 
 /// Parts links that carry packets from those that carry messages.
 pub(crate) fn split<'a, 'd>(

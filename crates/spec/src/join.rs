@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::slice;
 
+use sinew_plan::Span;
+use sinew_plan::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port};
+use sinew_plan::plan::{Delivery, End};
+
 use crate::blocks::{Behind, behind, gate};
-use crate::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port};
-use crate::diagnostic::{Lines, Report, Span};
+use crate::diagnostic::{Lines, Report};
 use crate::draft::{Draft, Link};
 use crate::names::{Member, Names, instead};
 use crate::order::sort;
-use crate::plan::{Delivery, End};
 use crate::{ports, unlinked};
 
 /// A link between two ports that are there.

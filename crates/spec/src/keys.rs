@@ -1,7 +1,7 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
-use crate::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
+use sinew_plan::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
 
 /// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
 pub const PERIOD_NS_MIN: u64 = 10_000;

@@ -6,7 +6,6 @@
 
 mod assemble;
 mod blocks;
-pub mod catalogue;
 pub mod chain;
 pub mod diagnostic;
 mod draft;
@@ -22,22 +21,25 @@ mod options;
 mod order;
 pub mod picture;
 mod place;
-pub mod plan;
 mod ports;
+mod rules;
 mod schema;
 mod unlinked;
 mod value;
 mod yaml;
 
-pub use diagnostic::{Diagnostic, Span, diagnose, render};
+pub use diagnostic::{Diagnostic, diagnose, render};
 pub use nearest::suggest;
+pub use rules::catalogue_errors;
 pub use schema::schema;
+pub use sinew_plan::{Data, Entry, Item, Span, catalogue, plan};
 pub use value::{duration_text, expected, size_text};
-pub use yaml::{COPIES_MAX, DEPTH_MAX, Data, Entry, ITEMS_MAX, Item, TEXT_LEN_MAX};
+pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
 use assemble::Graph;
 use catalogue::Kind;
 use diagnostic::{Lines, Report};
+use firewall::Firewall;
 use names::Names;
 use place::Home;
 use plan::{Machine, Plan};
@@ -104,7 +106,7 @@ fn build(
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
     let graph = Graph { draft: &draft, joined, flow_links, homes, order };
     let plan = assemble::plan(&graph, machine, &lines, report)?;
-    for what in plan.firewall(machine).violations {
+    for what in Firewall::of(&plan, machine).violations {
         let message = format!("the plan breaks the firewall of the core: {what}");
         let help = "this is a bug of the compiler; please report it with the graph";
         report.error(Span { source: 0, start: 0, len: 1 }, message, help);

@@ -1,12 +1,14 @@
 //! What a service needs at least, held against its limits: one that can never get ready would only
 //! be restarted in vain.
 
-use crate::diagnostic::{Report, Span};
+use sinew_plan::Span;
+use sinew_plan::plan::Flows;
+
+use crate::diagnostic::Report;
 use crate::draft::{Draft, Role};
 use crate::join::Joined;
 use crate::keys::DESCRIPTORS_MIN;
 use crate::place::Home;
-use crate::plan::Flows;
 
 /// Nodes and ends of links in a domain.
 #[derive(Clone, Copy, Default)]

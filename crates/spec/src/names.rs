@@ -5,7 +5,9 @@ use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::diagnostic::{Lines, Report, Span};
+use sinew_plan::Span;
+
+use crate::diagnostic::{Lines, Report};
 use crate::draft::Draft;
 use crate::fields::{Named, is_name_sign};
 use crate::keys::{GRAPH_NAME, NAME_LEN_MAX};

@@ -1,14 +1,15 @@
 //! The options of links: what stands for those that are not written, and which may not be written.
 //!
 //! The rules of links with a service at an end are the firewall of the core, as
-//! `Plan::firewall` shows it: the core never waits for a service, and what
-//! it shares with one outlives the service's process.
+//! [`crate::firewall`] shows it: the core never waits for a service, and what it shares with one
+//! outlives the service's process.
+
+use sinew_plan::plan::{Delivery, Full, Sync, Transport, Wait};
 
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
 use crate::place::Home;
-use crate::plan::{Delivery, Full, Sync, Transport, Wait};
 
 /// Which sides of the firewall the ends of a link stand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::catalogue::Kind;
+use sinew_plan::catalogue::Kind;
+use sinew_plan::plan::{Machine, Release};
+
 use crate::diagnostic::Report;
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
@@ -13,7 +15,6 @@ use crate::nearest::suggest;
 use crate::options::Reach;
 use crate::order::sort;
 use crate::picture::count;
-use crate::plan::{Machine, Release};
 
 /// Where a node lives: indices of the draft's domain and of its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Finds a port by what the spec calls it; what no port is called is reported.
 
-use crate::catalogue::{ANY_MESSAGE, Direction, ELEMENTS_MAX, Kind, MessageType, PACKET};
+use sinew_plan::catalogue::{ANY_MESSAGE, Direction, ELEMENTS_MAX, Kind, MessageType, PACKET};
+
 use crate::diagnostic::Report;
 use crate::fields::Named;
 use crate::nearest::suggest;

@@ -1,8 +1,8 @@
 //! The JSON schema (draft 2020-12) for editors, from the tables of keys and the catalogue.
 
 use serde_json::{Map, Value as Json, json};
+use sinew_plan::catalogue::{Direction, Kind, Parameter, ParameterType, Port};
 
-use crate::catalogue::{Direction, Kind, Parameter, ParameterType, Port};
 use crate::keys::{
     BLOCK, BLOCK_DOC, BLOCK_KIND, GRAPH, INNER, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape, Table,
 };

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sinew_plan::catalogue::{Direction, Port};
+use sinew_plan::plan::End;
+
 use crate::blocks::Behind;
-use crate::catalogue::{Direction, Port};
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Node};
 use crate::fields::Named;
 use crate::join::{Joined, show};
-use crate::plan::End;
 use crate::ports::crossing;
 
 /// Reports them. Where links were left out, `blurred` says which nodes wrote one: then only the

@@ -1,9 +1,10 @@
 //! Single values: durations, numbers, words, and what a kind's parameters take.
 
-use crate::catalogue::{Parameter, ParameterType, Value};
-use crate::diagnostic::{Report, Span};
+use sinew_plan::catalogue::{Parameter, ParameterType, Value};
+use sinew_plan::{Data, Item, Span};
+
+use crate::diagnostic::Report;
 use crate::nearest::suggest;
-use crate::yaml::{Data, Item};
 
 /// Units of a duration, with their length in ns.
 const UNITS: &[(&str, u64)] = &[

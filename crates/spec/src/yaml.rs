@@ -7,8 +7,9 @@ use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value as Json;
+use sinew_plan::{Data, Entry, Item, Span};
 
-use crate::diagnostic::{Report, Span};
+use crate::diagnostic::Report;
 
 /// Longest text of a spec, in bytes; 100 000 nodes fit. A longer one is refused unread.
 pub const TEXT_LEN_MAX: usize = 16 << 20;
@@ -22,93 +23,15 @@ pub const COPIES_MAX: usize = 100_000;
 /// Up to so many keys a search is cheaper than a set of them.
 const KEYS_FEW: usize = 16;
 
-/// A piece of YAML.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Item {
-    /// Where it stands.
-    pub span: Span,
-    /// What it is.
-    pub data: Data,
-    /// Where the lines of a block scalar stand.
-    lines: Option<origin::Lines>,
-}
-
-/// What a piece is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Data {
-    /// A single value.
-    Scalar {
-        /// Its text, without quotes.
-        text: String,
-        /// Whether it stands without quotes: then it may be a number, a truth or nothing.
-        plain: bool,
-    },
-    /// A list.
-    List(Vec<Item>),
-    /// A mapping, in order, each key once.
-    Map(Vec<Entry>),
-}
-
-/// A key of a mapping and its value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The key.
-    pub key: String,
-    /// Where the key stands.
-    pub span: Span,
-    /// Its value.
-    pub value: Item,
-}
-
-impl Item {
-    /// A piece that stands at this place.
-    pub fn new(span: Span, data: Data) -> Item {
-        Item { span, data, lines: None }
-    }
-
-    /// Where byte `offset` of a single value's text stands in the spec, to point into a script or a
-    /// template. The place of the whole value where its text is not written byte by byte: with
-    /// escapes, or folded over several lines.
-    pub fn span_at(&self, offset: usize) -> Span {
-        let Data::Scalar { text, plain } = &self.data else { return self.span };
-        let quote = u32::from(!plain);
-        let offset = offset.min(text.len()) as u32;
-        let start = match &self.lines {
-            Some(lines) => origin::place(lines, offset),
-            None if text.len() as u32 + 2 * quote != self.span.len => None,
-            None => Some(self.span.start + quote + offset),
-        };
-        start.map_or(self.span, |start| Span { start, len: 1, ..self.span })
-    }
-
-    /// What a user would call this piece.
-    pub fn sort(&self) -> &'static str {
-        match &self.data {
-            Data::Scalar { text, plain: true } if text.is_empty() => "nothing",
-            Data::Scalar { .. } => "a single value",
-            Data::List(_) => "a list",
-            Data::Map(_) => "a mapping",
-        }
-    }
-
-    /// The same as JSON: what stands without quotes may be a number, a truth or nothing, as in
-    /// YAML's core schema; a number that is not finite stays a text.
-    pub fn to_json(&self) -> Json {
-        match &self.data {
-            Data::Scalar { text, plain: true } => plain_json(text),
-            Data::Scalar { text, .. } => Json::from(text.as_str()),
-            Data::List(items) => items.iter().map(Item::to_json).collect(),
-            Data::Map(entries) => {
-                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
-            }
-        }
-    }
-
-    fn count(&self) -> usize {
-        1 + match &self.data {
-            Data::Scalar { .. } => 0,
-            Data::List(items) => items.iter().map(Item::count).sum(),
-            Data::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
+/// The same as JSON: what stands without quotes may be a number, a truth or nothing, as in YAML's
+/// core schema; a number that is not finite stays a text.
+pub fn item_json(item: &Item) -> Json {
+    match &item.data {
+        Data::Scalar { text, plain: true } => plain_json(text),
+        Data::Scalar { text, .. } => Json::from(text.as_str()),
+        Data::List(items) => items.iter().map(item_json).collect(),
+        Data::Map(entries) => {
+            entries.iter().map(|entry| (entry.key.clone(), item_json(&entry.value))).collect()
         }
     }
 }
@@ -182,6 +105,15 @@ fn in_braces(text: &str) -> bool {
     line.contains('{') && line.ends_with(|end: char| end.is_ascii_alphanumeric() || end == '_')
 }
 
+/// How many items a copy of this one adds.
+fn count(item: &Item) -> usize {
+    1 + match &item.data {
+        Data::Scalar { .. } => 0,
+        Data::List(items) => items.iter().map(count).sum(),
+        Data::Map(entries) => entries.iter().map(|entry| 1 + count(&entry.value)).sum(),
+    }
+}
+
 /// A collection that is still open.
 struct Frame {
     item: Item,
@@ -244,7 +176,11 @@ impl Builder {
                 let text = if empty { String::new() } else { text.into_owned() };
                 let lines = origin::lines(style, &text, raw, at.start as usize);
                 let data = Data::Scalar { text, plain };
-                self.put(Item { span: at, data, lines }, anchor, report)?;
+                let item = match lines {
+                    Some(lines) => Item::block(at, data, lines),
+                    None => Item::new(at, data),
+                };
+                self.put(item, anchor, report)?;
             }
             Event::SequenceStart(_, anchor, tag) => {
                 untagged(tag.is_some())?;
@@ -265,7 +201,7 @@ impl Builder {
                 };
                 let mut copy = target.clone();
                 copy.span = at;
-                self.copied(copy.count())?;
+                self.copied(count(&copy))?;
                 self.put(copy, 0, report)?;
             }
             _ => {}
@@ -289,7 +225,7 @@ impl Builder {
             return refuse(&message, "split the machine into several graphs");
         }
         if anchor != 0 {
-            self.copied(item.count())?;
+            self.copied(count(&item))?;
             self.anchors.insert(anchor, item.clone());
         }
         let Some(frame) = self.open.last_mut() else {

@@ -9,7 +9,7 @@ use kinds::{ARM, compile_on, compile_with};
 use proptest::prelude::*;
 use sinew_spec::catalogue::Value;
 use sinew_spec::plan::{Delivery, End, Flows, Link, Plan};
-use sinew_spec::render;
+use sinew_spec::{item_json, render};
 
 fn plan(text: &str) -> Plan {
     compile_on(2, text).unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
@@ -74,7 +74,7 @@ fn a_bare_list_of_flow_nodes_is_one_service() {
     assert_eq!(values[0], Value::Text("local x = 1\n\nreturn x\n".to_owned()));
     assert_eq!((&values[1], &values[2]), (&Value::Duration(90_000_000_000), &Value::Size(8192)));
     let Value::Yaml(item) = &values[3] else { panic!("a piece of YAML") };
-    assert_eq!(item.to_json(), serde_json::json!({"a": [1, "two"]}));
+    assert_eq!(item_json(item), serde_json::json!({"a": [1, "two"]}));
 }
 
 const AUTH: &str = "

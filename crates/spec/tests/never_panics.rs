@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use kinds::{ARM, compile_on, compile_with};
 use proptest::prelude::*;
+use sinew_spec::chain::Chain;
+use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{picture, render};
 
@@ -126,12 +128,12 @@ fn check(text: &str, overrides: &[(String, String)]) {
 
 /// All that can be shown of a plan.
 fn show(plan: &Plan) {
-    let firewall = plan.firewall(&Machine { cpus: vec![0, 1] });
+    let firewall = Firewall::of(plan, &Machine { cpus: vec![0, 1] });
     assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
     let texts = [picture::summary(plan), picture::text(plan, 80), picture::svg(plan)];
     assert!(texts.iter().all(|text| !text.is_empty()));
     let _ = (firewall.text(plan), firewall.json(plan), picture::json(plan));
-    let chain = plan.longest_chain(|node| node as u64);
+    let chain = Chain::longest(plan, |node| node as u64);
     assert!(chain.nodes.len() <= plan.nodes.len());
 }
 

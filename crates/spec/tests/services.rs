@@ -3,6 +3,7 @@
 mod kinds;
 
 use kinds::{ARM, compile_on, compile_with};
+use sinew_spec::chain::Chain;
 use sinew_spec::plan::{
     Delivery, Full, Limits, Link, Plan, Release, Restart, RestartPolicy, Sync, Transport, Wait,
 };
@@ -201,15 +202,15 @@ fn a_service_beside_the_arm_changes_nothing_in_its_core() {
 
 #[test]
 fn the_longest_chain_follows_times_across_threads_and_leaves_services_out() {
-    let names = |plan: &Plan, chain: &sinew_spec::chain::Chain| -> Vec<String> {
+    let names = |plan: &Plan, chain: &Chain| -> Vec<String> {
         chain.nodes.iter().map(|&node| plan.nodes[node].name.clone()).collect()
     };
     let arm = plan(ARM);
-    let chain = arm.longest_chain(|_| 0);
+    let chain = Chain::longest(&arm, |_| 0);
     assert_eq!(names(&arm, &chain), ["planner", "ik", "ethercat", "drives"]);
     assert_eq!(chain.links.len(), 3);
     let beside = plan(TEXT);
-    assert_eq!(names(&beside, &beside.longest_chain(|_| 1)), ["a", "b"]);
+    assert_eq!(names(&beside, &Chain::longest(&beside, |_| 1)), ["a", "b"]);
     // 'b' alone takes longer than any two others; a fork goes the longer way.
     let fork = plan(
         "domains: {d: {realtime: {period: 1ms}}}
@@ -220,10 +221,10 @@ nodes:
   - {kind: filter, name: d, ports: {out: [{name: a, port: in, delay: 1}]}}
 ",
     );
-    let by_time = |times_ns: [u64; 4]| names(&fork, &fork.longest_chain(|node| times_ns[node]));
+    let by_time = |times_ns: [u64; 4]| names(&fork, &Chain::longest(&fork, |node| times_ns[node]));
     assert_eq!(by_time([0; 4]), ["a", "c", "d"]);
     assert_eq!(by_time([1, 9, 1, 1]), ["a", "b"]);
     assert_eq!(by_time([u64::MAX; 4]), ["a", "c", "d"]);
     let alone = plan("[{kind: gauge}]");
-    assert_eq!(alone.longest_chain(|_| 1), sinew_spec::chain::Chain::default());
+    assert_eq!(Chain::longest(&alone, |_| 1), Chain::default());
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sinew_spec::catalogue::{Direction, MessageType, SafeValue};
+use sinew_spec::catalogue::{Direction, MessageType, SafeValue, type_hash};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -93,7 +93,7 @@ fn what_no_link_can_carry_is_refused() {
         size: MESSAGE_SIZE_MAX + 8,
         align: 8,
         fields: &[],
-        hash: catalogue::type_hash("Huge", MESSAGE_SIZE_MAX + 8, &[]),
+        hash: type_hash("Huge", MESSAGE_SIZE_MAX + 8, &[]),
     };
     static KIND: Kind = Kind { ports: &[Port { message: &HUGE, ..DRIVE }], ..AXIS };
     says(NodeEntry { kind: &KIND, ..GOOD }, "has 67108872 bytes; at most 67108864");

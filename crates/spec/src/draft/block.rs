@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
+use sinew_plan::{Data, Item, Span};
+
 use super::node::{Link, Reader, Site, links};
-use crate::diagnostic::{Report, Span};
+use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name, list};
 use crate::keys;
 use crate::nearest::suggest;
-use crate::yaml::{Data, Item};
 
 /// A node of kind `block`.
 pub(crate) struct Block<'a> {

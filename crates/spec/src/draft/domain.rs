@@ -1,12 +1,13 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
+use sinew_plan::plan::Overrun;
+use sinew_plan::{Data, Entry, Item, Span};
+
 use super::service::{self, Service};
-use crate::diagnostic::{Report, Span};
+use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name};
 use crate::keys::{self, Policy, Trigger};
-use crate::plan::Overrun;
 use crate::value::{duration_text, scalar};
-use crate::yaml::{Data, Entry, Item};
 
 /// A domain.
 pub(crate) struct Domain<'a> {

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
+use sinew_plan::catalogue::{Kind, Parameter, ParameterType, Value};
+use sinew_plan::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
+use sinew_plan::{Data, Entry, Item, Span};
+
 use super::block::Block;
-use crate::catalogue::{Kind, Parameter, ParameterType, Value};
-use crate::diagnostic::{Report, Span};
+use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, how_to_add, list};
 use crate::keys::{self, NODES_MAX};
 use crate::nearest::suggest;
-use crate::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
 use crate::ports;
 use crate::value::parameter;
-use crate::yaml::{Data, Entry, Item, parse};
+use crate::yaml::parse;
 
 /// A node.
 pub(crate) struct Node<'a> {

@@ -1,11 +1,12 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
-use crate::diagnostic::{Report, Span};
+use sinew_plan::plan::{self, Flows, Limits, Restart, RestartPolicy};
+use sinew_plan::{Data, Item, Span};
+
+use crate::diagnostic::Report;
 use crate::fields::Fields;
 use crate::keys;
-use crate::plan::{self, Flows, Limits, Restart, RestartPolicy};
 use crate::value::duration_text;
-use crate::yaml::{Data, Item};
 
 /// What a service domain says of itself.
 pub(crate) struct Service {

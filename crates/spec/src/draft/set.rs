@@ -1,10 +1,12 @@
 //! `--set node.key=value`: values of the command line take their places in the tree.
 
-use crate::diagnostic::{Report, Span};
+use sinew_plan::{Data, Entry, Item, Span};
+
+use crate::diagnostic::Report;
 use crate::fields::Fields;
 use crate::keys::{self, NAME_LEN_MAX};
 use crate::nearest::suggest;
-use crate::yaml::{Data, Entry, Item, parse};
+use crate::yaml::parse;
 
 /// Puts the values into the tree.
 pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut Report) {

@@ -1,10 +1,11 @@
 //! The rules of the firewall, each asked of the plan alone.
 
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{Delivery, Link, Node, Plan, Sync, Transport, Wait};
+
 use super::Firewall;
-use crate::catalogue::Direction;
 use crate::keys::CAPACITY_MAX;
 use crate::picture::{count, end_text};
-use crate::plan::{Delivery, Link, Plan, Sync, Transport, Wait};
 
 /// What breaks the firewall, in the order of the plan.
 pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
@@ -30,7 +31,7 @@ fn misplaced(plan: &Plan) -> Vec<String> {
         let serves = plan.domains[node.domain].service().is_some();
         serves != node.kind.runs_in.is_service()
     });
-    let what = |node: &crate::plan::Node| {
+    let what = |node: &Node| {
         let domain = &plan.domains[node.domain].name;
         format!("node '{}' ({}) has no place in domain '{domain}'", node.name, node.kind.name)
     };

@@ -1,11 +1,11 @@
 //! The firewall as text, for `sinew check`, and as JSON.
 
 use serde_json::{Value as Json, json};
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{Delivery, Plan};
 
 use super::{Firewall, ThreadWaits, WaitsFor};
-use crate::catalogue::Direction;
 use crate::picture::{count, delivery_text, end_text};
-use crate::plan::{Delivery, Plan};
 
 /// Why the core cannot wait for who observes it.
 const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \

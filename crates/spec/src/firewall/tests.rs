@@ -1,9 +1,9 @@
 //! A plan that the compiler made, changed by hand so that it breaks each rule.
 
+use sinew_plan::catalogue::{Kind, MessageType, Port, RunsIn, SafeValue, type_hash};
+use sinew_plan::plan::{Role, Transport};
+
 use super::*;
-use crate::catalogue::{Kind, MessageType, Port, RunsIn, SafeValue, type_hash};
-use crate::plan::Role;
-use crate::plan::Transport;
 use crate::{Source, compile};
 
 static WORD: MessageType =
@@ -90,7 +90,7 @@ fn plan() -> Plan {
 
 #[test]
 fn the_firewall_lists_what_leaves_the_core_and_what_each_thread_waits_for() {
-    let firewall = plan().firewall(&machine());
+    let firewall = Firewall::of(&plan(), &machine());
     assert_eq!(firewall.violations, [""; 0]);
     let crossings = firewall.crossings.iter().map(|row| (row.link, row.direction));
     let (out, into) = (Direction::Out, Direction::In);
@@ -108,7 +108,7 @@ fn the_firewall_lists_what_leaves_the_core_and_what_each_thread_waits_for() {
 #[test]
 fn the_firewall_reads_as_a_table() {
     let plan = plan();
-    let text = plan.firewall(&machine()).text(&plan);
+    let text = Firewall::of(&plan, &machine()).text(&plan);
     let expected = "\
 firewall: 3 links between the core and services, the core never waits on them
   out a.out -> screen.in    latest                  8 B  the core overwrites the last value, \
@@ -127,7 +127,7 @@ what each realtime thread can wait for, no service among it:
 polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 ";
     assert_eq!(text, expected);
-    let json = plan.firewall(&machine()).json(&plan);
+    let json = Firewall::of(&plan, &machine()).json(&plan);
     assert_eq!(json["links"][2]["full"], "drop");
     assert_eq!(json["threads"][0]["waits_for"][3]["from"], "plant.out");
     assert_eq!((&json["threads_polling"], &json["cpus"]), (&3.into(), &4.into()));
@@ -138,7 +138,7 @@ fn a_graph_of_services_has_no_core_to_look_at() {
     let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
     let source = Source { file: "graph.yaml", text, overrides: &[] };
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
-    let text = plan.firewall(&machine()).text(&plan);
+    let text = Firewall::of(&plan, &machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
 }
 
@@ -151,7 +151,7 @@ fn who_observes_the_core_is_listed() {
         compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
     };
     let plan = compiled(&text).expect("a good graph");
-    let firewall = plan.firewall(&machine());
+    let firewall = Firewall::of(&plan, &machine());
     let line = "observing: eye; the core leaves a record of each cycle, which they read, slow or \
                 not, in memory that they cannot write\n";
     assert!(firewall.text(&plan).contains(line), "{}", firewall.text(&plan));
@@ -168,7 +168,7 @@ fn who_observes_the_core_is_listed() {
 fn found(change: impl FnOnce(&mut Plan)) -> Vec<String> {
     let mut plan = plan();
     change(&mut plan);
-    plan.firewall(&machine()).violations
+    Firewall::of(&plan, &machine()).violations
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn a_node_in_the_wrong_sort_of_domain_is_found() {
 fn more_threads_that_poll_than_cpus_are_found() {
     let plan = plan();
     for (cpus, expected) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
-        let firewall = plan.firewall(&Machine { cpus: (0..cpus).collect() });
+        let firewall = Firewall::of(&plan, &Machine { cpus: (0..cpus).collect() });
         assert_eq!(firewall.violations.len(), expected, "{cpus}");
     }
-    let text = plan.firewall(&Machine { cpus: vec![0] }).text(&plan);
+    let text = Firewall::of(&plan, &Machine { cpus: vec![0] }).text(&plan);
     assert!(text.ends_with("  violated: 3 of 3 realtime threads poll, on 1 CPU\n"), "{text}");
 }

@@ -1,14 +1,15 @@
 //! The plan as JSON.
 
 use serde_json::{Value as Json, json};
-
-use crate::catalogue::Value;
-use crate::picture::end_text;
-use crate::plan::{
+use sinew_plan::catalogue::Value;
+use sinew_plan::plan::{
     Domain, FlowLink, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service,
     Thread,
 };
+
+use crate::picture::end_text;
 use crate::value::{duration_text, size_text};
+use crate::yaml::item_json;
 
 /// The whole plan; nodes, links and threads refer to each other by name.
 pub fn json(plan: &Plan) -> Json {
@@ -117,7 +118,7 @@ fn parameter(value: &Value) -> Json {
         Value::Texts(texts) => json!(texts),
         Value::Duration(ns) => json!(duration_text(*ns)),
         Value::Size(bytes) => json!(size_text(*bytes)),
-        Value::Yaml(item) => item.to_json(),
+        Value::Yaml(item) => item_json(item),
     }
 }
 

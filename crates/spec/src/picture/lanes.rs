@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use sinew_plan::plan::Plan;
+
 use crate::picture::layout::{Layout, Rect, Turns};
 use crate::picture::line::Line;
-use crate::plan::Plan;
 
 /// From lane to lane, px.
 const LANE: f64 = 16.0;

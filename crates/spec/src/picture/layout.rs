@@ -16,12 +16,13 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::catalogue::Direction;
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{Domain, End, Plan};
+
 use crate::order::sort;
 use crate::picture::lanes::{Lanes, Level};
 use crate::picture::line::{Line, lines};
 use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, rows, thread_head};
-use crate::plan::{Domain, End, Plan};
 
 /// Nodes in a row before it wraps.
 const COLUMNS_MAX: usize = 6;

@@ -1,6 +1,6 @@
 //! What is drawn from a port to another one: a link that carries messages, or one of a flow.
 
-use crate::plan::{End, Link, Plan};
+use sinew_plan::plan::{End, Link, Plan};
 
 /// A link of either sort.
 #[derive(Clone, Copy, Debug)]

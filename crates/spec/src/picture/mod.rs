@@ -15,10 +15,11 @@ pub use places::places;
 pub use svg::svg;
 pub use text::{summary, text};
 
-use crate::plan::{
+use sinew_plan::plan::{
     Delivery, Domain, End, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy,
     Role, Service, Thread,
 };
+
 use crate::value::{duration_text, size_text};
 
 /// How much of everything there is.

@@ -1,11 +1,11 @@
 //! Where everything of the picture stands, for a program that draws it itself and lets it live.
 
 use serde_json::{Value as Json, json};
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{End, Plan};
 
-use crate::catalogue::Direction;
 use crate::picture::layout::{Layout, Rect, layout, port_y};
 use crate::picture::{SEPARATOR, domain_facts, end_text, message_text, option_texts, thread_head};
-use crate::plan::{End, Plan};
 
 /// The picture's rectangles, ways and words, in pixels from the upper left. Domains, nodes and
 /// links are in the order of the plan; links that carry packets are left out.

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::catalogue::Direction;
+use sinew_plan::catalogue::Direction;
+use sinew_plan::plan::{End, Link, Plan};
+
 use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
@@ -10,7 +12,6 @@ use crate::picture::line::Line;
 use crate::picture::{
     SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
 };
-use crate::plan::{End, Link, Plan};
 
 /// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
 const STYLE: &str = include_str!("picture.css");

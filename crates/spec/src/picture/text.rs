@@ -1,9 +1,9 @@
 //! The plan in box drawing, for a terminal of any width.
 
+use sinew_plan::plan::{Domain, Link, Plan, Thread};
 use unicode_width::UnicodeWidthStr;
 
 use crate::picture::{counts, domain_facts, end_text, message_text, option_texts, thread_facts};
-use crate::plan::{Domain, Link, Plan, Thread};
 
 /// Narrowest picture; below it lines are wrapped by the terminal.
 const WIDTH_MIN: usize = 48;

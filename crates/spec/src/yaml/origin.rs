@@ -1,22 +1,20 @@
 //! Where the bytes of a value's text stand in the spec: quotes and indentation are not in the text.
 
 use granit_parser::ScalarStyle;
-
-/// For the lines of a block scalar: where in its text each begins, and where in the spec.
-pub(super) type Lines = Box<[(u32, u32)]>;
+use sinew_plan::LinePlaces;
 
 /// The lines of a scalar that `raw` writes, which begins at byte `start` of the spec. `None` if it
 /// is no block scalar; without lines if it is folded, so that they are not those of the spec.
-pub(super) fn lines(style: ScalarStyle, text: &str, raw: &str, start: usize) -> Option<Lines> {
+pub(super) fn lines(style: ScalarStyle, text: &str, raw: &str, start: usize) -> Option<LinePlaces> {
     match style {
         ScalarStyle::Literal => Some(literal(text, raw, start).unwrap_or_default()),
-        ScalarStyle::Folded => Some(Lines::default()),
+        ScalarStyle::Folded => Some(LinePlaces::default()),
         _ => None,
     }
 }
 
 /// `raw` begins with the first line that is not empty; every line is one of the text, further in.
-fn literal(text: &str, raw: &str, start: usize) -> Option<Lines> {
+fn literal(text: &str, raw: &str, start: usize) -> Option<LinePlaces> {
     let mut text_start = text.find(|c| c != '\n')?;
     let mut raw_start = 0;
     let mut lines = Vec::new();
@@ -30,11 +28,4 @@ fn literal(text: &str, raw: &str, start: usize) -> Option<Lines> {
         raw_start += written.len() + 1;
     }
     Some(lines.into())
-}
-
-/// Where byte `offset` of the text stands, by the lines it has.
-pub(super) fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
-    let line = lines.partition_point(|&(text_start, _)| text_start <= offset).checked_sub(1)?;
-    let (text_start, start) = lines[line];
-    Some(start + (offset - text_start))
 }

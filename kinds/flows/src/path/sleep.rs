@@ -5,6 +5,7 @@ use std::time::Duration;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
 use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_spec::item_json;
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::Expression;
@@ -47,7 +48,7 @@ enum Sleep {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let (duration, item) = (parameters.duration("duration"), parameters.yaml("duration_ms"));
-    let is_given = !item.to_json().is_null();
+    let is_given = !item_json(item).is_null();
     match (duration, is_given) {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";

@@ -9,7 +9,7 @@ mod tests;
 use bytestring::ByteString;
 use sinew_runtime::Refusal;
 use sinew_runtime::flow::{Error, Flow, Map, Value};
-use sinew_spec::{Data, Item};
+use sinew_spec::{Data, Item, item_json};
 
 use super::expression::{Expression, Place, Scope, weight};
 use crate::json;
@@ -266,7 +266,7 @@ impl Compiler<'_> {
             Data::Scalar { text, .. } if text.contains("{{") => {
                 self.pieces(text, &|offset| item.span_at(offset))
             }
-            Data::Scalar { .. } => Part::Constant(Value::from(item.to_json())),
+            Data::Scalar { .. } => Part::Constant(Value::from(item_json(item))),
             Data::List(items) => {
                 let parts: Vec<Part> = items.iter().map(|item| self.item(item)).collect();
                 let constants: Option<Vec<Value>> =

@@ -1,8 +1,7 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
 use crate::catalogue::{Direction, Kind, MessageType, Port, RunsIn, Value};
-use crate::diagnostic::Span;
-use crate::yaml::Item;
+use crate::{Item, Span};
 
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,7 @@
 //! A kind declares its ports, parameters and signals once, in one static [`Kind`]. The spec is
 //! checked against it; help, the JSON schema and the pictures are made from it.
 
-mod rules;
-
-pub use rules::errors;
-
-use crate::yaml::Item;
+use crate::Item;
 
 /// The scalar types a message may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

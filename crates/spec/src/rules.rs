@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use sinew_plan::catalogue::{
     ANY_MESSAGE, Direction, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn,
     Signal, type_hash,
 };
+
 use crate::draft::read_default;
 use crate::fields::is_name_sign;
 use crate::keys::{self, NAME_LEN_MAX};
 use crate::value::expected;
 
 /// Everything that is wrong with a catalogue, a sentence each.
-pub fn errors(catalogue: &[&'static Kind]) -> Vec<String> {
+pub fn catalogue_errors(catalogue: &[&'static Kind]) -> Vec<String> {
     let mut errors = Vec::new();
     for name in twice(catalogue.iter().map(|kind| kind.name)) {
         errors.push(format!("two kinds are named '{name}'; give one of them another name"));

@@ -1,7 +1,8 @@
 //! One kind that breaks each rule, and what is said of it.
 
+use sinew_plan::catalogue::{Field, SafeValue, Scalar};
+
 use super::*;
-use crate::catalogue::{Field, SafeValue, Scalar};
 
 const FIELDS: &[Field] = &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 }];
 static NUMBER: MessageType = MessageType {
@@ -63,7 +64,7 @@ const GOOD: Kind = Kind {
 
 /// What is said of a kind alone.
 fn said(kind: Kind) -> Vec<String> {
-    errors(&[leak(kind)])
+    catalogue_errors(&[leak(kind)])
 }
 
 #[track_caller]
@@ -91,12 +92,12 @@ fn with_parameter(row: Parameter) -> Kind {
 #[test]
 fn a_good_kind_has_no_errors() {
     assert_eq!(said(GOOD), Vec::<String>::new());
-    assert_eq!(errors(&[leak(GOOD), leak(Kind { name: "two", ..GOOD })]).len(), 0);
+    assert_eq!(catalogue_errors(&[leak(GOOD), leak(Kind { name: "two", ..GOOD })]).len(), 0);
 }
 
 #[test]
 fn names_are_unique_and_can_be_written() {
-    let twice = errors(&[leak(GOOD), leak(GOOD), leak(GOOD)]);
+    let twice = catalogue_errors(&[leak(GOOD), leak(GOOD), leak(GOOD)]);
     assert_eq!(twice, ["two kinds are named 'good'; give one of them another name"]);
     says(Kind { name: "my kind", ..GOOD }, "its name is 'my kind'");
     says(Kind { name: "", ..GOOD }, "its name is ''");
@@ -175,6 +176,6 @@ fn a_message_is_laid_out_as_it_says() {
 #[test]
 fn all_errors_of_all_kinds_stand_in_one_list() {
     let bad = Kind { name: "block", ports: leak([IN, IN]), ..GOOD };
-    let all = errors(&[leak(bad), leak(GOOD), leak(GOOD)]);
+    let all = catalogue_errors(&[leak(bad), leak(GOOD), leak(GOOD)]);
     assert_eq!(all.len(), 3, "{all:?}");
 }

@@ -1,0 +1,89 @@
+//! A tree of YAML in which everything knows its place in the spec.
+
+use crate::Span;
+
+/// A piece of YAML.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Where it stands.
+    pub span: Span,
+    /// What it is.
+    pub data: Data,
+    /// Where the lines of a block scalar stand.
+    lines: Option<LinePlaces>,
+}
+
+/// What a piece is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A single value.
+    Scalar {
+        /// Its text, without quotes.
+        text: String,
+        /// Whether it stands without quotes: then it may be a number, a truth or nothing.
+        plain: bool,
+    },
+    /// A list.
+    List(Vec<Item>),
+    /// A mapping, in order, each key once.
+    Map(Vec<Entry>),
+}
+
+/// A key of a mapping and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub span: Span,
+    /// Its value.
+    pub value: Item,
+}
+
+/// For each line of a block scalar, ascending: where it begins in the text of the value, and where
+/// in the spec. Empty if it is folded, so that its lines are not those of the spec.
+pub type LinePlaces = Box<[(u32, u32)]>;
+
+impl Item {
+    /// A piece that stands at this place.
+    pub fn new(span: Span, data: Data) -> Item {
+        Item { span, data, lines: None }
+    }
+
+    /// A block scalar: its bytes stand where `lines` say, not side by side.
+    pub fn block(span: Span, data: Data, lines: LinePlaces) -> Item {
+        Item { span, data, lines: Some(lines) }
+    }
+
+    /// Where byte `offset` of a single value's text stands in the spec, to point into a script or a
+    /// template. The place of the whole value where its text is not written byte by byte: with
+    /// escapes, or folded over several lines.
+    pub fn span_at(&self, offset: usize) -> Span {
+        let Data::Scalar { text, plain } = &self.data else { return self.span };
+        let quote = u32::from(!plain);
+        let offset = offset.min(text.len()) as u32;
+        let start = match &self.lines {
+            Some(lines) => place(lines, offset),
+            None if text.len() as u32 + 2 * quote != self.span.len => None,
+            None => Some(self.span.start + quote + offset),
+        };
+        start.map_or(self.span, |start| Span { start, len: 1, ..self.span })
+    }
+
+    /// What a user would call this piece.
+    pub fn sort(&self) -> &'static str {
+        match &self.data {
+            Data::Scalar { text, plain: true } if text.is_empty() => "nothing",
+            Data::Scalar { .. } => "a single value",
+            Data::List(_) => "a list",
+            Data::Map(_) => "a mapping",
+        }
+    }
+}
+
+/// Where byte `offset` of the text stands, by the lines it has.
+fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
+    let line = lines.partition_point(|&(text_start, _)| text_start <= offset).checked_sub(1)?;
+    let (text_start, start) = lines[line];
+    Some(start + (offset - text_start))
+}

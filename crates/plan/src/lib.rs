@@ -1,0 +1,22 @@
+//! What the compiler, the runtime and the kinds of nodes tell each other: plain data, no more.
+//!
+//! A [`catalogue`] says what kinds of nodes there are; a [`plan`] is a checked graph of them. Some
+//! parameters are YAML, so its tree stands here too ([`Item`]); the parser is the compiler's.
+
+pub mod catalogue;
+mod item;
+pub mod plan;
+
+pub use item::{Data, Entry, Item, LinePlaces};
+
+/// A place in one of the texts that are compiled: 0 is the spec, n the n-th override of the command
+/// line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Which text.
+    pub source: u32,
+    /// First byte.
+    pub start: u32,
+    /// Bytes.
+    pub len: u32,
+}
