@@ -8,18 +8,14 @@
 //! language memory models?", MSPC 2012). Readers write nothing into the region, unless they park.
 
 use crate::cells::{Ordering, Region, Site, fenced, ordered};
-use crate::region::{End, Memory, Side, TAIL};
+use crate::memory::Memory;
+use crate::region::{End, Side, TAIL, writing};
 use crate::wait::{MESSAGE, Os, Wait};
 use crate::{Corrupt, RegionError, Shape};
 
 /// Messages that one [`Reader::receive`] steps over before it gives up until the next call: past
 /// it the writer is faster than we can look.
 const STEPS_MAX: u32 = 16;
-
-/// Sequence of a slot whose message `position` is being written.
-pub(crate) const fn writing(position: u32) -> u32 {
-    position.wrapping_mul(2).wrapping_add(1)
-}
 
 /// Sequence of a slot whose message `position` is complete. Positions differ by less than 2^31
 /// wherever sequences are compared, so losing the top bit is harmless.

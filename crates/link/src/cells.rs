@@ -4,7 +4,8 @@
 #[cfg(not(all(test, loom)))]
 use core::ptr::NonNull;
 
-use crate::region::{Memory, SHORT_MAX, Shape};
+use crate::memory::Memory;
+use crate::shape::{LINE, SHORT_MAX, SLOTS, Shape};
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -21,11 +22,6 @@ use AtomicU32 as AtomicWide;
 #[cfg(all(test, loom))]
 type Wide = u32;
 const WIDE: usize = size_of::<Wide>();
-
-/// Bytes from one index to the next: two cache lines, since prefetchers fetch pairs.
-pub(crate) const LINE: usize = 128;
-/// Where the slots begin.
-pub(crate) const SLOTS: usize = 5 * LINE;
 
 /// A place in a region. Only this module makes one, so that each is inside the region: the
 /// control words by the assertion below, slots by the mask of their position.
@@ -96,7 +92,13 @@ fn is_weakened(_: Site) -> bool {
 
 #[cfg(all(test, loom))]
 fn is_weakened(site: Site) -> bool {
-    crate::proofs::WEAKENED.get() == Some(site)
+    WEAKENED.get() == Some(site)
+}
+
+#[cfg(all(test, loom))]
+std::thread_local! {
+    /// The site that the running proof weakens. Loom runs all its threads on one of ours.
+    pub(crate) static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
 }
 
 /// A region that was checked: offsets come from our own copy of its shape, never from its bytes.

@@ -9,8 +9,10 @@
 //! a slot, 128 bytes:  high | low | high again | length of the name | name, 64 bytes | unused
 //! ```
 
-use crate::cells::{AtomicU32, LINE, Ordering, Region};
-use crate::region::{Delivery, End, Layout, Memory, Side};
+use crate::cells::{AtomicU32, Ordering, Region};
+use crate::memory::Memory;
+use crate::region::{End, Side};
+use crate::shape::{Delivery, LINE, Layout};
 use crate::{Corrupt, RegionError, Shape, create};
 
 /// Longest name in bytes; what is longer is cut at a character.

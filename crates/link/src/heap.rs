@@ -4,7 +4,9 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::region::{Memory, Shape, create_at};
+use crate::memory::Memory;
+use crate::region::create_at;
+use crate::shape::Shape;
 
 #[repr(align(128))]
 struct Line(#[expect(dead_code, reason = "only its bytes are used")] UnsafeCell<[u8; 128]>);

@@ -14,7 +14,8 @@
 //! atomic words, as those of [`broadcast`](crate::broadcast).
 
 use crate::cells::{At, Ordering, Region, Site, fence, fenced, ordered};
-use crate::region::{End, Memory, Side};
+use crate::memory::Memory;
+use crate::region::{End, Side};
 use crate::wait::{MESSAGE, Os, Wait};
 use crate::{Corrupt, RegionError, Shape};
 

@@ -86,16 +86,20 @@ pub mod counter;
 #[cfg(all(test, not(loom)))]
 mod heap;
 pub mod latest;
+mod memory;
 pub mod observe;
 #[cfg(all(test, loom))]
-pub mod proofs;
+mod proofs;
 pub mod queue;
 mod region;
+mod shape;
 pub mod wait;
 
-pub use region::{
-    CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, Memory, RawMemory, RegionError,
-    SEQUENCE_SIZE_MAX, SHORT_MAX, Shape, create,
+pub use memory::{Memory, RawMemory};
+pub use region::create;
+pub use shape::{
+    CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SEQUENCE_SIZE_MAX, SHORT_MAX,
+    Shape,
 };
 pub use wait::{Os, Wait};
 

@@ -2,7 +2,9 @@
 
 use crate::cells::{Ordering, Region};
 use crate::latest::NEWEST;
-use crate::region::{Delivery, HEAD, Memory, TAIL};
+use crate::memory::Memory;
+use crate::region::{HEAD, TAIL};
+use crate::shape::Delivery;
 use crate::{RegionError, Shape};
 
 /// What an onlooker saw of a link, at about one time.

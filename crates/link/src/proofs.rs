@@ -7,12 +7,10 @@
 //!   cargo test -p sinew-link --release --lib proofs
 //! ```
 
-use core::cell::Cell;
 use core::ptr::NonNull;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::vec::Vec;
-use std::{thread_local, vec};
+use std::vec;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::Ordering;
@@ -20,16 +18,13 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::broadcast::{self, Received, Start};
-use crate::cells::{AtomicU32, Region, Site};
+use crate::cells::{AtomicU32, Region, Site, WEAKENED};
 use crate::latest::{self, Fresh};
+use crate::memory::{LoomCells, Memory};
 use crate::queue::{self, SendError};
-use crate::region::{Layout, Memory, Shape, create_at};
+use crate::region::create_at;
+use crate::shape::{Layout, Shape};
 use crate::wait::{Os, Wait};
-
-thread_local! {
-    /// The site that the running proof weakens. Loom runs all its threads on one of ours.
-    pub(crate) static WEAKENED: Cell<Option<Site>> = const { Cell::new(None) };
-}
 
 /// Bounds the switches of thread that nothing forces, so that all proofs end within a minute.
 const PREEMPTIONS_MAX: usize = 6;
@@ -37,14 +32,6 @@ const PREEMPTIONS_MAX: usize = 6;
 const PREEMPTIONS_OF_WORDS_MAX: usize = 3;
 /// The same, in the scene of three threads.
 const PREEMPTIONS_OF_THREE_MAX: usize = 2;
-
-/// Loom's words and payloads, by offset in the region. Public, since it stands in [`Memory`].
-pub struct LoomCells {
-    /// Every word, also those of payloads.
-    pub words: HashMap<usize, AtomicU32>,
-    /// Every payload as a whole.
-    pub payloads: HashMap<usize, UnsafeCell<Vec<u8>>>,
-}
 
 #[derive(Clone)]
 struct LoomMemory {
@@ -66,11 +53,6 @@ unsafe impl Memory for LoomMemory {
         &self.cells
     }
 }
-
-// SAFETY: what is not an atomic is loom's cell, which finds every race.
-unsafe impl Send for LoomCells {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for LoomCells {}
 
 impl LoomMemory {
     fn made(shape: &Shape, start: u32) -> LoomMemory {

@@ -12,7 +12,9 @@
 use core::fmt;
 
 use crate::cells::{At, Ordering, Region, Site, ordered};
-use crate::region::{End, HEAD, Layout, Memory, Side, TAIL, last_lap};
+use crate::memory::Memory;
+use crate::region::{End, HEAD, Side, TAIL, last_lap};
+use crate::shape::Layout;
 use crate::wait::{MESSAGE, Os, ROOM, Wait};
 use crate::{Corrupt, RegionError, Shape};
 

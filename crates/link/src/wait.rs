@@ -9,7 +9,8 @@
 use core::hint::spin_loop;
 
 use crate::cells::{At, AtomicU32, Ordering, Region, Site, fenced};
-use crate::region::{End, Memory};
+use crate::memory::Memory;
+use crate::region::End;
 
 /// How a side waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

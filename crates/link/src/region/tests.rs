@@ -5,7 +5,9 @@ use std::string::ToString;
 
 use super::*;
 use crate::heap::Heap;
+use crate::memory::RawMemory;
 use crate::queue;
+use crate::shape::{CAPACITY_MAX, MESSAGE_SIZE_MAX};
 
 const SHAPE: Shape = Shape::queue(24, 7, 8);
 

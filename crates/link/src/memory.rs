@@ -1,0 +1,89 @@
+//! Where the bytes of a region come from.
+
+use core::ptr::NonNull;
+#[cfg(all(test, loom))]
+use std::collections::HashMap;
+
+/// Bytes that both sides reach.
+///
+/// # Safety
+/// `base` is aligned to 128 and points at `len` readable and writable bytes, the same for every
+/// call. They stay where they are until the value and all its clones and copies are gone, from
+/// whatever thread they are used, and nobody holds a Rust reference to them.
+#[expect(clippy::len_without_is_empty, reason = "an empty region holds no link")]
+pub unsafe trait Memory {
+    /// The first byte.
+    fn base(&self) -> NonNull<u8>;
+    /// How many bytes.
+    fn len(&self) -> usize;
+    /// The words and payloads that stand for the bytes under loom.
+    #[cfg(all(test, loom))]
+    fn cells(&self) -> &LoomCells;
+}
+
+/// Bytes that live for the rest of the program: fixed memory, or memory that is never given back.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(all(test, loom), expect(dead_code, reason = "loom has memory of its own"))]
+pub struct RawMemory {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl RawMemory {
+    /// `len` bytes at `base`.
+    ///
+    /// # Safety
+    /// What [`Memory`] asks, for as long as any copy of the value is in use.
+    pub const unsafe fn new(base: NonNull<u8>, len: usize) -> RawMemory {
+        RawMemory { base, len }
+    }
+}
+
+// SAFETY: the value is an address; who made it promised that any thread may use the bytes.
+unsafe impl Send for RawMemory {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for RawMemory {}
+
+#[cfg(not(all(test, loom)))]
+// SAFETY: promised to `new`.
+unsafe impl Memory for RawMemory {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+// SAFETY: a borrow gives the same bytes as what it borrows.
+unsafe impl<M: Memory> Memory for &M {
+    fn base(&self) -> NonNull<u8> {
+        (**self).base()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[cfg(all(test, loom))]
+    fn cells(&self) -> &LoomCells {
+        (**self).cells()
+    }
+}
+
+/// Loom's words and payloads, by offset in the region. Public, since it stands in [`Memory`].
+#[cfg(all(test, loom))]
+pub struct LoomCells {
+    /// Every word, also those of payloads.
+    pub words: HashMap<usize, loom::sync::atomic::AtomicU32>,
+    /// Every payload as a whole.
+    pub payloads: HashMap<usize, loom::cell::UnsafeCell<std::vec::Vec<u8>>>,
+}
+
+// SAFETY: what is not an atomic is loom's cell, which finds every race.
+#[cfg(all(test, loom))]
+unsafe impl Send for LoomCells {}
+// SAFETY: as for `Send`.
+#[cfg(all(test, loom))]
+unsafe impl Sync for LoomCells {}
