@@ -6,9 +6,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
-use sinew_lab::drill::table as with_drills;
-use sinew_lab::harness::process;
-use sinew_lab::scenario::{PARTS, table};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain, table_errors};
 
@@ -88,12 +85,11 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
         && command == DOMAIN_COMMAND
     {
         return match descriptor.to_str().and_then(|number| number.parse().ok()) {
-            // The lab and the drill have kinds of their own.
-            Some(descriptor) => domain::main(descriptor, &with_drills(&table(nodes))),
+            Some(descriptor) => domain::main(descriptor, &lab::with_kinds(nodes)),
             None => ExitCode::from(BAD_REQUEST),
         };
     }
-    if let Some(status) = process::main(&arguments, PARTS) {
+    if let Some(status) = lab::far_side(&arguments) {
         return status;
     }
     let command = match Arguments::try_parse_from(&arguments) {
@@ -102,7 +98,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
     };
     if command.makes_nodes() {
         // As a domain has them: with the kinds of the lab and the drill.
-        let errors = table_errors(&with_drills(&table(nodes)));
+        let errors = table_errors(&lab::with_kinds(nodes));
         if !errors.is_empty() {
             return refuse_all(&errors, wants_json(&arguments));
         }
@@ -207,6 +203,6 @@ mod tests {
     fn our_own_tables_are_good() {
         let ours = [sinew_robot::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat();
         assert!(ours.len() > 20, "{} kinds", ours.len());
-        assert_eq!(table_errors(&with_drills(&table(&ours))), Vec::<String>::new());
+        assert_eq!(table_errors(&lab::with_kinds(&ours)), Vec::<String>::new());
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
 use sinew_runtime::privileges;
 use sinew_spec::duration_text;
 

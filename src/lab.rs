@@ -3,6 +3,7 @@
 pub(crate) mod output;
 pub(crate) mod progress;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
@@ -14,9 +15,11 @@ use std::time::Instant;
 use clap::{Args, value_parser};
 use serde_json::json;
 use signal_hook::iterator::Signals;
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
+use sinew_lab::drill::table as with_drills;
+use sinew_lab::harness::process;
 use sinew_lab::rounds::Session;
-use sinew_lab::scenario::{Refusal, Request, Selection, remove_files, table};
+use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, remove_files, table};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 use sinew_runtime::NodeEntry;
 
@@ -72,6 +75,16 @@ Exit status: 0 good, 1 the report is partial or could not be written, 2 bad requ
 
 /// More rounds take days and tell nothing more.
 const ROUNDS_MAX: i64 = 10_000;
+
+/// These kinds, and those that the lab and the drill have of their own.
+pub(crate) fn with_kinds(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
+    with_drills(&table(nodes))
+}
+
+/// Runs the far side of a link, if that is what this process was started for.
+pub(crate) fn far_side(arguments: &[OsString]) -> Option<ExitCode> {
+    process::main(arguments, PARTS)
+}
 
 /// Carries out the command.
 pub(crate) fn run(args: &LabArgs, nodes: &[NodeEntry]) -> ExitCode {

@@ -42,7 +42,7 @@ use crate::cli::{FAULTED, is_quiet, refuse};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
 
 /// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and [`Run`]
 /// wakes before a trace is full; but to wake up costs some tenths of a millisecond, for nothing of

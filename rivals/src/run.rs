@@ -6,7 +6,7 @@ use std::time::Duration;
 use sinew_lab::Report;
 use sinew_lab::harness::reference::{Reference, TOKEN};
 use sinew_lab::harness::{Cpus, Gone, What};
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
 use sinew_lab::report::{Row, Timer};
 use sinew_lab::rounds::{Contender, Progress, Session, interleave};
 use sinew_runtime::clock::Clock;

@@ -6,7 +6,8 @@ use std::fmt;
 use sinew_lab::harness::Access::{self, Copied, InPlace};
 use sinew_lab::harness::Placement::{self, Processes, Threads};
 use sinew_lab::harness::What::{self, PerMessage, RoundTrip};
-use sinew_lab::interval::{Bar, Interval};
+use sinew_figures::Interval;
+use sinew_lab::bar::Bar;
 use sinew_lab::report::{Measure, Row, Verdict};
 
 use crate::table::OURS;
@@ -111,7 +112,7 @@ impl fmt::Display for Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sinew_lab::report::Holds;
+    use sinew_lab::bar::Holds;
 
     fn row(rival: &str, poll: &str, bytes: usize, rounds: &[f64]) -> Row {
         let bytes = bytes.to_string();

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sinew_lab::machine::Machine;
-use sinew_lab::show::wrap_at;
+use sinew_figures::Machine;
+use sinew_figures::wrap::wrap_at;
 use sinew_spec::chain::Chain;
 use sinew_spec::plan::Plan;
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
 use sinew_spec::plan::Plan;
 
 /// Largest report, bytes; that of a thousand nodes has less than one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sinew_lab::Distribution;
+use sinew_figures::Distribution;
 
 use super::findings::PRIORITY;
 use super::wakeups::Round;

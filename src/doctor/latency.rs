@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use sinew_lab::Distribution;
-use sinew_lab::interval::Interval;
+use sinew_figures::Distribution;
+use sinew_figures::Interval;
 use sinew_runtime::privileges;
 
 use super::cyclictest::{self, Absent};

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sinew_lab::Distribution;
-use sinew_lab::interval::Interval;
-use sinew_lab::machine::Machine;
-use sinew_lab::show::{NARROW, wrap_narrow};
+use sinew_figures::Distribution;
+use sinew_figures::Interval;
+use sinew_figures::Machine;
+use sinew_figures::wrap::{NARROW, wrap_narrow};
 use sinew_spec::duration_text;
 
 use super::cpus;

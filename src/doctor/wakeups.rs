@@ -4,7 +4,7 @@
 use std::io;
 use std::thread;
 
-use sinew_lab::Distribution;
+use sinew_figures::Distribution;
 use sinew_runtime::clock::{now_ns, sleep_until};
 use sinew_runtime::privileges::{self, Asked};
 

@@ -2,7 +2,7 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use sinew_lab::show::wrap_at;
+use sinew_figures::wrap::wrap_at;
 
 use crate::theme::Theme;
 

@@ -6,7 +6,7 @@ use sinew_runtime::run::{Run, ThreadId};
 use sinew_runtime::trace::{Record, Tally, Totals};
 use sinew_spec::plan::{Plan, Release};
 
-use sinew_lab::Distribution;
+use sinew_figures::Distribution;
 
 /// The signal whose greatest value the report names.
 const TRACKING_ERROR: &str = "tracking_error_m";

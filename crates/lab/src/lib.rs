@@ -3,11 +3,9 @@
 //! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
 //! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
 
-pub mod distribution;
+pub mod bar;
 pub mod drill;
 pub mod harness;
-pub mod interval;
-pub mod machine;
 pub mod report;
 pub mod rivals;
 pub mod rounds;
@@ -15,6 +13,5 @@ pub mod scenario;
 pub mod show;
 mod words;
 
-pub use distribution::Distribution;
 pub use report::Report;
 pub use scenario::{SCENARIOS, Scenario};

@@ -2,11 +2,12 @@
 //! and read again.
 
 use serde::{Deserialize, Serialize};
+use sinew_figures::Distribution;
+use sinew_figures::Interval;
+use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 
-use crate::distribution::Distribution;
-use crate::interval::{Bar, Interval};
-use crate::machine::Machine;
+use crate::bar::{Bar, Holds};
 
 /// How often the clock is read to know what that costs.
 const READINGS: usize = 10_000;
@@ -216,35 +217,6 @@ pub struct Verdict {
     pub ours: String,
     /// Whether it holds here.
     pub holds: Holds,
-}
-
-/// Whether a claim holds on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Holds {
-    /// It does.
-    Yes,
-    /// Its direction does, its figures do not; or only part of it was seen.
-    Partly,
-    /// It does not.
-    No,
-    /// The noise is larger than the difference.
-    NotDistinguishable,
-    /// Nothing here speaks to it.
-    NotMeasured,
-}
-
-impl Holds {
-    /// In plain words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Holds::Yes => "holds",
-            Holds::Partly => "holds in part",
-            Holds::No => "does not hold",
-            Holds::NotDistinguishable => "not distinguishable",
-            Holds::NotMeasured => "not measured",
-        }
-    }
 }
 
 #[cfg(test)]

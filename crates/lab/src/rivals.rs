@@ -1,7 +1,8 @@
 //! A report of rivals: figures that were taken elsewhere say nothing here, so it is looked at
 //! before it may stand beside ours.
 
-use crate::machine::Machine;
+use sinew_figures::Machine;
+
 use crate::report::Report;
 use crate::scenario::Axis;
 

@@ -19,8 +19,8 @@ use crate::run::stats::ThreadStats;
 use crate::run::view::Scene;
 use crate::run::words::micros;
 use crate::theme::Theme;
-use sinew_lab::Distribution;
-use sinew_lab::show::wrap_at;
+use sinew_figures::Distribution;
+use sinew_figures::wrap::wrap_at;
 
 /// Columns of the left half: enough for its widest table.
 const LEFT: u16 = 47;

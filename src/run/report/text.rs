@@ -8,8 +8,8 @@ use sinew_runtime::status::FlowStatus;
 use super::super::stats::ThreadStats;
 use super::super::words::{counted, micros, states};
 use super::{Ending, Report};
-use sinew_lab::Distribution;
-use sinew_lab::show::wrap_narrow;
+use sinew_figures::Distribution;
+use sinew_figures::wrap::wrap_narrow;
 
 impl Report<'_> {
     /// The faults, a line each, for standard error.

@@ -1,5 +1,6 @@
 //! From a recording to figures, and whether they are what was expected.
 
+use sinew_figures::Distribution;
 use sinew_runtime::run::Outcome;
 use sinew_runtime::status::EventKind;
 use sinew_spec::plan::Plan;
@@ -9,7 +10,6 @@ use super::machine::Moment;
 use super::recording::{Seen, leader};
 use super::report::{Core, Round};
 use super::table::{Drill, Expected, Rule, Subject};
-use crate::distribution::Distribution;
 
 /// The beginning of a run tells nothing of the core: caches are cold, the machine is switched on.
 const WARM_UP_NS: u64 = 150_000_000;

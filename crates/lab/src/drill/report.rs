@@ -1,13 +1,13 @@
 //! What a drill found: plain data, for text, page and JSON.
 
 use serde::{Deserialize, Serialize};
+use sinew_figures::Machine;
 use sinew_spec::plan::Plan;
 
 use super::Request;
 use super::article::Article;
 use super::judge::Stop;
 use super::table::Drill;
-use crate::machine::Machine;
 
 /// The outcome of all drills.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,13 +4,15 @@ mod picture;
 
 use std::ops::Range;
 
+use sinew_figures::units::{counted, time};
+use sinew_figures::wrap::wrap_narrow;
+
 use super::article::{Article, Variant};
 use super::report::{Core, Report, Round, Row};
 use crate::report::Table;
+use crate::show::Plot;
 use crate::show::page;
 use crate::show::svg::Escaped;
-use crate::show::units::{counted, time};
-use crate::show::{Plot, wrap_narrow};
 
 /// What is not known or not asked.
 const NONE: &str = "-";
@@ -381,7 +383,7 @@ fn article_lines(article: &Article) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::NARROW;
+    use sinew_figures::wrap::NARROW;
 
     #[test]
     fn a_table_stands_at_80_columns() {

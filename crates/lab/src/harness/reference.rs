@@ -4,11 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use sinew_figures::Interval;
 use sinew_runtime::clock::{Clock, now_ns};
 
 use super::token::{self, Lines};
 use super::{Cpus, Gone};
-use crate::interval::Interval;
 
 /// How long a token is measured: some ten thousand trips.
 pub const TOKEN: Duration = Duration::from_millis(3);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sinew_figures::Distribution;
 use sinew_runtime::clock::{Clock, now_ns};
 
 use super::{Gone, Side, round_trips, stream};
-use crate::distribution::Distribution;
 use crate::words::words;
 
 words! {

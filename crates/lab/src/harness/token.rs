@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use sinew_figures::Distribution;
 use sinew_runtime::clock::{Clock, now_ns};
 
 use super::place::{Cpus, on_threads};
 use super::{Gone, Life};
-use crate::distribution::Distribution;
 
 /// Lines that the word moves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

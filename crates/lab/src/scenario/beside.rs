@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use sinew_figures::Distribution;
+use sinew_figures::Interval;
 use sinew_runtime::catalogue::Kind;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::{Outcome, Pace, Request, Run, ThreadId};
@@ -12,9 +14,8 @@ use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
 use super::pipeline::folder;
-use crate::distribution::Distribution;
-use crate::interval::{Bar, Interval};
-use crate::report::{Figure, Holds, Row, Verdict};
+use crate::bar::{Bar, Holds};
+use crate::report::{Figure, Row, Verdict};
 
 /// The thread whose cycles go around: the first of the domain with a period.
 const LEADER: ThreadId = ThreadId { domain: 0, thread: 0 };
@@ -274,7 +275,7 @@ impl Evidence<'_> {
             () if more.high <= 0.0 => Holds::Yes,
             () => Holds::NotDistinguishable,
         };
-        (ours, Interval::judge(&[more], holds))
+        (ours, holds.if_firm(&[more]))
     }
 }
 
@@ -298,7 +299,7 @@ pub(super) const NOT_MEASURED: Found = (String::new(), Holds::NotMeasured);
 fn indistinct(ratio: Option<Interval>) -> Found {
     let Some(ratio) = ratio else { return NOT_MEASURED };
     let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
-    (ratio.to_string(), Interval::judge(&[ratio], holds))
+    (ratio.to_string(), holds.if_firm(&[ratio]))
 }
 
 /// A verdict.

@@ -9,12 +9,12 @@ mod verdicts;
 
 use std::time::Duration;
 
+use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
 use self::row::{Graph, Load, Server};
 use super::{Axis, Refusal, Request, Scenario};
-use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 

@@ -12,6 +12,7 @@ mod verdicts;
 
 use std::time::Duration;
 
+use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 
 use self::case::{AXES, CAPACITIES, Case};
@@ -22,7 +23,6 @@ use super::{Refusal, Request, Scenario};
 use crate::harness::Gone;
 use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
-use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rivals::AXIS;
 use crate::rounds::{Contender, Session, interleave};

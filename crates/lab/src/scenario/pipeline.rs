@@ -16,6 +16,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 use sinew_spec::plan::{Sync, Transport, Wait};
 
@@ -26,7 +27,6 @@ use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
 use super::{Axis, Refusal, Request, Scenario};
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
-use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 

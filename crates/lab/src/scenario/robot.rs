@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
@@ -18,7 +19,6 @@ use self::setup::{Beside, SERVICES};
 use super::beside::{Evidence, Round};
 use super::pipeline::Files;
 use super::{Axis, Refusal, Request, Scenario};
-use crate::machine::Machine;
 use crate::report::{Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 

@@ -1,8 +1,9 @@
 //! Rows as tables: which columns there are, in which unit, and what is not worth a column.
 
-use super::units::{Unit, ratio, words};
-use crate::distribution::Distribution;
-use crate::interval::{Interval, NEEDS_ROUNDS};
+use sinew_figures::Distribution;
+use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
+use sinew_figures::units::{Unit, ratio, words};
+
 use crate::report::{Figure, Measure, Row, Table};
 
 /// A figure that is not known, or not worth the name: a percentile with too little beyond it.

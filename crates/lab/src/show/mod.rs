@@ -7,12 +7,11 @@ pub(crate) mod plots;
 pub(crate) mod scale;
 pub(crate) mod svg;
 pub(crate) mod text;
-pub(crate) mod units;
 
 pub use page::to_page;
 pub use plots::plots;
 pub use svg::Plot;
-pub use text::{NARROW, to_text, wrap_at, wrap_narrow};
+pub use text::to_text;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! The report as one page that needs no other file: what follows first, then how it was measured,
 //! pictures, figures, and the raw data at the end.
 
+use sinew_figures::machine::Cache;
+use sinew_figures::units::{counted, time, words};
+
 use super::grid::{self, Grid, distinct};
 use super::plots::plots;
 use super::svg::{self, Escaped};
-use super::units::{counted, time, words};
-use crate::report::{Holds, Report, Row, Table};
+use crate::bar::Holds;
+use crate::report::{Report, Row, Table};
 
 /// Fonts, room and what changes on a telephone, in the dark and on paper.
 const STYLE: &str = include_str!("page.css");
@@ -98,7 +101,7 @@ fn verdicts(report: &Report) -> String {
 
 fn machine(report: &Report) -> String {
     let machine = &report.machine;
-    let cache = |cache: &crate::machine::Cache| {
+    let cache = |cache: &Cache| {
         format!("L{} {} {} KiB", cache.level, cache.ty.to_lowercase(), cache.size_kib)
     };
     let caches: Vec<_> = machine.caches.iter().map(cache).collect();

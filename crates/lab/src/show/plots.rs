@@ -7,10 +7,11 @@ mod reference;
 mod seen;
 mod sizes;
 
+use sinew_figures::units::{self, words};
+
 use self::seen::Seen;
 use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
-use super::units::{self, words};
 use crate::report::{Measure, Report, Row};
 
 /// More curves than these cannot be told from each other.

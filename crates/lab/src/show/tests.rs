@@ -1,8 +1,10 @@
 //! A made-up report, and what is shown of it.
 
+use sinew_figures::Machine;
+
 use super::*;
-use crate::machine::Machine;
-use crate::report::{Figure, Holds, Report, Row, Table, Timer, Verdict};
+use crate::bar::Holds;
+use crate::report::{Figure, Report, Row, Table, Timer, Verdict};
 
 /// What would end a script, break a tag or start a comment if it were not escaped.
 const HOSTILE: &str = "</script><!-- <script> & \" \u{1}";

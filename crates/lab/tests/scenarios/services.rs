@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_lab::report::{Holds, Row};
+use sinew_lab::bar::Holds;
+use sinew_lab::report::Row;
 use sinew_lab::rounds::{Session, Silent};
 use sinew_lab::scenario::{Request, Selection};
 use sinew_lab::{Report, SCENARIOS};

@@ -1,6 +1,6 @@
 //! What the cycles cost, added up from their records.
 
-use hdrhistogram::Histogram as Values;
+use sinew_figures::Distribution;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::status::LinkStatus;
 use sinew_runtime::trace::{Record, Totals};
@@ -11,13 +11,6 @@ use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, Time
 pub(super) const BUCKETS: HistogramInfo =
     HistogramInfo { lowest_us: 0.1, per_decade: 20, count: 7 * 20 + 2 };
 
-/// Significant digits of a percentile, as in the reports.
-const DIGITS: u8 = 3;
-/// The longest time that is told from longer ones: an hour.
-const NS_MAX: u64 = 3_600_000_000_000;
-/// A percentile is said only with so many values beyond it; fewer would be an anecdote.
-const BEYOND_MIN: f64 = 10.0;
-
 /// The figures of a thread in this life of the core: what it has counted, and the times of the
 /// cycles that were seen.
 pub(super) struct ThreadCosts {
@@ -26,7 +19,7 @@ pub(super) struct ThreadCosts {
     /// Of a thread that the clock releases; others have no planned start.
     jitter: Option<Spread>,
     /// Execution times, in the order of its nodes.
-    nodes: Vec<Values<u64>>,
+    nodes: Vec<Distribution>,
 }
 
 impl ThreadCosts {
@@ -36,7 +29,7 @@ impl ThreadCosts {
             totals: Totals::default(),
             latency: Spread::new(),
             jitter: timed.then(Spread::new),
-            nodes: vec![values(); nodes],
+            nodes: vec![Distribution::new(); nodes],
         }
     }
 
@@ -50,8 +43,8 @@ impl ThreadCosts {
         if let Some(jitter) = &mut self.jitter {
             jitter.add(jitter_ns(record));
         }
-        for (at, values) in self.nodes.iter_mut().enumerate() {
-            values.saturating_record(clock.ns(record.execution_ticks(at)));
+        for (at, times) in self.nodes.iter_mut().enumerate() {
+            times.add(clock.ns(record.execution_ticks(at)));
         }
     }
 
@@ -90,17 +83,17 @@ pub(super) fn jitter_ns(record: &Record) -> u64 {
 
 /// Values, and how many of them in each bucket.
 struct Spread {
-    values: Values<u64>,
+    values: Distribution,
     counts: Vec<u64>,
 }
 
 impl Spread {
     fn new() -> Spread {
-        Spread { values: values(), counts: vec![0; BUCKETS.count] }
+        Spread { values: Distribution::new(), counts: vec![0; BUCKETS.count] }
     }
 
     fn add(&mut self, ns: u64) {
-        self.values.saturating_record(ns);
+        self.values.add(ns);
         self.counts[bucket(ns)] += 1;
     }
 
@@ -119,23 +112,14 @@ fn bucket(ns: u64) -> usize {
     bucket.min(BUCKETS.count - 1)
 }
 
-fn values() -> Values<u64> {
-    Values::new_with_max(NS_MAX, DIGITS).expect("1 to 5 digits are allowed")
-}
-
-fn times(values: &Values<u64>) -> Times {
-    let count = values.len();
-    let us = |ns: u64| ns as f64 / 1000.0;
-    let quantile = |share: f64| {
-        let is_known = (1.0 - share) * count as f64 >= BEYOND_MIN;
-        is_known.then(|| us(values.value_at_quantile(share)))
-    };
+fn times(values: &Distribution) -> Times {
+    let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1000.0);
     Times {
-        count,
-        max_us: (count > 0).then(|| us(values.max())),
-        p50_us: quantile(0.5),
-        p99_us: quantile(0.99),
-        p99_9_us: quantile(0.999),
+        count: values.n(),
+        max_us: us(values.max()),
+        p50_us: us(values.quantile(0.5)),
+        p99_us: us(values.quantile(0.99)),
+        p99_9_us: us(values.quantile(0.999)),
     }
 }
 

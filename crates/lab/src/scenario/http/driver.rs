@@ -4,12 +4,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sinew_figures::Distribution;
 use sinew_runtime::catalogue::Kind;
 
 use super::load::{self, Answered, Enough};
 use super::row::{BEGIN, Graph, Load, PING, Server};
 use super::server::{How, Serving, cpu, resident_kib};
-use crate::distribution::Distribution;
 use crate::harness::{Gone, stay_on};
 use crate::report::Row;
 use crate::rounds::Contender;

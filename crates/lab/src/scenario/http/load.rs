@@ -10,9 +10,8 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use sinew_figures::Distribution;
 use sinew_runtime::clock::now_ns;
-
-use crate::distribution::Distribution;
 
 /// An answer without a word for so long is none.
 const SILENCE: Duration = Duration::from_secs(10);

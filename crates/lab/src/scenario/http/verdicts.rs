@@ -1,8 +1,10 @@
 //! What follows: the bars of flows, each with what was measured of it.
 
+use sinew_figures::Interval;
+
 use super::row::{Graph, Load, Server};
-use crate::interval::{Bar, Interval};
-use crate::report::{Holds, Row, Table, Verdict};
+use crate::bar::{Bar, Holds};
+use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::{Found, NOT_MEASURED, verdict};
 
 /// Our CPU time per request over bare hyper's.
@@ -120,7 +122,7 @@ fn judged(ratio: Option<Interval>, bar: Bar) -> Found {
 fn same(ratio: Option<Interval>) -> Found {
     let Some(ratio) = ratio else { return NOT_MEASURED };
     let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
-    (ratio.to_string(), Interval::judge(&[ratio], holds))
+    (ratio.to_string(), holds.if_firm(&[ratio]))
 }
 
 fn none_failed(source: Option<&Row>) -> Found {
@@ -200,7 +202,7 @@ fn shares(row: &Row) -> Option<[Interval; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::Distribution;
+    use sinew_figures::Distribution;
 
     /// A row with these values of a measure in each round.
     fn measured(load: Load, measures: &[(&str, f64)]) -> Row {

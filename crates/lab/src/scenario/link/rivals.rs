@@ -1,8 +1,10 @@
 //! The rivals' rows beside ours: they were measured by the same harness on the same machine, in a
 //! run of their own, so they are compared by their ratios to the token of each run.
 
+use sinew_figures::Interval;
+
 use super::verdicts::{find, queues};
-use crate::interval::{Bar, Interval};
+use crate::bar::Bar;
 use crate::report::{Measure, Row, Table};
 use crate::rivals::{AXIS, BARE};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use sinew_runtime::privileges;
 
 use super::*;
-use crate::report::Holds;
+use crate::bar::Holds;
 use crate::rounds::Silent;
 use crate::scenario::Selection;
 

@@ -1,8 +1,10 @@
 //! What follows from the rows: whether our links reach their bars, and whether the claims about
 //! lock-free links and shared memory hold here.
 
-use crate::interval::{Bar, Interval};
-use crate::report::{Holds, Measure, Row, Verdict};
+use sinew_figures::Interval;
+
+use crate::bar::{Bar, Holds};
+use crate::report::{Measure, Row, Verdict};
 
 /// Equal means: so far apart at most.
 const EQUAL: Bar = Bar::Within(0.05);

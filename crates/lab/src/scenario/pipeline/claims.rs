@@ -1,10 +1,12 @@
 //! The article's claims, each with the figures that it gives and by what it is judged here. The
 //! limits leave so much room that one run judges as the next.
 
+use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
+
 use super::article::{PUBLISHED, find};
 use super::costs::Costs;
-use crate::interval::{Bar, Interval, NEEDS_ROUNDS};
-use crate::report::{Holds, Row, Table, Verdict};
+use crate::bar::{Bar, Holds};
+use crate::report::{Row, Table, Verdict};
 
 /// What claims are judged by.
 pub(super) struct Evidence<'a> {
@@ -213,7 +215,7 @@ fn hundredfold(ratio: Interval) -> Holds {
         ratio if ratio > SAME_MAX => Holds::Partly,
         _ => Holds::No,
     };
-    Interval::judge(&[ratio], holds)
+    holds.if_firm(&[ratio])
 }
 
 fn is_same(ratio: f64) -> bool {
@@ -221,7 +223,8 @@ fn is_same(ratio: f64) -> bool {
 }
 
 fn same(ratio: Interval) -> Holds {
-    Interval::judge(&[ratio], if is_same(ratio.median) { Holds::Yes } else { Holds::No })
+    let holds = if is_same(ratio.median) { Holds::Yes } else { Holds::No };
+    holds.if_firm(&[ratio])
 }
 
 fn parts(parts: &[bool]) -> Holds {
@@ -248,7 +251,7 @@ fn mechanism(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     );
     let by_lock = lock.median.max(lock_parked.median) > waiting.median;
     let holds = parts(&[is_same(boundary.median), by_lock]);
-    Some((ours, Interval::judge(&[boundary, lock, lock_parked, waiting], holds)))
+    Some((ours, holds.if_firm(&[boundary, lock, lock_parked, waiting])))
 }
 
 fn four_spinning(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
@@ -269,8 +272,8 @@ fn four_spinning(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     let [low, high] = FOUR_SPINNING_US;
     let holds = match evidence.cpus {
         0..=3 => Holds::NotMeasured,
-        _ if (low..=high).contains(&mean_us) => Interval::judge(&[latency.spread()?], Holds::Yes),
-        _ => Interval::judge(&[latency.spread()?], Holds::No),
+        _ if (low..=high).contains(&mean_us) => Holds::Yes.if_firm(&[latency.spread()?]),
+        _ => Holds::No.if_firm(&[latency.spread()?]),
     };
     Some((ours, holds))
 }
@@ -290,7 +293,7 @@ fn misses(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
         _ => Holds::Partly,
     };
     let ours = format!("{overruns} in {cycles} cycles of the same rows");
-    Some((ours, Interval::judge(&spreads, holds)))
+    Some((ours, holds.if_firm(&spreads)))
 }
 
 fn jitter(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
@@ -338,7 +341,7 @@ fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     let is_same = by_period.max(from_free) < SAME_AT_PERIODS_MAX;
     let holds = if is_same { Holds::Yes } else { Holds::No };
     let all = [threads, processes, vec![free_ns, at_1ms_ns]].concat();
-    Some((ours, Interval::judge(&all, holds)))
+    Some((ours, holds.if_firm(&all)))
 }
 
 /// Entries of a table of costs, ns, with the range that each is said to have.

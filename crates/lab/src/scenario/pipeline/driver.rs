@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sinew_figures::Distribution;
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::run::{self, Outcome, Pace, Run, ThreadId};
@@ -15,7 +16,6 @@ use sinew_spec::{Source, compile};
 
 use super::setup::{Period, Setup};
 use super::stage::table;
-use crate::distribution::Distribution;
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};

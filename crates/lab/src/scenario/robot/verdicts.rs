@@ -1,7 +1,8 @@
 //! What follows: the bars of the services that people see, each with what was measured of it.
 
 use super::setup::{Beside, CROWD};
-use crate::report::{Holds, Table, Verdict};
+use crate::bar::Holds;
+use crate::report::{Table, Verdict};
 use crate::scenario::beside::{Evidence, Found, NOT_MEASURED, RATIOS, verdict};
 
 /// Shares of a core, in percent, that a service may take.

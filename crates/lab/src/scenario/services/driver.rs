@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_figures::Distribution;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::{self, Run};
 use sinew_runtime::status::{DomainState, EventKind};
 
 use super::Shared;
 use super::setup::{BACKOFF_MS, Beside};
-use crate::distribution::Distribution;
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
 use crate::scenario::beside::{self, Seen, figure};

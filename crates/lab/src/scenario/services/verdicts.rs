@@ -1,7 +1,8 @@
 //! What follows: the bars, each with what was measured of it.
 
 use super::setup::Beside;
-use crate::report::{Holds, Row, Table, Verdict};
+use crate::bar::Holds;
+use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::{Evidence, Found, NOT_MEASURED, RATIOS, verdict};
 
 /// Fewest kills that say something about how long it takes to come back.

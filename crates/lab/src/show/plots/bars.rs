@@ -1,8 +1,9 @@
 //! Medians side by side, and how far they moved from round to round.
 
+use sinew_figures::units::{Unit, round_time, words};
+
 use super::super::scale::Scale;
 use super::super::svg::{Anchor, Plot, text_width};
-use super::super::units::{Unit, round_time, words};
 use super::Part;
 use super::frame::{Frame, MARGIN, WIDTH};
 

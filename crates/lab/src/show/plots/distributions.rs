@@ -1,12 +1,13 @@
 //! All values of a measure, none left out: over the share of values beyond it, how long it took.
 //! Both axes are logarithmic, so that the rare and the late have as much room as the rest.
 
+use sinew_figures::Distribution;
+use sinew_figures::units::{round_time, time, words};
+
 use super::super::scale::Scale;
 use super::super::svg::{Plot, Point};
-use super::super::units::{round_time, time, words};
 use super::frame::{Frame, MARGIN, WIDTH, thinned};
 use super::{Part, Seen, class};
-use crate::distribution::Distribution;
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 330.0;

@@ -1,8 +1,9 @@
 //! The reference as it was beside each row, round by round: a machine that moves shows here.
 
+use sinew_figures::units::{round_time, time};
+
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::super::units::{round_time, time};
 use super::frame::{Frame, MARGIN, WIDTH};
 use crate::report::Row;
 

@@ -1,11 +1,12 @@
 //! A measure over the size of the message, both axes logarithmic.
 
+use sinew_figures::Interval;
+use sinew_figures::units::{self, round_time, time, words};
+
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::super::units::{self, round_time, time, words};
 use super::frame::{Frame, MARGIN, WIDTH};
 use super::{Item, Part, Seen, class, size};
-use crate::interval::Interval;
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 340.0;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use sinew_figures::Interval;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::privileges;
 use sinew_spec::plan::{Transport, Wait};
@@ -10,7 +11,6 @@ use sinew_spec::plan::{Transport, Wait};
 use super::super::case::{all, copied};
 use super::*;
 use crate::harness::{Delayed, round_trips, stream, time};
-use crate::interval::Interval;
 
 fn cpus() -> Cpus {
     let cpus = privileges::cpus().expect("affinity");

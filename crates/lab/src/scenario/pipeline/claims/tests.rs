@@ -1,7 +1,8 @@
 //! Every claim holds on a machine like the article's, and fails on another one.
 
+use sinew_figures::Distribution;
+
 use super::*;
-use crate::distribution::Distribution;
 use crate::report::Figure;
 
 /// A row whose cycles all take so long.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sinew_runtime::privileges;
 
 /// A cache of the first CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Machine {
         Machine {
             cpu: field(&cpu, "model name").unwrap_or(std::env::consts::ARCH).into(),
             cpus_online: text("/sys/devices/system/cpu/online").unwrap_or_default(),
-            cpus_allowed: privileges::cpus().unwrap_or_default(),
+            cpus_allowed: cpus_allowed(),
             kernel: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
             preemption: preemption(&version, text("/sys/kernel/realtime").as_deref()),
             governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -114,6 +114,12 @@ impl Machine {
             ("virtual machine", if self.virtualised { "yes" } else { "no" }.into()),
         ]
     }
+}
+
+/// None if the kernel does not say.
+fn cpus_allowed() -> Vec<u32> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
 }
 
 /// A file's text without its last newline; `None` if it cannot be read.

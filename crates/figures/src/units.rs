@@ -9,17 +9,17 @@ const FIGURE_MIN: f64 = 0.1;
 
 /// How figures are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unit {
+pub struct Unit {
     /// Its name; empty for a count or a ratio.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What is one of it.
-    pub(crate) one: f64,
+    pub one: f64,
     decimals: usize,
 }
 
 impl Unit {
     /// For times in ns.
-    pub(crate) fn of_times(ns: &[f64]) -> Unit {
+    pub fn of_times(ns: &[f64]) -> Unit {
         let (least, greatest) = extent(ns);
         let fits = |&(_, one): &(&str, f64)| greatest < FIGURE_MAX * one;
         let mut at = TIMES.iter().position(fits).unwrap_or(TIMES.len() - 1);
@@ -33,7 +33,7 @@ impl Unit {
     }
 
     /// For anything else, in its own unit.
-    pub(crate) fn of_figures(values: &[f64]) -> Unit {
+    pub fn of_figures(values: &[f64]) -> Unit {
         let whole = values.iter().all(|value| value.fract() == 0.0);
         let (least, greatest) = extent(values);
         let decimals = if whole { 0 } else { decimals_of_all(least, greatest) };
@@ -41,13 +41,13 @@ impl Unit {
     }
 
     /// A figure in it, without its name.
-    pub(crate) fn figure(self, value: f64) -> String {
+    pub fn figure(self, value: f64) -> String {
         format!("{:.*}", self.decimals, value / self.one)
     }
 }
 
 /// A time to three digits in the unit that suits it.
-pub(crate) fn time(ns: f64) -> String {
+pub fn time(ns: f64) -> String {
     let (name, one) = TIMES.into_iter().rfind(|(_, one)| ns.abs() >= *one).unwrap_or(TIMES[0]);
     let figure = ns / one;
     let decimals = if ns.fract() == 0.0 && one == 1.0 { 0 } else { decimals(figure.abs()) };
@@ -55,7 +55,7 @@ pub(crate) fn time(ns: f64) -> String {
 }
 
 /// The same without noughts at its end, for a round figure.
-pub(crate) fn round_time(ns: f64) -> String {
+pub fn round_time(ns: f64) -> String {
     let text = time(ns);
     let (figure, unit) = text.split_once(' ').unwrap_or((&text, ""));
     let figure = match figure.contains('.') {
@@ -66,7 +66,7 @@ pub(crate) fn round_time(ns: f64) -> String {
 }
 
 /// A size in the largest unit of which it is a whole number.
-pub(crate) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     const KIB: f64 = 1024.0;
     match bytes {
         bytes if bytes % (KIB * KIB) == 0.0 => format!("{} MiB", bytes / (KIB * KIB)),
@@ -76,7 +76,7 @@ pub(crate) fn size(bytes: f64) -> String {
 }
 
 /// A ratio, to three digits.
-pub(crate) fn ratio(value: f64) -> String {
+pub fn ratio(value: f64) -> String {
     match value.abs() {
         less if less < 9.995 => format!("{value:.2}"),
         less if less < 99.95 => format!("{value:.1}"),
@@ -85,12 +85,12 @@ pub(crate) fn ratio(value: f64) -> String {
 }
 
 /// So many things, by their name.
-pub(crate) fn counted(n: usize, thing: &str) -> String {
+pub fn counted(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The name of an axis, a measure or a figure as words.
-pub(crate) fn words(name: &str) -> String {
+pub fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 

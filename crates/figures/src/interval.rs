@@ -4,10 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::Holds;
-
 /// Said where nothing follows for want of [`Interval::ROUNDS_MIN`].
-pub(crate) const NEEDS_ROUNDS: &str = "needs three rounds";
+pub const NEEDS_ROUNDS: &str = "needs three rounds";
 
 /// The median over rounds, and between what values the true one lies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,11 +46,6 @@ impl Interval {
     pub fn differs_from_one(&self) -> bool {
         self.is_firm() && (self.low > 1.0 || self.high < 1.0)
     }
-
-    /// What follows from these: `holds`, if all of them are firm.
-    pub fn judge(of: &[Interval], holds: Holds) -> Holds {
-        if of.iter().all(Interval::is_firm) { holds } else { Holds::NotDistinguishable }
-    }
 }
 
 impl fmt::Display for Interval {
@@ -63,48 +56,6 @@ impl fmt::Display for Interval {
         match self.is_firm() {
             true => f.write_str(")"),
             false => write!(f, ", rounds: {rounds}, {NEEDS_ROUNDS})"),
-        }
-    }
-}
-
-/// What a ratio is to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bar {
-    /// So much or more.
-    AtLeast(f64),
-    /// So much or less.
-    AtMost(f64),
-    /// So near to one: 0.05 is from 0.95 to 1.05.
-    Within(f64),
-}
-
-impl Bar {
-    /// Whether it is reached: only if the whole interval is on the good side, and firm.
-    pub fn holds(self, ratio: Interval) -> Holds {
-        let (reached, missed) = match self {
-            Bar::AtLeast(bar) => (ratio.low >= bar, ratio.high < bar),
-            Bar::AtMost(bar) => (ratio.high <= bar, ratio.low > bar),
-            Bar::Within(share) => {
-                let (low, high) = (1.0 - share, 1.0 + share);
-                let outside = ratio.high < low || ratio.low > high;
-                (ratio.low >= low && ratio.high <= high, outside)
-            }
-        };
-        let holds = match (reached, missed) {
-            (true, _) => Holds::Yes,
-            (_, true) => Holds::No,
-            _ => Holds::NotDistinguishable,
-        };
-        Interval::judge(&[ratio], holds)
-    }
-}
-
-impl fmt::Display for Bar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bar::AtLeast(bar) => write!(f, ">= {bar:.2}"),
-            Bar::AtMost(bar) => write!(f, "<= {bar:.2}"),
-            Bar::Within(share) => write!(f, "within {:.0} %", share * 100.0),
         }
     }
 }
@@ -154,30 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_inside_the_interval_is_neither_reached_nor_missed() {
-        let ratio = |low, high| {
-            let median = f64::midpoint(low, high);
-            Interval { median, low, high, rounds: 3 }
-        };
-        assert_eq!(Bar::AtLeast(1.0).holds(ratio(0.9, 1.1)), Holds::NotDistinguishable);
-        assert_eq!(Bar::AtMost(0.9).holds(ratio(0.8, 0.85)), Holds::Yes);
-        assert_eq!(Bar::AtMost(0.9).holds(ratio(0.95, 1.0)), Holds::No);
-        assert_eq!(Bar::Within(0.05).holds(ratio(0.9, 1.0)), Holds::NotDistinguishable);
-        assert_eq!(Bar::Within(0.05).holds(ratio(0.9, 0.94)), Holds::No);
-        assert_eq!(
-            format!("{} {}", Bar::AtMost(0.9), ratio(0.8, 1.0)),
-            "<= 0.90 0.90 (0.80 to 1.00)"
-        );
-    }
-
-    #[test]
     fn nothing_follows_from_fewer_than_three_rounds() {
         let of = |values: &[f64]| Interval::of(values).expect("values");
         for few in [&[5.0][..], &[5.0, 5.1]] {
-            assert_eq!(Bar::AtLeast(1.0).holds(of(few)), Holds::NotDistinguishable);
             assert!(!of(few).differs_from_one());
         }
-        assert_eq!(Bar::AtLeast(1.0).holds(of(&[5.0; 3])), Holds::Yes);
+        assert!(of(&[5.0; 3]).differs_from_one());
         assert_eq!(of(&[5.0]).to_string(), "5.00 (5.00 to 5.00, rounds: 1, needs three rounds)");
         assert_eq!(format!("{:.0}", of(&[5.0; 3])), "5 (5 to 5)");
     }

@@ -1,0 +1,13 @@
+//! Figures: what is known of a time that was measured again and again ([`Distribution`]), how sure
+//! a median over rounds is ([`Interval`]), on which machine it was taken ([`Machine`]), and how it
+//! is written ([`units`], [`wrap`]).
+
+pub mod distribution;
+pub mod interval;
+pub mod machine;
+pub mod units;
+pub mod wrap;
+
+pub use distribution::Distribution;
+pub use interval::Interval;
+pub use machine::Machine;
