@@ -127,10 +127,7 @@ fn given(
 fn arm() -> Result<(Graph, Files), String> {
     let cpus = privileges::cpus();
     let cpus = cpus.map_err(|error| format!("cannot read this process's CPUs: {error}"))?;
-    let files = Files::write();
-    let files = files.map_err(|error| {
-        format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours")
-    })?;
+    let files = Files::write()?;
     Ok((Graph::arm(&table(&scenario::table(&[])), &cpus)?, files))
 }
 

@@ -17,9 +17,10 @@ use serde_json::json;
 use signal_hook::iterator::Signals;
 use sinew_figures::Machine;
 use sinew_lab::drill::table as with_drills;
+use sinew_lab::graph::{Files, kinds};
 use sinew_lab::harness::process;
 use sinew_lab::rounds::Session;
-use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, remove_files, table};
+use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 use sinew_runtime::NodeEntry;
 
@@ -149,9 +150,9 @@ fn prepare(args: &LabArgs, name: &str, nodes: &[NodeEntry]) -> Result<Prepared, 
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
-    let kinds = table(nodes).iter().map(|entry| entry.kind).collect();
+    let kinds = kinds(&table(nodes));
     let request = Request { quick, only, rounds, cpus, kinds, rivals };
-    let stop = stop_on_signals(remove_files)
+    let stop = stop_on_signals(Files::remove)
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })
 }

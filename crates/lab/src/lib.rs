@@ -5,6 +5,7 @@
 
 pub mod bar;
 pub mod drill;
+pub mod graph;
 pub mod harness;
 pub mod report;
 pub mod rivals;

@@ -68,6 +68,15 @@ impl Timer {
     }
 }
 
+/// What rows differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name: `transport`.
+    pub name: &'static str,
+    /// All its values, in the order of the table's rows.
+    pub values: &'static [&'static str],
+}
+
 /// A contender and what was measured of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {

@@ -3,8 +3,7 @@
 
 use sinew_figures::Machine;
 
-use crate::report::Report;
-use crate::scenario::Axis;
+use crate::report::{Axis, Report};
 
 /// What the report's scenario is called.
 pub const SCENARIO: &str = "rivals";

@@ -13,10 +13,10 @@ use sinew_runtime::inject::{Target, What};
 use sinew_spec::plan::Plan;
 
 use super::carry_out::{Carried, Timing, carry_out};
-use super::graph::{Graph, joint_limits_rad};
-use super::judge::Stop;
 use super::machine::Moment;
+use super::stop::Stop;
 use super::table::{Drill, Expected, Fault, Rule, Subject};
+use crate::graph::{ARM, Graph, joint_limits_rad, kinds};
 
 /// The cycle of the death: on the first long side of the square, at full speed.
 const DEATH: u64 = 1650;
@@ -98,7 +98,7 @@ const PLOTS: [Plot; 3] = [
         about: "one process: planner, inverse kinematics and master fused, fail-stop",
         done: "SIGKILL in the middle of the node's cycle: the whole controller is dead",
         file: "arm.yaml",
-        text: super::graph::ARM,
+        text: ARM,
         overrides: &[("planner.laps", "0")],
         silent: false,
     },
@@ -147,10 +147,10 @@ pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
 }
 
 fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
-    let table = crate::scenario::table(&[]);
+    let kinds = kinds(&super::table(&crate::scenario::table(&[])));
     let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
     let text = plot.text.to_string();
-    let graph = Graph::compile(plot.file, text, overrides.collect(), &super::table(&table), cpus)?;
+    let graph = Graph::compile(plot.file, text, overrides.collect(), &kinds, cpus)?;
     let drill = drill(plot, &graph.plan)?;
     let limits_rad = if plot.silent { joint_limits_rad() } else { vec![] };
     let after_ns = UNCONTROLLED_NS;
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn every_variant_compiles_and_has_an_inverse_kinematics_that_can_die() {
         for plot in &PLOTS {
-            let table = crate::drill::table(&crate::scenario::table(&[]));
-            let graph = Graph::compile(plot.file, plot.text.into(), vec![], &table, &[0, 1]);
+            let kinds = kinds(&crate::drill::table(&crate::scenario::table(&[])));
+            let graph = Graph::compile(plot.file, plot.text.into(), vec![], &kinds, &[0, 1]);
             let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", plot.name));
             let drill = drill(plot, &graph.plan).expect("it can die");
             let domains = graph.plan.domains.len();

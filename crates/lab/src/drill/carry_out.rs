@@ -8,16 +8,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::inject::Injection;
-use sinew_runtime::run::{Outcome, Run, ThreadId};
+use sinew_runtime::run::{Outcome, Pace, Run, ThreadId};
 use sinew_runtime::status::{DomainState, Event, EventKind, Phase};
 use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;
-use super::graph::Graph;
 use super::left::{self, Left};
 use super::outside::{Outside, Seen as SeenOutside};
 use super::recording::{Recording, leader};
 use super::table::{Drill, Expected, Fault, Subject};
+use crate::graph::Graph;
 
 /// How often the run is looked at; its processes' ends wake us at once.
 const LOOK: Duration = Duration::from_millis(10);
@@ -91,7 +91,7 @@ pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result
     at.cycle = timing.cycle.unwrap_or(at.cycle);
     let injected =
         drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
-    let run = Run::start(graph.request(injected.into_iter().collect()));
+    let run = Run::start(graph.request(Pace::AsPlanned, injected.into_iter().collect()));
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
     let recording = Recording::new(&graph.plan, run.clock());
     let mut watch = Watch {

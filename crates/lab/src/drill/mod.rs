@@ -6,7 +6,6 @@
 pub mod article;
 mod carry_out;
 mod freeze;
-mod graph;
 mod judge;
 mod left;
 mod machine;
@@ -16,9 +15,10 @@ mod recording;
 mod report;
 mod select;
 mod show;
+mod stop;
 mod table;
 
-pub use graph::{Files, Graph};
+pub use crate::graph::{Files, Graph};
 pub use report::{Core, Report, Round, Row};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};

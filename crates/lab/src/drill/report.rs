@@ -6,7 +6,7 @@ use sinew_spec::plan::Plan;
 
 use super::Request;
 use super::article::Article;
-use super::judge::Stop;
+use super::stop::Stop;
 use super::table::Drill;
 
 /// The outcome of all drills.

@@ -6,14 +6,10 @@ use std::fs;
 
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
-use sinew_runtime::catalogue::Kind;
 use sinew_runtime::clock::Clock;
-use sinew_runtime::run::{Outcome, Pace, Request, Run, ThreadId};
+use sinew_runtime::run::{Outcome, Run, ThreadId};
 use sinew_runtime::trace::Record;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
 
-use super::pipeline::folder;
 use crate::bar::{Bar, Holds};
 use crate::report::{Figure, Row, Verdict};
 
@@ -22,33 +18,6 @@ const LEADER: ThreadId = ThreadId { domain: 0, thread: 0 };
 
 /// A share of the median that is no difference.
 const SAME: f64 = 0.05;
-
-/// The request for a graph of the lab, whose files are in its folder.
-///
-/// # Errors
-/// What is wrong with its text.
-pub(super) fn request(
-    file: &str,
-    text: &str,
-    kinds: &[&'static Kind],
-    cpus: &[u32],
-) -> Result<Request, String> {
-    let source = Source { file, text, overrides: &[] };
-    let plan = compile(&source, kinds, &Machine { cpus: cpus.to_vec() });
-    let plan = plan
-        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    Ok(Request {
-        file: file.into(),
-        text: text.into(),
-        base: folder(),
-        overrides: Vec::new(),
-        cpus: cpus.to_vec(),
-        plan,
-        strict: false,
-        pace: Pace::AsPlanned,
-        injections: Vec::new(),
-    })
-}
 
 /// What was seen of a core.
 pub(super) struct Seen {

@@ -13,9 +13,9 @@ use sinew_figures::Machine;
 use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
-use self::row::{Graph, Load, Server};
-use super::{Axis, Refusal, Request, Scenario};
-use crate::report::{Report, Row, Timer};
+use self::row::{Load, Server, Shape};
+use super::{Refusal, Request, Scenario};
+use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
 /// Rounds, if nobody asks for another number, and how long a row is measured in each.
@@ -48,23 +48,23 @@ pub(super) const SCENARIO: Scenario = Scenario {
 };
 
 /// What is asked of whom, and how.
-const ROWS: &[(Server, Graph, Load)] = &[
-    (Server::Sinew, Graph::Ping, Load::Ping),
-    (Server::Hyper, Graph::Ping, Load::Ping),
-    (Server::Axum, Graph::Ping, Load::Ping),
-    (Server::HyperShared, Graph::Ping, Load::Ping),
-    (Server::AxumShared, Graph::Ping, Load::Ping),
-    (Server::Sinew, Graph::Nop1, Load::Ping),
-    (Server::Sinew, Graph::Nop10, Load::Ping),
-    (Server::Sinew, Graph::Nop100, Load::Ping),
-    (Server::Sinew, Graph::Sleep10, Load::Ping),
-    (Server::Sinew, Graph::Sleep1k, Load::Ping),
-    (Server::Sinew, Graph::Sleep10k, Load::Ping),
-    (Server::Sinew, Graph::Ping, Load::Source),
-    (Server::Hyper, Graph::Ping, Load::Source),
-    (Server::Axum, Graph::Ping, Load::Source),
-    (Server::Sinew, Graph::Ping, Load::OneWorker),
-    (Server::Sinew, Graph::Ping, Load::TwoWorkers),
+const ROWS: &[(Server, Shape, Load)] = &[
+    (Server::Sinew, Shape::Ping, Load::Ping),
+    (Server::Hyper, Shape::Ping, Load::Ping),
+    (Server::Axum, Shape::Ping, Load::Ping),
+    (Server::HyperShared, Shape::Ping, Load::Ping),
+    (Server::AxumShared, Shape::Ping, Load::Ping),
+    (Server::Sinew, Shape::Nop1, Load::Ping),
+    (Server::Sinew, Shape::Nop10, Load::Ping),
+    (Server::Sinew, Shape::Nop100, Load::Ping),
+    (Server::Sinew, Shape::Sleep10, Load::Ping),
+    (Server::Sinew, Shape::Sleep1k, Load::Ping),
+    (Server::Sinew, Shape::Sleep10k, Load::Ping),
+    (Server::Sinew, Shape::Ping, Load::Source),
+    (Server::Hyper, Shape::Ping, Load::Source),
+    (Server::Axum, Shape::Ping, Load::Source),
+    (Server::Sinew, Shape::Ping, Load::OneWorker),
+    (Server::Sinew, Shape::Ping, Load::TwoWorkers),
 ];
 
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {

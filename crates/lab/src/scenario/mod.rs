@@ -8,13 +8,14 @@ mod robot;
 mod select;
 mod services;
 
-pub use pipeline::table;
-pub use select::{Axis, Selection};
+pub use select::Selection;
 
+use sinew_robot::NODES;
+use sinew_runtime::NodeEntry;
 use sinew_runtime::catalogue::Kind;
 
 use crate::harness::process::Part;
-use crate::report::Report;
+use crate::report::{Axis, Report};
 use crate::rounds::Session;
 
 /// A scenario.
@@ -57,10 +58,16 @@ pub struct Refusal(pub String);
 pub const SCENARIOS: &[Scenario] =
     &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO, http::SCENARIO];
 
-/// Removes the files that scenarios keep while they measure; for a process that is about to end
-/// without returning from one.
-pub fn remove_files() {
-    pipeline::remove_files();
+/// The kinds of nodes that a domain of the lab may have, beside `nodes`: those of a program that
+/// brings its own.
+pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
+    let mut table = nodes.to_vec();
+    for row in NODES.iter().chain([&pipeline::NODE]).chain(&services::NODES) {
+        if table.iter().all(|other| other.kind.name != row.kind.name) {
+            table.push(*row);
+        }
+    }
+    table
 }
 
 /// What far sides in processes of their own can do; for [`process::main`].

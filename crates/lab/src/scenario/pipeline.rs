@@ -11,9 +11,6 @@ mod stage;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_figures::Machine;
@@ -24,13 +21,14 @@ use self::claims::Evidence;
 use self::costs::Costs;
 use self::driver::{Driver, Share, Shared};
 use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
-use super::{Axis, Refusal, Request, Scenario};
+use super::{Refusal, Request, Scenario};
+use crate::graph::Files;
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
-use crate::report::{Report, Row, Timer};
+use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
-pub use self::stage::table;
+pub(super) use self::stage::NODE;
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 5;
@@ -76,15 +74,12 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let rows = request.only.pick(rows, |(row, _)| &row.axes)?;
     let rounds = request.rounds.unwrap_or(if request.quick { QUICK_ROUNDS } else { ROUNDS });
     let needs_files = rows.iter().any(|(_, setup)| setup.work == Work::Real);
-    let files = needs_files.then(Files::write).transpose().map_err(|error| {
-        Refusal(format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours"))
-    })?;
+    let files = needs_files.then(Files::write).transpose().map_err(Refusal)?;
     let clock = Clock::calibrate();
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),
         reference: Reference::new(last_two(&request.cpus)?, clock),
-        base: folder(),
         refused: RefCell::new(BTreeSet::new()),
     };
     let machine = Machine::read();
@@ -204,42 +199,4 @@ fn quick() -> Vec<Setup> {
         rows.push(row(placement, crossing, Period::Ms1));
     }
     rows
-}
-
-/// Where the arm's files are while this process measures.
-pub(super) fn folder() -> PathBuf {
-    std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()))
-}
-
-/// The arm's files, in a folder of their own until this is dropped.
-pub(super) struct Files;
-
-/// Those of graphs/arm.
-const ARM: [(&str, &str); 2] = [
-    ("irb120.urdf", include_str!("../../../../graphs/arm/irb120.urdf")),
-    ("square.csv", include_str!("../../../../graphs/arm/square.csv")),
-];
-
-impl Files {
-    /// Writes them.
-    pub(super) fn write() -> io::Result<Files> {
-        fs::create_dir(folder())?;
-        let files = Files;
-        for (name, text) in ARM {
-            fs::write(folder().join(name), text)?;
-        }
-        Ok(files)
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        remove_files();
-    }
-}
-
-/// Removes the folder, if it is there.
-pub(super) fn remove_files() {
-    // What cannot be removed is in the folder for what is temporary.
-    let _ = fs::remove_dir_all(folder());
 }

@@ -17,9 +17,9 @@ use sinew_runtime::clock::Clock;
 use self::driver::Driver;
 use self::setup::{Beside, SERVICES};
 use super::beside::{Evidence, Round};
-use super::pipeline::Files;
-use super::{Axis, Refusal, Request, Scenario};
-use crate::report::{Report, Row, Timer};
+use super::{Refusal, Request, Scenario};
+use crate::graph::Files;
+use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
 /// Rounds, if nobody asks for another number, and what is measured of a row in each of them.
@@ -65,9 +65,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         ..Row::default()
     });
     let rows = request.only.pick(rows.collect(), |row| &row.axes)?;
-    let files = Files::write().map_err(|error| {
-        Refusal(format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours"))
-    })?;
+    let files = Files::write().map_err(Refusal)?;
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),

@@ -1,17 +1,8 @@
 //! Which rows are asked for: values on axes, and what is wrong with a request that no row meets.
 
 use super::Refusal;
-use crate::report::{Report, Row};
+use crate::report::{Axis, Report, Row};
 use crate::rivals;
-
-/// What rows differ in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// Its name: `transport`.
-    pub name: &'static str,
-    /// All its values, in the order of the table's rows.
-    pub values: &'static [&'static str],
-}
 
 /// The values that are asked for on some axes; on the others all are. The default asks for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use self::driver::Driver;
 use self::setup::Beside;
 use self::supervisor::{Idle, Whose};
 use super::beside::{Evidence, Round};
-use super::pipeline::Files;
-use super::{Axis, Refusal, Request, Scenario};
-use crate::report::{Report, Row, Timer};
+use super::{Refusal, Request, Scenario};
+use crate::graph::Files;
+use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
 pub(super) use self::kinds::NODES;
@@ -82,9 +82,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
     let rounds = request.rounds.unwrap_or(default);
     let rows = request.only.pick(rows(), |row| &row.axes)?;
-    let files = Files::write().map_err(|error| {
-        Refusal(format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours"))
-    })?;
+    let files = Files::write().map_err(Refusal)?;
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),

@@ -8,7 +8,7 @@ use sinew_figures::Distribution;
 use sinew_runtime::catalogue::Kind;
 
 use super::load::{self, Answered, Enough};
-use super::row::{BEGIN, Graph, Load, PING, Server};
+use super::row::{BEGIN, Load, PING, Server, Shape};
 use super::server::{How, Serving, cpu, resident_kib};
 use crate::harness::{Gone, stay_on};
 use crate::report::Row;
@@ -33,7 +33,7 @@ pub(super) struct Driver<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) share: Duration,
     pub(super) server: Server,
-    pub(super) graph: Graph,
+    pub(super) graph: Shape,
     pub(super) load: Load,
     pub(super) cpus: &'a [u32],
     pub(super) kinds: &'a [&'static Kind],

@@ -41,7 +41,7 @@ words! {
 
 words! {
     /// Through what a request goes.
-    pub(super) enum Graph {
+    pub(super) enum Shape {
         /// listener, router, snippet.
         Ping = "ping",
         /// One node more.
@@ -72,24 +72,24 @@ impl Server {
     }
 }
 
-impl Graph {
+impl Shape {
     /// Nodes that do nothing between router and answer.
     pub(super) fn nops(self) -> usize {
         match self {
-            Graph::Nop1 => 1,
-            Graph::Nop10 => 10,
-            Graph::Nop100 => 100,
-            Graph::Ping | Graph::Sleep10 | Graph::Sleep1k | Graph::Sleep10k => 0,
+            Shape::Nop1 => 1,
+            Shape::Nop10 => 10,
+            Shape::Nop100 => 100,
+            Shape::Ping | Shape::Sleep10 | Shape::Sleep1k | Shape::Sleep10k => 0,
         }
     }
 
     /// Flows that sleep meanwhile.
     pub(super) fn sleepers(self) -> u64 {
         match self {
-            Graph::Sleep10 => 10,
-            Graph::Sleep1k => 1000,
-            Graph::Sleep10k => 10_000,
-            Graph::Ping | Graph::Nop1 | Graph::Nop10 | Graph::Nop100 => 0,
+            Shape::Sleep10 => 10,
+            Shape::Sleep1k => 1000,
+            Shape::Sleep10k => 10_000,
+            Shape::Ping | Shape::Nop1 | Shape::Nop10 | Shape::Nop100 => 0,
         }
     }
 

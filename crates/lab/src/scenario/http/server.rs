@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use sinew_runtime::catalogue::Kind;
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::{Outcome, Pace, Run};
 
-use super::row::{Graph, Server};
+use super::row::{Server, Shape};
+use crate::graph::Graph;
 use crate::harness::Gone;
 use crate::harness::on_thread;
-use crate::scenario::beside;
 
 /// The program of the bare servers.
 const PROGRAM: &str = "sinew-rivals-http";
@@ -34,7 +34,7 @@ pub(super) struct Serving {
 /// How it is to be run.
 pub(super) struct How<'a> {
     pub(super) server: Server,
-    pub(super) graph: Graph,
+    pub(super) graph: Shape,
     pub(super) workers: usize,
     /// Those that it may use.
     pub(super) cpus: &'a [u32],
@@ -63,7 +63,8 @@ impl How<'_> {
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
     ) -> Result<T, String> {
         let text = self.graph.text(address.port(), self.workers);
-        let request = beside::request(FILE, &text, self.kinds, self.cpus)?;
+        let graph = Graph::compile(FILE, text, Vec::new(), self.kinds, self.cpus)?;
+        let request = graph.request(Pace::AsPlanned, Vec::new());
         let mut run = Run::start(request).map_err(|error| format!("cannot be started: {error}"))?;
         let begun = Instant::now();
         let poll = |run: &mut Run| run.poll(LOOK, &mut |_, _| ());

@@ -2,7 +2,7 @@
 
 use sinew_figures::Interval;
 
-use super::row::{Graph, Load, Server};
+use super::row::{Load, Server, Shape};
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::{Found, NOT_MEASURED, verdict};
@@ -24,7 +24,7 @@ const SCALE_MIN: f64 = 1.8;
 /// A load that runs or waits for a CPU so much of the time is what limits.
 const BUSY_MIN: f64 = 0.9;
 
-fn row(rows: &[Row], server: Server, graph: Graph, load: Load) -> Option<&Row> {
+fn row(rows: &[Row], server: Server, graph: Shape, load: Load) -> Option<&Row> {
     let is = |row: &&Row| {
         let is = |axis: &str, word: &str| row.axis(axis) == Some(word);
         is("server", server.word()) && is("graph", graph.word()) && is("load", load.word())
@@ -40,10 +40,10 @@ fn over(rows: [Option<&Row>; 2], measure: &str) -> Option<Interval> {
 
 /// Us over the others, with one worker and 64 connections.
 pub(super) fn ratios(rows: &[Row]) -> Table {
-    let ours = row(rows, Server::Sinew, Graph::Ping, Load::Ping);
+    let ours = row(rows, Server::Sinew, Shape::Ping, Load::Ping);
     let cell = |of: Option<Interval>| of.map_or("-".into(), |of| of.to_string());
     let line = |server: &Server| {
-        let pair = [ours, row(rows, *server, Graph::Ping, Load::Ping)];
+        let pair = [ours, row(rows, *server, Shape::Ping, Load::Ping)];
         let cells = ["cpu_per_request", "time_per_request", "latency"];
         let cells = cells.map(|measure| cell(over(pair, measure)));
         [vec![server.word().to_owned()], cells.to_vec()].concat()
@@ -58,10 +58,10 @@ pub(super) fn ratios(rows: &[Row]) -> Table {
 
 /// One for each bar, on a machine with so many CPUs.
 pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
-    let ping = |server| row(rows, server, Graph::Ping, Load::Ping);
+    let ping = |server| row(rows, server, Shape::Ping, Load::Ping);
     let ours = ping(Server::Sinew);
     let to = |server, measure| over([ours, ping(server)], measure);
-    let source = row(rows, Server::Sinew, Graph::Ping, Load::Source);
+    let source = row(rows, Server::Sinew, Shape::Ping, Load::Source);
     let mut verdicts = vec![
         verdict(
             "ping costs little more CPU than bare hyper",
@@ -90,11 +90,11 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
             at_most(source, "resident_max", RESIDENT_MIB_MAX, "MiB"),
         ),
     ];
-    verdicts.extend([Graph::Nop10, Graph::Nop100].map(|graph| {
+    verdicts.extend([Shape::Nop10, Shape::Nop100].map(|graph| {
         let claim = format!("a node more costs little: {}", graph.word());
         verdict(&claim, &format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
     }));
-    for graph in [Graph::Sleep1k, Graph::Sleep10k] {
+    for graph in [Shape::Sleep1k, Shape::Sleep10k] {
         let asleep = row(rows, Server::Sinew, graph, Load::Ping);
         verdicts.push(verdict(
             &format!("a flow that sleeps takes little memory: {}", graph.word()),
@@ -150,11 +150,11 @@ fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Found {
 }
 
 /// What a node more costs: the difference to ping, round by round, over their number.
-fn node(rows: &[Row], graph: Graph) -> Found {
+fn node(rows: &[Row], graph: Shape) -> Found {
     let of = |graph| {
         row(rows, Server::Sinew, graph, Load::Ping).and_then(|row| row.measure("cpu_per_request"))
     };
-    let Some((more, ping)) = of(graph).zip(of(Graph::Ping)) else { return NOT_MEASURED };
+    let Some((more, ping)) = of(graph).zip(of(Shape::Ping)) else { return NOT_MEASURED };
     let nodes = graph.nops() as f64;
     let pairs = more.rounds.iter().zip(&ping.rounds);
     let ns: Vec<f64> = pairs.map(|(more, ping)| (more - ping) / nodes).collect();
@@ -166,7 +166,7 @@ fn node(rows: &[Row], graph: Graph) -> Found {
 /// keep two busy: then how long it ran and waited for one is shown, and what a request costs with
 /// two workers over with one.
 fn scale(rows: &[Row], cpus: usize) -> Found {
-    let of = |load| row(rows, Server::Sinew, Graph::Ping, load);
+    let of = |load| row(rows, Server::Sinew, Shape::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
     let rate = over([one, two], "time_per_request");
     let cost = over([two, one], "cpu_per_request");

@@ -4,7 +4,7 @@ use sinew_runtime::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use crate::harness::{Access, Placement, What};
-use crate::scenario::Axis;
+use crate::report::Axis;
 
 /// Bytes of a message.
 pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];

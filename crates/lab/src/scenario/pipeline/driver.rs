@@ -3,23 +3,22 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_figures::Distribution;
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::run::{self, Outcome, Pace, Run, ThreadId};
+use sinew_runtime::run::{Outcome, Pace, Run, ThreadId};
 use sinew_runtime::trace::Record;
-use sinew_spec::plan::{Machine, Plan, Release};
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::{Plan, Release};
 
 use super::setup::{Period, Setup};
-use super::stage::table;
+use crate::graph::{Graph, kinds};
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
+use crate::scenario::table;
 
 /// The name that a spec of the lab has in messages.
 const FILE: &str = "lab pipeline";
@@ -42,7 +41,6 @@ pub(super) struct Shared<'a> {
     /// The token, measured before each row.
     pub(super) reference: Reference,
     /// Where the arm's files are.
-    pub(super) base: PathBuf,
     /// What the kernel refused.
     pub(super) refused: RefCell<BTreeSet<String>>,
 }
@@ -60,8 +58,7 @@ pub(super) struct Driver<'a> {
     shared: &'a Shared<'a>,
     setup: Setup,
     share: Share,
-    text: String,
-    plan: Plan,
+    graph: Graph,
     all: Seen,
     /// How long a free cycle is, if that is known.
     free_cycle_ns: Option<f64>,
@@ -77,56 +74,37 @@ impl<'a> Driver<'a> {
         setup: Setup,
         share: Share,
     ) -> Result<Driver<'a>, String> {
-        let text = setup.text();
-        let kinds: Vec<_> = table(&[]).iter().map(|row| row.kind).collect();
-        let machine = Machine { cpus: shared.cpus.clone() };
-        let source = Source { file: FILE, text: &text, overrides: &[] };
-        let plan = compile(&source, &kinds, &machine).map_err(|errors| {
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-        })?;
-        let all = Seen::new(&plan, share.warm_up, u64::MAX);
-        Ok(Driver { shared, setup, share, text, plan, all, free_cycle_ns: None })
+        let (text, kinds) = (setup.text(), kinds(&table(&[])));
+        let graph = Graph::compile(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
+        let all = Seen::new(&graph.plan, share.warm_up, u64::MAX);
+        Ok(Driver { shared, setup, share, graph, all, free_cycle_ns: None })
     }
 
     /// What the plan decided otherwise than the row asks.
     pub(super) fn departures(&self) -> Vec<String> {
         let wait = self.setup.crossing.map(|crossing| crossing.wait);
-        let mut crossing = self.plan.links.iter().filter(|link| !link.fused);
+        let mut crossing = self.graph.plan.links.iter().filter(|link| !link.fused);
         let changed = crossing.any(|link| Some(link.wait) != wait);
-        if changed { self.plan.notes.clone() } else { Vec::new() }
-    }
-
-    fn request(&self, pace: Pace) -> run::Request {
-        run::Request {
-            file: FILE.into(),
-            text: self.text.clone(),
-            base: self.shared.base.clone(),
-            overrides: Vec::new(),
-            cpus: self.shared.cpus.clone(),
-            plan: self.plan.clone(),
-            strict: false,
-            pace,
-            injections: Vec::new(),
-        }
+        if changed { self.graph.plan.notes.clone() } else { Vec::new() }
     }
 
     fn planned(&self) -> Result<Seen, String> {
         let period_ns = self.setup.period.ms() * 1_000_000;
         let cycles = (self.share.time.as_nanos() as u64 / period_ns).max(1);
-        let seen = Seen::new(&self.plan, self.share.warm_up, cycles);
+        let seen = Seen::new(&self.graph.plan, self.share.warm_up, cycles);
         self.run(Pace::AsPlanned, seen)
     }
 
     /// As many bursts as the time holds.
     fn free(&mut self) -> Result<Seen, String> {
-        let mut round = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
+        let mut round = Seen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
         let share_ns = self.share.time.as_nanos() as f64;
         let mut spent_ns = 0.0;
         while spent_ns < share_ns && !self.shared.session.is_stopped() {
             let fitting = |cycle_ns: f64| (BURST_NS.min(share_ns) / cycle_ns) as u64;
             let cycles = self.free_cycle_ns.map_or(FIRST_BURST, fitting).max(FIRST_BURST / 10);
             let cycles = cycles.min(Pace::FREE_CYCLES_MAX - self.share.warm_up);
-            let seen = Seen::new(&self.plan, self.share.warm_up, u64::MAX);
+            let seen = Seen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
             let pace = Pace::Free { cycles: self.share.warm_up + cycles };
             let seen = self.run(pace, seen)?;
             let burst_ns = seen.last_start_ns.saturating_sub(seen.first_start_ns) as f64;
@@ -139,7 +117,7 @@ impl<'a> Driver<'a> {
 
     /// From start to end.
     fn run(&self, pace: Pace, mut seen: Seen) -> Result<Seen, String> {
-        let run = Run::start(self.request(pace));
+        let run = Run::start(self.graph.request(pace, Vec::new()));
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         let (clock, processes) = (run.clock(), run.processes());
         let mut before = None;

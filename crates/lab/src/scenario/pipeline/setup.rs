@@ -280,7 +280,7 @@ fn crossings(placement: Placement) -> Vec<Option<Crossing>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::pipeline::stage::table;
+    use crate::scenario::table;
     use sinew_spec::plan::{Machine, Release};
     use sinew_spec::{Source, compile};
 

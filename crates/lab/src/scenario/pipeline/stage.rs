@@ -1,11 +1,8 @@
 //! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
 //! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
 
-use sinew_robot::NODES;
 use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, message};
-
-use crate::scenario::services;
 
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
@@ -47,23 +44,11 @@ static KIND: Kind = Kind {
 };
 
 /// The kind's row in the table; users do not see it.
-pub(super) const NODE: NodeEntry = NodeEntry {
+pub(in crate::scenario) const NODE: NodeEntry = NodeEntry {
     kind: &KIND,
     make: Make::Cyclic(|parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") }))),
     safe: None,
 };
-
-/// The kinds of nodes that a domain of the lab may have, beside `nodes`: those of a program that
-/// brings its own.
-pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
-    let mut table = nodes.to_vec();
-    for row in NODES.iter().chain([&NODE]).chain(&services::NODES) {
-        if table.iter().all(|other| other.kind.name != row.kind.name) {
-            table.push(*row);
-        }
-    }
-    table
-}
 
 struct Stage {
     leads: bool,

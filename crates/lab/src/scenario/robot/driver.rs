@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use sinew_runtime::catalogue::Kind;
 use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::{self, Run};
+use sinew_runtime::run::{self, Pace, Run};
 
 use super::Shared;
 use super::cost::{Used, recorded};
 use super::setup::{Beside, RECORDINGS, SERVICES};
 use super::viewers::Viewers;
+use crate::graph::{Graph, folder};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
-use crate::scenario::beside::{self, Seen, figure};
-use crate::scenario::pipeline::folder;
+use crate::scenario::beside::{Seen, figure};
 
 /// The name that a spec of the lab has in messages.
 const FILE: &str = "lab robot";
@@ -66,7 +66,8 @@ impl<'a> Driver<'a> {
         beside: Beside,
         kinds: &[&'static Kind],
     ) -> Result<Driver<'a>, String> {
-        let request = beside::request(FILE, &beside.text(), kinds, &shared.cpus)?;
+        let graph = Graph::compile(FILE, beside.text(), Vec::new(), kinds, &shared.cpus)?;
+        let request = graph.request(Pace::AsPlanned, Vec::new());
         let (all, services) = (Seen::new(WARM_UP), Services::default());
         Ok(Driver { shared, beside, request, all, services })
     }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_figures::Distribution;
 use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::{self, Run};
+use sinew_runtime::run::{self, Pace, Run};
 use sinew_runtime::status::{DomainState, EventKind};
 
 use super::Shared;
 use super::setup::{BACKOFF_MS, Beside};
+use crate::graph::{Graph, kinds};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
-use crate::scenario::beside::{self, Seen, figure};
+use crate::scenario::beside::{Seen, figure};
 use crate::scenario::table;
 
 /// The name that a spec of the lab has in messages.
@@ -29,8 +30,9 @@ const START: Duration = Duration::from_millis(500);
 /// # Errors
 /// What is wrong with its text.
 pub(super) fn request(text: &str, shared: &Shared<'_>) -> Result<run::Request, String> {
-    let kinds: Vec<_> = table(&[]).iter().map(|row| row.kind).collect();
-    beside::request(FILE, text, &kinds, &shared.cpus)
+    let (text, kinds) = (text.to_owned(), kinds(&table(&[])));
+    let graph = Graph::compile(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
+    Ok(graph.request(Pace::AsPlanned, Vec::new()))
 }
 
 /// A row that can be run.

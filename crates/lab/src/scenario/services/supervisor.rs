@@ -13,10 +13,10 @@ use sinew_runtime::run::Run;
 use super::Shared;
 use super::driver::request;
 use super::setup::{logged, services_alone};
+use crate::graph::folder;
 use crate::report::Row;
 use crate::rounds::Contender;
 use crate::scenario::beside::figure;
-use crate::scenario::pipeline::folder;
 
 /// Longest sleep of a supervisor without a live view, as `sinew run` has it.
 const LOOK: Duration = Duration::from_secs(1);

@@ -1,11 +1,11 @@
-//! What a drill runs: a graph of the user's, or the arm, whose files are part of this program so
-//! that a drill works from anywhere.
+//! What the lab and its drills run: a graph of the user's, or one with the arm, whose files are part
+//! of this program so that both work from anywhere.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use sinew_runtime::NodeEntry;
+use sinew_runtime::catalogue::Kind;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::{Pace, Request};
 use sinew_spec::plan::{Machine, Plan};
@@ -29,13 +29,13 @@ pub struct Graph {
 }
 
 /// The arm's spec, as it stands in `graphs/arm`.
-pub(super) const ARM: &str = include_str!("../../../../graphs/arm/arm.yaml");
+pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
 /// The arm with what writes and serves beside it.
-const BESIDE: &str = include_str!("beside.yaml");
+const BESIDE: &str = include_str!("drill/beside.yaml");
 /// The files that it names.
 const FILES: [(&str, &str); 2] = [
-    ("irb120.urdf", include_str!("../../../../graphs/arm/irb120.urdf")),
-    ("square.csv", include_str!("../../../../graphs/arm/square.csv")),
+    ("irb120.urdf", include_str!("../../../graphs/arm/irb120.urdf")),
+    ("square.csv", include_str!("../../../graphs/arm/square.csv")),
 ];
 
 impl Graph {
@@ -45,7 +45,7 @@ impl Graph {
     /// What is wrong with its spec on this machine.
     pub fn arm(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
         let overrides = vec![("planner.laps".into(), "0".into())];
-        Graph::compile("arm.yaml", ARM.into(), overrides, nodes, cpus)
+        Graph::compile("arm.yaml", ARM.into(), overrides, &kinds(nodes), cpus)
     }
 
     /// The arm with services beside it, if these are all the kinds that it needs.
@@ -53,21 +53,23 @@ impl Graph {
     /// # Errors
     /// As for [`Graph::arm`].
     pub fn beside(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
-        Graph::compile("beside.yaml", BESIDE.into(), vec![], nodes, cpus)
+        Graph::compile("beside.yaml", BESIDE.into(), vec![], &kinds(nodes), cpus)
     }
 
     /// A spec over the arm's files.
-    pub(super) fn compile(
+    ///
+    /// # Errors
+    /// What is wrong with it on this machine.
+    pub(crate) fn compile(
         file: &str,
         text: String,
         overrides: Vec<(String, String)>,
-        nodes: &[NodeEntry],
+        kinds: &[&'static Kind],
         cpus: &[u32],
     ) -> Result<Graph, String> {
-        let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
         let machine = Machine { cpus: cpus.to_vec() };
         let source = Source { file, text: &text, overrides: &overrides };
-        let plan = compile(&source, &kinds, &machine).map_err(|errors| {
+        let plan = compile(&source, kinds, &machine).map_err(|errors| {
             errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         })?;
         let (file, cpus) = (file.into(), cpus.to_vec());
@@ -75,7 +77,7 @@ impl Graph {
     }
 
     /// The request for a run in which this happens.
-    pub(super) fn request(&self, injections: Vec<Injection>) -> Request {
+    pub(crate) fn request(&self, pace: Pace, injections: Vec<Injection>) -> Request {
         Request {
             file: self.file.clone(),
             text: self.text.clone(),
@@ -84,15 +86,20 @@ impl Graph {
             cpus: self.cpus.clone(),
             plan: self.plan.clone(),
             strict: false,
-            pace: Pace::AsPlanned,
+            pace,
             injections,
         }
     }
 }
 
-/// Where the arm's files are while this process drills.
-fn folder() -> PathBuf {
-    std::env::temp_dir().join(format!("sinew-drill-{}", std::process::id()))
+/// What the compiler knows of these.
+pub fn kinds(nodes: &[NodeEntry]) -> Vec<&'static Kind> {
+    nodes.iter().map(|row| row.kind).collect()
+}
+
+/// Where the arm's files are while this process needs them.
+pub(crate) fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("sinew-lab-{}", std::process::id()))
 }
 
 /// The arm's files, in a folder of their own until this is dropped.
@@ -103,12 +110,15 @@ impl Files {
     /// Writes them.
     ///
     /// # Errors
-    /// What the file system says; the folder is one below `TMPDIR`.
-    pub fn write() -> io::Result<Files> {
-        fs::create_dir(folder())?;
+    /// What the file system says, and what to change.
+    pub fn write() -> Result<Files, String> {
+        let cannot = |error| {
+            format!("cannot write the arm's files: {error}; set TMPDIR to a folder of yours")
+        };
+        fs::create_dir(folder()).map_err(cannot)?;
         let files = Files(());
         for (name, text) in FILES {
-            fs::write(folder().join(name), text)?;
+            fs::write(folder().join(name), text).map_err(cannot)?;
         }
         Ok(files)
     }
@@ -127,7 +137,7 @@ impl Drop for Files {
 }
 
 /// Greatest and least angle of each joint, rad, as the arm's file says.
-pub(super) fn joint_limits_rad() -> Vec<(f64, f64)> {
+pub(crate) fn joint_limits_rad() -> Vec<(f64, f64)> {
     let bound = |line: &str, name: &str| -> Option<f64> {
         let (_, rest) = line.split_once(&format!("{name}=\""))?;
         rest.split('"').next()?.parse().ok()
