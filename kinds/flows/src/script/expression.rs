@@ -4,6 +4,7 @@
 //! becomes one look-up, so that a request makes only the fields that are asked for. One that is
 //! nothing but such a way never meets the interpreter; one without variables is worked out here.
 
+mod budget;
 mod convert;
 mod functions;
 mod paths;
@@ -24,9 +25,10 @@ use sinew_runtime::flow::{Error, Flow, Value};
 use sinew_spec::{Data, Item, Span};
 
 use ast::Expr;
+use budget::{WORK_MAX, Work};
 use convert::from_cel;
 pub(crate) use convert::weight;
-use functions::{LANGUAGE, WORK_MAX, Work};
+use functions::LANGUAGE;
 use paths::{Gap, Lookup, Path};
 use rewrite::rewrite;
 use value::CowVal;

@@ -1,12 +1,9 @@
-//! The functions of expressions, and what an evaluation may cost.
+//! The functions of expressions.
 //!
-//! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
-//! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
-//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or
-//! what is left to its flow. The compiler puts `@each` around what is gone through, with the price
-//! of a step, and `@weigh` around what a step looks at.
+//! The compiler puts `@each` around what is gone through, with the price of a step, and `@weigh`
+//! around what a step looks at.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,17 +12,13 @@ use std::thread::LocalKey;
 use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
 
+use super::budget::charge;
 use super::convert::cel_weight;
-use super::paths::Gap;
 use super::types::{
     CelBool, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type,
 };
 use super::value::{CowVal, Val};
 
-/// Most work of one evaluation: values and parts of 16 bytes of text that it looks at, and what its
-/// signs and functions cost, in units of 100 ns at most. Nobody can interrupt one, so this is also
-/// the longest that one keeps its worker: ten milliseconds. Past it the evaluation is an error.
-pub(crate) const WORK_MAX: u64 = 100_000;
 /// Largest compiled pattern that stands in the spec, in bytes.
 const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;
 /// What it costs to compile a pattern that is worked out.
@@ -106,8 +99,6 @@ pub(super) const FUNCTIONS: &[&str] = &[
 thread_local! {
     /// The language, made once for each worker: it is asked for with every evaluation.
     pub(super) static LANGUAGE: Arc<Env> = Arc::new(language());
-    static LEFT: Cell<u64> = const { Cell::new(0) };
-    static LEFT_TO_FLOW: Cell<u64> = const { Cell::new(0) };
     static OWN_PATTERNS: Patterns<Regex> = RefCell::default();
     static PATTERNS: Patterns<Pattern> = RefCell::default();
 }
@@ -120,49 +111,6 @@ type Patterns<T> = RefCell<HashMap<String, Rc<T>>>;
 struct Pattern {
     regex: Regex,
     work_per_byte: u64,
-}
-
-/// One evaluation's work, on this thread: functions of CEL see nothing but their arguments.
-pub(super) struct Work {
-    /// What its flow had.
-    of_flow: u64,
-    /// What it may look at.
-    own: u64,
-}
-
-impl Work {
-    /// Begins an evaluation for a flow with so much work left.
-    pub(super) fn begin(of_flow: u64) -> Work {
-        let own = of_flow.min(WORK_MAX);
-        LEFT.set(own);
-        LEFT_TO_FLOW.set(of_flow);
-        Work { of_flow, own }
-    }
-
-    /// How much it has spent, more than the flow had if that was too little; and whether it was cut
-    /// short.
-    pub(super) fn end(self) -> (u64, bool) {
-        let (left, of_flow) = (LEFT.get(), LEFT_TO_FLOW.get());
-        let made = self.of_flow - of_flow;
-        let is_beyond = of_flow == 0 || (left == 0 && self.own < WORK_MAX);
-        let spent = self.own - left + made + u64::from(is_beyond);
-        (spent, left == 0 || is_beyond)
-    }
-}
-
-/// Takes the price of something; `false` if it is too high, and then nothing is left at all.
-pub(super) fn charge(price: u64) -> bool {
-    let left = LEFT.get().saturating_sub(price);
-    LEFT.set(left);
-    left > 0
-}
-
-/// Takes the price of what is made of a packet, such as the value of its body: what one evaluation
-/// may look at says nothing of it, for whoever looks next has it for nothing.
-pub(super) fn make(price: u64) -> Result<(), Gap> {
-    let left = LEFT_TO_FLOW.get().saturating_sub(price);
-    LEFT_TO_FLOW.set(left);
-    if left > 0 { Ok(()) } else { Err(Gap::Stopped) }
 }
 
 fn pay(price: u64) -> Result<(), ExecutionError> {

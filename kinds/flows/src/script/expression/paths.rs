@@ -8,8 +8,8 @@ use bytestring::ByteString;
 use sinew_runtime::flow::{Error, Value};
 
 use super::Scope;
+use super::budget::{charge, make};
 use super::convert::{look, to_cel, weight};
-use super::functions::{charge, make};
 use super::types::{CelBool, CelOptional};
 use super::value::{CowVal, Val};
 
@@ -192,6 +192,11 @@ fn part<'a>(value: &'a Value, step: &StepIn, pay: Pay<'_>) -> Result<Option<Cow<
     })
 }
 
+/// Pays for what is made of a packet while an expression is evaluated.
+fn pay(price: u64) -> Result<(), Gap> {
+    if make(price) { Ok(()) } else { Err(Gap::Stopped) }
+}
+
 /// A path while an expression is evaluated. It is followed when it is asked for, and once.
 pub(super) struct Lookup<'a> {
     path: &'a Path,
@@ -234,13 +239,13 @@ impl<'a> Lookup<'a> {
     }
 
     fn find(&self) -> Result<Found<'a>, Gap> {
-        let value = self.path.find(self.start.clone(), &make)?;
+        let value = self.path.find(self.start.clone(), &pay)?;
         if self.path.want == Want::Presence {
             return Ok(Found { value, seen: None, weight: 0 });
         }
         let value = match &*value {
             Value::Document(_) => {
-                make(value.price())?;
+                pay(value.price())?;
                 Cow::Owned(value.resolve().map_err(Gap::Broken)?)
             }
             _ => value,

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use sinew_runtime::flow::Document;
 
-use super::functions::WORK_MAX;
+use super::budget::WORK_MAX;
 use super::*;
 
 /// How many texts are tried; reading one takes a millisecond in a debug build.
