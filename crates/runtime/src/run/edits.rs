@@ -4,6 +4,7 @@
 //! the edit refused, who does not swap is ended, and starts again in the edited graph.
 
 use std::collections::BTreeSet;
+use std::mem::take;
 
 use sinew_spec::plan::Plan;
 
@@ -31,6 +32,8 @@ pub(super) struct Edits {
     number: u32,
     now: Option<UnderWay>,
     next: Option<Edition>,
+    /// Nodes whose files were edited, of edits that were not taken: they count with the next one.
+    untaken: BTreeSet<String>,
 }
 
 /// An edit that is prepared or swapped in.
@@ -66,7 +69,9 @@ impl Run {
     /// event says which and why.
     pub fn edit(&mut self, mut edition: Edition) {
         edition.plan.leave_out_tests();
-        self.edits.next = Some(edition);
+        if let Some(superseded) = self.edits.next.replace(edition) {
+            self.edits.untaken.extend(superseded.touched);
+        }
     }
 
     /// To be called whenever something may have happened.
@@ -88,14 +93,15 @@ impl Run {
     }
 
     fn begin_edit(&mut self) {
-        let Some(edition) = self.edits.next.take() else { return };
+        let Some(mut edition) = self.edits.next.take() else { return };
         if self.services.iter().any(Supervised::is_changing) {
             self.edits.next = Some(edition);
             return;
         }
+        edition.touched.extend(take(&mut self.edits.untaken));
         let changed = match changes(&self.request.plan, &edition) {
             Ok(changed) => changed,
-            Err(text) => return self.refuse_edit(&text),
+            Err(text) => return self.refuse_edit(edition, &text),
         };
         self.edits.number += 1;
         let mut parts = Vec::new();
@@ -116,7 +122,7 @@ impl Run {
         if let Some(lost) = edit.parts.iter().find(is_lost) {
             let name = self.service_name(lost.service);
             let text = format!("domain '{name}' ended as it prepared it; save the file once more");
-            return self.give_up(&edit, &text);
+            return self.give_up(edit, &text);
         }
         let is_silent = |part: &&Part| part.said == Said::Nothing;
         if let Some(silent) = edit.parts.iter().find(is_silent) {
@@ -124,7 +130,7 @@ impl Run {
                 let (name, limit_s) =
                     (self.service_name(silent.service), PREPARE_NS_MAX / 1_000_000_000);
                 let text = format!("domain '{name}' was not ready for it within {limit_s} s");
-                return self.give_up(&edit, &text);
+                return self.give_up(edit, &text);
             }
             self.edits.now = Some(edit);
             return;
@@ -164,14 +170,17 @@ impl Run {
         self.events.add(EventKind::Edited, None, text);
     }
 
-    fn give_up(&mut self, edit: &UnderWay, text: &str) {
+    fn give_up(&mut self, edit: UnderWay, text: &str) {
         for part in &edit.parts {
             self.services[part.service].say_edition(self.edits.number, Wish::Withdraw);
         }
-        self.refuse_edit(text);
+        if let Some(edition) = edit.edition {
+            self.refuse_edit(edition, text);
+        }
     }
 
-    fn refuse_edit(&mut self, text: &str) {
+    fn refuse_edit(&mut self, edition: Edition, text: &str) {
+        self.edits.untaken.extend(edition.touched);
         self.events.add(EventKind::EditRefused, None, text);
     }
 
@@ -204,7 +213,7 @@ impl Run {
         }
         let Some(text) = refused else { return };
         if let Some(edit) = self.edits.now.take() {
-            self.give_up(&edit, text);
+            self.give_up(edit, text);
         }
     }
 

@@ -25,6 +25,10 @@ pub(crate) const TESTS: &[Test] = &[
         a_worker_with_much_to_do_is_alive_though_its_clocks_wait,
     ),
     ("an_edit_waits_for_the_one_that_is_swapped_in", an_edit_waits_for_the_one_that_is_swapped_in),
+    (
+        "files_that_no_edit_took_in_count_with_the_next_one",
+        files_that_no_edit_took_in_count_with_the_next_one,
+    ),
     ("a_domain_that_does_not_swap_blocks_no_edit", a_domain_that_does_not_swap_blocks_no_edit),
 ];
 
@@ -241,6 +245,34 @@ fn an_edit_waits_for_the_one_that_is_swapped_in() {
     assert!(told[1].contains("(b, d, door)"), "of those that waited the newest counts: {told:?}");
     until_packets(&mut stage, "d");
     assert_eq!(stage.texts("web", EventKind::Faulted).len(), 0, "{:#?}", stage.story());
+    end(stage);
+}
+
+fn files_that_no_edit_took_in_count_with_the_next_one() {
+    let policy = "heartbeat: 20s";
+    let text = |name: &str| graph(policy, name, "pass");
+    let touched = |text| Edition { touched: vec!["last".into()], ..edition(text) };
+    let mut stage = Stage::start(&graph(policy, "a", "linger_at_end"));
+    until_packets(&mut stage, "a");
+    stage.run.edit(edition(text("b")));
+    let is_accepted = |stage: &Stage| stage.run.plan().nodes.iter().any(|node| node.name == "b");
+    stage.until("the first edit", is_accepted);
+    // A newer one comes before it is looked at.
+    stage.run.edit(touched(text("c")));
+    stage.run.edit(edition(text("d")));
+    stage.until("two edits", |stage| stage.told(EventKind::Edited).len() == 2);
+    let told = stage.told(EventKind::Edited);
+    assert!(told[1].contains("(b, d, door, last)"), "{told:?}");
+    // It is refused.
+    stage.run.edit(touched(text("d").replace("name: test", "name: other")));
+    stage.until("no edit", |stage| stage.told(EventKind::EditRefused).len() == 1);
+    stage.run.edit(edition(text("d")));
+    stage.until("three edits", |stage| stage.told(EventKind::Edited).len() == 3);
+    stage.run.edit(edition(text("d")));
+    stage.until("four edits", |stage| stage.told(EventKind::Edited).len() == 4);
+    let told = stage.told(EventKind::Edited);
+    assert!(told[2].contains("1 node changed (last)"), "{told:?}");
+    assert_eq!(told[3], "nothing changed but its text");
     end(stage);
 }
 
