@@ -2,6 +2,7 @@
 //!
 //! Each worker has a socket of its own, with connections of its own: the kernel divides what comes.
 
+mod accept;
 mod begun;
 mod bind;
 mod callers;
@@ -13,6 +14,7 @@ mod life;
 mod log;
 mod options;
 mod room;
+mod servers;
 mod tls;
 mod worker;
 
@@ -24,6 +26,7 @@ use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_runtime::flow::{Held, Local, Opened, Outlet, Source, Stop, output};
 use sinew_runtime::{Cause, Fault, Made, Make, NodeEntry, Parameters};
 
+use accept::Acceptor;
 use log::AccessLog;
 use options::Options;
 use room::Room;
@@ -263,6 +266,6 @@ impl Opened for Socket {
 
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
         let worker = Worker::new(self.options, self.room, self.share, self.log, outlet);
-        Box::pin(worker.serve(self.socket, stop))
+        Box::pin(Acceptor::new(worker).serve(self.socket, stop))
     }
 }

@@ -9,31 +9,15 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 
 use super::begun::Begun;
 use super::exchange::{Peer, exchange};
 use super::life::{Life, Round, Verdict};
 use super::worker::Worker;
-
-/// Runs what a connection of HTTP/2 does beside itself, on its worker.
-#[derive(Clone)]
-pub(super) struct Here;
-
-impl<F> Executor<F> for Here
-where
-    F: Future + 'static,
-    F::Output: 'static,
-{
-    fn execute(&self, future: F) {
-        spawn_local(future);
-    }
-}
 
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
 const LINGER_BYTES_MAX: usize = 16 << 20;

@@ -1,0 +1,243 @@
+//! A worker's connections: it accepts them, looks after them, and ends them.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sinew_runtime::flow::{Error, Stop};
+use sinew_runtime::{Cause, Fault};
+use slab::Slab;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::{spawn_local, yield_now};
+use tokio::time::sleep;
+
+use super::connection::{Wire, serve, unless_ended};
+use super::exchange::Peer;
+use super::life::{Life, Patience, ROUND, Round, Seat, rounds};
+use super::room::{RETRY_AFTER_S, SPARE_MAX, Why};
+use super::tls::Tls;
+use super::worker::Worker;
+
+/// Pause when no connection can be taken, for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Time without a shortage of descriptors after which the next one is told again.
+const SHORTAGE_SPACING: Duration = Duration::from_secs(60);
+
+/// When this process was short of descriptors last: they are not a worker's, nor a listener's.
+static SHORTAGE: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Takes a worker's connections.
+pub(super) struct Acceptor {
+    worker: Rc<Worker>,
+    lives: RefCell<Slab<Rc<Life>>>,
+    /// Said when the last connection has ended.
+    empty: Notify,
+}
+
+impl Acceptor {
+    /// One for a worker that has no connection yet.
+    pub(super) fn new(worker: Worker) -> Acceptor {
+        Acceptor { worker: Rc::new(worker), lives: RefCell::default(), empty: Notify::new() }
+    }
+
+    /// Serves until it is told to stop, and what has begun is answered.
+    pub(super) async fn serve(self, held: Arc<StdListener>, mut stop: Stop) -> Result<(), Fault> {
+        let socket = held.try_clone().and_then(TcpListener::from_std).map_err(|error| {
+            Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
+        })?;
+        // From now on only a listener that may take its place holds it.
+        drop(held);
+        let acceptor = Rc::new(self);
+        let patrol = spawn_local(Rc::clone(&acceptor).patrol());
+        tokio::select! {
+            () = Rc::clone(&acceptor).accept(&socket) => {}
+            () = stop.wait() => {}
+        }
+        drop(socket);
+        let (now, yields) = (acceptor.worker.now(), stop.yields());
+        acceptor.lives.borrow().iter().for_each(|(_, life)| life.stop(now, yields));
+        let all_ended = async {
+            while !acceptor.lives.borrow().is_empty() {
+                acceptor.empty.notified().await;
+            }
+        };
+        let hurried = async {
+            stop.wait_for_end().await;
+            let now = acceptor.worker.now();
+            acceptor.lives.borrow().iter().for_each(|(_, life)| life.hurry(now));
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = all_ended => {}
+            () = hurried => {}
+        }
+        patrol.abort();
+        Ok(())
+    }
+
+    /// Takes connections, for ever.
+    async fn accept(self: Rc<Self>, socket: &TcpListener) {
+        loop {
+            match socket.accept().await {
+                Ok((stream, address)) => match self.seat().await {
+                    Some(seat) => self.begin(stream, address, seat),
+                    None => {
+                        self.worker.refused(Why::Connections);
+                        // Over TLS nothing can be said before the handshake.
+                        if self.worker.options.tls.is_none() {
+                            refuse(stream);
+                        }
+                    }
+                },
+                // The client has gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                // Those that are served go on, and when one of them ends there is room again.
+                Err(error) => {
+                    if is_news(&mut SHORTAGE.lock().unwrap_or_else(PoisonError::into_inner)) {
+                        self.worker.outlet.tell(&no_room(&error));
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// A place for one more connection; `None`: there is none.
+    async fn seat(&self) -> Option<Seat> {
+        if self.worker.room.enter() {
+            return Some(Seat::Own);
+        }
+        let spares = &self.worker.spares;
+        if spares.get() >= SPARE_MAX {
+            // Those that came just now have a moment to say what they want.
+            for _ in 0..2 {
+                yield_now().await;
+            }
+            let lives = self.lives.borrow();
+            let idle = lives.iter().map(|(_, life)| life).filter(|life| life.gives_way());
+            let oldest = idle.min_by_key(|life| life.since())?;
+            oldest.seat.set(Seat::None);
+            spares.set(spares.get() - 1);
+            self.worker.refused(Why::Connections);
+            oldest.close();
+        }
+        spares.set(spares.get() + 1);
+        Some(Seat::Spare)
+    }
+
+    fn begin(self: &Rc<Self>, stream: TcpStream, address: SocketAddr, seat: Seat) {
+        let mut lives = self.lives.borrow_mut();
+        let life = Rc::new(Life::new(self.worker.now()));
+        life.seat.set(seat);
+        let place = Place { acceptor: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
+        let watches = self.worker.options.tls.is_none();
+        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.worker.round), watches);
+        spawn_local(async move {
+            let worker = &place.acceptor.worker;
+            match &worker.options.tls {
+                None => serve(worker, &life, Peer { address, scheme: "http" }, wire).await,
+                // In a place of its own: without TLS a connection need not have room for it.
+                Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
+            }
+        });
+    }
+
+    /// Looks after the connections, for ever.
+    async fn patrol(self: Rc<Self>) {
+        let patience = Patience {
+            head: rounds(self.worker.options.head_deadline),
+            idle: rounds(self.worker.options.idle_max),
+            stall: rounds(self.worker.options.stall_max),
+        };
+        loop {
+            sleep(ROUND).await;
+            let now = self.worker.now().saturating_add(1);
+            self.worker.round.set(now);
+            self.lives.borrow().iter().for_each(|(_, life)| life.judge(now, &patience));
+            self.make_room(now);
+            if let Some(news) = self.worker.room.tell(Instant::now()) {
+                self.worker.outlet.say(format_args!("{news}"));
+            }
+        }
+    }
+
+    /// If more is held than may be, closes connections whose clients are slow to take it: the
+    /// slowest first, until there is room.
+    fn make_room(&self, now: Round) {
+        let mut excess = self.worker.room.to_free();
+        if excess == 0 {
+            return;
+        }
+        let lives = self.lives.borrow();
+        let slow = |(_, life): (usize, &Rc<Life>)| Some((life.slow_since(now)?, Rc::clone(life)));
+        let mut slow: Vec<_> = lives.iter().filter_map(slow).collect();
+        slow.sort_by_key(|(since, _)| *since);
+        for (_, life) in slow {
+            if excess == 0 {
+                return;
+            }
+            excess = excess.saturating_sub(life.held_size());
+            self.worker.refused(Why::Slow);
+            life.close();
+        }
+    }
+}
+
+/// Shakes hands, and serves the connection.
+async fn secure(worker: &Rc<Worker>, life: &Rc<Life>, address: SocketAddr, tls: &Tls, wire: Wire) {
+    // Who speaks no TLS was told so by an alert.
+    if let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await {
+        life.rest(worker.now());
+        serve(worker, life, Peer { address, scheme: "https" }, wire).await;
+    }
+}
+
+/// A connection's place among those of its worker.
+struct Place {
+    acceptor: Rc<Acceptor>,
+    key: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let worker = &self.acceptor.worker;
+        let mut lives = self.acceptor.lives.borrow_mut();
+        match lives.remove(self.key).seat.get() {
+            Seat::Own => worker.room.leave(),
+            Seat::Spare => worker.spares.set(worker.spares.get() - 1),
+            Seat::None => {}
+        }
+        if lives.is_empty() {
+            self.acceptor.empty.notify_one();
+        }
+    }
+}
+
+/// Whether a shortage of descriptors is to be told: it comes again and again while it lasts, in all
+/// workers.
+fn is_news(shortage: &mut Option<Instant>) -> bool {
+    let before = shortage.replace(Instant::now());
+    before.is_none_or(|before| before.elapsed() > SHORTAGE_SPACING)
+}
+
+fn no_room(error: &io::Error) -> Error {
+    Error::new(format_args!(
+        "no connection can be taken: {error}; allow more open files (ulimit -n), or lower \
+         'connections_max'"
+    ))
+}
+
+/// Says that there is no room, if that goes at once.
+fn refuse(stream: TcpStream) {
+    // Who gets no answer sees that the connection is closed.
+    let refusal = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {RETRY_AFTER_S}\r\nconnection: close\r\n\
+         content-length: 0\r\n\r\n"
+    );
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(refusal.as_bytes()));
+}
