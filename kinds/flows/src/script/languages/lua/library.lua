@@ -203,9 +203,10 @@ local base = {
     sort = sort,
   }),
   math = sealed("math", {
-    abs = math.abs, ceil = math.ceil, cos = math.cos, exp = math.exp, floor = math.floor,
-    fmod = math.fmod, huge = math.huge, log = math.log, max = math.max,
-    maxinteger = math.maxinteger, min = math.min, mininteger = math.mininteger, modf = math.modf, pi = math.pi,
+    abs = math.abs, acos = math.acos, asin = math.asin, atan = math.atan, ceil = math.ceil,
+    cos = math.cos, deg = math.deg, exp = math.exp, floor = math.floor, fmod = math.fmod,
+    huge = math.huge, log = math.log, max = math.max, maxinteger = math.maxinteger,
+    min = math.min, mininteger = math.mininteger, modf = math.modf, pi = math.pi, rad = math.rad,
     random = math.random, sin = math.sin, sqrt = math.sqrt, tan = math.tan,
     tointeger = math.tointeger, type = math.type, ult = math.ult,
   }),

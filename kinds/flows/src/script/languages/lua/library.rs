@@ -88,9 +88,11 @@ fn texts(lua: &Lua, natives: &Table, budget: &Rc<Budget>) -> Result<()> {
     let counted = Rc::clone(budget);
     natives.raw_set(
         "gmatch",
-        lua.create_function(move |lua, (text, pattern): (LuaString, LuaString)| {
-            all_matches(lua, &counted, text, pattern)
-        })?,
+        lua.create_function(
+            move |lua, (text, pattern, from): (LuaString, LuaString, Option<i64>)| {
+                all_matches(lua, &counted, text, pattern, from.unwrap_or(1))
+            },
+        )?,
     )?;
     let counted = Rc::clone(budget);
     natives.raw_set(
@@ -219,15 +221,16 @@ fn value_of(lua: &Lua, captured: Captured<'_>) -> Result<LuaValue> {
     })
 }
 
-/// An iterator over the matches, as `for` takes it.
+/// An iterator over the matches from a place on, as `for` takes it.
 fn all_matches(
     lua: &Lua,
     budget: &Rc<Budget>,
     text: LuaString,
     pattern: LuaString,
+    from: i64,
 ) -> Result<Function> {
     let counted = Rc::clone(budget);
-    let (mut next, mut last_end) = (0, None);
+    let (mut next, mut last_end) = (start_of(from, text.as_bytes().len()), None);
     lua.create_function_mut(move |lua, ()| {
         let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
         while next <= text.len() {

@@ -477,7 +477,9 @@ fn patterns_mean_what_they_mean_in_lua() {
         local out = {show(pcall(string.find, s, p)), show(pcall(string.match, s, p, 2)),
           show(pcall(string.gsub, s, p, '<%0>')), show(pcall(string.gsub, s, p, {a = 'b'}, 1))}
         out[#out + 1] = show(pcall(function() local found = {}
-          for a, b in s:gmatch(p) do found[#found + 1] = all(a, b) end
+          for _, from in ipairs({1, 3, -2, 0, 99, -99, math.mininteger}) do
+            for a, b in s:gmatch(p, from) do found[#found + 1] = all(a, b) end
+          end
           return table.concat(found, ';') end))
         return table.concat(out, '|')";
     let theirs: Function = lua.load(code).into_function().expect("code");
@@ -509,6 +511,30 @@ fn patterns_mean_what_they_mean_in_lua() {
         assert!(fine, "{s:?} {p:?}: {found:?}");
         assert_eq!(found.to_string().expect("a text"), expected, "text {s:?}, pattern {p:?}");
     }
+}
+
+/// What the manual of Lua 5.4 has in `math`, but for `randomseed`.
+const MATH: &str = "abs acos asin atan ceil cos deg exp floor fmod huge log max maxinteger min \
+                    mininteger modf pi rad random sin sqrt tan tointeger type ult";
+
+#[test]
+fn math_is_as_lua_has_it() {
+    let lua = Lua::new();
+    for name in MATH.split(' ').filter(|name| *name != "random") {
+        let code = format!(
+            "local it = math.{name}
+            if type(it) ~= 'function' then return tostring(it) end
+            local all = {{}}
+            for _, x in ipairs({{0, 1, -0.5, 3}}) do
+              local fine, got = pcall(it, x, 2)
+              all[#all + 1] = tostring(fine and got)
+            end
+            return table.concat(all, ' ')"
+        );
+        let theirs: String = lua.load(&code).eval().expect("Lua's");
+        assert_eq!(value(&code, Value::Null), Value::text(theirs), "{name}");
+    }
+    assert_eq!(value("return math.random(1)", Value::Null), Value::Integer(1));
 }
 
 #[test]
