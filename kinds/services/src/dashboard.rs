@@ -33,7 +33,6 @@ use sinew_runtime::control::Request;
 use sinew_runtime::status::Phase;
 use sinew_runtime::watch::Watch;
 use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
-use sinew_spec::catalogue::Value;
 
 use self::hello::Linked;
 use self::hosts::Hosts;
@@ -127,7 +126,6 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         return Err(fault!("hosts: '{bad}' is no name; expected one such as robot.local"));
     }
     Ok(Box::new(Dashboard {
-        listen: listen.to_owned(),
         address,
         hosts,
         arm,
@@ -137,8 +135,6 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 }
 
 struct Dashboard {
-    /// As the spec writes it.
-    listen: String,
     address: SocketAddr,
     hosts: Vec<String>,
     arm: Option<Arm>,
@@ -149,8 +145,8 @@ struct Dashboard {
 impl Service for Dashboard {
     fn start(&mut self) -> Result<(), Fault> {
         let listener = TcpListener::bind(self.address).map_err(|error| {
-            let listen = &self.listen;
-            fault!("cannot listen at {listen}: {error}; end who does, or change 'listen'")
+            let address = self.address;
+            fault!("cannot listen at {address}: {error}; end who does, or change 'listen'")
         })?;
         self.listener = Some(listener);
         Ok(())
@@ -160,8 +156,10 @@ impl Service for Dashboard {
         let listener = self.listener.take().expect("start comes before run");
         let address = listener.local_addr().map_err(|error| fault!("its own address: {error}"))?;
         let hosts = Hosts::new(address, &self.hosts);
+        let name = io.name().to_owned();
         let watch = io.watch();
-        let hello = hello::hello(watch, self.arm.clone(), self.linked(watch));
+        let linked = Linked::of(watch.plan(), &name, COMMAND, IMAGE);
+        let hello = hello::hello(watch, self.arm.clone(), linked);
         let owner = Owner {
             secret: watch.secret().to_owned(),
             supervisor: watch.supervisor().clone(),
@@ -177,19 +175,6 @@ impl Service for Dashboard {
         // It has told the viewers, or given up on them, within a second or so.
         let served = server.join();
         looked.and(served.map_err(|_| fault!("a bug: the thread of the viewers panicked")))
-    }
-}
-
-impl Dashboard {
-    /// What this node is linked with: of several dashboards in a graph, each listens elsewhere.
-    fn linked(&self, watch: &Watch) -> Linked {
-        let listens = Value::Text(self.listen.clone());
-        let nodes = &watch.plan().nodes;
-        let ours = nodes
-            .iter()
-            .position(|node| node.kind.name == INFO.name && node.values.contains(&listens));
-        let ours = ours.expect("the plan that runs has this node in it");
-        Linked::of(watch.plan(), ours, COMMAND, IMAGE)
     }
 }
 

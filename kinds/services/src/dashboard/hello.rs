@@ -57,8 +57,10 @@ pub(super) struct Linked {
 }
 
 impl Linked {
-    /// Of the dashboard at this place of the plan, by its ports.
-    pub(super) fn of(plan: &Plan, node: usize, command: usize, image: usize) -> Linked {
+    /// Of the dashboard with this name, by its ports.
+    pub(super) fn of(plan: &Plan, name: &str, command: usize, image: usize) -> Linked {
+        let node = plan.nodes.iter().position(|node| node.name == name);
+        let node = node.expect("the plan that runs has this node in it");
         let out = End { node, port: command };
         let planner = plan.links.iter().find(|link| link.from == out);
         Linked {

@@ -25,6 +25,7 @@ use shown::{PATIENCE, Shown};
 /// All tests; `cargo test` filters them by name as usual.
 const TESTS: &[(&str, fn())] = &[
     ("a_viewer_is_greeted_and_sees_the_core_move", greeted),
+    ("each_of_two_dashboards_on_any_port_has_its_own_links", two),
     ("a_command_reaches_the_planner_exactly_once", commanded),
     ("a_halt_is_measured_and_a_reset_begins_again", halted),
     ("a_dashboard_that_is_restarted_says_so_and_comes_back", restarted),
@@ -83,6 +84,16 @@ fn greeted() {
     viewer.say(json!({"do": "ping", "at": 1.5}).to_string());
     assert_eq!(viewer.text("pong")["at"], json!(1.5));
     drop(viewer);
+    assert_eq!(shown.stop(), Outcome::Stopped);
+}
+
+fn two() {
+    let shown = Shown::start_beside_another();
+    for (domain, is_linked) in [("page", true), ("aside", false)] {
+        let hello = Viewer::open(&shown.address_of(domain).0).hello;
+        let is_linked = json!(is_linked);
+        assert_eq!((&hello["commands"], &hello["camera"]), (&is_linked, &is_linked), "{domain}");
+    }
     assert_eq!(shown.stop(), Outcome::Stopped);
 }
 

@@ -47,7 +47,19 @@ pub(crate) struct Shown {
 impl Shown {
     /// Starts it, with these parameters in place of the spec's.
     pub(crate) fn start(overrides: &[(&str, &str)]) -> Shown {
-        let request = request(overrides);
+        Shown::of(GRAPH, overrides)
+    }
+
+    /// Starts it beside a second dashboard, which stands before it and is linked with nothing.
+    pub(crate) fn start_beside_another() -> Shown {
+        let another = "nodes:
+  - {kind: dashboard, name: aside, domain: aside, listen: 127.0.0.1:0}";
+        let text = GRAPH.replace("film: {}", "film: {}\n  aside: {}").replace("nodes:", another);
+        Shown::of(&text, &[])
+    }
+
+    fn of(text: &str, overrides: &[(&str, &str)]) -> Shown {
+        let request = request(text, overrides);
         let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let work = (Arc::clone(&stop), Arc::clone(&events));
         let thread = thread::spawn(move || drive(request, &work.0, &work.1));
@@ -56,10 +68,16 @@ impl Shown {
 
     /// The address that the dashboard announced last, and the token.
     pub(crate) fn address(&self) -> (String, String) {
+        self.address_of("page")
+    }
+
+    /// The same of the dashboard in a domain.
+    pub(crate) fn address_of(&self, domain: &str) -> (String, String) {
         self.until("the dashboard announces itself", |shown| {
             let events = shown.events();
-            let mut said = events.iter().rev().filter_map(|it| it.text.split_once("/#token="));
-            let (address, token) = said.next()?;
+            let ours = events.iter().rev().filter(|it| it.domain.as_deref() == Some(domain));
+            let (address, token) =
+                ours.into_iter().find_map(|it| it.text.split_once("/#token="))?;
             let address = address.strip_prefix("http://").expect("the page's address");
             Some((address.to_owned(), token.to_owned()))
         })
@@ -118,17 +136,17 @@ impl Drop for Shown {
     }
 }
 
-fn request(overrides: &[(&str, &str)]) -> Request {
+fn request(text: &str, overrides: &[(&str, &str)]) -> Request {
     let own = |&(at, value): &(&str, &str)| (at.to_owned(), value.to_owned());
     let overrides: Vec<_> = overrides.iter().map(own).collect();
     let cpus = privileges::cpus().expect("affinity");
-    let source = Source { file: "shown.yaml", text: GRAPH, overrides: &overrides };
+    let source = Source { file: "shown.yaml", text, overrides: &overrides };
     let kinds: Vec<_> = nodes().iter().map(|entry| entry.kind).collect();
     let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
-        .unwrap_or_else(|bad| panic!("{}", render(&bad, GRAPH, false)));
+        .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)));
     Request {
         file: "shown.yaml".into(),
-        text: GRAPH.into(),
+        text: text.into(),
         base: PathBuf::from("."),
         overrides,
         cpus,
