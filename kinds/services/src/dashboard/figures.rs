@@ -172,11 +172,11 @@ impl Rates {
     }
 }
 
-/// Of what is known.
+/// Of what is known; both are read from memory that a core may have written anything to.
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
-        _ => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        _ => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
     }
 }
 
@@ -194,6 +194,12 @@ mod tests {
         assert!(times.p50_us.is_some_and(|us| (495.0..505.0).contains(&us)), "{:?}", times.p50_us);
         assert!(times.max_us.is_some_and(|us| us > 1.99e6), "{:?}", times.max_us);
         assert_eq!(times.p99_9_us, None);
+    }
+
+    #[test]
+    fn counts_of_nonsense_are_no_panic() {
+        assert_eq!(sum(Some(u64::MAX), Some(1)), Some(u64::MAX));
+        assert_eq!([sum(None, Some(2)), sum(None, None)], [Some(2), None]);
     }
 
     #[test]
