@@ -17,7 +17,7 @@ use sinew_spec::{picture, schema};
 
 use self::chain::Chained;
 use self::observed::Report;
-use crate::cli::print;
+use crate::answer::print;
 use crate::load::{LoadError, Loaded, load_and_make};
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.

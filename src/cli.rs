@@ -1,22 +1,17 @@
-//! The command line: its commands, and the exit status that they share.
+//! The command line: the table of its commands.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain, table_errors};
 
+use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::{
     check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, test, top,
 };
-
-/// The graph faulted, or a gate failed.
-pub(crate) const FAULTED: u8 = 1;
-/// The request or the spec is bad; nothing was run.
-pub(crate) const BAD_REQUEST: u8 = 2;
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]
@@ -142,17 +137,6 @@ fn answer_arguments(error: &clap::Error, as_json: bool) -> ExitCode {
     refuse(text.strip_prefix("error: ").unwrap_or(&text), BAD_REQUEST, true)
 }
 
-/// Says why a command does not do what it was to, on standard error or as the one JSON object that
-/// was asked for; the exit status that goes with it.
-pub(crate) fn refuse(why: &str, status: u8, as_json: bool) -> ExitCode {
-    let status = ExitCode::from(status);
-    if as_json {
-        return print(&format!("{:#}\n", error_json(why)), status);
-    }
-    say(&format!("error: {why}"));
-    status
-}
-
 /// Says all that is wrong with the kinds of this program, as [`refuse`] does.
 fn refuse_all(errors: &[String], as_json: bool) -> ExitCode {
     let status = ExitCode::from(BAD_REQUEST);
@@ -163,36 +147,6 @@ fn refuse_all(errors: &[String], as_json: bool) -> ExitCode {
     errors.iter().for_each(|why| say(&format!("error: {why}")));
     say("these tables of kinds are part of this program: mend them, and build it again");
     status
-}
-
-/// The JSON object of a command that failed: `{"errors": [{"message": ...}]}`. Errors in a spec say
-/// more in it.
-pub(crate) fn error_json(why: &str) -> Value {
-    json!({ "errors": [{ "message": why }] })
-}
-
-/// Standard error; if it is closed, nobody wants to know.
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
-}
-
-/// Writes to standard output; the exit status is `status` if that went well.
-pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
-    let mut out = stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if is_quiet(written) { status } else { ExitCode::from(FAULTED) }
-}
-
-/// Whether the output went well. Output that was closed (`| head`) is the reader's own decision.
-pub(crate) fn is_quiet(written: io::Result<()>) -> bool {
-    match written {
-        Ok(()) => true,
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => true,
-        Err(error) => {
-            say(&format!("error: cannot write to standard output: {error}"));
-            false
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ use sinew_lab::scenario;
 use sinew_runtime::{NodeEntry, privileges};
 use sinew_spec::plan::Plan;
 
-use crate::cli::{FAULTED, print, refuse, say};
+use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::lab::progress::Bar;
 use crate::lab::stop_on_signals;
 use crate::load::{LoadError, load_and_make};
+use crate::progress::Bar;
 
 /// Let faults happen on purpose and measure how soon the machine is safe.
 ///
@@ -177,7 +177,7 @@ impl Prepared {
                 return refuse(&why, FAULTED, as_json);
             }
         };
-        let bar = Bar::new();
+        let bar = Bar::rows();
         let answer = drill::run(&request, &Session { stop: &stop, progress: &bar });
         drop((bar, files));
         let report = match answer {

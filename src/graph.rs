@@ -9,7 +9,7 @@ use clap::Args;
 use sinew_runtime::NodeEntry;
 use sinew_spec::picture;
 
-use crate::cli::{BAD_REQUEST, print, refuse};
+use crate::answer::{BAD_REQUEST, print, refuse};
 use crate::load::load;
 use crate::overwrite;
 

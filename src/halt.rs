@@ -8,7 +8,7 @@ use serde_json::json;
 use sinew_runtime::control::Request;
 use sinew_runtime::status::{EventKind, Phase};
 
-use crate::cli::{FAULTED, print};
+use crate::answer::{FAULTED, print};
 use crate::duration::duration;
 use crate::reach::follow::{Followed, follow, order};
 use crate::reach::{self, Ending, Failure, Reached, look};

@@ -1,7 +1,6 @@
 //! `sinew lab`: measures on this machine what links, services and flows cost, and shows it.
 
 pub(crate) mod output;
-pub(crate) mod progress;
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,8 +24,8 @@ use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 use sinew_runtime::NodeEntry;
 
 use self::output::Outputs;
-use self::progress::Bar;
-use crate::cli::{BAD_REQUEST, FAULTED, print, refuse, say};
+use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
+use crate::progress::Bar;
 use crate::signals::{self, Heard, Wish};
 
 /// Measure on this machine what links, waiting, services and flows cost.
@@ -190,7 +189,7 @@ pub(crate) fn stop_on_signals(clean_up: fn()) -> std::io::Result<Arc<AtomicBool>
 impl Prepared {
     fn carry_out(self, json: bool) -> ExitCode {
         let Prepared { scenario, request, outputs, stop } = self;
-        let bar = Bar::new();
+        let bar = Bar::rows();
         let answer = (scenario.run)(&request, &Session { stop: &stop, progress: &bar });
         drop(bar);
         let report = match answer {

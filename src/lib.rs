@@ -6,6 +6,7 @@
 //! }
 //! ```
 
+mod answer;
 mod check;
 mod cli;
 mod doctor;
@@ -18,6 +19,7 @@ mod list;
 mod load;
 mod log;
 mod overwrite;
+mod progress;
 mod reach;
 mod replay;
 mod reset;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use sinew_runtime::status::Status;
 
-use crate::cli::{FAULTED, print, say};
+use crate::answer::{FAULTED, print, say};
 use crate::reach::rows::{Cell, Rows, Side, elapsed, plain};
 use crate::reach::{self, Silent};
 use crate::theme::Theme;

@@ -12,7 +12,7 @@ use sinew_runtime::{NodeEntry, check_node, privileges, try_open};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 
-use crate::cli::{BAD_REQUEST, error_json, print};
+use crate::answer::{BAD_REQUEST, error_json, print};
 
 /// A spec, compiled.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use sinew_runtime::control::client::Connection;
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::Event;
 
-use crate::cli::{FAULTED, is_quiet, say};
+use crate::answer::{FAULTED, is_quiet, say};
 use crate::reach::rows::printable;
 use crate::reach::{self, Failure, Reached};
 

@@ -16,7 +16,7 @@ use sinew_runtime::status::{
     DomainRole, DomainState, DomainStatus, Event, EventKind, Phase, Status, StopStatus,
 };
 
-use crate::cli::{BAD_REQUEST, FAULTED, refuse};
+use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 
 /// A run that answers.
 pub(crate) struct Reached {

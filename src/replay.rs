@@ -30,7 +30,7 @@ use self::graphs::Graphs;
 use self::player::Player;
 use self::recording::Recording;
 use self::show::Outcome;
-use crate::cli::{BAD_REQUEST, FAULTED, print};
+use crate::answer::{BAD_REQUEST, FAULTED, print};
 use crate::duration::duration;
 use crate::load::LoadError;
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use sinew_runtime::control::Request;
 use sinew_runtime::status::EventKind;
 
-use crate::cli::print;
+use crate::answer::print;
 use crate::duration::duration;
 use crate::reach::follow::{Followed, follow, order};
 use crate::reach::{self, Failure, Reached};

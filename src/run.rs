@@ -38,7 +38,7 @@ use self::stats::Stats;
 use self::systemd::Systemd;
 use self::view::{Scene, View};
 use self::watch::Watch;
-use crate::cli::{FAULTED, is_quiet, refuse};
+use crate::answer::{FAULTED, is_quiet, refuse};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use sinew_runtime::control::Request;
 
-use crate::cli::{FAULTED, print};
+use crate::answer::{FAULTED, print};
 use crate::duration::duration;
 use crate::reach::follow::{Followed, follow, order};
 use crate::reach::{self, Ending, Failure, Reached};

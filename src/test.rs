@@ -12,7 +12,7 @@ use sinew_flows::{Outcome, Suite};
 use sinew_runtime::NodeEntry;
 use sinew_spec::suggest;
 
-use crate::cli::{BAD_REQUEST, FAULTED, print};
+use crate::answer::{BAD_REQUEST, FAULTED, print};
 use crate::load::{LoadError, load_and_make};
 
 /// Carry out the tests in a graph: its nodes of the kind 'test'.

@@ -13,7 +13,7 @@ use sinew_runtime::status::Status;
 
 use self::feed::Feed;
 use self::live::{Closed, Live};
-use crate::cli::print;
+use crate::answer::print;
 use crate::reach::rows::{plain, printable};
 use crate::reach::{self, Failure};
 use crate::theme::Theme;

@@ -14,7 +14,7 @@ use sinew_runtime::status::{Event, EventKind};
 use sinew_runtime::{Edition, NodeEntry, node_files};
 
 use super::Watch;
-use crate::cli::say;
+use crate::answer::say;
 use crate::load::{LoadError, Loaded, load_and_make};
 
 /// How often the files are looked at. They are taken once they stay the same for so long: an editor

@@ -13,9 +13,8 @@ use sinew_spec::plan::{Plan, Release};
 
 use super::late::Late;
 use super::stats::{SignalStats, Stats, ThreadStats};
-use crate::cli::{FAULTED, say};
-use sinew_figures::Distribution;
-use sinew_figures::Machine;
+use crate::answer::{FAULTED, say};
+use sinew_figures::{Distribution, Machine};
 
 /// How a run ended, seen from the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

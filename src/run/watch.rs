@@ -10,7 +10,7 @@ use super::late::Late;
 use super::stats::{Observed, Stats};
 use super::tidings::Tidings;
 use super::view::View;
-use crate::cli::say;
+use crate::answer::say;
 
 /// What happens to the records of a run.
 pub(super) struct Watch {

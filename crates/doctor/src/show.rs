@@ -9,10 +9,10 @@ use sinew_figures::Machine;
 use sinew_figures::wrap::{NARROW, wrap_narrow};
 use sinew_spec::duration_text;
 
-use super::cpus;
-use super::findings::{Aim, Found, Grade, PRIORITY};
-use super::latency::{Agreement, Beside, Latency, Seen};
-use super::verdict::Verdict;
+use crate::cpus;
+use crate::findings::{Aim, Found, Grade, PRIORITY};
+use crate::latency::{Agreement, Beside, Latency, Seen};
+use crate::verdict::Verdict;
 
 /// What is printed of a distribution: name and share, as far as there are wake-ups enough.
 const PERCENTILES: [(&str, f64); 4] =
@@ -22,17 +22,23 @@ const COUNT: usize = 10;
 const COLUMN: usize = 7;
 
 /// All that there is to say.
-pub(super) struct Answer {
-    pub(super) machine: Machine,
-    pub(super) aim: Aim,
-    pub(super) found: Vec<Found>,
-    pub(super) latency: Latency,
-    pub(super) verdict: Verdict,
+#[derive(Debug)]
+pub struct Answer {
+    pub(crate) machine: Machine,
+    pub(crate) aim: Aim,
+    pub(crate) found: Vec<Found>,
+    pub(crate) latency: Latency,
+    pub(crate) verdict: Verdict,
 }
 
 impl Answer {
+    /// Whether the machine can do it.
+    pub fn is_yes(&self) -> bool {
+        self.verdict.is_yes()
+    }
+
     /// For people.
-    pub(super) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = format!(
             "doctor: can this machine run a graph every {} on {}?\n",
             duration_text(self.aim.period_ns),
@@ -49,7 +55,7 @@ impl Answer {
     }
 
     /// One object.
-    pub(super) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let (room_ns, tight_ns) = self.verdict.periods_ns();
         json!({
             "period_ns": self.aim.period_ns,
@@ -254,7 +260,7 @@ fn latency_json(aim: &Aim, latency: &Latency) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::findings::Finding;
+    use crate::findings::Finding;
 
     #[test]
     fn a_finding_with_a_long_path_fits_a_narrow_terminal() {

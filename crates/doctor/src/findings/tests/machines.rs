@@ -39,7 +39,7 @@ fn any(name: &str, more: &[(&str, &str)]) -> Fake {
 }
 
 /// A controller as it should be: PREEMPT_RT, CPU 1 for the graph alone.
-pub(super) fn robot(name: &str) -> Fake {
+pub(crate) fn robot(name: &str) -> Fake {
     let fake = any(
         name,
         &[
@@ -69,7 +69,7 @@ pub(super) fn robot(name: &str) -> Fake {
 }
 
 /// Every file below a folder.
-pub(super) fn paths(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of ours");
     let below = |path: PathBuf| if path.is_dir() { paths(&path) } else { vec![path] };
     entries.flat_map(|entry| below(entry.expect("an entry").path())).collect()

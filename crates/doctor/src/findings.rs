@@ -14,25 +14,25 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::others::Stolen;
-pub(super) use self::processors::{isolated_cpus, online};
-use super::place::{Place, Unread};
+pub(crate) use self::others::Stolen;
+pub(crate) use self::processors::{isolated_cpus, online};
+use crate::root::{Root, Unread};
 
 /// What the machine is asked to do.
 #[derive(Clone, Debug)]
-pub(super) struct Aim {
+pub(crate) struct Aim {
     /// The CPUs that the graph would use, in order.
-    pub(super) cpus: Vec<u32>,
+    pub(crate) cpus: Vec<u32>,
     /// How often it would run.
-    pub(super) period_ns: u64,
+    pub(crate) period_ns: u64,
 }
 
 /// The priority that realtime threads get if the spec names none.
-pub(super) const PRIORITY: u8 = 80;
+pub(crate) const PRIORITY: u8 = 80;
 
 /// How good something is for a realtime thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grade {
+pub(crate) enum Grade {
     /// It alone may spoil the graph.
     Bad,
     /// It adds to the latency, or may.
@@ -45,10 +45,10 @@ pub(super) enum Grade {
 
 impl Grade {
     /// All of them, worst first.
-    pub(super) const ALL: [Grade; 4] = [Grade::Bad, Grade::Better, Grade::Unknown, Grade::Good];
+    pub(crate) const ALL: [Grade; 4] = [Grade::Bad, Grade::Better, Grade::Unknown, Grade::Good];
 
     /// In words.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Grade::Bad => "bad",
             Grade::Better => "could be better",
@@ -60,25 +60,25 @@ impl Grade {
 
 /// Two commands, for root.
 #[derive(Debug)]
-pub(super) struct Remedy {
+pub(crate) struct Remedy {
     /// Makes it better.
-    pub(super) mend: String,
+    pub(crate) mend: String,
     /// Makes it what it is now.
-    pub(super) undo: String,
+    pub(crate) undo: String,
 }
 
 /// What a reader found.
 #[derive(Debug)]
-pub(super) struct Finding {
-    pub(super) grade: Grade,
+pub(crate) struct Finding {
+    pub(crate) grade: Grade,
     /// What was read, in words.
-    pub(super) read: String,
+    pub(crate) read: String,
     /// The files it was read from.
-    pub(super) from: Vec<String>,
+    pub(crate) from: Vec<String>,
     /// What mends it; none where nothing needs to be, or nothing on this machine can.
-    pub(super) remedy: Option<Remedy>,
+    pub(crate) remedy: Option<Remedy>,
     /// A command that shows more than we could see.
-    pub(super) show: Option<String>,
+    pub(crate) show: Option<String>,
 }
 
 impl Finding {
@@ -120,17 +120,17 @@ fn write_each(values: impl Iterator<Item = (u32, String)>, path: &str) -> String
 }
 
 /// What is looked at, and how.
-pub(super) struct Row {
+pub(crate) struct Row {
     /// Its name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Why it matters.
-    pub(super) why: &'static str,
+    pub(crate) why: &'static str,
     /// Reads it.
-    read: fn(&Place, &Aim) -> Result<Finding, Unread>,
+    read: fn(&Root, &Aim) -> Result<Finding, Unread>,
 }
 
 /// All of them: the kernel, its processors, what is allowed to us, and who else is there.
-pub(super) const FINDINGS: &[Row] = &[
+pub(crate) const FINDINGS: &[Row] = &[
     Row {
         name: "preemption",
         why: "a woken thread waits until the kernel lets go of the CPU; PREEMPT_RT lets go almost \
@@ -278,16 +278,16 @@ pub(super) const FINDINGS: &[Row] = &[
 
 /// A row and what was found.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) name: &'static str,
-    pub(super) why: &'static str,
-    pub(super) finding: Finding,
+pub(crate) struct Found {
+    pub(crate) name: &'static str,
+    pub(crate) why: &'static str,
+    pub(crate) finding: Finding,
 }
 
 /// Looks at everything.
-pub(super) fn examine(place: &Place, aim: &Aim) -> Vec<Found> {
+pub(crate) fn examine(root: &Root, aim: &Aim) -> Vec<Found> {
     let found = |row: &Row| {
-        let finding = (row.read)(place, aim).unwrap_or_else(|why| Finding::unknown(&why));
+        let finding = (row.read)(root, aim).unwrap_or_else(|why| Finding::unknown(&why));
         Found { name: row.name, why: row.why, finding }
     };
     FINDINGS.iter().map(found).collect()

@@ -1,64 +1,64 @@
 //! How the kernel was built and set: preemption, timers, and what it does to realtime threads.
 
-use super::super::place::{Place, Unread};
 use super::options::{Built, COMMAND_LINE, boot_with, booted};
 use super::{Aim, Finding, Grade, write_each};
+use crate::root::{Root, Unread};
 
 const DEBUG: &str = "/sys/kernel/debug";
 const VERSION: &str = "/proc/sys/kernel/version";
 
 /// The word that is marked as chosen, as in `always [madvise] never`.
-pub(super) fn chosen(text: &str, open: char, close: char) -> Option<&str> {
+pub(crate) fn chosen(text: &str, open: char, close: char) -> Option<&str> {
     let (_, rest) = text.split_once(open)?;
     rest.split_once(close).map(|(word, _)| word)
 }
 
-pub(super) fn preemption(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn preemption(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const REALTIME: &str = "/sys/kernel/realtime";
-    let version = place.text(VERSION)?;
+    let version = root.text(VERSION)?;
     let says = |model: &str| version.split_whitespace().any(|word| word == model);
-    if place.text(REALTIME).is_ok_and(|text| text == "1") {
+    if root.text(REALTIME).is_ok_and(|text| text == "1") {
         return Ok(Finding::new(Grade::Good, "PREEMPT_RT", &[REALTIME]));
     }
     if says("PREEMPT_RT") {
         return Ok(Finding::new(Grade::Good, "PREEMPT_RT", &[VERSION]));
     }
     if says("PREEMPT_DYNAMIC") {
-        return Ok(dynamic(place));
+        return Ok(dynamic(root));
     }
     let (grade, model) = match says("PREEMPT") {
         true => (Grade::Better, "full (PREEMPT), not PREEMPT_RT"),
         false => (Grade::Bad, "none or voluntary: the version names no preemption"),
     };
-    let (mend, undo) = realtime_kernel(place);
+    let (mend, undo) = realtime_kernel(root);
     Ok(Finding::new(grade, model, &[VERSION]).mended(mend, undo))
 }
 
 /// A kernel whose model is chosen as it runs.
-fn dynamic(place: &Place) -> Finding {
+fn dynamic(root: &Root) -> Finding {
     const MODE: &str = "/sys/kernel/debug/sched/preempt";
-    let (model, from) = match place.text(MODE) {
+    let (model, from) = match root.text(MODE) {
         Ok(text) => (chosen(&text, '(', ')').map(String::from), vec![MODE.to_string()]),
-        Err(_) => booted_model(place),
+        Err(_) => booted_model(root),
     };
     let from: Vec<_> = from.iter().map(String::as_str).collect();
     let Some(model) = model else {
         return Finding::new(Grade::Unknown, "PREEMPT_DYNAMIC, but not which model", &from)
-            .shown(debug_command(place, &format!("cat {MODE}")));
+            .shown(debug_command(root, &format!("cat {MODE}")));
     };
     let read = format!("{model} (PREEMPT_DYNAMIC), not PREEMPT_RT");
     if ["full", "lazy"].contains(&model.as_str()) {
-        let (mend, undo) = realtime_kernel(place);
+        let (mend, undo) = realtime_kernel(root);
         return Finding::new(Grade::Better, read, &from).mended(mend, undo);
     }
-    let choose = |model: &str| debug_command(place, &format!("echo {model} > {MODE}"));
+    let choose = |model: &str| debug_command(root, &format!("echo {model} > {MODE}"));
     Finding::new(Grade::Bad, read, &from).mended(choose("full"), choose(&model))
 }
 
 /// What a dynamic kernel began with, and the files that say so; nothing else changes it but a
 /// write to the file that we could not read.
-fn booted_model(place: &Place) -> (Option<String>, Vec<String>) {
-    if let Some(model) = booted(place, "preempt") {
+fn booted_model(root: &Root) -> (Option<String>, Vec<String>) {
+    if let Some(model) = booted(root, "preempt") {
         return (Some(model), vec![COMMAND_LINE.into()]);
     }
     const MODELS: [(&str, &str); 4] = [
@@ -67,7 +67,7 @@ fn booted_model(place: &Place) -> (Option<String>, Vec<String>) {
         ("CONFIG_PREEMPT_LAZY", "lazy"),
         ("CONFIG_PREEMPT", "full"),
     ];
-    match Built::read(place) {
+    match Built::read(root) {
         Ok(built) => {
             let model = MODELS.iter().find(|(option, _)| built.has(option));
             (model.map(|(_, model)| (*model).into()), vec![built.path, COMMAND_LINE.into()])
@@ -77,8 +77,8 @@ fn booted_model(place: &Place) -> (Option<String>, Vec<String>) {
 }
 
 /// A command that needs the kernel's file system for debugging, mounted if it is not.
-fn debug_command(place: &Place, command: &str) -> String {
-    let mounts = place.text("/proc/mounts").unwrap_or_default();
+fn debug_command(root: &Root, command: &str) -> String {
+    let mounts = root.text("/proc/mounts").unwrap_or_default();
     let is_there = mounts.lines().any(|line| line.split(' ').nth(1) == Some(DEBUG));
     match is_there {
         true => command.into(),
@@ -87,7 +87,7 @@ fn debug_command(place: &Place, command: &str) -> String {
 }
 
 /// How a kernel with PREEMPT_RT is had on the systems that have a package of it.
-fn realtime_kernel(place: &Place) -> (String, String) {
+fn realtime_kernel(root: &Root) -> (String, String) {
     const RHEL: [&str; 2] = ["dnf install kernel-rt", "dnf remove kernel-rt"];
     const DEBIAN: [&str; 2] = [
         "apt-get install linux-image-rt-$(dpkg --print-architecture)",
@@ -100,7 +100,7 @@ fn realtime_kernel(place: &Place) -> (String, String) {
         ("rhel", RHEL),
         ("almalinux", RHEL),
     ];
-    let system = place.text("/etc/os-release").unwrap_or_default();
+    let system = root.text("/etc/os-release").unwrap_or_default();
     let id = system.lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
     let found = SYSTEMS.iter().find(|(name, _)| *name == id.trim_matches('"'));
     let commands = found.map(|(_, commands)| commands).unwrap_or(&[
@@ -114,8 +114,8 @@ fn realtime_kernel(place: &Place) -> (String, String) {
     (from_next_boot(commands[0]), from_next_boot(commands[1]))
 }
 
-pub(super) fn timers(place: &Place, _: &Aim) -> Result<Finding, Unread> {
-    let built = match Built::read(place) {
+pub(crate) fn timers(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    let built = match Built::read(root) {
         Ok(built) => built,
         Err(why) => {
             let read = format!("high resolution and HZ: {why}");
@@ -125,10 +125,10 @@ pub(super) fn timers(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     };
     let hz = built.value("CONFIG_HZ").unwrap_or("unknown").to_string();
     let from = [built.path.as_str(), COMMAND_LINE];
-    let finding = match (built.has("CONFIG_HIGH_RES_TIMERS"), booted(place, "highres").as_deref()) {
+    let finding = match (built.has("CONFIG_HIGH_RES_TIMERS"), booted(root, "highres").as_deref()) {
         (true, Some("off")) => {
             let read = format!("high resolution is off (highres=off), HZ {hz}");
-            let (undo, mend) = boot_with(place, "highres=off");
+            let (undo, mend) = boot_with(root, "highres=off");
             Finding::new(Grade::Bad, read, &from).mended(mend, undo)
         }
         (true, _) => Finding::new(Grade::Good, format!("high resolution, HZ {hz}"), &from),
@@ -141,11 +141,11 @@ pub(super) fn timers(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(finding)
 }
 
-pub(super) fn timer_migration(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn timer_migration(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/sys/kernel/timer_migration";
-    let on: u8 = place.number(PATH)?;
+    let on: u8 = root.number(PATH)?;
     // A processor alone has nobody to move a timer to.
-    let alone = place.text("/sys/devices/system/cpu/online").is_ok_and(|online| online == "0");
+    let alone = root.text("/sys/devices/system/cpu/online").is_ok_and(|online| online == "0");
     if on == 0 || (alone && aim.cpus == [0]) {
         return Ok(Finding::new(Grade::Good, if on == 0 { "off" } else { "one CPU" }, &[PATH]));
     }
@@ -153,14 +153,14 @@ pub(super) fn timer_migration(place: &Place, aim: &Aim) -> Result<Finding, Unrea
     Ok(Finding::new(Grade::Better, "on", &[PATH]).mended(set(0), set(on)))
 }
 
-pub(super) fn clock_source(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn clock_source(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
     /// Counters in the CPU itself.
     const GOOD: [&str; 4] = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource"];
     /// Chips beside it, or no counter at all.
     const BAD: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
     let current = format!("{FOLDER}/current_clocksource");
-    let now = place.text(&current)?;
+    let now = root.text(&current)?;
     if now.is_empty() || now.contains(char::is_whitespace) {
         return Err(Unread::odd(&current, &now, "the name of a clock"));
     }
@@ -170,7 +170,7 @@ pub(super) fn clock_source(place: &Place, _: &Aim) -> Result<Finding, Unread> {
         _ => Grade::Better,
     };
     let finding = Finding::new(grade, now.clone(), &[&current]);
-    let there = place.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let there = root.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let better = there.split_whitespace().find(|name| GOOD.contains(name));
     let set = |name: &str| format!("echo {name} > {current}");
     Ok(match better {
@@ -185,8 +185,8 @@ const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
 /// The first two numbers of the kernel's version, and all of it.
-fn release(place: &Place) -> Result<((u32, u32), String), Unread> {
-    let release = place.text(RELEASE)?;
+fn release(root: &Root) -> Result<((u32, u32), String), Unread> {
+    let release = root.text(RELEASE)?;
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
     match (number(), number()) {
@@ -195,17 +195,17 @@ fn release(place: &Place) -> Result<((u32, u32), String), Unread> {
     }
 }
 
-pub(super) fn throttling(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn throttling(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
-    let (runtime, period): (i64, i64) = (place.number(RUNTIME)?, place.number(PERIOD)?);
+    let (runtime, period): (i64, i64) = (root.number(RUNTIME)?, root.number(PERIOD)?);
     if runtime < 0 || runtime >= period {
         return Ok(Finding::new(Grade::Good, "off", &[RUNTIME]));
     }
     let read = format!("realtime threads get {runtime} us of every {period} us");
     // Since the fair server is there, the limit holds only for cgroups with shares of their own.
-    let replaced = release(place).is_ok_and(|(version, _)| version >= FAIR_SERVER_SINCE);
-    if let (true, Ok(built)) = (replaced, Built::read(place))
+    let replaced = release(root).is_ok_and(|(version, _)| version >= FAIR_SERVER_SINCE);
+    if let (true, Ok(built)) = (replaced, Built::read(root))
         && !built.has("CONFIG_RT_GROUP_SCHED")
     {
         let read = "on, but the fair server has taken its place in this kernel";
@@ -216,20 +216,20 @@ pub(super) fn throttling(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(grade, read, &[RUNTIME, PERIOD]).mended(set(-1), set(runtime)))
 }
 
-pub(super) fn fair_server(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn fair_server(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     const FOLDER: &str = "/sys/kernel/debug/sched/fair_server";
-    let (version, release) = release(place)?;
+    let (version, release) = release(root)?;
     if version < FAIR_SERVER_SINCE {
         return Ok(Finding::new(Grade::Good, format!("Linux {release} has none"), &[RELEASE]));
     }
     let path = |cpu: u32, name| format!("{FOLDER}/cpu{cpu}/{name}");
     let mut on: Vec<(u32, u64, u64)> = vec![];
     for &cpu in &aim.cpus {
-        match (place.number(&path(cpu, "runtime")), place.number(&path(cpu, "period"))) {
+        match (root.number(&path(cpu, "runtime")), root.number(&path(cpu, "period"))) {
             (Ok(0), _) => {}
             (Ok(runtime), Ok(period)) => on.push((cpu, runtime, period)),
             (Err(why), _) | (_, Err(why)) => {
-                let show = debug_command(place, &format!("grep . {FOLDER}/*/*"));
+                let show = debug_command(root, &format!("grep . {FOLDER}/*/*"));
                 return Ok(Finding { show: Some(show), ..Finding::unknown(&why) });
             }
         }

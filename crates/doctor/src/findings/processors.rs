@@ -1,35 +1,35 @@
 //! The CPUs that the graph would use: who else may use them, how fast they are, how deep they
 //! sleep.
 
-use super::super::cpus;
-use super::super::place::{Place, Unread};
 use super::options::{Built, COMMAND_LINE, boot_with, booted};
 use super::{Aim, Finding, Grade, write_each};
+use crate::cpus;
+use crate::root::{Root, Unread};
 
 const FOLDER: &str = "/sys/devices/system/cpu";
 
 /// A file that holds a list of CPUs.
-fn list(place: &Place, path: &str) -> Result<Vec<u32>, Unread> {
-    let text = place.text(path)?;
+fn list(root: &Root, path: &str) -> Result<Vec<u32>, Unread> {
+    let text = root.text(path)?;
     // A kernel that was booted without the parameter writes "(null)" for some of them.
     let list = if text == "(null)" { "" } else { &text };
     cpus::parse(list).ok_or_else(|| Unread::odd(path, &text, "a list of CPUs such as 0-3,8"))
 }
 
 /// The CPUs that are switched on.
-pub(in crate::doctor) fn online(place: &Place) -> Result<Vec<u32>, Unread> {
-    list(place, &format!("{FOLDER}/online"))
+pub(crate) fn online(root: &Root) -> Result<Vec<u32>, Unread> {
+    list(root, &format!("{FOLDER}/online"))
 }
 
 /// The CPUs that the scheduler leaves alone.
-pub(in crate::doctor) fn isolated_cpus(place: &Place) -> Result<Vec<u32>, Unread> {
-    list(place, &format!("{FOLDER}/isolated"))
+pub(crate) fn isolated_cpus(root: &Root) -> Result<Vec<u32>, Unread> {
+    list(root, &format!("{FOLDER}/isolated"))
 }
 
 /// Which CPUs could be kept for the graph, and which would be left for all others: those of the
 /// graph, or the last one if it would use them all. `None` with one CPU.
-pub(super) fn kept_and_left(place: &Place, aim: &Aim) -> Option<(Vec<u32>, Vec<u32>)> {
-    let online = online(place).ok()?;
+pub(crate) fn kept_and_left(root: &Root, aim: &Aim) -> Option<(Vec<u32>, Vec<u32>)> {
+    let online = online(root).ok()?;
     let left = |kept: &[u32]| -> Vec<u32> {
         online.iter().copied().filter(|cpu| !kept.contains(cpu)).collect()
     };
@@ -50,63 +50,63 @@ fn listed(aim: &Aim, on: &[u32], from: &[&str]) -> (bool, Finding) {
 }
 
 /// The finding, and the boot parameter that keeps CPUs free if it does not yet.
-fn kept_by(place: &Place, aim: &Aim, found: (bool, Finding), name: &str) -> Finding {
+fn kept_by(root: &Root, aim: &Aim, found: (bool, Finding), name: &str) -> Finding {
     let (all, finding) = found;
-    match kept_and_left(place, aim) {
+    match kept_and_left(root, aim) {
         Some((kept, _)) if !all => {
-            let (mend, undo) = boot_with(place, &format!("{name}={}", cpus::write(&kept)));
+            let (mend, undo) = boot_with(root, &format!("{name}={}", cpus::write(&kept)));
             finding.mended(mend, undo)
         }
         _ => finding,
     }
 }
 
-pub(super) fn isolated(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
-    let isolated = isolated_cpus(place)?;
+pub(crate) fn isolated(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
+    let isolated = isolated_cpus(root)?;
     let found = listed(aim, &isolated, &[&format!("{FOLDER}/isolated")]);
-    Ok(kept_by(place, aim, found, "isolcpus"))
+    Ok(kept_by(root, aim, found, "isolcpus"))
 }
 
-pub(super) fn nohz_full(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn nohz_full(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     let path = format!("{FOLDER}/nohz_full");
-    let on = match list(place, &path) {
+    let on = match list(root, &path) {
         Err(Unread::Missing(_)) => {
             let read = "this kernel has none (CONFIG_NO_HZ_FULL)";
             // With the whole of /sys missing that does not follow.
-            online(place)?;
+            online(root)?;
             return Ok(Finding::new(Grade::Better, read, &[&path]));
         }
         list => list?,
     };
-    Ok(kept_by(place, aim, listed(aim, &on, &[&path]), "nohz_full"))
+    Ok(kept_by(root, aim, listed(aim, &on, &[&path]), "nohz_full"))
 }
 
-pub(super) fn rcu_nocbs(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
-    place.text(COMMAND_LINE)?;
+pub(crate) fn rcu_nocbs(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
+    root.text(COMMAND_LINE)?;
     // A CPU in nohz_full gets it too.
-    let asked = booted(place, "rcu_nocbs").or_else(|| booted(place, "nohz_full"));
+    let asked = booted(root, "rcu_nocbs").or_else(|| booted(root, "nohz_full"));
     let on = match asked.as_deref() {
         Some("all") => aim.cpus.clone(),
         Some(text) => cpus::parse(text)
             .ok_or_else(|| Unread::odd(COMMAND_LINE, text, "a list of CPUs after rcu_nocbs"))?,
         None => vec![],
     };
-    let built = Built::read(place);
+    let built = Built::read(root);
     if let Ok(built) = &built
         && !built.has("CONFIG_RCU_NOCB_CPU")
     {
         let read = "this kernel has none (CONFIG_RCU_NOCB_CPU)";
         return Ok(Finding::new(Grade::Better, read, &[&built.path]));
     }
-    Ok(kept_by(place, aim, listed(aim, &on, &[COMMAND_LINE]), "rcu_nocbs"))
+    Ok(kept_by(root, aim, listed(aim, &on, &[COMMAND_LINE]), "rcu_nocbs"))
 }
 
-pub(super) fn governor(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn governor(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     const BEST: &str = "performance";
     let path = |cpu: &str| format!("{FOLDER}/cpu{cpu}/cpufreq/scaling_governor");
     let mut others: Vec<(u32, String)> = vec![];
     for cpu in &aim.cpus {
-        match place.text(&path(&cpu.to_string())) {
+        match root.text(&path(&cpu.to_string())) {
             Ok(governor) if governor == BEST => {}
             Ok(text) if text.is_empty() || text.contains(|c: char| !c.is_ascii_lowercase()) => {
                 return Err(Unread::odd(&path(&cpu.to_string()), &text, "a governor's name"));
@@ -138,31 +138,31 @@ struct State {
 }
 
 /// The states of a CPU that are not disabled.
-fn states(place: &Place, cpu: u32) -> Result<Vec<State>, Unread> {
+fn states(root: &Root, cpu: u32) -> Result<Vec<State>, Unread> {
     let folder = format!("{FOLDER}/cpu{cpu}/cpuidle");
-    let names = place.names(&folder);
+    let names = root.names(&folder);
     if names.is_empty() {
         return Err(Unread::Missing(folder));
     }
     let mut states = vec![];
     for name in names.iter().filter(|name| name.starts_with("state")) {
         let folder = format!("{folder}/{name}");
-        if place.number::<u8>(&format!("{folder}/disable"))? == 0 {
-            let name = place.text(&format!("{folder}/name"))?;
-            let latency_us = place.number(&format!("{folder}/latency"))?;
+        if root.number::<u8>(&format!("{folder}/disable"))? == 0 {
+            let name = root.text(&format!("{folder}/name"))?;
+            let latency_us = root.number(&format!("{folder}/latency"))?;
             states.push(State { folder, name, latency_us });
         }
     }
     Ok(states)
 }
 
-pub(super) fn idle_states(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
-    if booted(place, "idle").as_deref() == Some("poll") {
+pub(crate) fn idle_states(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
+    if booted(root, "idle").as_deref() == Some("poll") {
         return Ok(Finding::new(Grade::Good, "idle=poll: it never sleeps", &[COMMAND_LINE]));
     }
     let mut all = vec![];
     for cpu in &aim.cpus {
-        match states(place, *cpu) {
+        match states(root, *cpu) {
             Ok(states) => all.extend(states),
             Err(Unread::Missing(path)) => {
                 let read = "none listed: the kernel halts, and what that costs is not known";
@@ -190,12 +190,12 @@ pub(super) fn idle_states(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(grade, read, &[&from]).mended(set(1), set(0)))
 }
 
-pub(super) fn dma_latency(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn dma_latency(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/dev/cpu_dma_latency";
     /// What the kernel answers while nobody asks for less.
     const NOBODY_US: i32 = 2_000_000_000;
     // To read asks for nothing: an opened file stands for "no limit" until a limit is written.
-    let bytes = match place.bytes(PATH) {
+    let bytes = match root.bytes(PATH) {
         Err(why @ Unread::Refused(..)) => {
             let show = format!(r#"sudo od -An -td4 {PATH}    # us; {NOBODY_US}: nobody asks"#);
             return Ok(Finding { show: Some(show), ..Finding::unknown(&why) });
@@ -215,10 +215,10 @@ pub(super) fn dma_latency(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(Grade::Better, read, &[PATH]).mended(mend, "exec 9>&-    # in the same shell"))
 }
 
-pub(super) fn smt(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn smt(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     let (active, control) = (format!("{FOLDER}/smt/active"), format!("{FOLDER}/smt/control"));
-    let on: u8 = place.number(&active)?;
-    let word = place.text(&control)?;
+    let on: u8 = root.number(&active)?;
+    let word = root.text(&control)?;
     if on == 0 {
         return Ok(Finding::new(Grade::Good, format!("not active ({word})"), &[&active, &control]));
     }

@@ -2,7 +2,7 @@
 
 use sinew_spec::duration_text;
 
-use super::latency::Latency;
+use crate::latency::Latency;
 
 /// Under this part of the period a late wake-up is lost among the graph's own differences.
 const WITH_ROOM: u64 = 10;
@@ -11,7 +11,7 @@ const TIGHT: u64 = 2;
 
 /// Whether this machine can do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Can {
+pub(crate) enum Can {
     /// Late by a tenth of the period at most.
     WithRoom,
     /// Late by half of the period at most.
@@ -24,18 +24,18 @@ pub(super) enum Can {
 
 /// The verdict and what it rests on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdict {
-    pub(super) can: Can,
+pub(crate) struct Verdict {
+    pub(crate) can: Can,
     /// The latest of all wake-ups, ours and cyclictest's.
-    pub(super) max_ns: u64,
+    pub(crate) max_ns: u64,
     /// How many there were.
-    pub(super) n: u64,
-    pub(super) period_ns: u64,
+    pub(crate) n: u64,
+    pub(crate) period_ns: u64,
 }
 
 impl Verdict {
     /// By the maximum, and by nothing else.
-    pub(super) fn of(latency: &Latency, period_ns: u64) -> Verdict {
+    pub(crate) fn of(latency: &Latency, period_ns: u64) -> Verdict {
         let beside = latency.beside.as_ref().ok().map(|beside| &beside.seen.all);
         let all = || [Some(&latency.seen.all), beside].into_iter().flatten();
         let max_ns = all().filter_map(|seen| seen.max()).max().unwrap_or(u64::MAX);
@@ -45,18 +45,18 @@ impl Verdict {
     }
 
     /// Whether it can do it at all.
-    pub(super) fn is_yes(self) -> bool {
+    pub(crate) fn is_yes(self) -> bool {
         matches!(self.can, Can::WithRoom | Can::Tight)
     }
 
     /// The shortest periods that such a maximum allows: with room, and tight.
-    pub(super) fn periods_ns(self) -> (u64, u64) {
+    pub(crate) fn periods_ns(self) -> (u64, u64) {
         let allows = |part| round_up(self.max_ns.saturating_mul(part));
         (allows(WITH_ROOM), allows(TIGHT))
     }
 
     /// In words.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self.can {
             Can::WithRoom => "yes, with room",
             Can::Tight => "yes, but tight",
@@ -65,7 +65,7 @@ impl Verdict {
     }
 
     /// Why.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         if self.can == Can::Refused {
             return "SCHED_FIFO or a CPU was refused, so these are wake-ups that any program gets, \
                     and no promise follows from them; mend 'rtprio' first"

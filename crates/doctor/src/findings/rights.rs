@@ -1,7 +1,7 @@
 //! What is allowed to us: realtime priority, locked memory, CPU time.
 
-use super::super::place::{Place, Unread};
 use super::{Aim, Finding, Grade, PRIORITY};
+use crate::root::{Root, Unread};
 
 const LIMITS: &str = "/proc/self/limits";
 const STATUS: &str = "/proc/self/status";
@@ -10,8 +10,8 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
 
 /// Whether this process has a capability.
-fn has_capability(place: &Place, number: u32) -> Result<bool, Unread> {
-    let status = place.text(STATUS)?;
+fn has_capability(root: &Root, number: u32) -> Result<bool, Unread> {
+    let status = root.text(STATUS)?;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or_default();
     let set = u64::from_str_radix(line.trim(), 16)
         .map_err(|_| Unread::odd(STATUS, line, "CapEff: and sixteen hexadecimal digits"))?;
@@ -19,8 +19,8 @@ fn has_capability(place: &Place, number: u32) -> Result<bool, Unread> {
 }
 
 /// A limit as it holds now; `None` without one.
-fn limit(place: &Place, name: &str) -> Result<Option<u64>, Unread> {
-    let limits = place.text(LIMITS)?;
+fn limit(root: &Root, name: &str) -> Result<Option<u64>, Unread> {
+    let limits = root.text(LIMITS)?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     match line.split_whitespace().next() {
         Some("unlimited") => Ok(None),
@@ -30,9 +30,9 @@ fn limit(place: &Place, name: &str) -> Result<Option<u64>, Unread> {
 }
 
 /// Lets the user have more from the next login on. The file is one of ours.
-fn login_limit(place: &Place, finding: Finding, item: &str, value: &str) -> Finding {
+fn login_limit(root: &Root, finding: Finding, item: &str, value: &str) -> Finding {
     let file = format!("/etc/security/limits.d/sinew-{item}.conf");
-    let user = user(place).unwrap_or_else(|| "*".into());
+    let user = user(root).unwrap_or_else(|| "*".into());
     finding.mended(
         format!("echo '{user} - {item} {value}' > {file}    # from the next login on"),
         format!("rm {file}"),
@@ -40,20 +40,20 @@ fn login_limit(place: &Place, finding: Finding, item: &str, value: &str) -> Find
 }
 
 /// Whoever runs this, by name.
-fn user(place: &Place) -> Option<String> {
-    let (status, users) = (place.text(STATUS).ok()?, place.text("/etc/passwd").ok()?);
+fn user(root: &Root) -> Option<String> {
+    let (status, users) = (root.text(STATUS).ok()?, root.text("/etc/passwd").ok()?);
     let uid =
         status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?;
     let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
     users.find(|fields| fields.get(2) == Some(&uid)).map(|fields| fields[0].into())
 }
 
-pub(super) fn rtprio(place: &Place, _: &Aim) -> Result<Finding, Unread> {
-    if has_capability(place, CAP_SYS_NICE)? {
+pub(crate) fn rtprio(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    if has_capability(root, CAP_SYS_NICE)? {
         let read = "allowed up to 99 by CAP_SYS_NICE";
         return Ok(Finding::new(Grade::Good, read, &[STATUS]));
     }
-    let limit = limit(place, "Max realtime priority")?.unwrap_or(99);
+    let limit = limit(root, "Max realtime priority")?.unwrap_or(99);
     if limit >= u64::from(PRIORITY) {
         let read = format!("allowed up to {limit}");
         return Ok(Finding::new(Grade::Good, read, &[LIMITS]));
@@ -63,29 +63,29 @@ pub(super) fn rtprio(place: &Place, _: &Aim) -> Result<Finding, Unread> {
         _ => (Grade::Better, format!("allowed up to {limit}, and the default is {PRIORITY}")),
     };
     let finding = Finding::new(grade, read, &[LIMITS, STATUS]);
-    Ok(login_limit(place, finding, "rtprio", &PRIORITY.to_string()))
+    Ok(login_limit(root, finding, "rtprio", &PRIORITY.to_string()))
 }
 
-pub(super) fn memlock(place: &Place, _: &Aim) -> Result<Finding, Unread> {
-    if has_capability(place, CAP_IPC_LOCK)? {
+pub(crate) fn memlock(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    if has_capability(root, CAP_IPC_LOCK)? {
         return Ok(Finding::new(Grade::Good, "no limit: CAP_IPC_LOCK", &[STATUS]));
     }
-    match limit(place, "Max locked memory")? {
+    match limit(root, "Max locked memory")? {
         None => Ok(Finding::new(Grade::Good, "no limit", &[LIMITS])),
         Some(bytes) => {
             let read = format!("{} KiB, so nothing is locked", bytes / 1024);
             let finding = Finding::new(Grade::Better, read, &[LIMITS, STATUS]);
-            Ok(login_limit(place, finding, "memlock", "unlimited"))
+            Ok(login_limit(root, finding, "memlock", "unlimited"))
         }
     }
 }
 
 /// The folders of our own cgroup and of those above it that may limit CPU time, ours first, and
 /// whether they are of version 2.
-fn cgroups(place: &Place) -> Result<(bool, Vec<String>), Unread> {
+fn cgroups(root: &Root) -> Result<(bool, Vec<String>), Unread> {
     const OWN: &str = "/proc/self/cgroup";
     const MOUNTS: &str = "/proc/self/mounts";
-    let (own, mounts) = (place.text(OWN)?, place.text(MOUNTS)?);
+    let (own, mounts) = (root.text(OWN)?, root.text(MOUNTS)?);
     let mounted = |kind: &str, option: &str| {
         let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let fits = |fields: &Vec<&str>| {
@@ -115,12 +115,12 @@ fn cgroups(place: &Place) -> Result<(bool, Vec<String>), Unread> {
     Ok((second, folders))
 }
 
-pub(super) fn cpu_limit(place: &Place, _: &Aim) -> Result<Finding, Unread> {
-    let (second, folders) = cgroups(place)?;
+pub(crate) fn cpu_limit(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    let (second, folders) = cgroups(root)?;
     let file = if second { "cpu.max" } else { "cpu.cfs_quota_us" };
     let mut found = vec![];
     for path in folders.iter().map(|folder| format!("{folder}/{file}")) {
-        match place.text(&path) {
+        match root.text(&path) {
             Ok(text) if text == "-1" || text.starts_with("max") => {}
             Ok(text) => found.push((path, text)),
             // The root has none, and neither has a cgroup without the controller.
@@ -141,11 +141,11 @@ pub(super) fn cpu_limit(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(finding.mended(format!("echo {none} > {path}"), format!("echo '{text}' > {path}")))
 }
 
-pub(super) fn rt_share(place: &Place, _: &Aim) -> Result<Finding, Unread> {
-    let (_, folders) = cgroups(place)?;
+pub(crate) fn rt_share(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    let (_, folders) = cgroups(root)?;
     let own = folders.first().map_or("", String::as_str);
     let path = format!("{own}/cpu.rt_runtime_us");
-    let us: i64 = match place.number(&path) {
+    let us: i64 = match root.number(&path) {
         Err(Unread::Missing(_)) => {
             return Ok(Finding::new(Grade::Good, "not shared among cgroups here", &[&path]));
         }

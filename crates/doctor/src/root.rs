@@ -15,13 +15,13 @@ const QUOTED_MAX: usize = 40;
 
 /// The root of a machine's files. Nothing below it is ever opened for writing.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Root {
     root: PathBuf,
 }
 
 /// Why a fact is not known.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// There is no such file.
     Missing(String),
     /// The kernel does not let us.
@@ -37,16 +37,16 @@ pub(super) enum Unread {
     },
 }
 
-impl Place {
+impl Root {
     /// The machine that this runs on.
-    pub(super) fn here() -> Place {
-        Place { root: "/".into() }
+    pub(crate) fn here() -> Root {
+        Root { root: "/".into() }
     }
 
     /// A folder that looks like the root of a machine.
     #[cfg(test)]
-    pub(super) fn at(root: &std::path::Path) -> Place {
-        Place { root: root.into() }
+    pub(crate) fn at(root: &std::path::Path) -> Root {
+        Root { root: root.into() }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -54,7 +54,7 @@ impl Place {
     }
 
     /// A file's bytes; `path` begins with a slash.
-    pub(super) fn bytes(&self, path: &str) -> Result<Vec<u8>, Unread> {
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Unread> {
         let read = || {
             let mut bytes = vec![];
             File::open(self.path(path))?.take(LEN_MAX).read_to_end(&mut bytes)?;
@@ -68,23 +68,23 @@ impl Place {
     }
 
     /// A file's text, without the white space around it.
-    pub(super) fn text(&self, path: &str) -> Result<String, Unread> {
+    pub(crate) fn text(&self, path: &str) -> Result<String, Unread> {
         Ok(String::from_utf8_lossy(&self.bytes(path)?).trim().into())
     }
 
     /// A file that holds one number.
-    pub(super) fn number<N: FromStr>(&self, path: &str) -> Result<N, Unread> {
+    pub(crate) fn number<N: FromStr>(&self, path: &str) -> Result<N, Unread> {
         let text = self.text(path)?;
         text.parse().map_err(|_| Unread::odd(path, &text, "a number"))
     }
 
     /// Whether there is such a file or folder, as far as we are let to see.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
     /// The names in a folder, in order; none if it cannot be read.
-    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<_> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -93,7 +93,7 @@ impl Place {
     }
 
     /// Those names in a folder that are numbers, in order.
-    pub(super) fn numbers(&self, folder: &str) -> Vec<u32> {
+    pub(crate) fn numbers(&self, folder: &str) -> Vec<u32> {
         let names = self.names(folder);
         let mut numbers: Vec<_> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
@@ -103,13 +103,13 @@ impl Place {
 
 impl Unread {
     /// A text that was not understood.
-    pub(super) fn odd(path: &str, text: &str, expected: &'static str) -> Unread {
+    pub(crate) fn odd(path: &str, text: &str, expected: &'static str) -> Unread {
         let text = text.chars().take(QUOTED_MAX).collect();
         Unread::Odd { path: path.into(), text, expected }
     }
 
     /// The file.
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         match self {
             Unread::Missing(path) | Unread::Refused(path, _) | Unread::Odd { path, .. } => path,
         }

@@ -1,31 +1,31 @@
 //! Who else is there: the host below us, other programs, what the kernel does for them.
 
-use super::super::place::{Place, Unread};
 use super::kernel::chosen;
 use super::{Aim, Finding, Grade, PRIORITY};
+use crate::root::{Root, Unread};
 
 /// The processes that we can see, without ourselves.
-pub(super) fn processes(place: &Place) -> Result<Vec<u32>, Unread> {
+pub(crate) fn processes(root: &Root) -> Result<Vec<u32>, Unread> {
     // Where processes of others are hidden, the first one is.
     const FIRST: &str = "/proc/1/stat";
-    let first = place.text(FIRST)?;
+    let first = root.text(FIRST)?;
     if !first.starts_with("1 (") {
         return Err(Unread::odd(FIRST, &first, "the number 1 and a name"));
     }
-    let own = place.text("/proc/self/stat").unwrap_or_default();
+    let own = root.text("/proc/self/stat").unwrap_or_default();
     let own: Option<u32> = own.split(' ').next().and_then(|pid| pid.parse().ok());
-    Ok(place.numbers("/proc").into_iter().filter(|pid| Some(*pid) != own).collect())
+    Ok(root.numbers("/proc").into_iter().filter(|pid| Some(*pid) != own).collect())
 }
 
-pub(super) fn virtual_machine(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn virtual_machine(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const CPU: &str = "/proc/cpuinfo";
     const KINDS: [&str; 2] = ["/sys/hypervisor/type", "/proc/device-tree/hypervisor/compatible"];
-    let cpu = place.text(CPU)?;
+    let cpu = root.text(CPU)?;
     if !cpu.lines().any(|line| line.starts_with("processor")) {
         return Err(Unread::odd(CPU, &cpu, "a line of each processor"));
     }
     let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let kind = KINDS.into_iter().find_map(|path| Some((path, place.text(path).ok()?)));
+    let kind = KINDS.into_iter().find_map(|path| Some((path, root.text(path).ok()?)));
     let (read, path) = match kind {
         Some((path, kind)) => (format!("yes: {kind}"), path),
         None if flags.split_whitespace().any(|flag| flag == "hypervisor") => ("yes".into(), CPU),
@@ -34,10 +34,10 @@ pub(super) fn virtual_machine(place: &Place, _: &Aim) -> Result<Finding, Unread>
     Ok(Finding::new(Grade::Better, read, &[path]))
 }
 
-pub(super) fn steal(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn steal(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     /// Of the time since boot; below the first it is hardly ever, above the second all the time.
     const LIMITS: (f64, f64) = (0.0001, 0.01);
-    let Stolen { stolen, all } = Stolen::read(place)?;
+    let Stolen { stolen, all } = Stolen::read(root)?;
     let share = stolen as f64 / all.max(1) as f64;
     let grade = match share {
         share if share < LIMITS.0 => Grade::Good,
@@ -50,19 +50,19 @@ pub(super) fn steal(place: &Place, _: &Aim) -> Result<Finding, Unread> {
 
 /// Time of all CPUs since boot, in units of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::doctor) struct Stolen {
+pub(crate) struct Stolen {
     /// In which the host ran somebody else.
-    pub(in crate::doctor) stolen: u64,
+    pub(crate) stolen: u64,
     /// All of it.
-    pub(in crate::doctor) all: u64,
+    pub(crate) all: u64,
 }
 
 impl Stolen {
     const PATH: &str = "/proc/stat";
 
     /// Reads it.
-    pub(in crate::doctor) fn read(place: &Place) -> Result<Stolen, Unread> {
-        let text = place.text(Stolen::PATH)?;
+    pub(crate) fn read(root: &Root) -> Result<Stolen, Unread> {
+        let text = root.text(Stolen::PATH)?;
         let line = text.lines().next().unwrap_or_default();
         // user nice system idle iowait irq softirq steal; two more are part of the first ones.
         let times: Vec<u64> =
@@ -77,9 +77,9 @@ impl Stolen {
     }
 }
 
-pub(super) fn swap(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn swap(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/swaps";
-    let text = place.text(PATH)?;
+    let text = root.text(PATH)?;
     if !text.starts_with("Filename") {
         return Err(Unread::odd(PATH, &text, "a line of headings first"));
     }
@@ -104,10 +104,10 @@ pub(super) fn swap(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(finding.mended(format!("swapoff {}", names.join(" ")), undo.join("; ")))
 }
 
-pub(super) fn huge_pages(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn huge_pages(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let text = match place.text(PATH) {
-        Err(Unread::Missing(_)) if place.has("/sys/kernel/mm") => {
+    let text = match root.text(PATH) {
+        Err(Unread::Missing(_)) if root.has("/sys/kernel/mm") => {
             return Ok(Finding::new(Grade::Good, "this kernel has none", &[PATH]));
         }
         text => text?,
@@ -148,16 +148,16 @@ fn realtime(id: u32, stat: &str) -> Option<Realtime> {
     is_realtime.then_some(Realtime { id, name, priority, is_fifo: policy == FIFO })
 }
 
-pub(super) fn fifo_threads(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn fifo_threads(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const FROM: &str = "/proc/*/task/*/stat";
     /// So many are named.
     const NAMED_MAX: usize = 4;
     let mut found = vec![];
-    for process in processes(place)? {
+    for process in processes(root)? {
         let threads = format!("/proc/{process}/task");
-        for id in place.numbers(&threads) {
+        for id in root.numbers(&threads) {
             // It may have ended meanwhile.
-            let stat = place.text(&format!("{threads}/{id}/stat")).unwrap_or_default();
+            let stat = root.text(&format!("{threads}/{id}/stat")).unwrap_or_default();
             found.extend(realtime(id, &stat));
         }
     }
@@ -184,11 +184,11 @@ pub(super) fn fifo_threads(place: &Place, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(Grade::Better, read, &[FROM]).mended(mend, undo))
 }
 
-pub(super) fn load(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn load(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/loadavg";
     /// Programs that want a CPU, on average over a minute.
     const BUSY: f64 = 0.5;
-    let text = place.text(PATH)?;
+    let text = root.text(PATH)?;
     let load = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
     let Some(load) = load.filter(|load| load.is_finite() && *load >= 0.0) else {
         return Err(Unread::odd(PATH, &text, "a number first"));

@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sinew_figures::Distribution;
 
-use super::findings::PRIORITY;
-use super::wakeups::Round;
+use crate::findings::PRIORITY;
+use crate::wakeups::Round;
 
 const PROGRAM: &str = "cyclictest";
 /// Its histogram reaches so far, us; beyond it a wake-up is counted as late as the latest one.
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why there is nothing to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Absent(pub(super) String);
+pub(crate) struct Absent(pub(crate) String);
 
 /// The first line of what it says of itself: `cyclictest V 2.40`.
-pub(super) fn version() -> Result<String, Absent> {
+pub(crate) fn version() -> Result<String, Absent> {
     let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
     let output = asked.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Absent(
@@ -41,7 +41,7 @@ pub(super) fn version() -> Result<String, Absent> {
 }
 
 /// Has it measure all these CPUs at once: a distribution of each.
-pub(super) fn measure(
+pub(crate) fn measure(
     cpus: &[u32],
     round: Round,
     locked: bool,

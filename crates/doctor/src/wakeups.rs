@@ -8,35 +8,35 @@ use sinew_figures::Distribution;
 use sinew_runtime::clock::{now_ns, sleep_until};
 use sinew_runtime::privileges::{self, Asked};
 
-use super::findings::PRIORITY;
+use crate::findings::PRIORITY;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// Between two wake-ups of a thread.
-    pub(super) period_ns: u64,
+    pub(crate) period_ns: u64,
     /// Wake-ups of each thread.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 /// What the thread on a CPU saw.
 #[derive(Debug)]
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     /// After each planned time, ns.
-    pub(super) late: Distribution,
+    pub(crate) late: Distribution,
     /// What the thread lacked of what it asked for, in words.
-    pub(super) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// Whether it ran as SCHED_FIFO, on this CPU.
-    pub(super) is_realtime: bool,
+    pub(crate) is_realtime: bool,
     /// Whether its memory was locked.
-    pub(super) is_locked: bool,
+    pub(crate) is_locked: bool,
 }
 
 /// Measures all these CPUs at once.
 ///
 /// # Errors
 /// If a thread cannot be started.
-pub(super) fn measure(cpus: &[u32], round: Round) -> io::Result<Vec<Lateness>> {
+pub(crate) fn measure(cpus: &[u32], round: Round) -> io::Result<Vec<Lateness>> {
     thread::scope(|scope| {
         let start = |cpu: &u32| {
             let cpu = *cpu;

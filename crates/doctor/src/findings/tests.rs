@@ -9,8 +9,8 @@ use std::process;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::super::place::Place;
 use super::{Aim, FINDINGS, Finding, Found, Grade, examine};
+use crate::root::Root;
 
 mod machines;
 
@@ -48,7 +48,7 @@ impl Fake {
     }
 
     fn found(&self, aim: &Aim) -> Vec<Found> {
-        examine(&Place::at(&self.0), aim)
+        examine(&Root::at(&self.0), aim)
     }
 
     /// What the row `name` finds.

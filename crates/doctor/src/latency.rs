@@ -8,26 +8,26 @@ use sinew_figures::Distribution;
 use sinew_figures::Interval;
 use sinew_runtime::privileges;
 
-use super::cyclictest::{self, Absent};
-use super::findings::{Aim, Stolen};
-use super::place::Place;
-use super::wakeups::{self, Round};
+use crate::cyclictest::{self, Absent};
+use crate::findings::{Aim, Stolen};
+use crate::root::Root;
+use crate::wakeups::{self, Round};
 
 /// A round lasts about so long; a shorter measurement has one.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// How the time is parted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     /// How many.
-    pub(super) rounds: usize,
+    pub(crate) rounds: usize,
     /// Wake-ups of each thread in each.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 impl Rounds {
     /// As many as fit; `duration` holds one period at least.
-    pub(super) fn of(duration: Duration, period_ns: u64) -> Rounds {
+    pub(crate) fn of(duration: Duration, period_ns: u64) -> Rounds {
         let rounds = (duration.as_secs_f64() / ROUND.as_secs_f64()).floor().max(1.0);
         let all = duration.as_nanos() as f64 / period_ns as f64;
         Rounds { rounds: rounds as usize, count: (all / rounds).floor().max(1.0) as usize }
@@ -36,11 +36,11 @@ impl Rounds {
 
 /// What one of the two saw.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// On each CPU of the aim, all rounds.
-    pub(super) cpus: Vec<Distribution>,
+    pub(crate) cpus: Vec<Distribution>,
     /// On all of them, all rounds.
-    pub(super) all: Distribution,
+    pub(crate) all: Distribution,
 }
 
 impl Seen {
@@ -60,50 +60,50 @@ impl Seen {
 
 /// How what we saw compares with what cyclictest saw: ours over its, round by round.
 #[derive(Debug)]
-pub(super) struct Agreement {
+pub(crate) struct Agreement {
     /// Of the maxima; none if cyclictest saw nothing of a microsecond or more.
-    pub(super) max: Option<Interval>,
+    pub(crate) max: Option<Interval>,
     /// Of the 99th percentiles, where a round has wake-ups enough for them.
-    pub(super) p99: Option<Interval>,
+    pub(crate) p99: Option<Interval>,
 }
 
 /// What cyclictest saw.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(crate) struct Beside {
     /// Its version.
-    pub(super) version: String,
-    pub(super) seen: Seen,
-    pub(super) agreement: Agreement,
+    pub(crate) version: String,
+    pub(crate) seen: Seen,
+    pub(crate) agreement: Agreement,
 }
 
 /// What was measured.
 #[derive(Debug)]
-pub(super) struct Latency {
-    pub(super) seen: Seen,
-    pub(super) beside: Result<Beside, Absent>,
-    pub(super) rounds: Rounds,
+pub(crate) struct Latency {
+    pub(crate) seen: Seen,
+    pub(crate) beside: Result<Beside, Absent>,
+    pub(crate) rounds: Rounds,
     /// Whether all threads ran as SCHED_FIFO, each on its CPU.
-    pub(super) is_realtime: bool,
+    pub(crate) is_realtime: bool,
     /// What they lacked of what they asked for, in words.
-    pub(super) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// The share of the CPUs' time that the host took meanwhile, where the kernel says so.
-    pub(super) stolen_share: Option<f64>,
+    pub(crate) stolen_share: Option<f64>,
 }
 
 /// Measures. `progress` is told before every round which one it is.
 ///
 /// # Errors
 /// If a thread cannot be started.
-pub(super) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io::Result<Latency> {
+pub(crate) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io::Result<Latency> {
     privileges::lock_memory();
-    let place = Place::here();
-    let before = Stolen::read(&place);
+    let root = Root::here();
+    let before = Stolen::read(&root);
     let mut both = Both::new(aim, rounds.count);
     for number in 0..rounds.rounds {
         progress(number);
         both.round(number)?;
     }
-    let stolen_share = match (before, Stolen::read(&place)) {
+    let stolen_share = match (before, Stolen::read(&root)) {
         (Ok(before), Ok(after)) => share(before, after),
         _ => None,
     };

@@ -1,15 +1,15 @@
 //! Which interrupts may take the graph's CPUs, and who moves them.
 
-use super::super::cpus;
-use super::super::place::{Place, Unread};
 use super::others::processes;
 use super::processors::kept_and_left;
 use super::{Aim, Finding, Grade, write_each};
+use crate::cpus;
+use crate::root::{Root, Unread};
 
 const FOLDER: &str = "/proc/irq";
 
-pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
-    let numbers = place.numbers(FOLDER);
+pub(crate) fn affinity(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
+    let numbers = root.numbers(FOLDER);
     if numbers.is_empty() {
         return Err(Unread::Missing(FOLDER.into()));
     }
@@ -18,7 +18,7 @@ pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     for number in &numbers {
         let path = path(&number.to_string());
         // One may be gone since they were listed.
-        let Ok(text) = place.text(&path) else { continue };
+        let Ok(text) = root.text(&path) else { continue };
         let list = cpus::parse(&text)
             .filter(|list| !list.is_empty())
             .ok_or_else(|| Unread::odd(&path, &text, "a list of CPUs such as 0-3,8"))?;
@@ -35,7 +35,7 @@ pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
         return Ok(Finding::new(Grade::Good, read, &[&from]));
     }
     let finding = Finding::new(Grade::Better, read, &[&from]);
-    let Some((kept, left)) = kept_and_left(place, aim) else { return Ok(finding) };
+    let Some((kept, left)) = kept_and_left(root, aim) else { return Ok(finding) };
     let moved = on(&kept);
     if moved.is_empty() {
         return Ok(finding);
@@ -48,10 +48,10 @@ pub(super) fn affinity(place: &Place, aim: &Aim) -> Result<Finding, Unread> {
     Ok(finding.mended(mend, undo))
 }
 
-pub(super) fn balancer(place: &Place, _: &Aim) -> Result<Finding, Unread> {
+pub(crate) fn balancer(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const NAME: &str = "irqbalance";
-    let runs = |pid: &u32| place.text(&format!("/proc/{pid}/comm")).is_ok_and(|name| name == NAME);
-    match processes(place)?.iter().any(runs) {
+    let runs = |pid: &u32| root.text(&format!("/proc/{pid}/comm")).is_ok_and(|name| name == NAME);
+    match processes(root)?.iter().any(runs) {
         false => Ok(Finding::new(Grade::Good, "does not run", &["/proc/*/comm"])),
         true => Ok(Finding::new(Grade::Better, "runs", &["/proc/*/comm"])
             .mended("systemctl stop irqbalance", "systemctl start irqbalance")),

@@ -4,26 +4,26 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-use super::super::place::{Place, Unread};
+use crate::root::{Root, Unread};
 
 /// Where a kernel that tells its options keeps them, compressed.
 const BUILT_IN: &str = "/proc/config.gz";
 /// Its command line.
-pub(super) const COMMAND_LINE: &str = "/proc/cmdline";
+pub(crate) const COMMAND_LINE: &str = "/proc/cmdline";
 /// All options of a kernel are some 300 KiB of text.
 const TEXT_LEN_MAX: u64 = 4 << 20;
 
 /// The options that a kernel was built with.
-pub(super) struct Built {
+pub(crate) struct Built {
     /// The file that says so.
-    pub(super) path: String,
+    pub(crate) path: String,
     text: String,
 }
 
 impl Built {
     /// From the kernel itself, or from the file beside it.
-    pub(super) fn read(place: &Place) -> Result<Built, Unread> {
-        if let Ok(bytes) = place.bytes(BUILT_IN) {
+    pub(crate) fn read(root: &Root) -> Result<Built, Unread> {
+        if let Ok(bytes) = root.bytes(BUILT_IN) {
             let mut text = String::new();
             let unpacked = GzDecoder::new(&bytes[..]).take(TEXT_LEN_MAX).read_to_string(&mut text);
             return match unpacked {
@@ -31,27 +31,27 @@ impl Built {
                 Err(_) => Err(Unread::odd(BUILT_IN, "bytes", "a text, compressed by gzip")),
             };
         }
-        let release = place.text("/proc/sys/kernel/osrelease")?;
+        let release = root.text("/proc/sys/kernel/osrelease")?;
         let path = format!("/boot/config-{release}");
-        let text = place.text(&path)?;
+        let text = root.text(&path)?;
         Ok(Built { path, text })
     }
 
     /// The value of an option, if it is set.
-    pub(super) fn value(&self, option: &str) -> Option<&str> {
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
         let mut values = self.text.lines().filter_map(|line| line.strip_prefix(option));
         values.find_map(|rest| rest.strip_prefix('='))
     }
 
     /// Whether an option is built in.
-    pub(super) fn has(&self, option: &str) -> bool {
+    pub(crate) fn has(&self, option: &str) -> bool {
         self.value(option) == Some("y")
     }
 }
 
 /// The value of a parameter that the kernel was booted with; the last one counts.
-pub(super) fn booted(place: &Place, parameter: &str) -> Option<String> {
-    let line = place.text(COMMAND_LINE).ok()?;
+pub(crate) fn booted(root: &Root, parameter: &str) -> Option<String> {
+    let line = root.text(COMMAND_LINE).ok()?;
     // What stands behind two hyphens is for the first process.
     let words = line.split_whitespace().take_while(|word| *word != "--");
     let values = words.filter_map(|word| word.strip_prefix(parameter)?.strip_prefix('='));
@@ -60,21 +60,21 @@ pub(super) fn booted(place: &Place, parameter: &str) -> Option<String> {
 
 /// How a parameter is added to those that the kernel is booted with, and how it is taken out
 /// again; it holds from the next boot on.
-pub(super) fn boot_with(place: &Place, parameter: &str) -> (String, String) {
+pub(crate) fn boot_with(root: &Root, parameter: &str) -> (String, String) {
     const REBOOT: &str = "    # from the next boot on";
     const GRUB: &str = "/etc/default/grub";
     const FIRMWARE: &str = "/boot/firmware/cmdline.txt";
-    if place.has("/usr/sbin/grubby") {
+    if root.has("/usr/sbin/grubby") {
         let edit = |verb| format!("grubby --update-kernel=ALL --{verb}='{parameter}'{REBOOT}");
         return (edit("args"), edit("remove-args"));
     }
     let edit = |script: String, file, then| format!("sed -i '{script}' {file}{then}{REBOOT}");
-    if place.has(GRUB) {
+    if root.has(GRUB) {
         let add = format!(r#"s/^GRUB_CMDLINE_LINUX="/&{parameter} /"#);
         let edit = |script| edit(script, GRUB, " && update-grub");
         return (edit(add), edit(format!("s/{parameter} //")));
     }
-    if place.has(FIRMWARE) {
+    if root.has(FIRMWARE) {
         let edit = |script| edit(script, FIRMWARE, "");
         return (edit(format!("s/$/ {parameter}/")), edit(format!("s/ {parameter}//")));
     }
