@@ -2,21 +2,17 @@
 //! the files it reads are checked too; nothing is run. It shows the firewall of the core, and the
 //! longest chain of nodes in a cycle.
 
-mod chain;
-mod observed;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use sinew_report::{Chained, Earlier};
 use sinew_runtime::NodeEntry;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::Machine;
 use sinew_spec::{picture, schema};
 
-use self::chain::Chained;
-use self::observed::Report;
 use crate::answer::print;
 use crate::load::{LoadError, Loaded, load_and_make};
 
@@ -65,7 +61,7 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &[NodeEntry]) -> ExitCode {
 /// What there is to say of a good graph.
 fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
-    let report = arguments.report.as_ref().map(|path| Report::read(path, plan)).transpose();
+    let report = arguments.report.as_ref().map(|path| Earlier::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
     let firewall = Firewall::of(plan, &Machine { cpus: loaded.cpus.clone() });
     let chained = Chained::new(plan, report.as_ref());

@@ -1,13 +1,13 @@
 //! `sinew graph`: the plan as a picture; what will run where, and how each link crosses.
 
 use std::fs;
-use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use sinew_runtime::NodeEntry;
 use sinew_spec::picture;
+use sinew_view::columns;
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 use crate::load::load;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
         }
         Some(_) => print(&picture::svg(plan), ExitCode::SUCCESS),
         None if arguments.json => print(&format!("{:#}\n", picture::json(plan)), ExitCode::SUCCESS),
-        None => print(&picture::text(plan, width()), ExitCode::SUCCESS),
+        None => print(&picture::text(plan, columns().unwrap_or(WIDTH)), ExitCode::SUCCESS),
     }
 }
 
@@ -74,10 +74,4 @@ fn write(path: &Path, picture: &str) -> ExitCode {
             refuse(&why, BAD_REQUEST, false)
         }
     }
-}
-
-/// Columns of the terminal that standard output is.
-fn width() -> usize {
-    let size = stdout().is_terminal().then(ratatui::crossterm::terminal::size);
-    size.and_then(Result::ok).map_or(WIDTH, |(columns, _)| columns.into())
 }

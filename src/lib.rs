@@ -25,11 +25,9 @@ mod replay;
 mod reset;
 mod restart;
 mod run;
-mod screen;
 mod signals;
 mod stop;
 mod test;
-mod theme;
 mod top;
 
 pub use cli::main;

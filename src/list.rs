@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use sinew_runtime::status::Status;
+use sinew_view::{Cell, Rows, Side, Theme, elapsed, plain};
 
 use crate::answer::{FAULTED, print, say};
-use crate::reach::rows::{Cell, Rows, Side, elapsed, plain};
 use crate::reach::{self, Silent};
-use crate::theme::Theme;
 
 /// List the runs of this user: process, graph, how far they are.
 #[derive(Args, Debug)]

@@ -9,9 +9,9 @@ use serde_json::json;
 use sinew_runtime::control::client::Connection;
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::Event;
+use sinew_view::printable;
 
 use crate::answer::{FAULTED, is_quiet, say};
-use crate::reach::rows::printable;
 use crate::reach::{self, Failure, Reached};
 
 /// Show what happened in a run: starts, restarts and their reasons, faults, output of services.

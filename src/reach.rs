@@ -1,9 +1,6 @@
 //! The runs that a command can reach, the one that it means, and what became of it.
 
-#[cfg(test)]
-pub(crate) mod fixture;
 pub(crate) mod follow;
-pub(crate) mod rows;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -218,6 +215,7 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
+    use sinew_report::fixture::status as fixture;
     use sinew_runtime::status::Events;
 
     use super::*;

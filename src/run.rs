@@ -1,48 +1,33 @@
 //! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
 
 mod arguments;
-mod csv;
 mod edits;
-#[cfg(test)]
-mod fixture;
-mod late;
-mod live;
-mod memory;
 mod others;
-mod plain;
 mod profile;
-mod report;
-pub(crate) mod stats;
 mod systemd;
-mod tidings;
-pub(crate) mod view;
 mod watch;
-pub(crate) mod words;
 
-use std::io;
+use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sinew_figures::Machine;
+use sinew_report::{Csv, Ending, Memory, Report, Stats};
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::{Pace, Request, Run, ServiceState};
 use sinew_runtime::status::EventKind;
+use sinew_view::{Scene, View};
 
 pub(crate) use self::arguments::RunArgs;
-use self::csv::Csv;
 use self::edits::Edits;
-use self::memory::Memory;
 use self::others::Others;
-use self::report::{Ending, Report};
-use self::stats::Stats;
 use self::systemd::Systemd;
-use self::view::{Scene, View};
 use self::watch::Watch;
-use crate::answer::{FAULTED, is_quiet, refuse};
+use crate::answer::{FAULTED, is_quiet, refuse, say};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
-use sinew_figures::Machine;
 
 /// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and [`Run`]
 /// wakes before a trace is full; but to wake up costs some tenths of a millisecond, for nothing of
@@ -186,7 +171,7 @@ impl Session {
         };
         let written = match closed {
             Some(error) => Err(error),
-            None => report.write(json),
+            None => write(&report, json),
         };
         ExitCode::from(if is_quiet(written) { report.exit_status() } else { FAULTED })
     }
@@ -203,7 +188,7 @@ impl Session {
                 self.resets = self.run.resets();
                 watch.late.begin_life();
             }
-            watch.stats.read_losses(&self.run);
+            watch.stats.read_losses(|thread| self.run.records_lost_of(thread));
             watch.late.look(|| self.run.threads());
             if let Some(edits) = &mut self.edits {
                 edits.go_on(&mut self.run, watch);
@@ -230,7 +215,7 @@ impl Session {
             self.memory.read(elapsed_s, || self.run.pids());
             nap = self.nap();
             if let Err(error) = self.refresh(elapsed_s) {
-                self.watch.view = View::None;
+                self.watch.view = View::none();
                 self.closed = Some(error);
                 self.run.stop_for("standard output takes no more");
                 nap = Duration::ZERO;
@@ -274,7 +259,7 @@ impl Session {
 
     fn refresh(&mut self, elapsed_s: f64) -> io::Result<()> {
         let watch = &mut self.watch;
-        let news = watch.tidings.news(&self.run);
+        let news = watch.news.of(self.run.events());
         watch.view.tell(&news)?;
         watch.told = news.into_iter().next_back().or(watch.told.take());
         if elapsed_s >= watch.late_due_s {
@@ -304,4 +289,21 @@ impl Session {
         };
         watch.view.show(&scene)
     }
+}
+
+/// Writes the report to standard output; what went wrong also goes to standard error.
+fn write(report: &Report<'_>, json: bool) -> io::Result<()> {
+    let faults = report.faults_text();
+    if report.ending == Ending::Killed {
+        say("error: killed before the graph had stopped; the machine's own watchdog must act");
+    }
+    if !faults.is_empty() {
+        say(faults.trim_end());
+    }
+    let mut out = stdout().lock();
+    match json {
+        true => writeln!(out, "{}", report.to_json())?,
+        false => out.write_all(report.to_text().as_bytes())?,
+    }
+    out.flush()
 }

@@ -1,22 +1,17 @@
 //! `sinew top`: a run as it is now: domains, threads, nodes, links, limits, and what happened last.
 
 mod feed;
-mod live;
-mod tables;
 
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_runtime::status::Status;
+use sinew_view::{Top, to_text};
 
 use self::feed::Feed;
-use self::live::{Closed, Live};
 use crate::answer::print;
-use crate::reach::rows::{plain, printable};
 use crate::reach::{self, Failure};
-use crate::theme::Theme;
 
 /// Watch a run: domains, restarts and their reasons, cycles, links, privileges.
 ///
@@ -67,8 +62,8 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     }
     let name = run.name();
     let mut feed = Feed::new(run);
-    let closed = Live::open().and_then(|mut live| live.follow(&mut feed));
-    match closed.map_err(|error| Failure::run(format!("cannot go on showing {name}: {error}")))? {
+    let cannot = |error| Failure::run(format!("cannot go on showing {name}: {error}"));
+    match show(&mut feed).map_err(cannot)? {
         Closed::ByUser => Ok(ExitCode::SUCCESS),
         Closed::ByRun if feed.ending.fault.is_none() => {
             let text = format!("{name} has ended: {}\n", feed.ending.text());
@@ -78,11 +73,21 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn to_text(status: &Status) -> String {
-    let theme = Theme { color: false };
-    let mut tables = tables::moving(status, theme, usize::MAX);
-    tables.extend(tables::lasting(status, theme, usize::MAX));
-    let tables: Vec<_> = tables.iter().map(|lines| plain(lines)).collect();
-    let (title, file) = (tables::title(status), printable(&status.file));
-    format!("{title}  {file}\n\n{}", tables.join("\n"))
+/// Why the terminal was given back.
+enum Closed {
+    /// Somebody wants no more.
+    ByUser,
+    /// The run has ended.
+    ByRun,
+}
+
+/// Shows a run until it ends or somebody presses q.
+fn show(feed: &mut Feed) -> io::Result<Closed> {
+    let mut top = Top::open()?;
+    while feed.refresh()? {
+        if top.show(&feed.status, &feed.events)? {
+            return Ok(Closed::ByUser);
+        }
+    }
+    Ok(Closed::ByRun)
 }

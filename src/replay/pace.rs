@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sinew_report::{Observed, Stats};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::status::Phase;
 use sinew_runtime::trace::Record;
 use sinew_spec::plan::Plan;
+use sinew_view::{Scene, View};
 
 use super::thread::Thread;
-use crate::run::stats::{Observed, Stats};
-use crate::run::view::{Scene, View};
 
 /// How long it sleeps at most: as often the view may change.
 const NAP: Duration = Duration::from_millis(20);

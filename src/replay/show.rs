@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use sinew_report::words::counted;
 use sinew_runtime::replay::{Difference, Number, Site, numbers};
 use sinew_runtime::trace::Failed;
 use sinew_spec::plan::{End, Plan};
@@ -12,7 +13,6 @@ use super::player::Player;
 use super::recording::Recording;
 use super::tally::{First, Largest, Tally, port_name, site_name};
 use super::thread::Thread;
-use crate::run::words::counted;
 
 /// Differences of one cycle that are shown one by one; how many more there are is said.
 const SHOWN_MAX: usize = 64;

@@ -86,11 +86,11 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use sinew_report::fixture;
+    use sinew_report::fixture::status::{domain, status, thread};
     use sinew_runtime::status::{DomainRole, DomainStatus, ThreadStatus};
 
     use super::*;
-    use crate::reach::fixture::{domain, status, thread};
-    use crate::run::fixture;
 
     fn run(pid: Option<u32>, cpu: u32) -> Status {
         let threads = vec![ThreadStatus { priority: 70, ..thread(cpu) }];

@@ -11,11 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use sinew_report::words::counted;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::Run;
 use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
-
-use super::words::counted;
 
 /// How often the status is looked at once the graph runs.
 const STATUS_NS: u64 = 1_000_000_000;
@@ -161,10 +160,10 @@ fn words(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sinew_report::fixture::status as fixture;
     use sinew_runtime::status::{DomainStatus, ThreadStatus};
 
     use super::*;
-    use crate::reach::fixture;
 
     fn systemd(watchdog_us: &str, pid: &str) -> Systemd {
         let variable = |name: &str| match name {

@@ -1,15 +1,12 @@
 //! Where the records of a run go: figures, CSV, the view, the search for late cycles.
 
+use sinew_report::{Csv, Late, Observed, Stats};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::Record;
 use sinew_spec::plan::Plan;
+use sinew_view::{News, View};
 
-use super::csv::Csv;
-use super::late::Late;
-use super::stats::{Observed, Stats};
-use super::tidings::Tidings;
-use super::view::View;
 use crate::answer::say;
 
 /// What happens to the records of a run.
@@ -22,7 +19,7 @@ pub(super) struct Watch {
     /// When late cycles are told next, and what was said of them.
     pub(super) late_due_s: f64,
     pub(super) late_line: Option<String>,
-    pub(super) tidings: Tidings,
+    pub(super) news: News,
     /// The event or late cycle that was told last.
     pub(super) told: Option<String>,
     /// What went wrong outside the graph.
@@ -33,13 +30,13 @@ impl Watch {
     /// One that has seen nothing yet, and shows nothing.
     pub(super) fn new(plan: &Plan, stats: Stats, csv: Option<Csv>) -> Watch {
         Watch {
-            view: View::None,
+            view: View::none(),
             csv,
             observed: Observed::default(),
             late: Late::new(plan),
             late_due_s: 0.0,
             late_line: None,
-            tidings: Tidings::default(),
+            news: News::default(),
             told: None,
             notices: vec![],
             stats,
@@ -75,7 +72,7 @@ impl Watch {
     /// Leaves the live view, then says what it could only show.
     pub(super) fn close_view(&mut self) {
         let was_live = self.view.is_live();
-        self.view = View::None;
+        self.view = View::none();
         if was_live {
             self.notices.iter().for_each(|text| say(&format!("warning: {text}")));
         }

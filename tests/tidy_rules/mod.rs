@@ -61,7 +61,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/others.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/tests.rs", "/proc/PID/task"),
-            ("src/run/late/explain/tests.rs", "/proc/PID/task"),
+            ("crates/report/src/late/explain/tests.rs", "/proc/PID/task"),
             ("tests/cli/program.rs", "/proc/PID/task"),
         ],
     },

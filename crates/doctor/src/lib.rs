@@ -13,7 +13,7 @@ mod wakeups;
 use std::io;
 use std::time::Duration;
 
-use sinew_lab::machine::Machine;
+use sinew_figures::Machine;
 use sinew_runtime::privileges;
 use sinew_spec::duration_text;
 

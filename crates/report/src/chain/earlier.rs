@@ -1,0 +1,134 @@
+//! What a run observed, read from the report that `sinew run --json` wrote.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use sinew_figures::Machine;
+use sinew_spec::plan::Plan;
+
+/// Largest report, bytes; that of a thousand nodes has less than one.
+const LEN_MAX: u64 = 64 << 20;
+/// What to do about a report of another state of the graph.
+const AGAIN: &str = "the graph was changed, or the run was too short: run it again";
+/// How to get a report.
+const HOW: &str = "write one with 'sinew run --json GRAPH > run.json'";
+
+/// A distribution as the report sums it up, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Figures {
+    /// Cycles.
+    pub(crate) count: u64,
+    /// `None` where too few were observed.
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) max_ns: u64,
+}
+
+/// A report of a run of this graph.
+#[derive(Debug)]
+pub struct Earlier {
+    /// The file as the user named it.
+    pub(crate) file: String,
+    /// One for each node of the plan; `None` for a service.
+    pub(crate) executions: Vec<Option<Figures>>,
+    /// For each domain of the plan, one for each realtime thread.
+    pub(crate) jitters: Vec<Vec<Option<Figures>>>,
+    /// Where the run took place.
+    pub(crate) machine: Machine,
+}
+
+/// What is read of the file.
+#[derive(Deserialize)]
+struct Written {
+    graph: String,
+    threads: Vec<WrittenThread>,
+    machine: Machine,
+}
+
+#[derive(Deserialize)]
+struct WrittenThread {
+    domain: String,
+    thread: usize,
+    activation_jitter_ns: Option<WrittenFigures>,
+    nodes: Vec<WrittenNode>,
+}
+
+#[derive(Deserialize)]
+struct WrittenNode {
+    name: String,
+    execution_ns: Option<WrittenFigures>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct WrittenFigures {
+    n: u64,
+    p50: Option<u64>,
+    max: Option<u64>,
+}
+
+impl WrittenFigures {
+    /// `None` if nothing was observed.
+    fn read(self) -> Option<Figures> {
+        Some(Figures { count: self.n, p50_ns: self.p50, max_ns: self.max? })
+    }
+}
+
+impl Earlier {
+    /// Reads the report in `path`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to do: not there, no report, or not of this graph.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Earlier, String> {
+        let file = path.display().to_string();
+        let wrong = |what: String| format!("{file}: {what}");
+        let written: Written = serde_json::from_value(json(path).map_err(wrong)?)
+            .map_err(|_| wrong(format!("this is no report of a run; {HOW}")))?;
+        if written.graph != plan.name {
+            let Written { graph, .. } = written;
+            let text = format!("the report is of graph '{graph}', and this is '{}'", plan.name);
+            return Err(wrong(format!("{text}; run this graph for a report of it")));
+        }
+        let (mut executions, mut jitters) = (vec![None; plan.nodes.len()], vec![]);
+        for domain in &plan.domains {
+            let mut threads = vec![];
+            for (number, thread) in domain.threads().iter().enumerate() {
+                let place = format!("thread {number} of domain '{}'", domain.name);
+                let is_it =
+                    |row: &&WrittenThread| row.domain == domain.name && row.thread == number;
+                let row = written.threads.iter().find(is_it);
+                let row = row.ok_or_else(|| wrong(format!("the report lacks {place}; {AGAIN}")))?;
+                threads.push(row.activation_jitter_ns.and_then(WrittenFigures::read));
+                for &node in &thread.nodes {
+                    let name = &plan.nodes[node].name;
+                    executions[node] = Some(row.execution(name).map_err(|what| {
+                        wrong(format!("the report {what} node '{name}' in {place}; {AGAIN}"))
+                    })?);
+                }
+            }
+            jitters.push(threads);
+        }
+        Ok(Earlier { executions, jitters, machine: written.machine, file: file.clone() })
+    }
+}
+
+impl WrittenThread {
+    /// The execution time of a node; the error is what the report does with it.
+    fn execution(&self, name: &str) -> Result<Figures, &'static str> {
+        let node = self.nodes.iter().find(|node| node.name == name).ok_or("lacks")?;
+        let figures = node.execution_ns.and_then(WrittenFigures::read);
+        figures.ok_or("has no execution time of")
+    }
+}
+
+fn json(path: &Path) -> Result<Value, String> {
+    let cannot = |error| format!("cannot read the report: {error}");
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(LEN_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > LEN_MAX {
+        return Err(format!("the report is larger than {} MiB, the limit; {HOW}", LEN_MAX >> 20));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| format!("this is not JSON: {error}; {HOW}"))
+}

@@ -1,0 +1,115 @@
+//! A plan of two domains and the records of its cycles, for the tests of what a run makes of them.
+
+pub mod status;
+
+use sinew_runtime::catalogue::{Kind, RunsIn, Signal};
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::Totals;
+use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
+
+use crate::stats::{Observed, Stats};
+
+const fn signal(name: &'static str, unit: &'static str, count: usize) -> Signal {
+    Signal { name, doc: "", unit, count, labels: &[] }
+}
+
+static PLANNER: Kind = Kind {
+    name: "path_planner",
+    runs_in: RunsIn::Realtime,
+    doc: "",
+    ports: &[],
+    parameters: &[],
+    signals: &[signal("tracking_error_m", "m", 1), signal("target_m", "m", 3)],
+};
+
+static DRIVES: Kind = Kind {
+    name: "drives",
+    runs_in: RunsIn::Realtime,
+    doc: "",
+    ports: &[],
+    parameters: &[],
+    signals: &[
+        Signal { labels: &["disabled", "enabled", "fault"], ..signal("state", "", 6) },
+        Signal { labels: &["open", "closed"], ..signal("brake", "", 6) },
+        signal("position_rad", "rad", 6),
+    ],
+};
+
+fn domain(name: &str, release: Release, node: usize) -> Domain {
+    Domain {
+        name: name.into(),
+        user: None,
+        user_span: Default::default(),
+        role: Role::Realtime(Realtime {
+            period_ns: 1_000_000,
+            deadline_ns: 1_000_000,
+            priority: 80,
+            overrun: Overrun::Count,
+            threads: vec![Thread { cpu: Some(1), release, nodes: vec![node] }],
+        }),
+    }
+}
+
+fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
+    let (values, actuators) = (vec![], vec![]);
+    let (spans, entries) = (vec![], vec![]);
+    Node { name: name.into(), kind, domain, thread: 0, values, spans, entries, actuators, line: 1 }
+}
+
+/// The control thread runs `planner`, the other one `drives`.
+pub fn plan() -> Plan {
+    Plan {
+        name: "arm".into(),
+        hold: false,
+        domains: vec![domain("control", Release::Timer, 0), domain("plant", Release::Input(0), 1)],
+        nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
+        links: vec![],
+        flow_links: vec![],
+        notes: vec!["domain 'plant' shares CPU 1 with 'control'".into()],
+    }
+}
+
+/// The thread of `planner`.
+pub const CONTROL: ThreadId = ThreadId { domain: 0, thread: 0 };
+/// The thread of `drives`.
+pub const PLANT: ThreadId = ThreadId { domain: 1, thread: 0 };
+
+/// A cycle of the control thread: 2 us late, 9 us long, 8 of them in its node.
+pub fn observed(cycle: u64) -> Observed {
+    Observed {
+        cycle,
+        totals: Totals { cycles: cycle + 1, ..Totals::default() },
+        release_ns: cycle * 1_000_000,
+        start_ns: cycle * 1_000_000 + 2_000,
+        latency_ns: 9_000,
+        execution_ns: vec![8_000],
+        signals: vec![0.001, 0.4, 0.1, 0.3],
+        ..Observed::default()
+    }
+}
+
+/// A cycle of the drives, five of them enabled with open brakes.
+pub fn observed_plant(cycle: u64) -> Observed {
+    let states = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0];
+    let brakes = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+    let positions = [0.0, -0.5, 0.5, 0.0, 1.25, 0.0];
+    let start_ns = cycle * 1_000_000 + 7_000;
+    Observed {
+        release_ns: start_ns,
+        start_ns,
+        latency_ns: 4_000,
+        execution_ns: vec![3_000],
+        signals: [states, brakes, positions].concat(),
+        ..observed(cycle)
+    }
+}
+
+/// Both threads after `cycles` cycles.
+pub fn stats(cycles: u64) -> Stats {
+    let mut stats = Stats::new(&plan());
+    for cycle in 0..cycles {
+        stats.add(CONTROL, &observed(cycle));
+        stats.add(PLANT, &observed_plant(cycle));
+    }
+    stats
+}

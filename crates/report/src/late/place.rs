@@ -1,0 +1,165 @@
+//! Where a late cycle lost most of its time.
+
+use crate::stats::Observed;
+
+/// The place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// From the planned release to the start.
+    BeforeFirstNode,
+    /// The cycle of this number had not ended when this one was due.
+    CycleBefore(u64),
+    /// A node of the thread.
+    Node(usize),
+    /// Awaiting feedback that did not come by the deadline.
+    Feedback,
+    /// Outside the nodes, with all feedback there at last: awaiting it, links, preemption.
+    Outside,
+}
+
+impl Place {
+    /// The word in JSON.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Place::BeforeFirstNode => "before_first_node",
+            Place::CycleBefore(_) => "cycle_before",
+            Place::Node(_) => "node",
+            Place::Feedback => "feedback",
+            Place::Outside => "outside_nodes",
+        }
+    }
+}
+
+/// What is planned of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) period_ns: u64,
+    pub(crate) deadline_ns: u64,
+}
+
+/// A cycle that ended past its deadline, or before which whole periods were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LateCycle {
+    pub(crate) cycle: u64,
+    /// How far past the deadline it ended; if periods were lost, past that of the first one.
+    pub(crate) late_ns: u64,
+    /// The release that this deadline belongs to, monotonic.
+    pub(crate) since_ns: u64,
+    pub(crate) place: Place,
+    /// Time lost there.
+    pub(crate) part_ns: u64,
+    /// Whether feedback did not come by the deadline, wherever the time was lost.
+    pub(crate) is_feedback_missing: bool,
+    /// Place in the thread and execution time of the node that took the longest.
+    pub(crate) slowest: (usize, u64),
+}
+
+impl LateCycle {
+    /// `None` if the cycle was in time, or is none of the control loop. `before_ns` is when the
+    /// cycle before it ended.
+    pub(crate) fn of(observed: &Observed, times: Times, before_ns: u64) -> Option<LateCycle> {
+        if observed.is_stopping || !observed.is_overrun && observed.skipped == 0 {
+            return None;
+        }
+        let lost_ns = observed.skipped.saturating_mul(times.period_ns);
+        let since_ns = observed.release_ns.saturating_sub(lost_ns);
+        let late_ns = observed.end_ns().saturating_sub(since_ns.saturating_add(times.deadline_ns));
+        let nodes = observed.execution_ns.iter().copied().enumerate();
+        let slowest = nodes.max_by_key(|node| node.1).unwrap_or_default();
+        // A record may say anything.
+        let nodes_ns = observed.execution_ns.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        let outside_ns = observed.latency_ns.saturating_sub(nodes_ns);
+        let outside = if observed.is_feedback_missing { Place::Feedback } else { Place::Outside };
+        let before = Place::CycleBefore(observed.cycle.saturating_sub(1));
+        // Of equal shares the last one is taken: what came first may have caused the rest.
+        let (_, part_ns, place) = [
+            (nodes_ns, slowest.1, Place::Node(slowest.0)),
+            (outside_ns, outside_ns, outside),
+            (before_ns.saturating_sub(since_ns), before_ns.saturating_sub(since_ns), before),
+            late_start(observed.start_ns, since_ns.max(before_ns)),
+        ]
+        .into_iter()
+        .max_by_key(|share| share.0)?;
+        let Observed { cycle, is_feedback_missing, .. } = *observed;
+        Some(LateCycle { cycle, late_ns, since_ns, place, part_ns, is_feedback_missing, slowest })
+    }
+}
+
+fn late_start(start_ns: u64, due_ns: u64) -> (u64, u64, Place) {
+    let ns = start_ns.saturating_sub(due_ns);
+    (ns, ns, Place::BeforeFirstNode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: Times = Times { period_ns: 1_000, deadline_ns: 1_000 };
+
+    /// Released at 10 000, started so late, with two nodes of which the second takes `node_ns`, and
+    /// `outside_ns` beside them.
+    fn observed(late_ns: u64, node_ns: u64, outside_ns: u64) -> Observed {
+        Observed {
+            cycle: 10,
+            release_ns: 10_000,
+            start_ns: 10_000 + late_ns,
+            latency_ns: 20 + node_ns + outside_ns,
+            execution_ns: vec![20, node_ns],
+            is_overrun: true,
+            ..Observed::default()
+        }
+    }
+
+    fn place(observed: &Observed, before_ns: u64) -> (Place, u64, u64) {
+        let late = LateCycle::of(observed, TIMES, before_ns).expect("it is late");
+        (late.place, late.part_ns, late.late_ns)
+    }
+
+    #[test]
+    fn the_place_is_where_most_of_the_time_went() {
+        assert_eq!(place(&observed(900, 300, 10), 9_100), (Place::BeforeFirstNode, 900, 230));
+        assert_eq!(place(&observed(9, 1_100, 10), 9_100), (Place::Node(1), 1_100, 139));
+        assert_eq!(place(&observed(9, 30, 1_100), 9_100), (Place::Outside, 1_100, 159));
+        let mut silent = observed(9, 30, 1_100);
+        silent.is_feedback_missing = true;
+        assert_eq!(place(&silent, 9_100).0, Place::Feedback);
+        silent.start_ns += 2_000;
+        assert_eq!(place(&silent, 9_100).0, Place::BeforeFirstNode);
+    }
+
+    #[test]
+    fn a_lost_period_was_lost_before_the_first_node() {
+        let mut observed = observed(7, 30, 5);
+        (observed.is_overrun, observed.skipped) = (false, 3);
+        assert_eq!(place(&observed, 6_100), (Place::BeforeFirstNode, 3_007, 2_062));
+    }
+
+    #[test]
+    fn a_cycle_that_begins_late_because_the_one_before_ended_late_says_so() {
+        let mut observed = observed(7, 30, 5);
+        (observed.is_overrun, observed.skipped) = (false, 3);
+        assert_eq!(place(&observed, 9_900), (Place::CycleBefore(9), 2_900, 2_062));
+    }
+
+    #[test]
+    fn what_is_in_time_or_stopping_is_not_late() {
+        let mut observed = observed(900, 300, 10);
+        observed.is_stopping = true;
+        assert_eq!(LateCycle::of(&observed, TIMES, 0), None);
+        (observed.is_stopping, observed.is_overrun) = (false, false);
+        assert_eq!(LateCycle::of(&observed, TIMES, 0), None);
+    }
+
+    #[test]
+    fn a_record_of_nonsense_is_no_panic() {
+        for ns in [0, 1, u64::MAX] {
+            let mut observed = observed(0, 0, 0);
+            (observed.release_ns, observed.start_ns, observed.latency_ns) = (ns, ns, ns);
+            (observed.skipped, observed.is_overrun) = (ns, true);
+            for nodes in [0, 2] {
+                observed.execution_ns = vec![ns; nodes];
+                assert!(LateCycle::of(&observed, TIMES, ns).is_some());
+            }
+        }
+    }
+}

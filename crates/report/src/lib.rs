@@ -1,0 +1,19 @@
+//! What a run left behind: the figures of its cycles, which were late and why, as text, as one JSON
+//! object and as CSV.
+
+mod chain;
+mod csv;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+mod late;
+mod memory;
+mod report;
+mod stats;
+pub mod words;
+
+pub use self::chain::{Chained, Earlier};
+pub use self::csv::Csv;
+pub use self::late::Late;
+pub use self::memory::{Memory, Process};
+pub use self::report::{Ending, Report};
+pub use self::stats::{Extent, NodeStats, Observed, OverrunsBy, SignalStats, Stats, ThreadStats};

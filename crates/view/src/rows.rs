@@ -1,0 +1,223 @@
+//! Rows in columns, and figures in words, as the commands that reach a run show them.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use sinew_figures::wrap::wrap_at;
+use sinew_report::words::micros;
+
+use crate::theme::Theme;
+
+/// Between two columns.
+const GAP: usize = 2;
+/// To so many columns the first cell of a row is cut if the screen is too narrow.
+const FIRST_MIN: usize = 12;
+
+/// What stands in a column.
+#[derive(Debug)]
+pub struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// Words.
+    pub fn new(text: impl Into<String>) -> Cell {
+        Cell::styled(text, Style::new())
+    }
+
+    /// Words that stand out.
+    pub fn styled(text: impl Into<String>, style: Style) -> Cell {
+        Cell { text: printable(&text.into()), style }
+    }
+
+    /// A time in microseconds.
+    pub(crate) fn micros(ns: Option<u64>) -> Cell {
+        Cell::new(micros(ns))
+    }
+
+    /// A count that should be zero.
+    pub fn count(n: u64, theme: Theme) -> Cell {
+        Cell::styled(n.to_string(), theme.count(n))
+    }
+}
+
+/// To which side the cells of a column lean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Words.
+    Left,
+    /// Figures.
+    Right,
+}
+
+#[derive(Debug)]
+enum Row {
+    Cells(Vec<Cell>),
+    Note(Cell),
+}
+
+/// Rows below the names of their columns.
+#[derive(Debug)]
+pub struct Rows {
+    columns: Vec<(&'static str, Side)>,
+    /// Least width of each column, as far as one is given.
+    least: Vec<usize>,
+    rows: Vec<Row>,
+}
+
+impl Rows {
+    /// None yet; the first column is the one that may be cut.
+    pub fn new(columns: &[(&'static str, Side)]) -> Rows {
+        Rows { columns: columns.to_vec(), least: Vec::new(), rows: Vec::new() }
+    }
+
+    /// With columns that are as wide as that even if less stands in them: figures that change often
+    /// then stay in their places.
+    pub(crate) fn at_least(self, widths: &[usize]) -> Rows {
+        Rows { least: widths.to_vec(), ..self }
+    }
+
+    /// Whether there is nothing below the names.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// A row, with a cell for each column.
+    pub fn add(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(Row::Cells(cells.into_iter().collect()));
+    }
+
+    /// Words below the last row.
+    pub fn note(&mut self, text: String, style: Style) {
+        self.rows.push(Row::Note(Cell::styled(text, style)));
+    }
+
+    /// The lines, `columns` wide at most where that is possible.
+    pub fn lines(&self, theme: Theme, columns: usize) -> Vec<Line<'static>> {
+        let widths = self.widths(columns);
+        let head: Vec<_> =
+            self.columns.iter().map(|(name, _)| Cell::styled(*name, theme.dim())).collect();
+        let has_head = self.columns.iter().any(|(name, _)| !name.is_empty());
+        let mut lines: Vec<_> = has_head.then(|| self.line(&head, &widths)).into_iter().collect();
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => lines.push(self.line(cells, &widths)),
+                Row::Note(note) => lines.extend(wrapped(note, columns)),
+            }
+        }
+        lines
+    }
+
+    fn widths(&self, columns: usize) -> Vec<usize> {
+        let mut widths: Vec<_> = self.columns.iter().map(|(name, _)| name.len()).collect();
+        widths.iter_mut().zip(&self.least).for_each(|(width, least)| *width = *least.max(width));
+        for row in &self.rows {
+            if let Row::Cells(cells) = row {
+                for (width, cell) in widths.iter_mut().zip(cells) {
+                    *width = (*width).max(cell.text.chars().count());
+                }
+            }
+        }
+        let all = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        if let Some(first) = widths.first_mut() {
+            let least = FIRST_MIN.min(*first);
+            *first = first.saturating_sub(all.saturating_sub(columns)).max(least);
+        }
+        widths
+    }
+
+    fn line(&self, cells: &[Cell], widths: &[usize]) -> Line<'static> {
+        let span = |((cell, (_, side)), &width): ((&Cell, &(_, Side)), &usize)| {
+            let text = cut(&cell.text, width);
+            let text = match side {
+                Side::Left => format!("{text:<width$}"),
+                Side::Right => format!("{text:>width$}"),
+            };
+            [Span::raw(" ".repeat(GAP)), Span::styled(text, cell.style)]
+        };
+        let spans = cells.iter().zip(&self.columns).zip(widths).flat_map(span);
+        // No gap before the first.
+        Line::from(spans.skip(1).collect::<Vec<_>>())
+    }
+}
+
+/// The lines of a note, indented.
+fn wrapped(note: &Cell, columns: usize) -> Vec<Line<'static>> {
+    let mut text = String::new();
+    wrap_at(&mut text, "    ", &note.text, columns);
+    text.lines().map(|line| Line::styled(line.to_owned(), note.style)).collect()
+}
+
+/// Lines without their looks, for a pipe.
+pub fn plain(lines: &[Line<'_>]) -> String {
+    lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.into();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// What others wrote, without what would play with a terminal.
+pub fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), "\u{fffd}")
+}
+
+/// A time that passed, with the digits that are of use.
+pub fn elapsed(ms: u64) -> String {
+    let s = ms / 1000;
+    match s {
+        0..60 => format!("{s}.{} s", ms % 1000 / 100),
+        60..3600 => format!("{} min {} s", s / 60, s % 60),
+        3600..86_400 => format!("{} h {} min", s / 3600, s / 60 % 60),
+        _ => format!("{} d {} h", s / 86_400, s / 3600 % 24),
+    }
+}
+
+/// Memory; `-` for what is not known.
+pub(crate) fn memory(kib: Option<u64>) -> String {
+    kib.map_or("-".into(), |kib| format!("{:.1} MiB", kib as f64 / 1024.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Rows {
+        let mut rows = Rows::new(&[("link", Side::Left), ("lost", Side::Right)]);
+        rows.add([Cell::new("ethercat.out > drives.in"), Cell::new("1234567")]);
+        rows.note("is broken".into(), Style::new());
+        rows.add([Cell::new("a\x1b[2J"), Cell::new("0")]);
+        rows
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_what_stands_in_them() {
+        let text = plain(&rows().lines(Theme { color: false }, 80));
+        let expected = "\
+link                         lost
+ethercat.out > drives.in  1234567
+    is broken
+a\u{fffd}[2J                           0
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_narrow_screen_cuts_the_first_column() {
+        let text = plain(&rows().lines(Theme { color: false }, 24));
+        assert!(text.contains("\nethercat.out >…  1234567\n"), "{text}");
+        let text = plain(&rows().lines(Theme { color: false }, 3));
+        assert!(text.contains("\nethercat.ou…  1234567\n"), "{text}");
+    }
+
+    #[test]
+    fn a_time_has_two_units_at_most() {
+        let ms = [0, 59_999, 60_000, 3_661_000, 90_061_000];
+        let expected = ["0.0 s", "59.9 s", "1 min 0 s", "1 h 1 min", "1 d 1 h"];
+        assert_eq!(ms.map(elapsed), expected);
+        assert_eq!((memory(Some(1536)), memory(None)), ("1.5 MiB".into(), "-".into()));
+    }
+}

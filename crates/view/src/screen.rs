@@ -1,0 +1,131 @@
+//! The terminal as a whole: its other screen is taken, and given back on every way out, a panic too.
+
+use std::io::{self, IsTerminal, Stdout, Write, stdout};
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+};
+use ratatui::{Frame, Terminal};
+use signal_hook::consts::SIGCONT;
+use signal_hook::flag;
+
+/// Most places of a terminal that is drawn on; each takes some hundred bytes. Whoever is at the
+/// terminal's other end sets its size.
+const PLACES_MAX: u32 = 1_000_000;
+
+/// A terminal that shows our screen.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Set when this process goes on after a stop (Ctrl-Z, then fg): others wrote on the screen.
+    continued: Arc<AtomicBool>,
+}
+
+impl Screen {
+    /// Takes the terminal; `with_keys` its keys too, so that Ctrl-C is one and no signal.
+    ///
+    /// # Errors
+    /// If standard output is none, or too large.
+    pub(crate) fn open(with_keys: bool) -> io::Result<Screen> {
+        check_size()?;
+        restore_on_panic();
+        let continued = Arc::new(AtomicBool::new(false));
+        flag::register(SIGCONT, Arc::clone(&continued))?;
+        // Relaxed: see restore.
+        TAKEN.store(true, Ordering::Relaxed);
+        let open = || {
+            if with_keys {
+                enable_raw_mode()?;
+            }
+            let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+            execute!(stdout(), EnterAlternateScreen)?;
+            terminal.clear()?;
+            Ok(terminal)
+        };
+        Ok(Screen { terminal: open().inspect_err(|_: &io::Error| restore())?, continued })
+    }
+
+    /// Draws a picture.
+    ///
+    /// # Errors
+    /// If the terminal is gone, or has become too large.
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        check_size()?;
+        // Relaxed: it carries nothing but itself.
+        if self.continued.swap(false, Ordering::Relaxed) {
+            execute!(stdout(), EnterAlternateScreen)?;
+            self.terminal.clear()?;
+        }
+        self.terminal.draw(picture)?;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Columns of the terminal that standard output is.
+pub fn columns() -> Option<usize> {
+    let size = stdout().is_terminal().then(size);
+    size.and_then(Result::ok).map(|(columns, _)| columns.into())
+}
+
+/// Looks whether the terminal has a size that can be drawn on.
+pub(crate) fn check_size() -> io::Result<()> {
+    let (columns, rows) = size()?;
+    if fits(columns, rows) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "the terminal says that it has {columns} columns and {rows} rows; a picture has \
+         {PLACES_MAX} places at most: set its size (stty columns 120 rows 40)"
+    )))
+}
+
+fn fits(columns: u16, rows: u16) -> bool {
+    u32::from(columns) * u32::from(rows) <= PLACES_MAX
+}
+
+/// Whether the terminal shows our screen. To give it back twice would move the cursor over what was
+/// printed since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+fn restore() {
+    // Relaxed: only the thread that draws takes the terminal or gives it back; a panic elsewhere
+    // races for nothing but this flag.
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    // A terminal that is gone needs no restoring; one whose keys were not taken has them.
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = stdout().flush();
+}
+
+/// So that the panic's text is not lost with the screen it was printed on.
+fn restore_on_panic() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        restore();
+        before(info);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_terminal_is_too_large_for_memory() {
+        assert!(fits(0, 0) && fits(1000, 1000));
+        assert!(!fits(u16::MAX, u16::MAX) && !fits(1001, 1000));
+    }
+}

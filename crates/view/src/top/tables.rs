@@ -1,0 +1,264 @@
+//! The tables of a run: domains, threads, nodes of services and of flows, links, limits.
+
+use ratatui::style::Style;
+use ratatui::text::Line;
+use sinew_report::words::rate;
+use sinew_runtime::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
+
+use crate::rows::Side::{Left, Right};
+use crate::rows::{Cell, Rows, elapsed, memory, printable};
+use crate::theme::Theme;
+
+/// A line that says which run it is.
+pub(super) fn title(status: &Status) -> String {
+    let Status { graph, phase, pid, .. } = status;
+    printable(&format!("{graph}  {phase}  {}  process {pid}", elapsed(status.elapsed_ms)))
+}
+
+/// What changes: domains, threads, nodes, links. `columns` wide if possible.
+pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
+    let tables = [
+        stop(status, theme),
+        domains(status, theme),
+        threads(status, theme),
+        nodes(status, theme),
+        flows(status, theme),
+        links(status, theme),
+    ];
+    lines(tables, theme, columns)
+}
+
+/// What stays: limits, and the plan's notes.
+pub(super) fn lasting(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
+    lines([limits(status, theme), notes(status)], theme, columns)
+}
+
+/// The lines of every table that has rows.
+fn lines(
+    tables: impl IntoIterator<Item = Rows>,
+    theme: Theme,
+    columns: usize,
+) -> Vec<Vec<Line<'static>>> {
+    let tables = tables.into_iter().filter(|table| !table.is_empty());
+    tables.map(|table| table.lines(theme, columns)).collect()
+}
+
+/// Why the core stands, or stood last.
+fn stop(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[("last stop", Left)]);
+    if let Some(stop) = &status.stop {
+        rows.note(stop.to_string(), theme.caution());
+    }
+    if status.phase == Phase::Held {
+        rows.note("'sinew reset' starts the core again".into(), theme.strong());
+    }
+    rows
+}
+
+fn domains(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("domain", Left),
+        ("role", Left),
+        ("state", Left),
+        ("process", Right),
+        ("up", Right),
+        ("restarts", Right),
+        ("resident", Right),
+        ("user", Left),
+    ]);
+    for domain in &status.domains {
+        let known = domain.pid.is_some();
+        rows.add([
+            Cell::new(&domain.name),
+            Cell::new(domain.role.word()),
+            Cell::styled(domain.state.word(), theme.state(domain.state)),
+            Cell::new(domain.pid.map_or("-".into(), |pid| pid.to_string())),
+            Cell::new(if known { elapsed(domain.up_ms) } else { "-".into() }),
+            Cell::count(domain.restarts.into(), theme),
+            Cell::new(memory(domain.resident_kib)),
+            Cell::new(&domain.user),
+        ]);
+        if let Some(address) = &domain.address {
+            rows.note(address.clone(), theme.strong());
+        }
+        if let Some(text) = why(domain) {
+            rows.note(text, theme.caution());
+        }
+    }
+    rows
+}
+
+/// Why a domain is not what it was, and what comes next.
+fn why(domain: &DomainStatus) -> Option<String> {
+    let next = domain.next_restart_ms.map(|ms| format!("starts again in {}", elapsed(ms)));
+    let last = domain.last_reason.as_ref().map(|reason| format!("last: {reason}"));
+    let parts: Vec<_> = next.into_iter().chain(last).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn threads(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("thread", Left),
+        ("cycles", Right),
+        ("overruns", Right),
+        ("skipped", Right),
+        ("last us", Right),
+        ("max us", Right),
+        ("privileges", Left),
+    ]);
+    for domain in &status.domains {
+        for (number, thread) in domain.threads.iter().enumerate() {
+            add_thread(&mut rows, &format!("{}/{number}", domain.name), thread, theme);
+        }
+    }
+    rows
+}
+
+fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) {
+    let whole = thread.privileges.missing.is_empty();
+    let look = if whole { theme.good() } else { theme.caution() };
+    rows.add([
+        Cell::new(name),
+        Cell::new(thread.cycles.to_string()),
+        Cell::count(thread.overruns, theme),
+        Cell::count(thread.skipped, theme),
+        Cell::micros(thread.latency_ns_last),
+        Cell::micros(thread.latency_ns_max),
+        Cell::styled(thread.privileges.obtained.trim_start_matches("SCHED_"), look),
+    ]);
+    if thread.records_lost > 0 {
+        let lost = thread.records_lost;
+        rows.note(format!("{lost} records lost: times are without these cycles"), theme.caution());
+    }
+    for missing in &thread.privileges.missing {
+        rows.note(format!("missing: {missing}"), theme.caution());
+    }
+}
+
+/// Nodes of services: those of the core have no counters of their own.
+fn nodes(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("node", Left),
+        ("kind", Left),
+        ("beats", Right),
+        ("received", Right),
+        ("lost", Right),
+        ("sent", Right),
+        ("dropped", Right),
+    ]);
+    let services = status.domains.iter().filter(|domain| domain.role == DomainRole::Service);
+    let nodes = services.flat_map(|domain| &domain.nodes);
+    for node in nodes.filter(|node| node.flow.is_none()) {
+        rows.add([
+            Cell::new(&node.name),
+            Cell::new(&node.kind),
+            Cell::new(node.beats.to_string()),
+            Cell::new(node.received.to_string()),
+            Cell::count(node.lost, theme),
+            Cell::new(node.sent.to_string()),
+            Cell::count(node.dropped, theme),
+        ]);
+    }
+    rows
+}
+
+/// Nodes of flows: what they have done since their process was started.
+fn flows(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("flow node", Left),
+        ("kind", Left),
+        ("packets", Right),
+        ("per s", Right),
+        ("in flight", Right),
+        ("p50 us", Right),
+        ("p99 us", Right),
+        ("max us", Right),
+        ("errors", Right),
+    ]);
+    let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
+    for (node, flow) in nodes.filter_map(|node| Some((node, node.flow.as_ref()?))) {
+        rows.add([
+            Cell::new(&node.name),
+            Cell::new(&node.kind),
+            Cell::new(flow.packets.to_string()),
+            Cell::new(rate(flow.packets_per_s)),
+            Cell::new(flow.in_flight.to_string()),
+            Cell::micros(flow.time_ns_p50),
+            Cell::micros(flow.time_ns_p99),
+            Cell::micros(flow.time_ns_max),
+            Cell::count(flow.errors, theme),
+        ]);
+        if flow.refused > 0 {
+            rows.note(format!("refused {} for want of room", flow.refused), theme.bad());
+        }
+    }
+    rows
+}
+
+fn links(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        ("link", Left),
+        ("how", Left),
+        ("fill", Right),
+        ("written", Right),
+        ("lost", Right),
+        ("dropped", Right),
+    ]);
+    for link in &status.links {
+        let unknown = || "-".to_owned();
+        rows.add([
+            Cell::new(format!("{} > {}", link.from, link.to)),
+            Cell::styled(how(link), if link.broken { theme.bad() } else { Style::new() }),
+            Cell::new(link.fill.map_or_else(unknown, |fill| format!("{fill}/{}", link.capacity))),
+            Cell::new(link.written.map_or_else(unknown, |written| written.to_string())),
+            link.lost.map_or_else(|| Cell::new(unknown()), |lost| Cell::count(lost, theme)),
+            link.dropped.map_or_else(|| Cell::new(unknown()), |it| Cell::count(it, theme)),
+        ]);
+        if link.broken {
+            let what = "the graph goes on without it; to have it again, stop and run it again";
+            rows.note(what.into(), theme.bad());
+        }
+    }
+    rows
+}
+
+fn how(link: &LinkStatus) -> String {
+    match (link.broken, link.transport.as_str()) {
+        (true, transport) => format!("BROKEN {transport}"),
+        // Within a thread nothing is delivered.
+        (false, "fused") => "fused".into(),
+        // What most links take needs no word.
+        (false, "shared_memory") => link.delivery.clone(),
+        (false, transport) => format!("{transport} {}", link.delivery),
+    }
+}
+
+fn limits(status: &Status, theme: Theme) -> Rows {
+    let columns = [("domain", Left), ("limit", Left), ("asked", Right), ("enforced", Left)];
+    let mut rows = Rows::new(&columns);
+    for domain in &status.domains {
+        for limit in &domain.limits {
+            let (word, look) = match limit.enforced {
+                true => ("yes", theme.good()),
+                false => ("no", theme.caution()),
+            };
+            rows.add([
+                Cell::new(&domain.name),
+                Cell::new(&limit.what),
+                Cell::new(&limit.asked),
+                Cell::styled(word, look),
+            ]);
+            let remedy = limit.remedy.iter().map(|remedy| format!("; {remedy}"));
+            let got = format!("{}{}", limit.got, remedy.collect::<String>());
+            rows.note(got, if limit.enforced { Style::new() } else { look });
+        }
+    }
+    rows
+}
+
+/// What the plan decided.
+fn notes(status: &Status) -> Rows {
+    let mut rows = Rows::new(&[("plan", Left)]);
+    status.notes.iter().for_each(|note| rows.note(note.clone(), Style::new()));
+    rows
+}

@@ -1,0 +1,88 @@
+//! What the user sees while a graph runs: a live view, plain lines, or nothing.
+
+use std::env;
+use std::io::{self, IsTerminal, Write, stderr, stdout};
+
+use sinew_report::{Observed, Stats};
+use sinew_runtime::run::ThreadId;
+
+use crate::live::Live;
+use crate::plain::Plain;
+use crate::scene::Scene;
+
+/// What shows it.
+pub struct View(Kind);
+
+enum Kind {
+    Live(Box<Live>),
+    Plain(Plain<Box<dyn Write>>),
+    None,
+}
+
+impl View {
+    /// Nothing is shown.
+    pub fn none() -> View {
+        View(Kind::None)
+    }
+
+    /// What suits standard output. With `json` that is left alone: then lines go to standard error,
+    /// if a terminal is there to read them.
+    pub fn open(json: bool, stats: &Stats) -> View {
+        let smart = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
+        if json {
+            return View(match stderr().is_terminal() {
+                true => Kind::Plain(Plain::new(Box::new(stderr()))),
+                false => Kind::None,
+            });
+        }
+        let live = (smart && stdout().is_terminal()).then(|| Live::open(stats));
+        View(match live {
+            Some(Ok(live)) => Kind::Live(Box::new(live)),
+            _ => Kind::Plain(Plain::new(Box::new(stdout()))),
+        })
+    }
+
+    /// Whether it has the terminal to itself.
+    pub fn is_live(&self) -> bool {
+        matches!(self.0, Kind::Live(_))
+    }
+
+    /// Takes notice of a cycle.
+    pub fn observe(&mut self, thread: ThreadId, observed: &Observed) {
+        if let Kind::Live(live) = &mut self.0 {
+            live.observe(thread, observed);
+        }
+    }
+
+    /// Whether it is time to show something new.
+    pub fn is_due(&self, elapsed_s: f64) -> bool {
+        match &self.0 {
+            Kind::Live(live) => live.is_due(elapsed_s),
+            Kind::Plain(plain) => plain.is_due(elapsed_s),
+            Kind::None => false,
+        }
+    }
+
+    /// Tells what has happened; the live view shows it where it has room.
+    ///
+    /// # Errors
+    /// If the output is closed or full.
+    pub fn tell(&mut self, events: &[String]) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Plain(plain) if !events.is_empty() => plain.tell(events),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows the moment.
+    ///
+    /// # Errors
+    /// If the output is closed or full.
+    pub fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Live(live) => live.show(scene),
+            Kind::Plain(plain) => plain.show(scene),
+            Kind::None => Ok(()),
+        }
+    }
+}
