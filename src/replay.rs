@@ -1,38 +1,26 @@
 //! `sinew replay`: feeds what a recorder has recorded back into the graph's core, in this process
 //! and without realtime, and compares what comes out with what came out then, bit for bit.
 
-mod ends;
-mod files;
-mod graphs;
 mod pace;
-mod part;
-mod player;
-mod recording;
-mod show;
-mod tally;
-#[cfg(test)]
-mod tests;
-mod thread;
 
 use std::io::{self, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use sinew_recording::recording::Recording;
+use sinew_recording::replay::{Changes, Graphs, Player, Refused, Report, Until};
 use sinew_runtime::NodeEntry;
 
-use self::graphs::Graphs;
-use self::player::Player;
-use self::recording::Recording;
-use self::show::Outcome;
+use self::pace::Pace;
 use crate::answer::{BAD_REQUEST, FAULTED, print};
 use crate::duration::duration;
-use crate::load::LoadError;
+use crate::load::{LoadError, folder_of, read, split};
 
 /// Replay a recording: is what this program computes what was computed then?
 ///
@@ -91,15 +79,6 @@ fn speed(text: &str) -> Result<Speed, String> {
     times.map(Speed::Times).ok_or_else(|| "expected a number above 0, or max".into())
 }
 
-/// Where the replay ends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Until {
-    /// After this cycle of the first timer-released thread.
-    Cycle(u64),
-    /// So long after the first cycle.
-    Time(Duration),
-}
-
 fn until(text: &str) -> Result<Until, String> {
     if let Ok(cycle) = text.parse() {
         return Ok(Until::Cycle(cycle));
@@ -125,41 +104,38 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &[NodeEntry]) -> ExitCode {
 fn carry_out(args: &ReplayArgs, nodes: &[NodeEntry]) -> Result<ExitCode, LoadError> {
     let stop = catch_signals().map_err(|error| LoadError::Request(error.to_string()))?;
     let recording = Recording::open(&args.file).map_err(LoadError::Request)?;
-    let mut notes = recording.notes.clone();
-    let graphs = Graphs::make(args, &recording, nodes, &mut notes)?;
-    let mut player = Player::new(&graphs, nodes, args.until, &stop);
-    player.notes = notes;
-    if player.threads.is_empty() {
-        let graph = &recording.head().graph;
-        let text = format!("graph '{graph}' is one of services: there is no core to be replayed");
-        return Err(LoadError::Request(text));
-    }
-    let missing = recording.missing();
-    if !missing.is_empty() {
-        let missing: Vec<_> = missing.iter().map(u32::to_string).collect();
-        let text = format!("part {} is not beside '{}'", missing.join(", "), args.file.display());
-        player.stops.push(text);
-    }
+    let graphs =
+        Graphs::make(&recording, nodes, changes(args)?).map_err(|refused| match refused {
+            Refused::Words(text) => LoadError::Request(text),
+            Refused::Spec(text, diagnostics) => LoadError::Spec(text, diagnostics),
+        })?;
+    let player = Player::new(&recording, &graphs, nodes, args.until, &stop);
+    let mut player = player.map_err(LoadError::Request)?;
     if let Speed::Times(times) = args.speed {
-        player.follow(times, args.json);
+        let mut pace = Pace::new(&graphs.recorded, player.threads(), times, args.json);
+        let stop = &stop;
+        player.show(Box::new(move |at, thread| pace.follow(at, thread, stop)));
     }
     let begun = Instant::now();
-    player.play(&recording).map_err(LoadError::Request)?;
+    player.play().map_err(LoadError::Request)?;
     let taken_s = (args.speed == Speed::Max).then(|| begun.elapsed().as_secs_f64());
-    let outcome = Outcome {
-        file: args.file.display().to_string(),
-        recording: &recording,
-        player: &player,
-        plan: &graphs.now,
-        diff: args.diff,
-        taken_s,
-    };
-    let status = if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
+    let report = Report::new(&player, args.diff, taken_s);
+    let status = if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
     let text = match args.json {
-        true => format!("{}\n", outcome.to_json()),
-        false => outcome.to_text(),
+        true => format!("{}\n", report.to_json()),
+        false => report.to_text(),
     };
     Ok(print(&text, status))
+}
+
+fn changes(args: &ReplayArgs) -> Result<Changes, LoadError> {
+    let spec = args.spec.as_deref().map(|path| {
+        let file = path.display().to_string();
+        let text = read(path).map_err(|text| LoadError::Request(format!("{file}: {text}")))?;
+        Ok((file, text, folder_of(path)))
+    });
+    let overrides = args.overrides.iter().map(|text| split(text)).collect::<Result<_, _>>()?;
+    Ok(Changes { overrides, spec: spec.transpose()?, base: args.base.clone() })
 }
 
 /// Set by Ctrl-C and its like: then the replay ends with what it has.
@@ -171,4 +147,20 @@ fn catch_signals() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_end_is_a_cycle_or_a_time_and_a_speed_is_above_nothing() {
+        let ends = ["4", "4ms"].map(|text| until(text).expect("good"));
+        assert_eq!(ends, [Until::Cycle(4), Until::Time(Duration::from_millis(4))]);
+        assert!(until("4 parsecs").is_err());
+        assert_eq!(["max", "0.5"].map(speed), [Ok(Speed::Max), Ok(Speed::Times(0.5))]);
+        assert!(["0", "-1", "inf", "fast"].map(speed).iter().all(Result::is_err));
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sinew_recording::replay::Thread;
 use sinew_report::{Observed, Stats};
 use sinew_runtime::clock::Clock;
 use sinew_runtime::status::Phase;
@@ -12,15 +13,13 @@ use sinew_runtime::trace::Record;
 use sinew_spec::plan::Plan;
 use sinew_view::{Scene, View};
 
-use super::thread::Thread;
-
 /// How long it sleeps at most: as often the view may change.
 const NAP: Duration = Duration::from_millis(20);
 /// Pictures that come faster than this are left out.
 const SPACING: Duration = Duration::from_millis(100);
 
 /// Waits for the time of each cycle and shows what was recorded.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     speed: f64,
     graph: String,
     stats: Stats,
@@ -35,7 +34,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Shows the cycles of a plan, `speed` times as fast as they were.
-    pub(super) fn new(plan: &Plan, threads: &[Thread], speed: f64, json: bool) -> Pace {
+    pub(crate) fn new(plan: &Plan, threads: &[Thread], speed: f64, json: bool) -> Pace {
         let nodes = |thread: &Thread| &plan.domains[thread.id.domain].threads()[thread.id.thread];
         let stats = Stats::new(plan);
         Pace {
@@ -55,7 +54,7 @@ impl Pace {
     ///
     /// # Errors
     /// If the output is closed or full.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         at: usize,
         thread: &Thread,

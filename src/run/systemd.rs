@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use sinew_report::words::counted;
+use sinew_figures::words::counted;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::Run;
 use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};

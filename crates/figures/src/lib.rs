@@ -6,6 +6,7 @@ pub mod distribution;
 pub mod interval;
 pub mod machine;
 pub mod units;
+pub mod words;
 pub mod wrap;
 
 pub use distribution::Distribution;

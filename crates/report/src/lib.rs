@@ -9,7 +9,6 @@ mod late;
 mod memory;
 mod report;
 mod stats;
-pub mod words;
 
 pub use self::chain::{Chained, Earlier};
 pub use self::csv::Csv;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use sinew_figures::words::{counted, micros, rate};
 use sinew_report::ThreadStats;
-use sinew_report::words::{counted, micros, rate};
 use sinew_runtime::status::{FlowStatus, Phase};
 
 use crate::scene::Scene;

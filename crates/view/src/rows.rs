@@ -2,8 +2,8 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use sinew_figures::words::micros;
 use sinew_figures::wrap::wrap_at;
-use sinew_report::words::micros;
 
 use crate::theme::Theme;
 

@@ -1,20 +1,13 @@
 //! Kind `recorder`: every message and every cycle of the core in MCAP files.
 //!
 //! `gather` takes cycles from the run and makes batches of messages; `writer`, a thread of its own,
-//! puts them into parts; `past` mends what a kill has left. What stands in the files: `format`.
+//! puts them into parts; `earlier` mends what a kill has left. What stands in the files:
+//! `sinew_recording::format`.
 
-mod chunk;
-pub mod cycle;
+mod earlier;
 mod folder;
-pub mod format;
 mod gather;
-mod index;
-mod mend;
 mod opening;
-mod part;
-mod past;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 use std::fs::{self, File};
@@ -23,17 +16,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
+use sinew_recording::cycle::Layout;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
 use sinew_runtime::{
     Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, Watch, fault,
 };
 use sinew_spec::plan::{Node, Plan};
 
-use self::cycle::Layout;
+use self::earlier::{Cycles, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
-use self::past::{Cycles, Past};
 use self::writer::{Parts, Rotation, Writer, say};
 
 /// Between two looks at the core.
@@ -191,12 +184,12 @@ impl Recording {
         let folder = Folder::new(path, &io.watch().plan().name);
         let wrong = |error| unwritable(path, &error);
         let threads = cycles(io.watch());
-        let past = Past::find(&folder, &opening.head.run, &threads, || io.beat());
-        let past = past.map_err(wrong)?;
-        lines.iter().chain(&past.lines).for_each(|line| say(line));
-        opening.head.part = past.part;
-        let known = past.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
-        let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, past.last);
+        let earlier = Earlier::find(&folder, &opening.head.run, &threads, || io.beat());
+        let earlier = earlier.map_err(wrong)?;
+        lines.iter().chain(&earlier.lines).for_each(|line| say(line));
+        opening.head.part = earlier.part;
+        let known = earlier.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
+        let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, earlier.last);
         // What the core has overwritten before the first look is on the disk, or a gap tells of it.
         gather.look(io.watch());
         let told = (0, lost(io.watch()));

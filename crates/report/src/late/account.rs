@@ -6,7 +6,7 @@ use sinew_runtime::observer::Meanwhile;
 use super::Thread;
 use super::explain::{Cause, words};
 use super::place::{LateCycle, Place};
-use crate::words::{counted, span};
+use sinew_figures::words::{counted, span};
 
 /// What the counters of a thread say about a late cycle.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use sinew_runtime::observer::Meanwhile;
 
 use super::place::Place;
-use crate::words::{counted, span};
+use sinew_figures::words::{counted, span};
 
 /// Disk or not, a page fault takes some time that is not counted; one that needs no disk is taken
 /// for about as long as this when it is to be judged whether many of them account for a delay.

@@ -7,8 +7,8 @@ use sinew_runtime::status::FlowStatus;
 
 use super::{Ending, Report};
 use crate::stats::ThreadStats;
-use crate::words::{counted, mean_micros, micros};
 use sinew_figures::Distribution;
+use sinew_figures::words::{counted, mean_micros, micros};
 use sinew_figures::wrap::wrap_narrow;
 
 impl Report<'_> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::mend::is_part;
+use sinew_recording::mend::is_part;
 
 /// Digits of a part's number at least.
 const DIGITS: usize = 4;

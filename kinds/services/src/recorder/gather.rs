@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sinew_recording::chunk::{Chunk, Stamp};
+use sinew_recording::cycle::Layout;
+use sinew_recording::format::{CDR_HEAD, Gap};
 use sinew_runtime::Watch;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::Record;
-
-use super::chunk::{Chunk, Stamp};
-use super::cycle::Layout;
-use super::format::{CDR_HEAD, Gap};
 
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
 /// come back within the two seconds that the core remembers.

@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::chunk::Chunk;
+use sinew_recording::chunk::Chunk;
+use sinew_recording::format::Gap;
+use sinew_recording::writer::{Opening, PartWriter, is_full};
+
 use super::folder::Folder;
-use super::format::Gap;
 use super::gather::{Batch, join};
-use super::part::{Opening, Part, is_full};
 
 /// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
 /// and counted.
@@ -45,7 +46,7 @@ pub(super) fn say(line: &str) {
 
 /// A part that is written.
 struct Current {
-    part: Part<File>,
+    part: PartWriter<File>,
     path: PathBuf,
     life: u32,
     /// What is in it, without the messages.
@@ -89,7 +90,7 @@ impl Parts {
         (opening.head.part, opening.head.life) = (number, life);
         let (file, path) = self.folder.begin(number, now)?;
         let time_ns = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let part = Part::begin(file, &opening, time_ns as u64).inspect_err(|_| {
+        let part = PartWriter::begin(file, &opening, time_ns as u64).inspect_err(|_| {
             // An empty file helps nobody; if it cannot be removed, it is mended some day.
             let _ = fs::remove_file(&path);
         })?;

@@ -5,48 +5,68 @@ use std::path::{Path, PathBuf};
 
 use sinew_runtime::NodeEntry;
 use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile};
+use sinew_spec::{Diagnostic, Source, compile};
 
-use super::ReplayArgs;
 use super::files::{Unpacked, changed};
-use super::recording::Recording;
-use crate::load::{LoadError, folder_of, read, split};
+use crate::recording::Recording;
+
+/// What is to be otherwise than it was.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// `node.parameter` and another value.
+    pub overrides: Vec<(String, String)>,
+    /// Another spec: its file, its text, and the folder that its paths start from.
+    pub spec: Option<(String, String, PathBuf)>,
+    /// The folder that paths start from; else that of the other spec or, if there is none, one that
+    /// has the recorded files.
+    pub base: Option<PathBuf>,
+}
+
+/// Why there is nothing to be replayed.
+#[derive(Debug)]
+pub enum Refused {
+    /// In words.
+    Words(String),
+    /// The text of a spec, and all that is wrong with it.
+    Spec(String, Vec<Diagnostic>),
+}
 
 /// Both plans, and where the paths of the one that is replayed start.
 #[derive(Debug)]
-pub(super) struct Graphs {
-    pub(super) recorded: Plan,
-    pub(super) now: Plan,
+pub struct Graphs {
+    /// The recorded one.
+    pub recorded: Plan,
+    /// The one that is replayed.
+    pub now: Plan,
     pub(super) base: PathBuf,
+    /// What is to be known of data files.
+    pub(super) notes: Vec<String>,
     /// Removed when the replay is over.
     _unpacked: Option<Unpacked>,
 }
 
 impl Graphs {
-    /// Compiles both. What is to be known of data files goes to `notes`.
-    pub(super) fn make(
-        args: &ReplayArgs,
+    /// Compiles both.
+    ///
+    /// # Errors
+    /// If one of them is no graph of this program, or the recorded files cannot be unpacked.
+    pub fn make(
         recording: &Recording,
         nodes: &[NodeEntry],
-        notes: &mut Vec<String>,
-    ) -> Result<Graphs, LoadError> {
+        changes: Changes,
+    ) -> Result<Graphs, Refused> {
         let head = recording.head();
-        let set = args.overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
+        let Changes { overrides: set, spec, base } = changes;
         let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
         let machine = Machine { cpus: head.cpus.clone() };
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
             let source = Source { file, text, overrides };
             compile(&source, &kinds, &machine)
-                .map_err(|diagnostics| LoadError::Spec(text.to_owned(), diagnostics))
+                .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };
         let recorded = make(&head.file, &recording.spec, &head.overrides)?;
-        let now = match &args.spec {
-            Some(path) => {
-                let file = path.display().to_string();
-                let text =
-                    read(path).map_err(|text| LoadError::Request(format!("{file}: {text}")))?;
-                make(&file, &text, &set)?
-            }
+        let now = match &spec {
+            Some((file, text, _)) => make(file, text, &set)?,
             None => {
                 let mut overrides = head.overrides.clone();
                 overrides.retain(|(name, _)| !set.iter().any(|(other, _)| other == name));
@@ -54,38 +74,38 @@ impl Graphs {
                 make(&head.file, &recording.spec, &overrides)?
             }
         };
-        let own = args.base.clone().or(args.spec.as_deref().map(folder_of));
-        let (base, unpacked) = match own {
+        let (base, unpacked) = match base.or(spec.map(|(.., folder)| folder)) {
             Some(base) => (base, None),
             None => {
-                let unpacked = Unpacked::new(&recording.files).map_err(LoadError::Request)?;
+                let unpacked = Unpacked::new(&recording.files).map_err(Refused::Words)?;
                 (unpacked.base.clone(), Some(unpacked))
             }
         };
-        note_files(recording, unpacked.is_none().then_some(&base), notes);
-        Ok(Graphs { recorded, now, base, _unpacked: unpacked })
+        let notes = note_files(recording, unpacked.is_none().then_some(&base));
+        Ok(Graphs { recorded, now, base, notes, _unpacked: unpacked })
     }
 }
 
 /// Says which data files are others than the recorded ones: in the folder that is used or, if they
 /// are used as they were recorded, where they came from.
-fn note_files(recording: &Recording, used: Option<&PathBuf>, notes: &mut Vec<String>) {
+fn note_files(recording: &Recording, used: Option<&PathBuf>) -> Vec<String> {
     let from = &recording.head().base;
     let folder: &Path = used.unwrap_or(from);
     // The recording may be from another machine, and its folder no business of this one; and what
     // an older one calls '.' is the folder of who recorded, which nobody knows.
     if used.is_none() && !(folder.is_absolute() && folder.is_dir()) {
-        return;
+        return Vec::new();
     }
-    for (name, what) in changed(&recording.files, folder) {
+    let note = |(name, what): (String, &'static str)| {
         let path = folder.join(&name);
         let path = path.display();
-        notes.push(match used {
+        match used {
             Some(_) => format!("'{path}' {what}: it is not what was recorded"),
             None if Path::new(&name).is_absolute() => {
                 format!("'{path}' {what}, and its path is absolute: the recorded one is not used")
             }
             None => format!("'{path}' {what}; the recorded one is used, see --base"),
-        });
-    }
+        }
+    };
+    changed(&recording.files, folder).into_iter().map(note).collect()
 }

@@ -7,32 +7,36 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use mcap::records::Record;
-use sinew_services::recorder::format::{HEAD, Head, SPEC};
 use sinew_spec::TEXT_LEN_MAX;
 
-use super::part::{self, End};
+use super::format::{HEAD, Head, SPEC};
+use super::read::{self, Extent};
 
 /// How the names of parts end.
 const EXTENSION: &str = "mcap";
 
 /// The parts of a run, and what each of them brings along.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub struct Recording {
+    /// The part that was named.
+    pub file: PathBuf,
     /// Ascending, by number.
-    pub(super) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// Text of the spec.
-    pub(super) spec: String,
+    pub spec: String,
     /// Data files of nodes, under the names that the spec gives them.
-    pub(super) files: Vec<(String, Vec<u8>)>,
+    pub files: Vec<(String, Vec<u8>)>,
     /// What is to be known of it.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// A part.
 #[derive(Debug)]
-pub(super) struct Part {
-    pub(super) path: PathBuf,
-    pub(super) head: Head,
+pub struct Part {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub head: Head,
 }
 
 impl Recording {
@@ -40,10 +44,10 @@ impl Recording {
     ///
     /// # Errors
     /// In words, what is wrong with that file.
-    pub(super) fn open(file: &Path) -> Result<Recording, String> {
+    pub fn open(file: &Path) -> Result<Recording, String> {
         let name = file.display();
         let (mut head, mut spec, mut files) = (None, None, Vec::new());
-        let end = part::read_beginning(file, &mut |record| {
+        let end = read::read_beginning(file, &mut |record| {
             match record {
                 Record::Metadata(row) if row.name == HEAD && head.is_none() => {
                     head = Some(Head::from_metadata(&row.metadata));
@@ -60,12 +64,12 @@ impl Recording {
             }
             ControlFlow::Continue(())
         })?;
-        if end == End::Foreign {
+        if end == Extent::Foreign {
             return Err(format!("'{name}' is no MCAP file; give a recording of 'kind: recorder'"));
         }
         let foreign = || match &end {
-            End::Damaged(text) => format!("'{name}' is damaged at its beginning: {text}"),
-            End::Cut => format!("'{name}' ends before it says which run it is of"),
+            Extent::Damaged(text) => format!("'{name}' is damaged at its beginning: {text}"),
+            Extent::Cut => format!("'{name}' ends before it says which run it is of"),
             _ => format!(
                 "'{name}' is an MCAP file, but not one of ours: it has no metadata '{HEAD}'"
             ),
@@ -78,24 +82,31 @@ impl Recording {
             return Err(format!("'{name}': metadata 'cpus' is empty; expected those of the run"));
         }
         let (parts, notes) = siblings(file, head);
-        Ok(Recording { parts, spec, files, notes })
+        Ok(Recording { file: file.into(), parts, spec, files, notes })
     }
 
     /// Numbers of parts that are missing before or between those that are there.
-    pub(super) fn missing(&self) -> Vec<u32> {
+    pub fn missing(&self) -> Vec<u32> {
         let last = self.parts.last().map_or(0, |part| part.head.part);
         let is_there = |number: &u32| self.parts.iter().any(|part| part.head.part == *number);
         // Of a recording that claims four thousand million parts, some hundred are enough.
         (1..last).filter(|number| !is_there(number)).take(100).collect()
     }
 
+    /// The same in words, if there are any.
+    pub fn what_is_missing(&self) -> Option<String> {
+        let missing: Vec<_> = self.missing().iter().map(u32::to_string).collect();
+        let file = self.file.display();
+        (!missing.is_empty()).then(|| format!("part {} is not beside '{file}'", missing.join(", ")))
+    }
+
     /// What the part that was opened, or any other one, says of the run.
-    pub(super) fn head(&self) -> &Head {
+    pub fn head(&self) -> &Head {
         &self.parts[0].head
     }
 
     /// How many times the core was started in it.
-    pub(super) fn lives(&self) -> usize {
+    pub fn lives(&self) -> usize {
         let mut lives: Vec<u32> = self.parts.iter().map(|part| part.head.life).collect();
         lives.dedup();
         lives.len()
@@ -142,7 +153,7 @@ fn siblings(file: &Path, head: Head) -> (Vec<Part>, Vec<String>) {
 fn head_of(path: &Path) -> Option<Head> {
     let mut head = None;
     // What cannot be read is no part of anything.
-    let _ = part::read_beginning(path, &mut |record| match record {
+    let _ = read::read_beginning(path, &mut |record| match record {
         Record::Metadata(row) if row.name == HEAD => {
             head = Head::from_metadata(&row.metadata).ok();
             ControlFlow::Break(())

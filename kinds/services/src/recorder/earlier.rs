@@ -5,16 +5,17 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::cycle::Layout;
+use sinew_recording::cycle::Layout;
+use sinew_recording::format::Head;
+use sinew_recording::index::Index;
+use sinew_recording::mend::{head, is_finished, messages, scan};
+
 use super::folder::{Folder, open};
-use super::format::Head;
 use super::gather::Mark;
-use super::index::Index;
-use super::mend::{head, is_finished, messages, scan};
 
 /// What is there of this run.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(super) struct Earlier {
     /// Number of the last part; 0 if there is none.
     pub(super) part: u32,
     /// The newest cycle of each thread.
@@ -26,37 +27,37 @@ pub(super) struct Past {
 /// The cycles of a thread in a file: their topic, how they lie.
 pub(super) type Cycles = (u16, Layout);
 
-impl Past {
+impl Earlier {
     /// Looks through the folder and mends what is not finished; `beat` is called for each file.
     pub(super) fn find(
         folder: &Folder,
         run: &str,
         threads: &[Cycles],
         mut beat: impl FnMut(),
-    ) -> io::Result<Past> {
-        let mut past = Past { last: vec![None; threads.len()], ..Past::default() };
+    ) -> io::Result<Earlier> {
+        let mut earlier = Earlier { last: vec![None; threads.len()], ..Earlier::default() };
         let mut ours = Vec::new();
         for path in folder.parts()? {
             beat();
-            past.mend(&path);
+            earlier.mend(&path);
             match of_run(&path, run) {
                 Ok(head) => ours.extend(head.map(|head| (head, path))),
-                Err(error) => past.cannot_read(&path, &error),
+                Err(error) => earlier.cannot_read(&path, &error),
             }
         }
         // By number: names tell the time of day, which somebody may set back.
         ours.sort_by_key(|(head, _)| head.part);
-        past.part = ours.last().map_or(0, |(head, _)| head.part);
+        earlier.part = ours.last().map_or(0, |(head, _)| head.part);
         for (head, path) in ours.iter().rev() {
-            if past.last.iter().all(Option::is_some) {
+            if earlier.last.iter().all(Option::is_some) {
                 break;
             }
             beat();
-            if let Err(error) = past.look_up(path, head.life, threads) {
-                past.cannot_read(path, &error);
+            if let Err(error) = earlier.look_up(path, head.life, threads) {
+                earlier.cannot_read(path, &error);
             }
         }
-        Ok(past)
+        Ok(earlier)
     }
 
     /// Gives a part an end, if it has none and nobody writes it.

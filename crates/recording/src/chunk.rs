@@ -11,15 +11,15 @@ const LZ4: &str = "lz4";
 
 /// What stands before a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub struct Stamp {
     /// Number of its topic.
-    pub(super) topic: u16,
+    pub topic: u16,
     /// Low half of its cycle's number.
-    pub(super) sequence: u32,
+    pub sequence: u32,
     /// Start of its cycle, since 1970.
-    pub(super) start_ns: u64,
+    pub start_ns: u64,
     /// As above, when that was released.
-    pub(super) release_ns: u64,
+    pub release_ns: u64,
 }
 
 impl Stamp {
@@ -34,7 +34,7 @@ impl Stamp {
     }
 
     /// From a file.
-    pub(super) fn of(header: &MessageHeader) -> Stamp {
+    pub fn of(header: &MessageHeader) -> Stamp {
         Stamp {
             topic: header.channel_id,
             sequence: header.sequence,
@@ -46,7 +46,7 @@ impl Stamp {
 
 /// Messages, as they stand in a chunk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chunk {
+pub struct Chunk {
     bytes: Vec<u8>,
     /// By topic: time and place of each message.
     places: Vec<Vec<MessageIndexEntry>>,
@@ -55,17 +55,17 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Whether there is no message in it.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// Bytes, before they are compressed.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Adds a message.
-    pub(super) fn add(&mut self, stamp: Stamp, data: &[&[u8]]) {
+    pub fn add(&mut self, stamp: Stamp, data: &[&[u8]]) {
         let (topic, log_time) = (usize::from(stamp.topic), stamp.start_ns);
         if self.places.len() <= topic {
             self.places.resize_with(topic + 1, Vec::new);
@@ -81,7 +81,7 @@ impl Chunk {
 
     /// Adds the chunk to `to`, which comes to lie `at` bytes into the file, and the places of its
     /// messages after it.
-    pub(super) fn write(&self, at: u64, to: &mut Vec<u8>) -> ChunkRow {
+    pub fn write(&self, at: u64, to: &mut Vec<u8>) -> ChunkRow {
         let begun = to.len();
         let (message_start_time, message_end_time) = self.times_ns.unwrap_or_default();
         let compressed = compress(&self.bytes).expect("memory takes all");
@@ -109,7 +109,7 @@ impl Chunk {
     }
 
     /// Adds the places of the messages of a chunk that ends where `to` begins to grow.
-    pub(super) fn write_places(&self, mut row: ChunkRow, to: &mut Vec<u8>) -> ChunkRow {
+    pub fn write_places(&self, mut row: ChunkRow, to: &mut Vec<u8>) -> ChunkRow {
         let begun = to.len();
         let end = row.index.chunk_start_offset + row.index.chunk_length;
         row.index.message_index_offsets.clear();

@@ -3,14 +3,12 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sinew_report::words::counted;
 use sinew_runtime::replay::{Difference, Number, Site, numbers};
 use sinew_runtime::trace::Failed;
 use sinew_spec::plan::{End, Plan};
 
 use super::ends::{ThreadEnd, lines};
 use super::player::Player;
-use super::recording::Recording;
 use super::tally::{First, Largest, Tally, port_name, site_name};
 use super::thread::Thread;
 
@@ -18,18 +16,23 @@ use super::thread::Thread;
 const SHOWN_MAX: usize = 64;
 
 /// A replay that is over.
-pub(super) struct Outcome<'a> {
-    pub(super) file: String,
-    pub(super) recording: &'a Recording,
-    pub(super) player: &'a Player<'a>,
-    pub(super) plan: &'a Plan,
+pub struct Report<'a> {
+    player: &'a Player<'a>,
+    plan: &'a Plan,
+    file: String,
     /// Whether differences are to be shown one by one.
-    pub(super) diff: bool,
+    diff: bool,
     /// How long it took; `None` at a pace of the user's.
-    pub(super) taken_s: Option<f64>,
+    taken_s: Option<f64>,
 }
 
-impl Outcome<'_> {
+impl<'a> Report<'a> {
+    /// Of what `player` has played.
+    pub fn new(player: &'a Player<'a>, diff: bool, taken_s: Option<f64>) -> Report<'a> {
+        let file = player.recording.file.display().to_string();
+        Report { player, plan: &player.graphs.now, file, diff, taken_s }
+    }
+
     fn cycles(&self) -> u64 {
         self.player.threads.iter().map(|thread| thread.tally.cycles).sum()
     }
@@ -48,7 +51,7 @@ impl Outcome<'_> {
     }
 
     /// Whether everything that should be there was replayed, and nothing differs.
-    pub(super) fn is_good(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         self.cycles() > 0 && self.differing() == 0 && self.player.stops.is_empty()
     }
 
@@ -59,29 +62,30 @@ impl Outcome<'_> {
     }
 
     /// For people.
-    pub(super) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text).expect("a string takes all");
         text
     }
 
     fn write_text(&self, text: &mut String) -> std::fmt::Result {
-        let Outcome { recording, player, .. } = self;
+        let Report { player, .. } = self;
+        let recording = player.recording;
         let (graph, parts) = (&recording.head().graph, recording.parts.len() as u64);
         let recorded_s = player.recorded_ns as f64 * 1e-9;
-        let (parts, lives) = (counted(parts, "part"), recording.lives() as u64);
+        let (parts, lives) = (grouped(parts, "part"), recording.lives() as u64);
         let resets = match lives {
             0 | 1 => String::new(),
-            _ => format!(", {}", counted(lives - 1, "reset")),
+            _ => format!(", {}", grouped(lives - 1, "reset")),
         };
         writeln!(text, "{}: graph '{graph}', {parts}{resets}, {recorded_s:.3} s", self.file)?;
         let (threads, ports, signals) = self.compared();
         let what = format!(
             "{} of {}, {}, {}",
             grouped(self.cycles(), "cycle"),
-            counted(threads as u64, "thread"),
-            counted(ports as u64, "port"),
-            counted(signals as u64, "signal"),
+            grouped(threads as u64, "thread"),
+            grouped(ports as u64, "port"),
+            grouped(signals as u64, "signal"),
         );
         match (self.cycles(), self.differing()) {
             (0, _) => writeln!(text, "no cycle was replayed")?,
@@ -147,8 +151,9 @@ impl Outcome<'_> {
     }
 
     /// For programs.
-    pub(super) fn to_json(&self) -> Value {
-        let Outcome { recording, player, .. } = self;
+    pub fn to_json(&self) -> Value {
+        let Report { player, .. } = self;
+        let recording = player.recording;
         let (threads, ports, signals) = self.compared();
         let parts = recording.parts.iter().map(|part| part.path.display().to_string());
         let speed = self.speed();
@@ -292,7 +297,7 @@ fn largest_row(plan: &Plan, site: Site, largest: &Largest) -> [String; 4] {
 fn write_inputs(plan: &Plan, first: &First, text: &mut String) -> std::fmt::Result {
     let inputs = &first.inputs;
     let stopping = if inputs.is_stopping { ", the graph was stopping" } else { "" };
-    writeln!(text, "  came in: {} lost before{stopping}", counted(inputs.skipped, "period"))?;
+    writeln!(text, "  came in: {} lost before{stopping}", grouped(inputs.skipped, "period"))?;
     for (end, message) in &inputs.messages {
         writeln!(text, "    {}", port_name(plan, *end))?;
         for (index, field) in plan.port(*end).message.fields.iter().enumerate() {
@@ -346,7 +351,7 @@ fn plain_node<'a>(plan: &'a Plan, thread: &Thread, place: usize) -> Option<&'a s
     nodes.get(place).map(|&node| plan.nodes[node].name.as_str())
 }
 
-/// `12 345 cycles`.
+/// `1 cycle`, `12 345 cycles`.
 fn grouped(count: u64, what: &str) -> String {
     let digits = count.to_string();
     let mut text = String::new();

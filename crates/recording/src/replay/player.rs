@@ -8,17 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mcap::records::{Channel, MessageHeader, Record};
 use sinew_runtime::NodeEntry;
 use sinew_runtime::run::ThreadId;
-use sinew_services::recorder::cycle;
-use sinew_services::recorder::format::{self, GAP, Gap, cycle_topic, schema_text, tap_topic};
-use sinew_spec::plan::{Plan, Release};
+use sinew_spec::plan::Release;
 
-use super::Until;
 use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
 use super::graphs::Graphs;
-use super::pace::Pace;
-use super::part::{self, End};
-use super::recording::{Part, Recording};
-use super::thread::{Thread, What};
+use super::thread::Thread;
+use super::{Onlooker, Until};
+use crate::format::{self, GAP, Gap};
+use crate::read::{self, Extent};
+use crate::recording::{Part, Recording};
+use crate::topics::{Topic, What, threads, topics};
 
 /// Topics that nobody knows are named up to so many.
 const UNKNOWN_MAX: usize = 8;
@@ -31,21 +30,15 @@ enum Wrong {
     Damaged(String),
 }
 
-/// A topic that a recording of this graph has.
-struct Topic {
-    /// Index of the thread.
-    thread: usize,
-    what: What,
-    schema: String,
-}
-
 /// Plays a recording.
-pub(super) struct Player<'a> {
-    graphs: &'a Graphs,
+pub struct Player<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) graphs: &'a Graphs,
     table: &'a [NodeEntry],
     pub(super) threads: Vec<Thread>,
-    topics: BTreeMap<String, Topic>,
-    pace: Option<Pace>,
+    /// Those that a recording of this graph has.
+    topics: Vec<Topic>,
+    onlooker: Option<Onlooker<'a>>,
     until: Option<Until>,
     /// Cycles that started later are left out.
     limit_ns: Option<u64>,
@@ -59,7 +52,7 @@ pub(super) struct Player<'a> {
     first_ns: Option<u64>,
     /// Of the part that is being read: schemas and topics by their numbers.
     schemas: BTreeMap<u16, Vec<u8>>,
-    channels: BTreeMap<u16, String>,
+    channels: BTreeMap<u16, usize>,
     gaps: Gaps,
     /// Where threads end in the recording; empty if not all of it was read.
     pub(super) ends: Vec<ThreadEnd>,
@@ -76,24 +69,32 @@ pub(super) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(
+    /// Plays `recording` until it ends, or `until`, or until `stop` is set.
+    ///
+    /// # Errors
+    /// If its graph has no core.
+    pub fn new(
+        recording: &'a Recording,
         graphs: &'a Graphs,
         table: &'a [NodeEntry],
         until: Option<Until>,
         stop: &'a AtomicBool,
-    ) -> Player<'a> {
+    ) -> Result<Player<'a>, String> {
         let plan = &graphs.recorded;
-        let domains = plan.domains.iter().enumerate();
-        let ids = domains.flat_map(|(domain, row)| {
-            (0..row.threads().len()).map(move |thread| ThreadId { domain, thread })
-        });
-        let threads: Vec<_> = ids.map(|id| Thread::new(plan, id)).collect();
-        Player {
+        let threads: Vec<_> = threads(plan).map(|id| Thread::new(plan, id)).collect();
+        if threads.is_empty() {
+            let name = &plan.name;
+            return Err(format!(
+                "graph '{name}' is one of services: there is no core to be replayed"
+            ));
+        }
+        Ok(Player {
+            recording,
             graphs,
             table,
-            topics: topics(plan, &threads),
+            topics: topics(plan),
             threads,
-            pace: None,
+            onlooker: None,
             until,
             limit_ns: None,
             past_limit: BTreeSet::new(),
@@ -107,31 +108,36 @@ impl<'a> Player<'a> {
             ends: Vec::new(),
             unknown: BTreeSet::new(),
             wrong: None,
-            notes: Vec::new(),
-            stops: Vec::new(),
+            notes: [&recording.notes[..], &graphs.notes].concat(),
+            stops: Vec::from_iter(recording.what_is_missing()),
             recorded_ns: 0,
             interrupted: false,
-        }
+        })
     }
 
-    /// Shows the recording at this pace.
-    pub(super) fn follow(&mut self, speed: f64, json: bool) {
-        self.pace = Some(Pace::new(&self.graphs.recorded, &self.threads, speed, json));
+    /// Shows the recording to somebody.
+    pub fn show(&mut self, onlooker: Onlooker<'a>) {
+        self.onlooker = Some(onlooker);
+    }
+
+    /// The threads of the recorded core.
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
     }
 
     /// Plays all parts.
     ///
     /// # Errors
     /// In words, why nothing more can be made of this recording with this program.
-    pub(super) fn play(&mut self, recording: &Recording) -> Result<(), String> {
-        let result = recording.parts.iter().try_for_each(|part| match self.is_over() {
+    pub fn play(&mut self) -> Result<(), String> {
+        let result = self.recording.parts.iter().try_for_each(|part| match self.is_over() {
             true => Ok(()),
-            false => self.play_part(part, recording),
+            false => self.play_part(part),
         });
         self.end_life();
         self.end_recording();
         // The terminal comes back before anything is said.
-        self.pace = None;
+        self.onlooker = None;
         if !self.unknown.is_empty() {
             let names: Vec<_> = self.unknown.iter().take(UNKNOWN_MAX).cloned().collect();
             let names = names.join("', '");
@@ -145,7 +151,7 @@ impl<'a> Player<'a> {
         self.interrupted || self.limit_ns.is_some() && self.past_limit.len() == self.threads.len()
     }
 
-    fn play_part(&mut self, part: &Part, recording: &Recording) -> Result<(), String> {
+    fn play_part(&mut self, part: &Part) -> Result<(), String> {
         if self.life != Some(part.head.life) {
             self.end_life();
             self.miss_lives(part.head.life);
@@ -153,7 +159,7 @@ impl<'a> Player<'a> {
         }
         self.schemas.clear();
         self.channels.clear();
-        let end = part::read(&part.path, &mut |record| match self.take(record) {
+        let end = read::read(&part.path, &mut |record| match self.take(record) {
             Ok(flow) => flow,
             Err(wrong) => {
                 self.wrong = Some(wrong);
@@ -164,19 +170,20 @@ impl<'a> Player<'a> {
             Some(Wrong::Refused(text)) => {
                 return Err(format!("'{}': {text}", part.path.display()));
             }
-            Some(Wrong::Damaged(text)) => End::Damaged(text),
+            Some(Wrong::Damaged(text)) => Extent::Damaged(text),
             None => end,
         };
-        let is_last = recording.parts.last().is_some_and(|last| last.head.part == part.head.part);
+        let is_last =
+            self.recording.parts.last().is_some_and(|last| last.head.part == part.head.part);
         let number = part.head.part;
         match end {
-            End::Complete | End::Stopped => {}
-            End::Cut => self.notes.push(match is_last {
+            Extent::Complete | Extent::Stopped => {}
+            Extent::Cut => self.notes.push(match is_last {
                 true => format!("part {number} has no end: it was replayed as far as it goes"),
                 false => format!("part {number} has no end, though others follow"),
             }),
-            End::Foreign => self.damaged(number, "it is no MCAP file any more"),
-            End::Damaged(text) => self.damaged(number, &text),
+            Extent::Foreign => self.damaged(number, "it is no MCAP file any more"),
+            Extent::Damaged(text) => self.damaged(number, &text),
         }
         Ok(())
     }
@@ -262,45 +269,47 @@ impl<'a> Player<'a> {
     /// Takes notice of a topic: its messages must be what this program's kinds have.
     fn add_topic(&mut self, channel: &Channel) -> Result<(), Wrong> {
         let name = &channel.topic;
-        let Some(topic) = self.topics.get(name) else {
+        let Some(at) = self.topics.iter().position(|topic| topic.name == *name) else {
             if self.unknown.len() <= UNKNOWN_MAX {
                 self.unknown.insert(name.clone());
             }
             return Ok(());
         };
         let schema = self.schemas.get(&channel.schema_id).map(Vec::as_slice);
-        if schema != Some(topic.schema.as_bytes()) || channel.message_encoding != format::ENCODING {
+        let (_, expected) = &self.topics[at].schema;
+        if schema != Some(expected.as_bytes()) || channel.message_encoding != format::ENCODING {
             return Err(Wrong::Refused(format!(
                 "the messages of topic '{name}' have other fields than those of this program; \
                  replay it with the kinds that it was recorded with"
             )));
         }
-        self.channels.insert(channel.id, name.clone());
+        self.channels.insert(channel.id, at);
         Ok(())
     }
 
     fn take_message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<(), Wrong> {
-        let Some(name) = self.channels.get(&header.channel_id).cloned() else { return Ok(()) };
+        let Some(&at) = self.channels.get(&header.channel_id) else { return Ok(()) };
         if self.channels.len() < self.topics.len() {
-            let is_there = |name: &&String| self.channels.values().any(|other| other == *name);
-            let missing = self.topics.keys().find(|name| !is_there(name));
+            let is_missing = |at: &usize| !self.channels.values().any(|other| other == at);
+            let missing = (0..self.topics.len()).find(is_missing);
             return Err(Wrong::Refused(format!(
                 "topic '{}' is missing; a replay needs every topic of the core",
-                missing.map_or("", String::as_str)
+                missing.map_or("", |at| &self.topics[at].name)
             )));
         }
-        let Topic { thread, what, .. } = self.topics[&name];
+        let Topic { thread, what, .. } = self.topics[at];
         if self.threads[thread].begins(header.sequence) {
             self.finish(thread);
         }
         let message = match what {
             What::Cycle => data,
             What::Tap(_) => format::message(data).ok_or_else(|| {
+                let name = &self.topics[at].name;
                 Wrong::Damaged(format!("a message of topic '{name}' is not in CDR, little endian"))
             })?,
         };
         let taken = self.threads[thread].take(what, header.sequence, message);
-        taken.map_err(|text| Wrong::Damaged(format!("topic '{name}': {text}")))
+        taken.map_err(|text| Wrong::Damaged(format!("topic '{}': {text}", self.topics[at].name)))
     }
 
     /// Carries out the cycle that thread `at` has put together, if it has one.
@@ -328,15 +337,15 @@ impl<'a> Player<'a> {
     }
 
     fn carry_out(&mut self, at: usize, start_ns: u64) {
-        if let Some(pace) = &mut self.pace {
-            match pace.follow(at, &self.threads[at], self.stop) {
+        if let Some(onlooker) = &mut self.onlooker {
+            match onlooker(at, &self.threads[at]) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.interrupted = true;
                     return;
                 }
                 Err(error) => {
-                    self.pace = None;
+                    self.onlooker = None;
                     self.notes.push(format!("cannot go on showing it: {error}"));
                 }
             }
@@ -368,18 +377,4 @@ impl<'a> Player<'a> {
 /// A life of the core, as its user knows it.
 fn named(life: u32) -> String {
     if life == 0 { "before its first reset".into() } else { format!("after reset {life}") }
-}
-
-/// All topics of a graph's core.
-fn topics(plan: &Plan, threads: &[Thread]) -> BTreeMap<String, Topic> {
-    let mut topics = BTreeMap::new();
-    for (thread, row) in threads.iter().enumerate() {
-        let schema = cycle::schema(plan, row.id).1;
-        topics.insert(cycle_topic(plan, row.id), Topic { thread, what: What::Cycle, schema });
-        for (at, tap) in row.taps.iter().enumerate() {
-            let (what, schema) = (What::Tap(at), schema_text(plan.port(tap.end).message));
-            topics.insert(tap_topic(plan, tap.end), Topic { thread, what, schema });
-        }
-    }
-    topics
 }

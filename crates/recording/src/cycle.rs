@@ -10,7 +10,8 @@ use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::{Past, Record, taps};
 use sinew_spec::plan::Plan;
 
-use super::format::{CDR_HEAD, Names, field_line, message};
+use super::format::{CDR_HEAD, message};
+use super::schema::{Names, field_line};
 
 /// Numbers of each cycle, in this order; those of links and nodes follow.
 const NUMBERS: [&str; 7] =
@@ -184,14 +185,15 @@ mod tests {
     use sinew_spec::{Source, compile};
 
     use super::*;
+    use crate::fixture::OBSERVER;
 
     /// The arm of the examples, with a recorder.
     fn plan() -> Plan {
-        let text = include_str!("../../../../graphs/arm/arm.yaml");
+        let text = include_str!("../../../graphs/arm/arm.yaml");
         let text = format!("{text}\n  - {{kind: recorder, name: recorder, domain: recorder}}\n");
         let text = text.replace("\nnodes:", "\n  recorder: {}\nnodes:");
         let source = Source { file: "arm.yaml", text: &text, overrides: &[] };
-        let kinds = NODES.iter().map(|entry| entry.kind).chain([&super::super::INFO]);
+        let kinds = NODES.iter().map(|entry| entry.kind).chain([OBSERVER.kind]);
         let kinds: Vec<_> = kinds.collect();
         compile(&source, &kinds, &Machine { cpus: vec![0, 1] }).expect("the graph is good")
     }

@@ -17,7 +17,7 @@ use mcap::records::{
 use super::chunk::{Chunk, Stamp};
 use super::format::{HEAD, Head};
 use super::index::{ChunkRow, FRAME_BYTES, Index, TOPIC};
-use super::part::{Disk, LIBRARIES, Part, preamble};
+use super::writer::{Disk, LIBRARIES, PartWriter, preamble};
 
 /// Longer than the header of any chunk: of what is long, only the beginning is read.
 const BEGIN_BYTES_MAX: u64 = 256;
@@ -31,16 +31,16 @@ const PLACES_HEAD_BYTES: u64 = 2 + 4;
 
 /// What is in a file.
 #[derive(Debug)]
-pub(super) struct Scan {
-    pub(super) index: Index,
+pub struct Scan {
+    pub index: Index,
     /// What the part says of itself; `None` if it broke off before that.
-    pub(super) head: Option<Head>,
+    pub head: Option<Head>,
     /// Bytes of whole records, without the end that makes a part finished.
     len: u64,
 }
 
 /// Whether a file has the end of a part that is finished.
-pub(super) fn is_finished(mut file: &File) -> io::Result<bool> {
+pub fn is_finished(mut file: &File) -> io::Result<bool> {
     let bytes = file.metadata()?.len();
     if bytes <= preamble().len() as u64 {
         return Ok(false);
@@ -52,17 +52,17 @@ pub(super) fn is_finished(mut file: &File) -> io::Result<bool> {
 }
 
 /// Looks through a file; `None` if no recorder wrote it.
-pub(super) fn scan(file: &File) -> io::Result<Option<Scan>> {
+pub fn scan(file: &File) -> io::Result<Option<Scan>> {
     look(file, |_| true)
 }
 
 /// What a part says of itself; `None` if it broke off before that, or if no recorder wrote it.
-pub(super) fn head(file: &File) -> io::Result<Option<Head>> {
+pub fn head(file: &File) -> io::Result<Option<Head>> {
     Ok(look(file, |scan| scan.head.is_none())?.and_then(|scan| scan.head))
 }
 
 /// Whether a recorder has written it and it says of which run it is, in whatever version.
-pub(super) fn is_part(file: &File) -> io::Result<bool> {
+pub fn is_part(file: &File) -> io::Result<bool> {
     let scan = look(file, |scan| scan.index.metadata.is_empty())?;
     Ok(scan.is_some_and(|scan| scan.index.metadata.iter().any(|row| row.name == HEAD)))
 }
@@ -210,10 +210,10 @@ fn chunk(header: &ChunkHeader, chunk_start_offset: u64, chunk_length: u64) -> Ch
 }
 
 /// A message, as it stands in a file.
-pub(super) type Stored = (Stamp, Vec<u8>);
+pub type Stored = (Stamp, Vec<u8>);
 
 /// The messages of a chunk; `None` if they cannot be read.
-pub(super) fn messages(mut file: &File, row: &ChunkRow) -> io::Result<Option<Vec<Stored>>> {
+pub fn messages(mut file: &File, row: &ChunkRow) -> io::Result<Option<Vec<Stored>>> {
     file.seek(SeekFrom::Start(row.index.chunk_start_offset + FRAME_BYTES as u64))?;
     let len = usize::try_from(row.index.chunk_length).expect("it is in a file");
     let mut body = vec![0; len - FRAME_BYTES];
@@ -232,12 +232,12 @@ pub(super) fn messages(mut file: &File, row: &ChunkRow) -> io::Result<Option<Vec
 impl Scan {
     /// Bytes of whole records.
     #[cfg(test)]
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Gives a part that was not finished its end; how many bytes were cut off.
-    pub(super) fn mend(self, file: &File) -> io::Result<u64> {
+    pub fn mend(self, file: &File) -> io::Result<u64> {
         let bytes = file.metadata()?.len();
         let Scan { mut index, len: mut whole, .. } = self;
         let (mut len, mut end) = (whole, Vec::new());
@@ -260,7 +260,7 @@ impl Scan {
         let mut disk = file.try_clone()?;
         disk.cut(len)?;
         disk.add(&end)?;
-        Part::resume(disk, len + end.len() as u64, index).finish().0?;
+        PartWriter::resume(disk, len + end.len() as u64, index).finish().0?;
         Ok(bytes - whole)
     }
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 use mcap::McapError;
 use mcap::records::{Record, op};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
-use sinew_services::recorder::format::ATTACHMENT_BYTES_MAX;
+
+use super::format::ATTACHMENT_BYTES_MAX;
 
 /// Longest record and chunk that are read: the longest data file of a node, and what stands around
 /// it. The recorder's chunks are a hundredth of it. Past it the file counts as damaged.
@@ -17,9 +18,9 @@ const RECORD_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX as usize + (1 << 20);
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// How the reading of a file ended.
+/// How far a file could be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum Extent {
     /// All of it was read.
     Complete,
     /// Whoever read it wanted no more.
@@ -37,19 +38,19 @@ pub(super) enum End {
 ///
 /// # Errors
 /// What the system says to opening or reading it.
-pub(super) fn read(
+pub(crate) fn read(
     path: &Path,
     each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<End, String> {
+) -> Result<Extent, String> {
     let options = LinearReaderOptions::default().with_prevalidate_chunk_crcs(true);
     read_with(path, options, each)
 }
 
 /// As [`read`], but no chunk is looked into: for what stands at the beginning.
-pub(super) fn read_beginning(
+pub(crate) fn read_beginning(
     path: &Path,
     each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<End, String> {
+) -> Result<Extent, String> {
     let options = LinearReaderOptions::default().with_emit_chunks(true);
     read_with(path, options, &mut |record| match record {
         Record::Chunk { .. } => ControlFlow::Break(()),
@@ -61,7 +62,7 @@ fn read_with(
     path: &Path,
     options: LinearReaderOptions,
     each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<End, String> {
+) -> Result<Extent, String> {
     let cannot = |error| format!("cannot read '{}': {error}", path.display());
     // A pipe would keep us waiting for whoever writes it.
     if !path.metadata().map_err(cannot)?.is_file() {
@@ -80,25 +81,25 @@ fn read_with(
                 continue;
             }
             Ok(LinearReadEvent::Record { opcode, data }) => (opcode, data),
-            Err(McapError::BadMagic) => return Ok(End::Foreign),
-            Err(McapError::UnexpectedEof) if at_end && read_any => return Ok(End::Cut),
-            Err(McapError::UnexpectedEof) => return Ok(End::Foreign),
-            Err(error) => return Ok(End::Damaged(error.to_string())),
+            Err(McapError::BadMagic) => return Ok(Extent::Foreign),
+            Err(McapError::UnexpectedEof) if at_end && read_any => return Ok(Extent::Cut),
+            Err(McapError::UnexpectedEof) => return Ok(Extent::Foreign),
+            Err(error) => return Ok(Extent::Damaged(error.to_string())),
         };
         read_any = true;
         if opcode == op::DATA_END {
-            return Ok(End::Complete);
+            return Ok(Extent::Complete);
         }
         if opcode == op::ATTACHMENT && !is_attachment(data) {
-            return Ok(End::Damaged("an attachment is shorter than it says".into()));
+            return Ok(Extent::Damaged("an attachment is shorter than it says".into()));
         }
         match mcap::parse_record(opcode, data) {
-            Ok(record) if each(&record).is_break() => return Ok(End::Stopped),
+            Ok(record) if each(&record).is_break() => return Ok(Extent::Stopped),
             Ok(_) => {}
-            Err(error) => return Ok(End::Damaged(error.to_string())),
+            Err(error) => return Ok(Extent::Damaged(error.to_string())),
         }
     }
-    Ok(End::Cut)
+    Ok(Extent::Cut)
 }
 
 /// Whether a body has the room of all that stands around an attachment's data: the parser takes

@@ -18,12 +18,7 @@
 //! multiples of eight.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::PathBuf;
-
-use sinew_runtime::catalogue::{MessageType, Scalar};
-use sinew_runtime::run::ThreadId;
-use sinew_spec::plan::{End, Plan};
 
 /// Version of the format. A reader that knows another one refuses the file.
 pub const VERSION: u32 = 2;
@@ -45,88 +40,6 @@ pub const CDR_HEAD: [u8; 4] = [0, 1, 0, 0];
 /// The bytes of a message, from what stands in the file; `None` if it is no CDR of ours.
 pub fn message(data: &[u8]) -> Option<&[u8]> {
     data.strip_prefix(&CDR_HEAD)
-}
-
-/// Topic of the messages at a port.
-pub fn tap_topic(plan: &Plan, end: End) -> String {
-    format!("/{}/{}", plan.nodes[end.node].name, plan.port(end).name)
-}
-
-/// Topic of the cycles of a thread.
-pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
-    format!("/{}/{}/cycle", plan.domains[id.domain].name, id.thread)
-}
-
-/// Name of a message type's schema.
-pub fn schema_name(message: &MessageType) -> String {
-    format!("sinew/msg/{}", message.name)
-}
-
-/// A message type's schema.
-pub fn schema_text(message: &MessageType) -> String {
-    let mut text = String::new();
-    let mut names = Names::default();
-    for field in message.fields {
-        field_line(&mut text, scalar_word(field.scalar), field.count, &names.field(field.name));
-    }
-    text
-}
-
-/// A line of a schema: `count` scalars, one of them without brackets.
-pub(super) fn field_line(text: &mut String, scalar: &str, count: u32, name: &str) {
-    let written = match count {
-        1 => writeln!(text, "{scalar} {name}"),
-        _ => writeln!(text, "{scalar}[{count}] {name}"),
-    };
-    written.expect("a string takes all");
-}
-
-fn scalar_word(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::U8 => "uint8",
-        Scalar::I8 => "int8",
-        Scalar::U16 => "uint16",
-        Scalar::I16 => "int16",
-        Scalar::U32 => "uint32",
-        Scalar::I32 => "int32",
-        Scalar::U64 => "uint64",
-        Scalar::I64 => "int64",
-        Scalar::F32 => "float32",
-        Scalar::F64 => "float64",
-    }
-}
-
-/// Makes names that ROS allows of ours, each one once.
-#[derive(Default)]
-pub(super) struct Names(Vec<String>);
-
-impl Names {
-    /// Of a field: `[a-z][a-z0-9_]*`, no `__`, no `_` at the end.
-    pub(super) fn field(&mut self, name: &str) -> String {
-        let words = words(name).map(|word| word.to_ascii_lowercase());
-        self.once(words.collect::<Vec<_>>().join("_"), "f", "_")
-    }
-
-    /// Of a type: `[A-Z][A-Za-z0-9]*`.
-    pub(super) fn of_type(&mut self, name: &str) -> String {
-        let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
-        self.once(words(name).map(capital).collect(), "T", "N")
-    }
-
-    fn once(&mut self, mut name: String, first: &str, join: &str) -> String {
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            name = format!("{first}{name}");
-        }
-        let others = (2..).map(|number| format!("{name}{join}{number}"));
-        let mut names = std::iter::once(name.clone()).chain(others);
-        let name = names.find(|name| !self.0.contains(name)).expect("numbers do not end");
-        self.0.push(name.clone());
-        name
-    }
-}
-
-fn words(name: &str) -> impl Iterator<Item = &str> {
-    name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 /// What a part says of itself.
@@ -263,31 +176,7 @@ fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Re
 
 #[cfg(test)]
 mod tests {
-    use sinew_robot::messages::{AxisFeedback, Frame};
-    use sinew_runtime::Message;
-
     use super::*;
-
-    #[test]
-    fn a_schema_names_each_field_with_its_count() {
-        let text = "float64[6] position_rad\nfloat64[6] velocity_rad_per_s\nuint64 sequence\n\
-                    uint16[6] status\nuint32 flags\n";
-        assert_eq!(schema_text(AxisFeedback::TYPE), text);
-        assert_eq!(schema_name(Frame::TYPE), "sinew/msg/Frame");
-        assert!(schema_text(Frame::TYPE).starts_with("uint8[184] bytes\nuint32 length\n"));
-    }
-
-    #[test]
-    fn names_are_what_ros_allows_and_each_stands_once() {
-        let mut names = Names::default();
-        let fields = ["left-arm", "Left__arm_", "3d", "_"].map(|name| names.field(name));
-        assert_eq!(fields, ["left_arm", "left_arm_2", "f3d", "f"]);
-        let mut names = Names::default();
-        assert_eq!(
-            ["left-arm", "left_arm", "3"].map(|name| names.of_type(name)),
-            ["LeftArm", "LeftArmN2", "T3"]
-        );
-    }
 
     #[test]
     fn head_and_gap_come_back_from_metadata() {

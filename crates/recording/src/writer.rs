@@ -13,14 +13,15 @@ use mcap::records::{
 use super::chunk::Chunk;
 use super::format::{GAP, Gap, HEAD, Head, SCHEMA_ENCODING};
 use super::index::{self, Index, TOPIC, encode, frame};
+use super::topics::Topic;
 
 /// Who wrote a file, by its header.
 const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
 /// The same, whatever the version.
-pub(super) const LIBRARIES: &str = "sinew ";
+pub const LIBRARIES: &str = "sinew ";
 
 /// What a part is written to: a file, or what stands in for one.
-pub(super) trait Disk {
+pub trait Disk {
     /// Writes at the end.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Takes away what is past `len`.
@@ -45,30 +46,19 @@ impl Disk for File {
     }
 }
 
-/// A topic.
-#[derive(Clone, Debug)]
-pub(super) struct Topic {
-    pub(super) name: String,
-    /// Its place among the schemas.
-    pub(super) schema: usize,
-    pub(super) metadata: Vec<(&'static str, String)>,
-}
-
 /// What every part of a run begins with.
 #[derive(Clone, Debug)]
-pub(super) struct Opening {
+pub struct Opening {
     /// Of the part that is to begin.
-    pub(super) head: Head,
+    pub head: Head,
     /// Name and bytes.
-    pub(super) attachments: Vec<(String, Vec<u8>)>,
-    /// Name and text.
-    pub(super) schemas: Vec<(String, String)>,
+    pub attachments: Vec<(String, Vec<u8>)>,
     /// In the order of their numbers, from 0.
-    pub(super) topics: Vec<Topic>,
+    pub topics: Vec<Topic>,
 }
 
 /// The first bytes of every part.
-pub(super) fn preamble() -> Vec<u8> {
+pub fn preamble() -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     let header = Header { profile: String::new(), library: LIBRARY.into() };
     frame(&mut bytes, op::HEADER, &[&encode(&header)]);
@@ -77,7 +67,7 @@ pub(super) fn preamble() -> Vec<u8> {
 
 /// A part.
 #[derive(Debug)]
-pub(super) struct Part<D> {
+pub struct PartWriter<D> {
     disk: D,
     /// Bytes of whole records.
     len: u64,
@@ -86,50 +76,54 @@ pub(super) struct Part<D> {
     index: Index,
 }
 
-impl<D: Disk> Part<D> {
+impl<D: Disk> PartWriter<D> {
     /// Goes on with what is there: its first `len` bytes, none of which makes room for an end.
-    pub(super) fn resume(disk: D, len: u64, index: Index) -> Part<D> {
-        Part { disk, len, before: Vec::new(), index }
+    pub fn resume(disk: D, len: u64, index: Index) -> PartWriter<D> {
+        PartWriter { disk, len, before: Vec::new(), index }
     }
 
     /// Begins one.
-    pub(super) fn begin(mut disk: D, opening: &Opening, time_ns: u64) -> io::Result<Part<D>> {
+    pub fn begin(mut disk: D, opening: &Opening, time_ns: u64) -> io::Result<PartWriter<D>> {
         let (mut bytes, mut index) = (preamble(), Index::default());
         add_metadata(&mut bytes, 0, HEAD, opening.head.to_metadata(), &mut index);
         for (name, data) in &opening.attachments {
             add_attachment(&mut bytes, time_ns, name, data, &mut index);
         }
-        for (at, (name, text)) in opening.schemas.iter().enumerate() {
-            let encoding = SCHEMA_ENCODING.into();
-            let header = SchemaHeader { id: id(at) + 1, name: name.clone(), encoding };
-            let len = (text.len() as u32).to_le_bytes();
-            let body = [&encode(&header), &len[..], text.as_bytes()].concat();
-            frame(&mut bytes, op::SCHEMA, &[&body]);
-            index.schemas.add(op::SCHEMA, &body);
-        }
+        let mut schemas: Vec<&(String, String)> = Vec::new();
         for (at, topic) in opening.topics.iter().enumerate() {
-            let metadata = topic.metadata.iter();
-            let metadata = metadata.map(|(key, text)| (key.to_string(), text.clone())).collect();
-            let body = index::topic(id(at), id(topic.schema) + 1, &topic.name, metadata);
+            let known = schemas.iter().position(|schema| **schema == topic.schema);
+            let schema = known.unwrap_or_else(|| {
+                let (name, text) = &topic.schema;
+                let encoding = SCHEMA_ENCODING.into();
+                let header =
+                    SchemaHeader { id: id(schemas.len()) + 1, name: name.clone(), encoding };
+                let len = (text.len() as u32).to_le_bytes();
+                let body = [&encode(&header), &len[..], text.as_bytes()].concat();
+                frame(&mut bytes, op::SCHEMA, &[&body]);
+                index.schemas.add(op::SCHEMA, &body);
+                schemas.push(&topic.schema);
+                schemas.len() - 1
+            });
+            let body = index::topic(id(at), id(schema) + 1, &topic.name, topic.metadata.clone());
             frame(&mut bytes, TOPIC, &[&body]);
             index.topics.add(TOPIC, &body);
         }
         disk.add(&bytes)?;
-        Ok(Part { disk, len: bytes.len() as u64, before: Vec::new(), index })
+        Ok(PartWriter { disk, len: bytes.len() as u64, before: Vec::new(), index })
     }
 
     /// Whether nobody finds it any more.
-    pub(super) fn is_nameless(&self) -> bool {
+    pub fn is_nameless(&self) -> bool {
         self.disk.is_nameless()
     }
 
     /// Bytes so far.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Adds gaps, and the messages after them. If that fails, nothing of it is there.
-    pub(super) fn add(&mut self, gaps: &[Gap], chunk: &Chunk) -> io::Result<()> {
+    pub fn add(&mut self, gaps: &[Gap], chunk: &Chunk) -> io::Result<()> {
         let (mut bytes, mut index) = (Vec::new(), Index::default());
         for gap in gaps {
             add_metadata(&mut bytes, self.len, GAP, gap.to_metadata(), &mut index);
@@ -151,7 +145,7 @@ impl<D: Disk> Part<D> {
 
     /// Writes the end, by which readers find their way. Where there is no room for it, the last
     /// additions make room. What it was written to, if it has an end, and how many made room.
-    pub(super) fn finish(mut self) -> (io::Result<D>, usize) {
+    pub fn finish(mut self) -> (io::Result<D>, usize) {
         let mut given_up = 0;
         loop {
             let ended = self.end();
@@ -175,7 +169,7 @@ impl<D: Disk> Part<D> {
 }
 
 /// Whether there is no room for more: on the disk, for this user, in this file.
-pub(super) fn is_full(error: &io::Error) -> bool {
+pub fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

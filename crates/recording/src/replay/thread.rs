@@ -6,17 +6,18 @@ use sinew_runtime::clock::Clock;
 use sinew_runtime::replay::{Known, Replayer};
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::{Past, Record, Tap, taps};
-use sinew_services::recorder::cycle::{Cycle, Layout};
 use sinew_spec::plan::Plan;
 
 use super::ends::Seen;
 use super::graphs::Graphs;
 use super::tally::{Inputs, Tally};
+use crate::cycle::{Cycle, Layout};
+use crate::topics::What;
 
 /// A recorded thread.
-pub(super) struct Thread {
+pub struct Thread {
     /// In the recorded plan.
-    pub(super) id: ThreadId,
+    pub id: ThreadId,
     /// `<domain>/<thread>`.
     pub(super) name: String,
     pub(super) layout: Layout,
@@ -49,15 +50,6 @@ struct Replay {
     /// For each number of the signals the recorded one.
     signals: Vec<Option<usize>>,
     past: Record,
-}
-
-/// What a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    /// A cycle's figures.
-    Cycle,
-    /// A message at this tap.
-    Tap(usize),
 }
 
 impl Thread {
@@ -252,7 +244,7 @@ impl Thread {
 
     /// The record of the cycle that was put together, as the recorded plan has it, without its
     /// messages.
-    pub(super) fn restore(&self, record: &mut Record) {
+    pub fn restore(&self, record: &mut Record) {
         if let Some(cycle) = &self.gathered.cycle {
             record.restore(&whole(cycle));
         }

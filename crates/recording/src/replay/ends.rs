@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
-use sinew_services::recorder::format::Gap;
+
+use crate::format::Gap;
 
 /// Threads of one life end so far apart as the recorder comes to them one after the other; one that
 /// is further behind has lost its tail, or ended before the others.

@@ -17,24 +17,19 @@ use mcap::records::{
 use super::format::ENCODING;
 
 /// Of a record: what it is, and how many bytes follow.
-pub(super) const FRAME_BYTES: usize = 1 + 8;
+pub const FRAME_BYTES: usize = 1 + 8;
 
 /// What MCAP calls a channel: a topic, with the schema of its messages.
-pub(super) const TOPIC: u8 = op::CHANNEL;
+pub const TOPIC: u8 = op::CHANNEL;
 
 /// The body of a topic's record.
-pub(super) fn topic(
-    id: u16,
-    schema_id: u16,
-    name: &str,
-    metadata: BTreeMap<String, String>,
-) -> Vec<u8> {
+pub fn topic(id: u16, schema_id: u16, name: &str, metadata: BTreeMap<String, String>) -> Vec<u8> {
     let (topic, message_encoding) = (name.into(), ENCODING.into());
     encode(&Channel { id, schema_id, topic, message_encoding, metadata })
 }
 
 /// Adds a record.
-pub(super) fn frame(to: &mut Vec<u8>, op: u8, parts: &[&[u8]]) {
+pub fn frame(to: &mut Vec<u8>, op: u8, parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     to.push(op);
     to.extend((len as u64).to_le_bytes());
@@ -42,7 +37,7 @@ pub(super) fn frame(to: &mut Vec<u8>, op: u8, parts: &[&[u8]]) {
 }
 
 /// The body of a record.
-pub(super) fn encode(record: &impl for<'a> BinWrite<Args<'a> = ()>) -> Vec<u8> {
+pub fn encode(record: &impl for<'a> BinWrite<Args<'a> = ()>) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     bytes.write_le(record).expect("memory takes all, and the types are whole");
     bytes.into_inner()
@@ -50,23 +45,23 @@ pub(super) fn encode(record: &impl for<'a> BinWrite<Args<'a> = ()>) -> Vec<u8> {
 
 /// A chunk in the file.
 #[derive(Clone, Debug)]
-pub(super) struct ChunkRow {
+pub struct ChunkRow {
     /// Where it is, and where the places of its messages.
-    pub(super) index: ChunkIndex,
+    pub index: ChunkIndex,
     /// How many messages each topic has in it.
-    pub(super) counts: Vec<(u16, u64)>,
+    pub counts: Vec<(u16, u64)>,
 }
 
 /// Records of one kind, as they stand in the file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Copies {
+pub struct Copies {
     bytes: Vec<u8>,
     count: u32,
 }
 
 impl Copies {
     /// Adds one.
-    pub(super) fn add(&mut self, op: u8, body: &[u8]) {
+    pub fn add(&mut self, op: u8, body: &[u8]) {
         frame(&mut self.bytes, op, &[body]);
         self.count += 1;
     }
@@ -74,24 +69,24 @@ impl Copies {
 
 /// What a file holds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Index {
-    pub(super) schemas: Copies,
-    pub(super) topics: Copies,
-    pub(super) chunks: Vec<ChunkRow>,
-    pub(super) attachments: Vec<AttachmentIndex>,
-    pub(super) metadata: Vec<MetadataIndex>,
+pub struct Index {
+    pub schemas: Copies,
+    pub topics: Copies,
+    pub chunks: Vec<ChunkRow>,
+    pub attachments: Vec<AttachmentIndex>,
+    pub metadata: Vec<MetadataIndex>,
 }
 
 impl Index {
     /// Forgets what begins at `len` or later: the file has been cut there.
-    pub(super) fn cut(&mut self, len: u64) {
+    pub fn cut(&mut self, len: u64) {
         self.chunks.retain(|chunk| chunk.index.chunk_start_offset < len);
         self.attachments.retain(|it| it.offset < len);
         self.metadata.retain(|it| it.offset < len);
     }
 
     /// The end of a file that is `len` bytes long so far.
-    pub(super) fn end(&self, len: u64) -> Vec<u8> {
+    pub fn end(&self, len: u64) -> Vec<u8> {
         let mut end = Vec::new();
         frame(&mut end, op::DATA_END, &[&encode(&DataEnd::default())]);
         let summary_at = end.len();

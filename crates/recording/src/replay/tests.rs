@@ -5,25 +5,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use clap::Parser;
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{Attachment, Compression, WriteOptions, Writer};
+use sinew_runtime::NodeEntry;
+use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::{Past, Record, taps};
-use sinew_services::recorder::cycle::{self, Layout};
-use sinew_services::recorder::format::{
-    CDR_HEAD, ENCODING, GAP, Gap, HEAD, Head, SCHEMA_ENCODING, SPEC, cycle_topic, schema_name,
-    schema_text, tap_topic,
-};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile};
 
-use sinew_runtime::clock::Clock;
-
 use super::*;
+use crate::cycle::Layout;
+use crate::fixture::OBSERVER;
+use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, Head, SCHEMA_ENCODING, SPEC};
+use crate::recording::Recording;
+use crate::topics::{Topic, What, threads, topics};
 
 /// The arm, recorded.
 const SPEC_TEXT: &str = "
@@ -52,7 +51,7 @@ nodes:
 ";
 
 fn nodes() -> Vec<NodeEntry> {
-    [sinew_robot::NODES, sinew_services::SERVICES].concat()
+    [sinew_robot::NODES, &[OBSERVER]].concat()
 }
 
 fn plan() -> Plan {
@@ -90,7 +89,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
     let options = WriteOptions::new().compression(Some(Compression::Lz4)).chunk_size(Some(4096));
     let mut writer = options.create(Cursor::new(Vec::new())).expect("memory");
     write_head(&mut writer, flaws);
-    let threads = [0, 1].map(|domain| ThreadId { domain, thread: 0 });
+    let (threads, topics): (Vec<_>, _) = (threads(&plan).collect(), topics(&plan));
     let mut channels = BTreeMap::new();
     let mut add = |writer: &mut Writer<_>, topic: String, name: &str, text: &str| {
         let text = flaws.schema.unwrap_or(text);
@@ -98,26 +97,26 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
         let id = writer.add_channel(schema, &topic, ENCODING, &BTreeMap::new()).expect("few");
         channels.insert(topic, id);
     };
-    for id in threads {
-        let (name, text) = cycle::schema(&plan, id);
-        add(&mut writer, cycle_topic(&plan, id), &name, &text);
-        for tap in taps(&plan, &plan.domains[id.domain].threads()[0].nodes) {
-            let message = plan.port(tap.end).message;
-            let topic = tap_topic(&plan, tap.end);
-            if flaws.left_out != Some(&topic) {
-                add(&mut writer, topic, &schema_name(message), &schema_text(message));
-            }
+    for Topic { name, schema, .. } in &topics {
+        if flaws.left_out != Some(name) {
+            add(&mut writer, name.clone(), &schema.0, &schema.1);
         }
     }
     if flaws.foreign_topic {
         add(&mut writer, "/weather".into(), "weather", "float64 rain");
     }
     for at in flaws.first..flaws.first + cycles {
-        let ends = |id: &ThreadId, (thread, fewer): (usize, u64)| {
-            id.domain == thread && at + fewer >= flaws.first + cycles
-        };
-        for id in threads.iter().filter(|&id| !flaws.behind.is_some_and(|it| ends(id, it))) {
-            write_cycle(&mut writer, &plan, *id, at, &channels, flaws);
+        for (thread, &id) in threads.iter().enumerate() {
+            let ends = |(behind, fewer): (usize, u64)| {
+                thread == behind && at + fewer >= flaws.first + cycles
+            };
+            if flaws.behind.is_some_and(ends) {
+                continue;
+            }
+            let topics = topics.iter().filter(|topic| topic.thread == thread);
+            let topics: Vec<_> =
+                topics.filter_map(|topic| Some((topic, *channels.get(&topic.name)?))).collect();
+            write_cycle(&mut writer, &plan, id, at, &topics, flaws);
         }
     }
     for gap in &flaws.gaps {
@@ -148,7 +147,7 @@ fn write_head(writer: &mut Writer<Cursor<Vec<u8>>>, flaws: &Flaws) {
     let text = flaws.spec.unwrap_or(SPEC_TEXT).as_bytes().to_vec();
     let mut files = vec![(SPEC, text)];
     for name in ["square.csv", "irb120.urdf"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("graphs/arm").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm").join(name);
         files.push((name, fs::read(path).expect("a file of ours")));
     }
     for (name, data) in files {
@@ -168,7 +167,7 @@ fn write_cycle(
     plan: &Plan,
     id: ThreadId,
     at: u64,
-    channels: &BTreeMap<String, u16>,
+    topics: &[(&Topic, u16)],
     flaws: &Flaws,
 ) {
     let nodes = &plan.domains[id.domain].threads()[0].nodes;
@@ -184,14 +183,13 @@ fn write_cycle(
     });
     let mut data = Vec::new();
     Layout::of(plan, id).write(&record, Clock::from_rate(1.0), &mut data);
-    let mut messages = vec![(cycle_topic(plan, id), data)];
-    for tap in taps(plan, nodes) {
-        let message = [&CDR_HEAD[..], &vec![0; tap.size as usize]].concat();
-        messages.push((tap_topic(plan, tap.end), message));
-    }
-    for (topic, mut data) in messages {
-        let Some(&channel_id) = channels.get(&topic) else { continue };
-        if flaws.short == Some(&topic) {
+    let taps = taps(plan, nodes);
+    for &(topic, channel_id) in topics {
+        let mut data = match topic.what {
+            What::Cycle => data.clone(),
+            What::Tap(at) => [&CDR_HEAD[..], &vec![0; taps[at].size as usize]].concat(),
+        };
+        if flaws.short == Some(&topic.name) {
             data.pop();
         }
         let time = at * 1_000_000;
@@ -199,13 +197,6 @@ fn write_cycle(
         let header = MessageHeader { channel_id, sequence, log_time: time, publish_time: time };
         writer.write_to_known_channel(&header, &data).expect("memory");
     }
-}
-
-/// A command line of its own, for clap's defaults.
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    args: ReplayArgs,
 }
 
 /// What became of a replay.
@@ -220,12 +211,12 @@ struct Result {
 }
 
 /// Replays these bytes as a file of their own.
-fn replay(bytes: &[u8], options: &[&str]) -> std::result::Result<Result, String> {
-    replay_all(&[bytes], options)
+fn replay(bytes: &[u8], until: Option<Until>) -> std::result::Result<Result, String> {
+    replay_all(&[bytes], until)
 }
 
 /// The same with several files, of which the first one is named.
-fn replay_all(files: &[&[u8]], options: &[&str]) -> std::result::Result<Result, String> {
+fn replay_all(files: &[&[u8]], until: Option<Until>) -> std::result::Result<Result, String> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     // Relaxed: a number of its own is all that is wanted.
     let name = format!("sinew-recording-{}-{}", std::process::id(), FILES.fetch_add(1, Relaxed));
@@ -234,49 +225,37 @@ fn replay_all(files: &[&[u8]], options: &[&str]) -> std::result::Result<Result, 
     for (at, bytes) in files.iter().enumerate() {
         fs::write(folder.join(format!("{at}.mcap")), bytes).expect("our folder");
     }
-    let file = folder.join("0.mcap");
-    let line =
-        ["replay", file.to_str().expect("our name")].into_iter().chain(options.iter().copied());
-    let args = Line::parse_from(line).args;
-    let result = play(&args);
+    let result = play(&folder.join("0.mcap"), until);
     fs::remove_dir_all(&folder).expect("our folder");
     result
 }
 
-fn play(args: &ReplayArgs) -> std::result::Result<Result, String> {
+fn play(file: &Path, until: Option<Until>) -> std::result::Result<Result, String> {
     let nodes = nodes();
-    let recording = Recording::open(&args.file)?;
-    let mut notes = recording.notes.clone();
-    let graphs = Graphs::make(args, &recording, &nodes, &mut notes);
-    let graphs = graphs.map_err(|error| error.to_json().to_string())?;
+    let recording = Recording::open(file)?;
+    let graphs = Graphs::make(&recording, &nodes, Changes::default());
+    let graphs = graphs.map_err(|refused| format!("{refused:?}"))?;
     let stop = AtomicBool::new(false);
-    let mut player = Player::new(&graphs, &nodes, args.until, &stop);
-    player.play(&recording)?;
+    let mut player = Player::new(&recording, &graphs, &nodes, until, &stop)?;
+    player.play()?;
     let sum = |of: fn(&tally::Tally) -> u64| player.threads.iter().map(|it| of(&it.tally)).sum();
-    let outcome = Outcome {
-        file: "arm.mcap".into(),
-        recording: &recording,
-        player: &player,
-        plan: &graphs.now,
-        diff: true,
-        taken_s: Some(1.0),
-    };
     // Whatever it came to can be shown.
-    let (text, json) = (outcome.to_text(), outcome.to_json());
+    let report = Report::new(&player, true, Some(1.0));
+    let (text, json) = (report.to_text(), report.to_json());
     let (cycles, differing) = (sum(|tally| tally.cycles), sum(|tally| tally.differing));
-    let (stops, notes) = (player.stops.clone(), [notes, player.notes.clone()].concat());
+    let (stops, notes) = (player.stops.clone(), player.notes.clone());
     Ok(Result { cycles, differing, stops, notes, text, json })
 }
 
 #[track_caller]
 fn refused(flaws: &Flaws, expected: &str) {
-    let text = replay(&recording(3, flaws), &[]).expect_err("it cannot be replayed");
+    let text = replay(&recording(3, flaws), None).expect_err("it cannot be replayed");
     assert!(text.contains(expected), "{text}");
 }
 
 #[test]
 fn a_recording_of_zeros_is_replayed_and_differs() {
-    let result = replay(&recording(20, &Flaws::default()), &[]).expect("it is whole");
+    let result = replay(&recording(20, &Flaws::default()), None).expect("it is whole");
     assert_eq!((result.cycles, result.stops.len()), (40, 0), "{result:?}");
     assert!(result.differing > 10, "{result:?}");
 }
@@ -284,8 +263,10 @@ fn a_recording_of_zeros_is_replayed_and_differs() {
 #[test]
 fn a_replay_ends_where_it_is_told_to() {
     let bytes = recording(20, &Flaws::default());
-    let cycles = |until| replay(&bytes, &["--until", until]).expect("it is whole").cycles;
-    assert_eq!(["4", "4ms", "0", "9s"].map(cycles), [10, 10, 2, 40]);
+    let cycles = |until| replay(&bytes, Some(until)).expect("it is whole").cycles;
+    let time = |ms| Until::Time(Duration::from_millis(ms));
+    let ends = [Until::Cycle(4), time(4), Until::Cycle(0), time(9_000)];
+    assert_eq!(ends.map(cycles), [10, 10, 2, 40]);
 }
 
 #[test]
@@ -296,13 +277,13 @@ fn what_is_no_recording_is_refused_in_words() {
         (&[0; 4096], "no MCAP file"),
         (mcap::MAGIC, "no MCAP file"),
     ] {
-        let text = replay(bytes, &[]).expect_err("no recording");
+        let text = replay(bytes, None).expect_err("no recording");
         assert!(text.contains(expected), "{text}");
     }
     let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
     writer.finish().expect("memory");
     let foreign = writer.into_inner().into_inner();
-    let text = replay(&foreign, &[]).expect_err("somebody else's");
+    let text = replay(&foreign, None).expect_err("somebody else's");
     assert!(text.contains("not one of ours"), "{text}");
     let text = Recording::open(Path::new("/")).expect_err("a folder");
     assert!(text.contains("is no file"), "{text}");
@@ -326,12 +307,12 @@ fn what_another_program_recorded_is_refused_in_words() {
 #[test]
 fn garbage_within_ends_the_replay_where_it_stands() {
     let short = Flaws { short: Some("/ik/out"), ..Flaws::default() };
-    let result = replay(&recording(5, &short), &[]).expect("the beginning is sound");
+    let result = replay(&recording(5, &short), None).expect("the beginning is sound");
     assert_eq!(result.cycles, 0);
     assert!(result.stops[0].contains("/ik/out") && result.stops[0].contains("bytes"), "{result:?}");
     for (number, expected) in [(2, "cycle 2 comes again"), (9, "cycles 5 to 8 are missing")] {
         let flaws = Flaws { number: Some((5, number)), ..Flaws::default() };
-        let result = replay(&recording(8, &flaws), &[]).expect("the beginning is sound");
+        let result = replay(&recording(8, &flaws), None).expect("the beginning is sound");
         assert_eq!((result.cycles, result.stops.len()), (10, 2), "{result:?}");
         assert!(result.stops[0].contains(expected), "{result:?}");
     }
@@ -340,7 +321,7 @@ fn garbage_within_ends_the_replay_where_it_stands() {
 #[test]
 fn a_topic_of_somebody_else_is_left_out_with_a_note() {
     let flaws = Flaws { foreign_topic: true, ..Flaws::default() };
-    let result = replay(&recording(3, &flaws), &[]).expect("it is whole");
+    let result = replay(&recording(3, &flaws), None).expect("it is whole");
     assert_eq!(result.cycles, 6);
     assert!(result.notes.iter().any(|note| note.contains("/weather")), "{result:?}");
 }
@@ -354,12 +335,13 @@ fn a_part_that_is_missing_ends_what_cannot_be_known_without_it() {
     let parts = [part("1", "0", 0), part("2", "0", 10), part("3", "0", 20), part("4", "1", 0)];
     let [one, two, three, reset] = parts.each_ref().map(Vec::as_slice);
     let other = recording(10, &Flaws { metadata: vec![("run", "b2")], ..Flaws::default() });
-    let play = |files: &[&[u8]]| replay_all(files, &[]).expect("each part is sound");
+    let play = |files: &[&[u8]]| replay_all(files, None).expect("each part is sound");
     let whole = play(&[two, three, &other, reset, one]);
     assert_eq!((whole.cycles, whole.stops.len()), (80, 0), "{whole:?}");
     let gap = play(&[one, three]);
-    assert_eq!((gap.cycles, gap.stops.len()), (20, 2), "{gap:?}");
-    assert!(gap.stops[0].contains("cycles 10 to 19 are missing"), "{gap:?}");
+    assert_eq!((gap.cycles, gap.stops.len()), (20, 3), "{gap:?}");
+    assert!(gap.stops[0].starts_with("part 2 is not beside '"), "{gap:?}");
+    assert!(gap.stops[1].contains("cycles 10 to 19 are missing"), "{gap:?}");
     let late = play(&[two, three, reset]);
     assert_eq!(late.cycles, 20, "{late:?}");
     assert!(late.stops[1].contains("cycles 0 to 9 are missing"), "{late:?}");
@@ -369,11 +351,11 @@ fn a_part_that_is_missing_ends_what_cannot_be_known_without_it() {
 
 #[test]
 fn where_each_thread_ends_is_said() {
-    let result = replay(&recording(20, &Flaws::default()), &[]).expect("it is whole");
+    let result = replay(&recording(20, &Flaws::default()), None).expect("it is whole");
     let line = "\nup to: control/0 cycle 19, still running; plant/0 cycle 19, still running\n";
     assert!(result.text.contains(line), "{}", result.text);
     let behind = Flaws { behind: Some((1, 150)), ..Flaws::default() };
-    let result = replay(&recording(200, &behind), &[]).expect("it is whole");
+    let result = replay(&recording(200, &behind), None).expect("it is whole");
     let line = "; plant/0 cycle 49, still running, 0.150 s before the others\n";
     assert!(result.text.contains(line), "{}", result.text);
     assert_eq!((result.cycles, result.stops.len()), (250, 0), "nothing is known to be missing");
@@ -381,7 +363,7 @@ fn where_each_thread_ends_is_said() {
     assert_eq!((&end["thread"], &end["life"]), (&"plant/0".into(), &0.into()));
     assert_eq!((&end["first"], &end["last"]), (&0.into(), &49.into()));
     assert_eq!((&end["state"], &end["behind_s"]), (&"still running".into(), &0.15.into()));
-    let result = replay(&recording(20, &Flaws::default()), &["--until", "4"]);
+    let result = replay(&recording(20, &Flaws::default()), Some(Until::Cycle(4)));
     assert_eq!(result.expect("it is whole").json["ends"].as_array().map(Vec::len), Some(0));
 }
 
@@ -400,7 +382,7 @@ fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
         recording(10, &Flaws { metadata, gaps, ..Flaws::default() })
     };
     let (first, second) = (part("1", "0", vec![]), part("2", "1", vec![gap(0), gap(1)]));
-    let result = replay_all(&[&first, &second], &[]).expect("each part is sound");
+    let result = replay_all(&[&first, &second], None).expect("each part is sound");
     let stops = ["", " (after reset 1)"].map(|life| {
         format!(
             "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk took no \
@@ -422,10 +404,10 @@ fn a_life_that_is_not_there_is_named() {
         ("2", "the core after reset 1 is not in the recording"),
         ("4", "the core after reset 1 to after reset 3 is not in the recording"),
     ] {
-        let result = replay_all(&[&part("1", "0"), &part("2", life)], &[]).expect("sound");
+        let result = replay_all(&[&part("1", "0"), &part("2", life)], None).expect("sound");
         assert_eq!((result.cycles, result.stops), (40, vec![expected.to_owned()]));
     }
-    let result = replay(&part("1", "1"), &[]).expect("sound");
+    let result = replay(&part("1", "1"), None).expect("sound");
     assert_eq!(result.stops, ["the core before its first reset is not in the recording"]);
 }
 
@@ -447,7 +429,7 @@ fn a_recording_that_is_cut_anywhere_replays_up_to_the_cut() {
     let (mut dice, mut most) = (Dice(1), 0);
     for _ in 0..60 {
         let len = dice.below(whole.len());
-        if let Ok(result) = replay(&whole[..len], &[]) {
+        if let Ok(result) = replay(&whole[..len], None) {
             assert!(result.cycles <= 120, "{result:?}");
             most = most.max(result.cycles);
         }
@@ -465,7 +447,7 @@ fn a_recording_with_other_bits_is_never_the_end_of_the_program() {
             let at = dice.below(bytes.len());
             bytes[at] ^= 1 << dice.below(8);
         }
-        if let Ok(result) = replay(&bytes, &[]) {
+        if let Ok(result) = replay(&bytes, None) {
             assert!(result.cycles <= 24, "{result:?}");
         }
     }

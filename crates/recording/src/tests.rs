@@ -1,5 +1,6 @@
 //! Parts on disks that fill up, and parts that break off anywhere.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 use super::chunk::{Chunk, Stamp};
 use super::format::{Gap, Head};
 use super::mend::{head, is_finished, is_part, scan};
-use super::part::{Disk, Opening, Part, Topic, is_full};
+use super::topics::{Topic, What};
+use super::writer::{Disk, Opening, PartWriter, is_full};
 
 /// Where a process that is to be killed writes.
 const FILE: &str = "SINEW_TEST_PART";
@@ -30,11 +32,16 @@ fn opening() -> Opening {
         clock_offset_ns: 0,
         host: "h".into(),
     };
-    let topic = |name: &str| Topic { name: name.into(), schema: 0, metadata: Vec::new() };
+    let topic = |name: &str| Topic {
+        name: name.into(),
+        thread: 0,
+        what: What::Tap(0),
+        schema: ("sinew/msg/A".into(), "uint8[4] a\n".into()),
+        metadata: BTreeMap::new(),
+    };
     Opening {
         head,
         attachments: vec![("spec.yaml".into(), b"name: g".to_vec())],
-        schemas: vec![("sinew/msg/A".into(), "uint8[4] a\n".into())],
         topics: vec![topic("/a"), topic("/b")],
     }
 }
@@ -114,12 +121,12 @@ impl Disk for Small {
 
 #[test]
 fn a_part_on_a_disk_that_fills_up_can_be_read_whatever_room_there_was() {
-    let begin = Part::begin(Small { bytes: Vec::new(), room: 1 << 20 }, &opening(), 0);
+    let begin = PartWriter::begin(Small { bytes: Vec::new(), room: 1 << 20 }, &opening(), 0);
     let begin_len = begin.expect("room").len() as usize;
     let mut most = 0;
     for room in begin_len..begin_len + 6000 {
         let disk = Small { bytes: Vec::new(), room };
-        let mut part = Part::begin(disk, &opening(), 0).expect("room for the beginning");
+        let mut part = PartWriter::begin(disk, &opening(), 0).expect("room for the beginning");
         let mut written = 0;
         while written < 8 {
             match part.add(&[gap()], &chunk(written * 4..written * 4 + 4, b"data")) {
@@ -154,7 +161,7 @@ fn file(name: &str, bytes: &[u8]) -> (PathBuf, File) {
 #[test]
 fn a_part_that_breaks_off_anywhere_can_be_mended() {
     let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let mut part = Part::begin(disk, &opening(), 0).expect("room");
+    let mut part = PartWriter::begin(disk, &opening(), 0).expect("room");
     let mut ends = vec![(part.len(), 0)];
     for at in 0..3 {
         part.add(&[gap()], &chunk(at * 4..at * 4 + 4, b"data")).expect("room");
@@ -184,7 +191,7 @@ fn a_part_that_breaks_off_anywhere_can_be_mended() {
 #[test]
 fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
     let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let mut part = Part::begin(disk, &opening(), 0).expect("room");
+    let mut part = PartWriter::begin(disk, &opening(), 0).expect("room");
     part.add(&[gap()], &chunk(0..400, b"data")).expect("room");
     let whole = usize::try_from(part.len()).expect("it is in memory");
     let bytes = part.finish().0.expect("room").bytes[..whole].to_vec();
@@ -192,7 +199,7 @@ fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
     let scan = scan(&file).expect("it can be read").expect("it is ours");
     fs::remove_file(path).expect("it is there");
     let (len, disk) = (scan.len(), Small { bytes, room: whole + 10 });
-    let (finished, given_up) = Part::resume(disk, len, scan.index).finish();
+    let (finished, given_up) = PartWriter::resume(disk, len, scan.index).finish();
     assert!(finished.is_err_and(|error| is_full(&error)));
     assert_eq!(given_up, 0);
 }
@@ -200,7 +207,7 @@ fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
 #[test]
 fn a_part_of_another_version_is_still_one_of_ours() {
     let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let part = Part::begin(disk, &opening(), 0).expect("room");
+    let part = PartWriter::begin(disk, &opening(), 0).expect("room");
     let mut bytes = part.finish().0.expect("room").bytes;
     let key = b"version";
     let at = bytes.windows(key.len()).position(|it| it == key).expect("it says its version");
@@ -232,7 +239,7 @@ fn a_file_that_no_recorder_wrote_is_left_alone() {
 fn writes_until_killed() {
     let Some(path) = env::var_os(FILE) else { return };
     let file = OpenOptions::new().append(true).create_new(true).open(path).expect("a file");
-    let mut part = Part::begin(file, &opening(), 0).expect("room");
+    let mut part = PartWriter::begin(file, &opening(), 0).expect("room");
     // Noise, so that the time goes into writing.
     let noise: Vec<u8> = (0..1_u32 << 18).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     for at in 0.. {
@@ -249,7 +256,7 @@ fn a_kill_inside_a_write_leaves_all_that_was_whole() {
         // It may be there, from the kill before.
         let _ = fs::remove_file(&path);
         let mut child = Command::new(env::current_exe().expect("this program"))
-            .args(["--ignored", "--exact", "recorder::tests::writes_until_killed"])
+            .args(["--ignored", "--exact", "tests::writes_until_killed"])
             .env(FILE, &path)
             .stdout(Stdio::null())
             .spawn()

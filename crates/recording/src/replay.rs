@@ -1,0 +1,34 @@
+//! A recording fed back into the graph's core, in this process and without realtime; what comes out
+//! is compared with what came out then, bit for bit.
+
+mod ends;
+mod files;
+mod graphs;
+mod player;
+mod report;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::io;
+use std::time::Duration;
+
+pub use self::graphs::{Changes, Graphs, Refused};
+pub use self::player::Player;
+pub use self::report::Report;
+pub use self::thread::Thread;
+
+/// Where a replay ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// After this cycle of the first timer-released thread.
+    Cycle(u64),
+    /// So long after the first cycle.
+    Time(Duration),
+}
+
+/// Is shown each recorded cycle before it is carried out once more: its thread, by the place among
+/// the recorded ones. It may wait. `Ok(false)`: the user wants no more; an error: it can show no
+/// more.
+pub type Onlooker<'a> = Box<dyn FnMut(usize, &Thread) -> io::Result<bool> + 'a>;

@@ -1,0 +1,106 @@
+//! Schemas of messages, in the language of ROS 2.
+
+use std::fmt::Write as _;
+
+use sinew_runtime::catalogue::{MessageType, Scalar};
+
+/// Name of a message type's schema.
+pub(crate) fn schema_name(message: &MessageType) -> String {
+    format!("sinew/msg/{}", message.name)
+}
+
+/// A message type's schema.
+pub(crate) fn schema_text(message: &MessageType) -> String {
+    let mut text = String::new();
+    let mut names = Names::default();
+    for field in message.fields {
+        field_line(&mut text, scalar_word(field.scalar), field.count, &names.field(field.name));
+    }
+    text
+}
+
+/// A line of a schema: `count` scalars, one of them without brackets.
+pub(crate) fn field_line(text: &mut String, scalar: &str, count: u32, name: &str) {
+    let written = match count {
+        1 => writeln!(text, "{scalar} {name}"),
+        _ => writeln!(text, "{scalar}[{count}] {name}"),
+    };
+    written.expect("a string takes all");
+}
+
+fn scalar_word(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::U8 => "uint8",
+        Scalar::I8 => "int8",
+        Scalar::U16 => "uint16",
+        Scalar::I16 => "int16",
+        Scalar::U32 => "uint32",
+        Scalar::I32 => "int32",
+        Scalar::U64 => "uint64",
+        Scalar::I64 => "int64",
+        Scalar::F32 => "float32",
+        Scalar::F64 => "float64",
+    }
+}
+
+/// Makes names that ROS allows of ours, each one once.
+#[derive(Default)]
+pub(crate) struct Names(Vec<String>);
+
+impl Names {
+    /// Of a field: `[a-z][a-z0-9_]*`, no `__`, no `_` at the end.
+    pub(crate) fn field(&mut self, name: &str) -> String {
+        let words = words(name).map(|word| word.to_ascii_lowercase());
+        self.once(words.collect::<Vec<_>>().join("_"), "f", "_")
+    }
+
+    /// Of a type: `[A-Z][A-Za-z0-9]*`.
+    pub(crate) fn of_type(&mut self, name: &str) -> String {
+        let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+        self.once(words(name).map(capital).collect(), "T", "N")
+    }
+
+    fn once(&mut self, mut name: String, first: &str, join: &str) -> String {
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            name = format!("{first}{name}");
+        }
+        let others = (2..).map(|number| format!("{name}{join}{number}"));
+        let mut names = std::iter::once(name.clone()).chain(others);
+        let name = names.find(|name| !self.0.contains(name)).expect("numbers do not end");
+        self.0.push(name.clone());
+        name
+    }
+}
+
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_robot::messages::{AxisFeedback, Frame};
+    use sinew_runtime::Message;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_names_each_field_with_its_count() {
+        let text = "float64[6] position_rad\nfloat64[6] velocity_rad_per_s\nuint64 sequence\n\
+                    uint16[6] status\nuint32 flags\n";
+        assert_eq!(schema_text(AxisFeedback::TYPE), text);
+        assert_eq!(schema_name(Frame::TYPE), "sinew/msg/Frame");
+        assert!(schema_text(Frame::TYPE).starts_with("uint8[184] bytes\nuint32 length\n"));
+    }
+
+    #[test]
+    fn names_are_what_ros_allows_and_each_stands_once() {
+        let mut names = Names::default();
+        let fields = ["left-arm", "Left__arm_", "3d", "_"].map(|name| names.field(name));
+        assert_eq!(fields, ["left_arm", "left_arm_2", "f3d", "f"]);
+        let mut names = Names::default();
+        assert_eq!(
+            ["left-arm", "left_arm", "3"].map(|name| names.of_type(name)),
+            ["LeftArm", "LeftArmN2", "T3"]
+        );
+    }
+}

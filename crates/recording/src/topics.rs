@@ -1,0 +1,123 @@
+//! What a recording of a graph holds, as it follows from the plan alone: who writes one and who
+//! reads one agree on it here.
+
+use std::collections::BTreeMap;
+
+use sinew_runtime::catalogue::{Direction, ParameterType, Value};
+use sinew_runtime::run::ThreadId;
+use sinew_runtime::trace::{Tap, taps};
+use sinew_spec::plan::{End, Plan};
+
+use super::cycle;
+use super::schema::{schema_name, schema_text};
+
+/// A topic.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// `/<node>/<port>` or `/<domain>/<thread>/cycle`.
+    pub name: String,
+    /// Its thread, by the place among [`threads`].
+    pub thread: usize,
+    /// What its messages are.
+    pub what: What,
+    /// Name and text of their schema.
+    pub schema: (String, String),
+    /// What it is in words, for who looks at the file.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message at this tap of the thread.
+    Tap(usize),
+    /// A cycle of the thread.
+    Cycle,
+}
+
+/// The threads of the core, in the order of the plan.
+pub fn threads(plan: &Plan) -> impl Iterator<Item = ThreadId> {
+    let domains = plan.domains.iter().enumerate();
+    domains.flat_map(|(domain, row)| {
+        (0..row.threads().len()).map(move |thread| ThreadId { domain, thread })
+    })
+}
+
+/// Topic of the cycles of a thread.
+pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
+    format!("/{}/{}/cycle", plan.domains[id.domain].name, id.thread)
+}
+
+/// All topics: those of a thread stand together, its taps in order, its cycles behind them.
+pub fn topics(plan: &Plan) -> Vec<Topic> {
+    let mut topics = Vec::new();
+    for (thread, id) in threads(plan).enumerate() {
+        let taps = taps(plan, &plan.domains[id.domain].threads()[id.thread].nodes);
+        topics.extend(taps.iter().enumerate().map(|(at, tap)| tapped(plan, thread, id, at, tap)));
+        topics.push(Topic {
+            name: cycle_topic(plan, id),
+            thread,
+            what: What::Cycle,
+            schema: cycle::schema(plan, id),
+            metadata: rows(thread_rows(plan, id)),
+        });
+    }
+    topics
+}
+
+fn thread_rows(plan: &Plan, id: ThreadId) -> [(&'static str, String); 2] {
+    [("domain", plan.domains[id.domain].name.clone()), ("thread", id.thread.to_string())]
+}
+
+fn rows(rows: impl IntoIterator<Item = (&'static str, String)>) -> BTreeMap<String, String> {
+    rows.into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
+}
+
+/// The topic of a tap.
+fn tapped(plan: &Plan, thread: usize, id: ThreadId, at: usize, tap: &Tap) -> Topic {
+    let message = plan.port(tap.end).message;
+    let name = |end: End| format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name);
+    let links = plan.links.iter().filter(|link| match tap.direction {
+        Direction::In => link.to == tap.end,
+        Direction::Out => link.from == tap.end,
+    });
+    let links = links.map(|link| format!("{} -> {}", name(link.from), name(link.to)));
+    let direction = match tap.direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    };
+    let metadata = [
+        ("direction", direction.into()),
+        ("links", links.collect::<Vec<_>>().join(", ")),
+        ("tap", at.to_string()),
+        ("hash", format!("{:08x}", message.hash)),
+    ];
+    Topic {
+        name: format!("/{}/{}", plan.nodes[tap.end.node].name, plan.port(tap.end).name),
+        thread,
+        what: What::Tap(at),
+        schema: (schema_name(message), schema_text(message)),
+        metadata: rows(metadata.into_iter().chain(thread_rows(plan, id))),
+    }
+}
+
+/// The files that parameters of the core's nodes name, each once: they are attached.
+pub fn files(plan: &Plan) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    let core = (0..plan.nodes.len()).filter(|&node| !plan.is_service(node));
+    for node in core.map(|node| &plan.nodes[node]) {
+        for (parameter, value) in node.kind.parameters.iter().zip(&node.values) {
+            match (parameter.ty, value) {
+                (ParameterType::Path, Value::Text(name)) => files.push(name.clone()),
+                (ParameterType::Paths { .. }, Value::Texts(names)) => {
+                    files.extend_from_slice(names)
+                }
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files.dedup();
+    files.retain(|name| !name.is_empty());
+    files
+}
