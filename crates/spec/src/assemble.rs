@@ -11,9 +11,9 @@ use sinew_plan::plan::{
 use crate::diagnostic::{Lines, Report};
 use crate::draft::{self, Draft};
 use crate::join::Joined;
-use crate::options::{Options, Reach};
+use crate::options::Options;
 use crate::order::sort;
-use crate::place::{Home, cpus, cpus_text, periods, releases};
+use crate::place::{Home, Reach, cpus, cpus_text, periods, releases};
 
 /// A graph in which every name was found.
 pub(crate) struct Graph<'a, 'd> {

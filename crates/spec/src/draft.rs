@@ -4,6 +4,7 @@
 mod block;
 mod domain;
 mod node;
+mod reader;
 mod service;
 mod set;
 
@@ -17,6 +18,7 @@ use std::borrow::Cow;
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, Item};
 
+use self::reader::{Reader, Site};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, list};
 use crate::keys;
@@ -72,8 +74,8 @@ pub(crate) fn read<'a>(
     {
         report.error(item.span, "the graph has no nodes", "add '- kind: ...' to it");
     }
-    let mut reader = node::Reader::new(catalogue);
-    reader.all(items, &node::Site::OUTSIDE, report)?;
+    let mut reader = Reader::new(catalogue);
+    reader.all(items, &Site::OUTSIDE, report)?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);
     Some(Draft { name, hold, domains, refused, nodes, blocks, is_bare_list })
 }

@@ -1,5 +1,7 @@
 //! Joins the ends of links: names become indices, and what may not be joined is reported.
 
+mod unlinked;
+
 use std::collections::HashMap;
 use std::slice;
 
@@ -12,7 +14,7 @@ use crate::diagnostic::{Lines, Report};
 use crate::draft::{Draft, Link};
 use crate::names::{Member, Names, instead};
 use crate::order::sort;
-use crate::{ports, unlinked};
+use crate::ports;
 
 /// A link between two ports that are there.
 pub(crate) struct Joined<'a, 'd> {

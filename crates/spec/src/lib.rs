@@ -24,7 +24,6 @@ mod place;
 mod ports;
 mod rules;
 mod schema;
-mod unlinked;
 mod value;
 mod yaml;
 

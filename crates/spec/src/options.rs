@@ -9,32 +9,7 @@ use sinew_plan::plan::{Delivery, Full, Sync, Transport, Wait};
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
-use crate::place::Home;
-
-/// Which sides of the firewall the ends of a link stand on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Both in the core.
-    Core,
-    /// From the core to a service.
-    Outwards,
-    /// From a service to the core.
-    Inwards,
-    /// Both in services.
-    Services,
-}
-
-impl Reach {
-    pub(crate) fn of(draft: &Draft<'_>, from: Home, to: Home) -> Reach {
-        let is_service = |home: Home| draft.domains[home.domain].is_service();
-        match (is_service(from), is_service(to)) {
-            (false, false) => Reach::Core,
-            (false, true) => Reach::Outwards,
-            (true, false) => Reach::Inwards,
-            (true, true) => Reach::Services,
-        }
-    }
-}
+use crate::place::{Home, Reach};
 
 /// The options of a link, decided.
 #[derive(Clone, Copy, Debug)]

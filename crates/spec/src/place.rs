@@ -12,7 +12,6 @@ use crate::join::Joined;
 use crate::keys::Trigger;
 use crate::names::Names;
 use crate::nearest::suggest;
-use crate::options::Reach;
 use crate::order::sort;
 use crate::picture::count;
 
@@ -21,6 +20,31 @@ use crate::picture::count;
 pub(crate) struct Home {
     pub(crate) domain: usize,
     pub(crate) thread: usize,
+}
+
+/// Which sides of the firewall the ends of a link stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Both in the core.
+    Core,
+    /// From the core to a service.
+    Outwards,
+    /// From a service to the core.
+    Inwards,
+    /// Both in services.
+    Services,
+}
+
+impl Reach {
+    pub(crate) fn of(draft: &Draft<'_>, from: Home, to: Home) -> Reach {
+        let is_service = |home: Home| draft.domains[home.domain].is_service();
+        match (is_service(from), is_service(to)) {
+            (false, false) => Reach::Core,
+            (false, true) => Reach::Outwards,
+            (true, false) => Reach::Inwards,
+            (true, true) => Reach::Services,
+        }
+    }
 }
 
 /// Homes of all nodes; `None` where that is reported already.

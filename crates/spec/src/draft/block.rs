@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use sinew_plan::{Data, Item, Span};
+use sinew_plan::{Data, Span};
 
-use super::node::{Link, Reader, Site, links};
+use super::node::Link;
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name, list};
 use crate::keys;
@@ -67,39 +67,8 @@ impl<'a> Deref for Gates<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
-    /// Reads a block whose kind stands at `at`, and all that is in it. `None` if the graph gets too
-    /// large.
-    pub(super) fn block(
-        &mut self,
-        item: &'a Item,
-        at: Span,
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<()> {
-        let fields = Fields::new(item, &keys::BLOCK, &[], at, report);
-        let unnamed = Named { text: keys::BLOCK_KIND, span: at };
-        let name = fields.get("name").and_then(|_| fields.name("name", report)).unwrap_or(unnamed);
-        let domain = fields.reference("domain", report).or(site.domain);
-        let (inputs, inputs_complete) = gates("inputs", &fields, report);
-        let (outputs, outputs_complete) = gates("outputs", &fields, report);
-        let find = |port: Named<'a>, report: &mut Report| output(&outputs, name.text, port, report);
-        let (links, links_complete) = links(&fields, find, report);
-        let complete = inputs_complete && outputs_complete && links_complete;
-        let (scope, span) = (site.scope, item.span);
-        self.blocks.push(Block { name, scope, inputs, outputs, links, complete, span });
-        let inside = Site { scope: self.blocks.len(), domain };
-        let Some(nodes) = fields.get("nodes") else { return Some(()) };
-        if matches!(&nodes.data, Data::List(all) if all.is_empty()) {
-            let message = format!("block '{}' has no nodes", name.text);
-            report.error(nodes.span, message, "add '- kind: ...' to it");
-        }
-        self.all(list(nodes, "nodes", report), &inside, report)
-    }
-}
-
 /// The ports of a block on one side, and whether all could be read.
-fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Gates<'a>, bool) {
+pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Gates<'a>, bool) {
     let mut complete = true;
     let mut gates = Vec::new();
     for entry in fields.map(side, report) {
@@ -127,7 +96,12 @@ fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Gates<'a>
 }
 
 /// The output of a block with this name.
-fn output(outputs: &Gates<'_>, block: &str, port: Named<'_>, report: &mut Report) -> Option<usize> {
+pub(super) fn output(
+    outputs: &Gates<'_>,
+    block: &str,
+    port: Named<'_>,
+    report: &mut Report,
+) -> Option<usize> {
     let found = outputs.place(port.text);
     if found.is_none() {
         report.error_with(port.span, || {

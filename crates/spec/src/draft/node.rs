@@ -1,17 +1,13 @@
 //! Nodes as the user wrote them, read by the tables of their kinds, with the links they write to.
 
-use std::collections::HashMap;
-
 use sinew_plan::catalogue::{Kind, Parameter, ParameterType, Value};
 use sinew_plan::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
 use sinew_plan::{Data, Entry, Item, Span};
 
-use super::block::Block;
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, how_to_add, list};
-use crate::keys::{self, NODES_MAX};
+use crate::keys;
 use crate::nearest::suggest;
-use crate::ports;
 use crate::value::parameter;
 use crate::yaml::parse;
 
@@ -53,139 +49,9 @@ pub(crate) struct Link<'a> {
     pub(crate) fields: Fields<'a>,
 }
 
-/// Where nodes stand that are read.
-#[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
-    /// The scope of their names.
-    pub(super) scope: usize,
-    /// The domain of those that name none.
-    pub(super) domain: Option<Named<'a>>,
-}
-
-impl Site<'_> {
-    /// Outside of all blocks.
-    pub(super) const OUTSIDE: Self = Site { scope: 0, domain: None };
-}
-
-/// Reads nodes and blocks.
-pub(super) struct Reader<'a> {
-    catalogue: Vec<&'static str>,
-    kinds: HashMap<&'static str, Known>,
-    pub(super) nodes: Vec<Node<'a>>,
-    pub(super) blocks: Vec<Block<'a>>,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(catalogue: &[&'static Kind]) -> Reader<'a> {
-        let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
-        Reader {
-            catalogue: names.collect(),
-            kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
-            nodes: Vec::new(),
-            blocks: Vec::new(),
-        }
-    }
-
-    /// Reads a list of nodes. `None` if they are too many for a graph.
-    pub(super) fn all(
-        &mut self,
-        items: &'a [Item],
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<()> {
-        let (read, all) = (self.nodes.len(), self.nodes.len() + items.len());
-        if all > NODES_MAX {
-            let message = format!("{all} nodes in one graph");
-            let help = format!("at most {NODES_MAX}; split the graph");
-            report.error(items[NODES_MAX - read].span, message, help);
-            return None;
-        }
-        for item in items {
-            let kind = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
-            match kind {
-                Some(Named { text: keys::BLOCK_KIND, span }) => {
-                    self.block(item, span, site, report)?;
-                }
-                kind => {
-                    let node = self.node(item, kind, site, report);
-                    self.nodes.extend(node);
-                }
-            }
-        }
-        Some(())
-    }
-
-    fn node(
-        &self,
-        item: &'a Item,
-        named: Option<Named<'a>>,
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<Node<'a>> {
-        let known = named.and_then(|named| self.kinds.get(named.text));
-        let kind = known.map(|known| known.kind);
-        let at = named.map_or(item.span, |named| named.span);
-        let fields = match kind {
-            Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
-            None => self.of_unknown_kind(item, named, report),
-        };
-        let name = match fields.get("name") {
-            Some(_) => fields.name("name", report),
-            None => named,
-        }?;
-        let kind = kind.filter(|kind| may_stand(kind, name, site, report));
-        let (links, links_complete) = match kind {
-            Some(kind) => {
-                let elsewhere = "write the link at the node that writes to it";
-                let output = |port: Named<'a>, report: &mut Report| {
-                    ports::output(kind, name.text, port, elsewhere, report)
-                };
-                links(&fields, output, report)
-            }
-            None => links(&fields, |_, _| None, report),
-        };
-        let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
-        let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
-        let entries = rows.map(|row| texts(row, fields.get(row.name)));
-        Some(Node {
-            name,
-            scope: site.scope,
-            kind,
-            spans: spans.collect(),
-            entries: entries.collect(),
-            domain: fields.reference("domain", report).or(site.domain),
-            values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
-            actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
-            links,
-            links_complete,
-            span: item.span,
-        })
-    }
-
-    /// The fields of a node whose keys may be parameters of the kind that was meant: only the kind
-    /// is reported.
-    fn of_unknown_kind(
-        &self,
-        item: &'a Item,
-        named: Option<Named<'a>>,
-        report: &mut Report,
-    ) -> Fields<'a> {
-        match named {
-            Some(Named { text, span }) => report.error_with(span, || {
-                let help = suggest(text, self.catalogue.iter().copied());
-                (format!("there is no kind of node '{text}'"), help)
-            }),
-            None => {
-                let _ = Fields::new(item, &keys::NODE, &[], item.span, report).name("kind", report);
-            }
-        }
-        Fields::peek(item, &keys::NODE)
-    }
-}
-
 /// Whether a node may stand there; reports one that may not.
-fn may_stand(kind: &Kind, name: Named<'_>, site: &Site<'_>, report: &mut Report) -> bool {
-    let good = site.scope == 0 || kind.runs_in.is_flow();
+pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &mut Report) -> bool {
+    let good = scope == 0 || kind.runs_in.is_flow();
     if !good {
         let message = format!(
             "node '{}' ({}) cannot stand in a block: it takes no part in flows",
@@ -198,27 +64,32 @@ fn may_stand(kind: &Kind, name: Named<'_>, site: &Site<'_>, report: &mut Report)
 }
 
 /// A kind, with the defaults of its parameters read once for all its nodes.
-struct Known {
-    kind: &'static Kind,
+pub(super) struct Known {
+    pub(super) kind: &'static Kind,
     defaults: Vec<Option<Value>>,
 }
 
 impl Known {
-    fn new(kind: &'static Kind) -> Known {
+    pub(super) fn new(kind: &'static Kind) -> Known {
         let default = |row: &Parameter| row.default.map(|text| default_value(kind, row, text));
         Known { kind, defaults: kind.parameters.iter().map(default).collect() }
     }
 }
 
 /// The entries of a list of texts.
-fn texts(row: &Parameter, item: Option<&Item>) -> Vec<Item> {
+pub(super) fn texts(row: &Parameter, item: Option<&Item>) -> Vec<Item> {
     match (row.ty, item.map(|item| &item.data)) {
         (ParameterType::Texts { .. }, Some(Data::List(items))) => items.clone(),
         _ => Vec::new(),
     }
 }
 
-fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> Vec<Value> {
+pub(super) fn values(
+    known: &Known,
+    fields: &Fields<'_>,
+    name: Named<'_>,
+    report: &mut Report,
+) -> Vec<Value> {
     let mut values = Vec::with_capacity(known.defaults.len());
     for (row, default) in known.kind.parameters.iter().zip(&known.defaults) {
         let value = match (fields.get(row.name), default) {
@@ -251,7 +122,7 @@ fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
     })
 }
 
-fn actuators(
+pub(super) fn actuators(
     kind: &'static Kind,
     fields: &Fields<'_>,
     name: Named<'_>,

@@ -9,8 +9,9 @@ use crate::blocks::Behind;
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Node};
 use crate::fields::Named;
-use crate::join::{Joined, show};
 use crate::ports::crossing;
+
+use super::{Joined, show};
 
 /// Reports them. Where links were left out, `blurred` says which nodes wrote one: then only the
 /// outputs of the others are complained of.

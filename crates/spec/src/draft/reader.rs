@@ -1,0 +1,174 @@
+//! Reads nodes and blocks, each with all that stands inside.
+
+use std::collections::HashMap;
+
+use sinew_plan::catalogue::Kind;
+use sinew_plan::{Data, Item, Span};
+
+use super::block::{self, Block, gates};
+use super::node::{Known, Node, actuators, links, may_stand, texts, values};
+use crate::diagnostic::Report;
+use crate::fields::{Fields, Named, list};
+use crate::keys::{self, NODES_MAX};
+use crate::nearest::suggest;
+use crate::ports;
+
+/// Where nodes stand that are read.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    /// The scope of their names.
+    pub(super) scope: usize,
+    /// The domain of those that name none.
+    pub(super) domain: Option<Named<'a>>,
+}
+
+impl Site<'_> {
+    /// Outside of all blocks.
+    pub(super) const OUTSIDE: Self = Site { scope: 0, domain: None };
+}
+
+/// Reads nodes and blocks.
+pub(super) struct Reader<'a> {
+    catalogue: Vec<&'static str>,
+    kinds: HashMap<&'static str, Known>,
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) blocks: Vec<Block<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(catalogue: &[&'static Kind]) -> Reader<'a> {
+        let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
+        Reader {
+            catalogue: names.collect(),
+            kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
+            nodes: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Reads a list of nodes. `None` if they are too many for a graph.
+    pub(super) fn all(
+        &mut self,
+        items: &'a [Item],
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<()> {
+        let (read, all) = (self.nodes.len(), self.nodes.len() + items.len());
+        if all > NODES_MAX {
+            let message = format!("{all} nodes in one graph");
+            let help = format!("at most {NODES_MAX}; split the graph");
+            report.error(items[NODES_MAX - read].span, message, help);
+            return None;
+        }
+        for item in items {
+            let kind = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
+            match kind {
+                Some(Named { text: keys::BLOCK_KIND, span }) => {
+                    self.block(item, span, site, report)?;
+                }
+                kind => {
+                    let node = self.node(item, kind, site, report);
+                    self.nodes.extend(node);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn node(
+        &self,
+        item: &'a Item,
+        named: Option<Named<'a>>,
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<Node<'a>> {
+        let known = named.and_then(|named| self.kinds.get(named.text));
+        let kind = known.map(|known| known.kind);
+        let at = named.map_or(item.span, |named| named.span);
+        let fields = match kind {
+            Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
+            None => self.of_unknown_kind(item, named, report),
+        };
+        let name = match fields.get("name") {
+            Some(_) => fields.name("name", report),
+            None => named,
+        }?;
+        let kind = kind.filter(|kind| may_stand(kind, name, site.scope, report));
+        let (links, links_complete) = match kind {
+            Some(kind) => {
+                let elsewhere = "write the link at the node that writes to it";
+                let output = |port: Named<'a>, report: &mut Report| {
+                    ports::output(kind, name.text, port, elsewhere, report)
+                };
+                links(&fields, output, report)
+            }
+            None => links(&fields, |_, _| None, report),
+        };
+        let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
+        let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
+        let entries = rows.map(|row| texts(row, fields.get(row.name)));
+        Some(Node {
+            name,
+            scope: site.scope,
+            kind,
+            spans: spans.collect(),
+            entries: entries.collect(),
+            domain: fields.reference("domain", report).or(site.domain),
+            values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
+            actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
+            links,
+            links_complete,
+            span: item.span,
+        })
+    }
+
+    /// The fields of a node whose keys may be parameters of the kind that was meant: only the kind
+    /// is reported.
+    fn of_unknown_kind(
+        &self,
+        item: &'a Item,
+        named: Option<Named<'a>>,
+        report: &mut Report,
+    ) -> Fields<'a> {
+        match named {
+            Some(Named { text, span }) => report.error_with(span, || {
+                let help = suggest(text, self.catalogue.iter().copied());
+                (format!("there is no kind of node '{text}'"), help)
+            }),
+            None => {
+                let _ = Fields::new(item, &keys::NODE, &[], item.span, report).name("kind", report);
+            }
+        }
+        Fields::peek(item, &keys::NODE)
+    }
+
+    /// Reads a block whose kind stands at `at`, and all that is in it. `None` if the graph gets too
+    /// large.
+    fn block(
+        &mut self,
+        item: &'a Item,
+        at: Span,
+        site: &Site<'a>,
+        report: &mut Report,
+    ) -> Option<()> {
+        let fields = Fields::new(item, &keys::BLOCK, &[], at, report);
+        let unnamed = Named { text: keys::BLOCK_KIND, span: at };
+        let name = fields.get("name").and_then(|_| fields.name("name", report)).unwrap_or(unnamed);
+        let domain = fields.reference("domain", report).or(site.domain);
+        let (inputs, inputs_complete) = gates("inputs", &fields, report);
+        let (outputs, outputs_complete) = gates("outputs", &fields, report);
+        let find =
+            |port: Named<'a>, report: &mut Report| block::output(&outputs, name.text, port, report);
+        let (links, links_complete) = links(&fields, find, report);
+        let complete = inputs_complete && outputs_complete && links_complete;
+        let (scope, span) = (site.scope, item.span);
+        self.blocks.push(Block { name, scope, inputs, outputs, links, complete, span });
+        let inside = Site { scope: self.blocks.len(), domain };
+        let Some(nodes) = fields.get("nodes") else { return Some(()) };
+        if matches!(&nodes.data, Data::List(all) if all.is_empty()) {
+            let message = format!("block '{}' has no nodes", name.text);
+            report.error(nodes.span, message, "add '- kind: ...' to it");
+        }
+        self.all(list(nodes, "nodes", report), &inside, report)
+    }
+}
