@@ -88,10 +88,10 @@ export class GraphPanel {
   }
 
   /** Within a thread, between threads of the core, or with a service. */
-  private role({ from_node, to_node, reach }: Picture["links"][number]): string {
+  private role({ from_node, to_node, fused }: Picture["links"][number]): string {
     const { domains = [], nodes = [] } = this.picture ?? {};
     const outside = [from_node, to_node].some((node) => domains[nodes[node]?.domain ?? -1]?.service);
-    return outside ? "service" : reach === "fused" ? "fused" : "core";
+    return outside ? "service" : fused ? "fused" : "core";
   }
 
   private label(root: SVGElement, line: SVGPathElement, at: Rect): Label {

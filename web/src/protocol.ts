@@ -73,7 +73,7 @@ export interface Hello {
 export interface Picture {
   domains: { name: string; service: boolean }[];
   nodes: { name: string; kind: string; domain: number }[];
-  links: { from: string; to: string; from_node: number; to_node: number; reach: string }[];
+  links: { from: string; to: string; from_node: number; to_node: number; fused: boolean }[];
 }
 
 export interface DomainStatus {

@@ -86,10 +86,10 @@ export function hello(life = "1") {
   const domains = [["control", false], ["plant", false], ["camera", true], ["dashboard", true], ["recorder", true], ["monitor", true]];
   const nodes = [["planner", "path_planner", 0], ["ik", "ik", 0], ["ethercat", "ethercat_master", 0], ["drives", "drives", 1],
     ["camera", "camera", 2], ["dashboard", "dashboard", 3], ["recorder", "recorder", 4], ["monitor", "monitor", 5]];
-  const links = [["planner.out", "ik.in", 0, 1, "fused"], ["ik.out", "ethercat.in", 1, 2, "fused"],
-    ["ethercat.out", "drives.in", 2, 3, "domains"], ["ethercat.feedback", "planner.feedback", 2, 0, "fused"],
-    ["ethercat.feedback", "camera.pose", 2, 4, "domains"], ["drives.out", "ethercat.frame", 3, 2, "domains"],
-    ["camera.out", "dashboard.image", 4, 5, "domains"], ["dashboard.command", "planner.command", 5, 0, "domains"]];
+  const links = [["planner.out", "ik.in", 0, 1, true], ["ik.out", "ethercat.in", 1, 2, true],
+    ["ethercat.out", "drives.in", 2, 3, false], ["ethercat.feedback", "planner.feedback", 2, 0, true],
+    ["ethercat.feedback", "camera.pose", 2, 4, false], ["drives.out", "ethercat.frame", 3, 2, false],
+    ["camera.out", "dashboard.image", 4, 5, false], ["dashboard.command", "planner.command", 5, 0, false]];
   return {
     type: "hello", protocol: 1, sinew: "0.1.0", graph: "robot", file: "graphs/robot/robot.yaml", life, now_ms: 0,
     threads: [
@@ -100,7 +100,7 @@ export function hello(life = "1") {
     picture: {
       domains: domains.map(([name, service]) => ({ name, service })),
       nodes: nodes.map(([name, kind, domain]) => ({ name, kind, domain })),
-      links: links.map(([from, to, from_node, to_node, reach]) => ({ from, to, from_node, to_node, reach })),
+      links: links.map(([from, to, from_node, to_node, fused]) => ({ from, to, from_node, to_node, fused })),
     },
     arm: { name: "irb120", joints }, joints_signal: 5, path_signal: 0, paths: ["../arm/square.csv", "../arm/plate.gcode", "rose.csv"],
     histogram: { lowest_us: 0.1, per_decade: 10, count: 82 }, commands: true, holds: true, camera: true,

@@ -436,6 +436,12 @@ impl Plan {
         self.is_service(link.from.node) != self.is_service(link.to.node)
     }
 
+    /// What an end of a link is called: `node.port`.
+    pub fn end_name(&self, end: End) -> String {
+        let node = &self.nodes[end.node];
+        format!("{}.{}", node.name, node.kind.port_name(end.port))
+    }
+
     /// The port at an end of a link.
     pub fn port(&self, end: End) -> &'static Port {
         self.nodes[end.node].kind.port(end.port)

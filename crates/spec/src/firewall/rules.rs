@@ -5,7 +5,7 @@ use sinew_plan::plan::{Delivery, Link, Node, Plan, Sync, Transport, Wait};
 
 use super::Firewall;
 use crate::keys::CAPACITY_MAX;
-use crate::picture::{count, end_text};
+use crate::picture::count;
 
 /// What breaks the firewall, in the order of the plan.
 pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
@@ -22,7 +22,7 @@ pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
 }
 
 fn name(plan: &Plan, link: &Link) -> String {
-    format!("link '{}' -> '{}'", end_text(plan, link.from), end_text(plan, link.to))
+    format!("link '{}' -> '{}'", plan.end_name(link.from), plan.end_name(link.to))
 }
 
 /// A node that may block, in a cycle.

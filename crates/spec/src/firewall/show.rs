@@ -5,7 +5,7 @@ use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{Delivery, Plan};
 
 use super::{Firewall, ThreadWaits, WaitsFor};
-use crate::picture::{count, delivery_text, end_text};
+use crate::picture::{count, delivery_text};
 
 /// Why the core cannot wait for who observes it.
 const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \
@@ -35,7 +35,7 @@ impl Firewall {
             .iter()
             .map(|crossing| {
                 let link = &plan.links[crossing.link];
-                let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+                let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
                 [
                     format!("{} {from} -> {to}", direction_text(crossing.direction)),
                     delivery_text(link),
@@ -94,8 +94,8 @@ impl Firewall {
         let links = self.crossings.iter().map(|crossing| {
             let link = &plan.links[crossing.link];
             json!({
-                "from": end_text(plan, link.from),
-                "to": end_text(plan, link.to),
+                "from": plan.end_name(link.from),
+                "to": plan.end_name(link.to),
                 "direction": direction_text(crossing.direction).trim_end(),
                 "delivery": link.delivery.word(),
                 "capacity": link.capacity,
@@ -162,7 +162,7 @@ fn wait_text(plan: &Plan, wait: WaitsFor) -> String {
         }
         WaitsFor::Mutex(link) => {
             let link = &plan.links[link];
-            let (from, to) = (end_text(plan, link.from), end_text(plan, link.to));
+            let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
             format!("the mutex of {from} -> {to}, for a copy")
         }
     }
@@ -177,5 +177,5 @@ fn wait_json(plan: &Plan, wait: WaitsFor) -> Json {
         WaitsFor::Mutex(link) => ("mutex", link),
     };
     let link = &plan.links[link];
-    json!({"what": what, "from": end_text(plan, link.from), "to": end_text(plan, link.to)})
+    json!({"what": what, "from": plan.end_name(link.from), "to": plan.end_name(link.to)})
 }

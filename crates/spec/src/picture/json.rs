@@ -7,7 +7,6 @@ use sinew_plan::plan::{
     Thread,
 };
 
-use crate::picture::end_text;
 use crate::value::{duration_text, size_text};
 use crate::yaml::item_json;
 
@@ -83,7 +82,7 @@ fn service_json(plan: &Plan, service: &Service) -> Json {
 fn thread(plan: &Plan, thread: &Thread) -> Json {
     let release = match thread.release {
         Release::Timer => json!("timer"),
-        Release::Input(link) => json!({"input": end_text(plan, plan.links[link].to)}),
+        Release::Input(link) => json!({"input": plan.end_name(plan.links[link].to)}),
     };
     let names = thread.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
     json!({"cpu": thread.cpu, "release": release, "nodes": names.collect::<Json>()})
@@ -124,8 +123,8 @@ fn parameter(value: &Value) -> Json {
 
 fn link(plan: &Plan, link: &Link) -> Json {
     json!({
-        "from": end_text(plan, link.from),
-        "to": end_text(plan, link.to),
+        "from": plan.end_name(link.from),
+        "to": plan.end_name(link.to),
         "message": {"name": link.message.name, "bytes": link.message.size},
         "fused": link.fused,
         "transport": link.transport.word(),
@@ -139,5 +138,5 @@ fn link(plan: &Plan, link: &Link) -> Json {
 }
 
 fn flow_link(plan: &Plan, link: &FlowLink) -> Json {
-    json!({"from": end_text(plan, link.from), "to": end_text(plan, link.to)})
+    json!({"from": plan.end_name(link.from), "to": plan.end_name(link.to)})
 }

@@ -13,14 +13,16 @@
 //! next column turns once in an exit track; every other one goes down to a lane below the thread,
 //! the domain or the picture, and up again.
 
+mod lanes;
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{Domain, End, Plan};
 
+use self::lanes::{Lanes, Level};
 use crate::order::sort;
-use crate::picture::lanes::{Lanes, Level};
 use crate::picture::line::{Line, lines};
 use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, rows, thread_head};
 

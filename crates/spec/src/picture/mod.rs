@@ -1,23 +1,19 @@
-//! A plan as a picture: [`svg`] for people, [`text`] for a terminal, [`places`] for the dashboard,
-//! which draws it itself, and [`json`] for programs. Pure; what is drawn is only what the plan
-//! says.
+//! A plan as a picture: [`svg`] for people, [`text`] for a terminal, and [`json`] for programs.
+//! Pure; what is drawn is only what the plan says.
 
 mod json;
-mod lanes;
 mod layout;
 mod line;
-mod places;
 mod svg;
 mod text;
 
 pub use json::json;
-pub use places::places;
 pub use svg::svg;
 pub use text::{summary, text};
 
 use sinew_plan::plan::{
-    Delivery, Domain, End, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy,
-    Role, Service, Thread,
+    Delivery, Domain, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
+    Service, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -52,12 +48,6 @@ pub(crate) fn count(count: usize, word: &str) -> String {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),
     }
-}
-
-/// `node.port`.
-pub(crate) fn end_text(plan: &Plan, end: End) -> String {
-    let node = &plan.nodes[end.node];
-    format!("{}.{}", node.name, node.kind.port_name(end.port))
 }
 
 /// What is to be said of a domain beside its name.
@@ -135,7 +125,7 @@ fn thread_facts(plan: &Plan, thread: &Thread) -> [String; 2] {
         match thread.release {
             Release::Timer => "released by the clock".to_owned(),
             Release::Input(link) => {
-                format!("released by {}", end_text(plan, plan.links[link].from))
+                format!("released by {}", plan.end_name(plan.links[link].from))
             }
         },
     ]

@@ -9,9 +9,7 @@ use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
 };
 use crate::picture::line::Line;
-use crate::picture::{
-    SEPARATOR, counts, domain_facts, end_text, message_text, option_texts, thread_head,
-};
+use crate::picture::{SEPARATOR, counts, domain_facts, message_text, option_texts, thread_head};
 
 /// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
 const STYLE: &str = include_str!("picture.css");
@@ -138,7 +136,7 @@ fn draw_firewall(out: &mut String, layout: &Layout, x: f64) -> fmt::Result {
 
 fn draw_way(out: &mut String, plan: &Plan, line: &Line, way: &Way) -> fmt::Result {
     let class = format!("{}{}", line.reach(plan), if line.delay { " delayed" } else { "" });
-    let (from, to) = (end_text(plan, line.from), end_text(plan, line.to));
+    let (from, to) = (plan.end_name(line.from), plan.end_name(line.to));
     writeln!(out, "<g class=\"{class}\"><title>{from} to {to}</title>")?;
     writeln!(out, "<path class=\"way\" d=\"{}\"/>", rounded(&way.points))?;
     if let Some(&(x, y)) = way.points.last() {

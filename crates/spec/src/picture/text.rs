@@ -3,7 +3,7 @@
 use sinew_plan::plan::{Domain, Link, Plan, Thread};
 use unicode_width::UnicodeWidthStr;
 
-use crate::picture::{counts, domain_facts, end_text, message_text, option_texts, thread_facts};
+use crate::picture::{counts, domain_facts, message_text, option_texts, thread_facts};
 
 /// Narrowest picture; below it lines are wrapped by the terminal.
 const WIDTH_MIN: usize = 48;
@@ -121,7 +121,7 @@ fn node_lines(plan: &Plan, node: usize, order: &str, width: usize) -> Vec<String
     // They are in the order of their nodes.
     let first = plan.flow_links.partition_point(|link| link.from.node < node);
     for link in plan.flow_links[first..].iter().take_while(|link| link.from.node == node) {
-        let (port, to) = (row.kind.port_name(link.from.port), end_text(plan, link.to));
+        let (port, to) = (row.kind.port_name(link.from.port), plan.end_name(link.to));
         lines.push(cut(&format!("    {port} ──▷ {to}"), width));
     }
     lines
@@ -136,7 +136,7 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
     let head = format!(
         "    {} {arrow} {}",
         plan.nodes[link.from.node].kind.port_name(link.from.port),
-        end_text(plan, link.to)
+        plan.end_name(link.to)
     );
     let mut facts = vec![message_text(link)];
     facts.extend(option_texts(plan, link).into_iter().flatten());

@@ -1,11 +1,11 @@
 //! What the page is told first: the graph, its threads and signals, the arm.
 
+use serde_json::json;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::ThreadId;
 use sinew_runtime::watch::Watch;
 use sinew_spec::catalogue::Value;
-use sinew_spec::picture;
-use sinew_spec::plan::{End, Plan, Release};
+use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};
 
 use super::figures::BUCKETS;
 use super::protocol::{Arm, Hello, SignalInfo, ThreadInfo, VERSION};
@@ -37,7 +37,7 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, linked: Linked) -> Hello {
         joints_signal: find(JOINTS, moving),
         path_signal: find(PATH.0, Some(PATH.1)),
         signals,
-        picture: picture::places(plan),
+        picture: picture(plan),
         arm,
         paths: linked.planner.map_or_else(Vec::new, |planner| paths(plan, planner)),
         histogram: BUCKETS,
@@ -68,6 +68,26 @@ impl Linked {
             camera: plan.links.iter().any(|link| link.to == End { node, port: image }),
         }
     }
+}
+
+/// The graph as the page draws it.
+fn picture(plan: &Plan) -> serde_json::Value {
+    let domain = |row: &Domain| json!({"name": row.name, "service": row.service().is_some()});
+    let node = |row: &Node| json!({"name": row.name, "kind": row.kind.name, "domain": row.domain});
+    let link = |row: &Link| {
+        json!({
+            "from": plan.end_name(row.from),
+            "to": plan.end_name(row.to),
+            "from_node": row.from.node,
+            "to_node": row.to.node,
+            "fused": row.fused,
+        })
+    };
+    json!({
+        "domains": plan.domains.iter().map(domain).collect::<Vec<_>>(),
+        "nodes": plan.nodes.iter().map(node).collect::<Vec<_>>(),
+        "links": plan.links.iter().map(link).collect::<Vec<_>>(),
+    })
 }
 
 fn thread(plan: &Plan, id: ThreadId) -> ThreadInfo {

@@ -178,9 +178,8 @@ pub struct Hello {
     pub threads: Vec<ThreadInfo>,
     /// The signals of their nodes, in the order of motion.
     pub signals: Vec<SignalInfo>,
-    /// Where everything of the graph stands, px: `width`, `height`, `firewall_x`, `domains`,
-    /// `threads`, `nodes` and `links`; see `sinew_spec::picture::places`. Nodes and links are in
-    /// the order of figures and status.
+    /// The graph, for the page to draw: `domains`, `nodes` and `links`. Nodes and links are in the
+    /// order of figures and status; links that carry packets are left out.
     pub picture: serde_json::Value,
     /// The arm to draw, if the spec names one.
     pub arm: Option<Arm>,

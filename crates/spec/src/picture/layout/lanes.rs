@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sinew_plan::plan::Plan;
 
-use crate::picture::layout::{Layout, Rect, Turns};
+use super::{Layout, Rect, Turns};
 use crate::picture::line::Line;
 
 /// From lane to lane, px.
