@@ -9,7 +9,7 @@ mod text;
 
 pub use json::json;
 pub use svg::svg;
-pub use text::{summary, text};
+pub use text::{summary, text, wrap};
 
 use sinew_plan::plan::{
     Delivery, Domain, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,

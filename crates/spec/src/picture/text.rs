@@ -30,9 +30,9 @@ pub fn text(plan: &Plan, width: usize) -> String {
     if !plan.flow_links.is_empty() {
         legend.push("──▷ a packet, and its reply");
     }
-    lines.extend(wrap("", &legend.join("   "), width));
+    lines.extend(within("", &legend.join("   "), width));
     for note in &plan.notes {
-        lines.extend(wrap("note: ", note, width));
+        lines.extend(within("note: ", note, width));
     }
     lines.join("\n") + "\n"
 }
@@ -113,7 +113,7 @@ fn node_lines(plan: &Plan, node: usize, order: &str, width: usize) -> Vec<String
         let port = &row.kind.ports[actuator.port];
         let safe = port.safe[actuator.safe].name;
         let safe = format!("{safe} after {} cycles without a command", actuator.after);
-        lines.extend(wrap(&format!("    {} is safe: ", port.name), &safe, width));
+        lines.extend(within(&format!("    {} is safe: ", port.name), &safe, width));
     }
     for link in plan.links.iter().filter(|link| link.from.node == node) {
         lines.extend(link_lines(plan, link, width));
@@ -146,7 +146,7 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
         return vec![one];
     }
     let mut lines = vec![cut(&head, width)];
-    lines.extend(wrap("        ", &facts, width));
+    lines.extend(within("        ", &facts, width));
     lines
 }
 
@@ -173,7 +173,7 @@ fn boxed(
     }
     head += &across.repeat(width.saturating_sub(head.width() + 1));
     let mut lines = vec![head + upper[1]];
-    let rest = if rest.is_empty() { Vec::new() } else { wrap("", &rest, inner) };
+    let rest = if rest.is_empty() { Vec::new() } else { within("", &rest, inner) };
     for line in rest.into_iter().chain(body) {
         let fill = " ".repeat(inner.saturating_sub(line.width()));
         lines.push(format!("{side} {line}{fill} {side}"));
@@ -182,22 +182,26 @@ fn boxed(
     lines
 }
 
-/// Breaks text between words; the lines after the first stand under its first word.
-fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
-    let indent = " ".repeat(lead.width());
-    let mut lines = vec![lead.to_owned()];
-    let mut empty = true;
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if !empty && lines[last].width() + 1 + word.width() > width {
-            lines.push(indent.clone() + &cut(word, width.saturating_sub(indent.width())));
-            continue;
+/// Breaks text between words, into lines of `width` columns; those after the first stand under its
+/// first word. A word that is longer than a line stays whole.
+pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = lead.to_owned();
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(lead.width())));
+        } else if at > 0 {
+            line.push(' ');
         }
-        let space = if empty { "" } else { " " };
-        lines[last] = cut(&format!("{}{space}{word}", lines[last]), width);
-        empty = false;
+        line += word;
     }
+    lines.push(line);
     lines
+}
+
+/// The same, with words cut that are longer than a line.
+fn within(lead: &str, text: &str, width: usize) -> Vec<String> {
+    wrap(lead, text, width).iter().map(|line| cut(line, width)).collect()
 }
 
 /// Cuts what is too long, and shows it.
