@@ -32,7 +32,7 @@ pub use nearest::suggest;
 pub use rules::catalogue_errors;
 pub use schema::schema;
 pub use sinew_plan::{Data, Entry, Item, Span, catalogue, plan};
-pub use value::{duration_text, expected, size_text};
+pub use value::{duration_ns, duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
 use assemble::Graph;

@@ -17,8 +17,11 @@ const UNITS: &[(&str, u64)] = &[
     ("h", 3_600_000_000_000),
 ];
 
-/// A duration such as `1ms` or `2.5us`, in ns. The error is what to write instead.
-pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
+/// A duration such as `1ms` or `2.5us`, in ns.
+///
+/// # Errors
+/// It is none; what to write instead.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
     let form = "write a number and ns, us, ms, s, m or h, such as 1ms or 500us";
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
@@ -87,7 +90,7 @@ pub(crate) fn size_within(text: &str, min_bytes: u64, max_bytes: u64) -> Result<
 }
 
 /// A size as the spec writes it, in the largest unit that gives a whole number.
-pub fn size_text(bytes: u64) -> String {
+pub(crate) fn size_text(bytes: u64) -> String {
     let whole = |&&(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(unit);
     match SIZES.iter().rev().find(whole) {
         Some((unit, unit_bytes)) => format!("{}{unit}", bytes / unit_bytes),
