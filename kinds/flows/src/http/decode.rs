@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use bytestring::ByteString;
 use hyper::HeaderMap;
-use hyper::header::{COOKIE, HeaderName, HeaderValue, SET_COOKIE};
+use hyper::header::{CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, SET_COOKIE};
 use indexmap::map::Entry;
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
@@ -98,8 +98,9 @@ pub(super) fn price(content_type: Option<&HeaderValue>, len: usize) -> u64 {
 const WORKER_LEN_MAX: usize = 1 << 20;
 
 /// Whether a body of so many bytes would keep its worker for long. Text and bytes never do.
-pub(super) fn is_heavy(content_type: Option<&HeaderValue>, len: usize) -> bool {
-    len > WORKER_LEN_MAX && matches!(sort(content_type), Sort::Form | Sort::Json)
+pub(super) fn is_heavy(headers: &HeaderMap, len: usize) -> bool {
+    // The length first: nearly every request is asked.
+    len > WORKER_LEN_MAX && matches!(sort(headers.get(CONTENT_TYPE)), Sort::Form | Sort::Json)
 }
 
 /// What a body is.

@@ -118,7 +118,7 @@ impl Document for Request {
     }
 
     fn heavy(&self) -> Option<&'static str> {
-        let is_heavy = decode::is_heavy(self.parts.headers.get(CONTENT_TYPE), self.bytes.len());
+        let is_heavy = decode::is_heavy(&self.parts.headers, self.bytes.len());
         (is_heavy && !self.has_decoded()).then_some("body")
     }
 

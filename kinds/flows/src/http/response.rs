@@ -56,7 +56,8 @@ pub(crate) async fn response(
     };
     match failed {
         None => response,
-        Some(error) => of_error(flow, &error).await,
+        // In a place of its own, as all that is seldom: each connection has room for the rest.
+        Some(error) => Box::pin(of_error(flow, &error)).await,
     }
 }
 
@@ -65,7 +66,7 @@ async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Re
     if let Some(request) = as_request(&value) {
         echo(response, request);
     } else if is_answer(&value) {
-        fill_answer(flow, response, &value).await?;
+        Box::pin(fill_answer(flow, response, &value)).await?;
     } else {
         match content(flow, value).await? {
             Some((content_type, content)) => fill_typed(response, content_type, content),

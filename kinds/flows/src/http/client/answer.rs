@@ -89,7 +89,7 @@ impl Document for Answer {
 
     fn heavy(&self) -> Option<&'static str> {
         let Body::Whole(bytes, decoded) = &self.body else { return None };
-        let is_heavy = decode::is_heavy(self.headers.get(CONTENT_TYPE), bytes.len());
+        let is_heavy = decode::is_heavy(&self.headers, bytes.len());
         (is_heavy && decoded.get().is_none()).then_some("body")
     }
 

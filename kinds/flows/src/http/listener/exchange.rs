@@ -303,7 +303,7 @@ impl Exchange {
             Ok(()) => response,
             Err(error) => {
                 begun.fail(&error);
-                of_error(begun.flow(), &error).await
+                Box::pin(of_error(begun.flow(), &error)).await
             }
         }
     }

@@ -86,7 +86,7 @@ impl Framing {
 
     /// How many of these bytes may pass.
     fn check(&mut self, bytes: &mut [u8]) -> usize {
-        let mut at = 0;
+        let mut at = self.plain_lines(bytes);
         while at < bytes.len() {
             match self.step(&mut bytes[at..]) {
                 Ok(len) => at += len,
@@ -99,6 +99,28 @@ impl Framing {
                     return at + len;
                 }
             }
+        }
+        at
+    }
+
+    /// Goes on by the whole lines of a head that cannot say how long a body is: nearly all. What it
+    /// leaves, `line` reads.
+    fn plain_lines(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while self.line_len == 0
+            && matches!(self.part, Part::Request | Part::Fields)
+            && let Some(end) = memchr(b'\n', &bytes[at..])
+        {
+            match (&self.part, &bytes[at..at + end]) {
+                (Part::Fields, [b'c' | b'C' | b't' | b'T', ..]) => break,
+                (Part::Request, [_, .., b'\r']) => {
+                    (self.length, self.is_chunked, self.part) = (None, false, Part::Fields);
+                }
+                (Part::Fields, [_, .., b'\r']) => {}
+                (Part::Fields, [b'\r']) => self.part = self.body(),
+                _ => break,
+            }
+            at += end + 1;
         }
         at
     }

@@ -1,5 +1,5 @@
-//! What an evaluation may cost, on the thread that evaluates: functions of CEL see nothing but their
-//! arguments.
+//! What an evaluation may cost, on the thread that evaluates: functions of CEL see nothing but
+//! their arguments.
 //!
 //! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
 //! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
