@@ -1,5 +1,5 @@
-//! What the lab and its drills run: a graph of the user's, or one with the arm, whose files are part
-//! of this program so that both work from anywhere.
+//! What the lab and its drills run: a graph of the user's, or one with the arm, whose files are
+//! part of this program so that both work from anywhere.
 
 use std::fs;
 use std::path::PathBuf;

@@ -234,14 +234,8 @@ mod tests {
 
     /// Medians of rounds around `ns`, with a noise of two in a hundred.
     fn measured(ns: f64, seed: u64) -> Measure {
-        let mut state = seed;
-        let noise = |_| {
-            // SplitMix64 (Steele, Lea and Flood, 2014).
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let bits = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ns * (0.98 + 0.04 * (bits >> 11) as f64 / (1_u64 << 53) as f64)
-        };
+        let mut random = fastrand::Rng::with_seed(seed);
+        let noise = |_| ns * (0.98 + 0.04 * random.f64());
         Measure { rounds: (0..20).map(noise).collect(), ..Measure::new("round_trip") }
     }
 

@@ -20,6 +20,4 @@ pub const NODES: &[NodeEntry] =
     &[path_planner::NODE, ik::NODE, ethercat_master::NODE, drives::NODE];
 
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod testing;

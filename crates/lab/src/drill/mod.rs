@@ -24,6 +24,7 @@ pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
 pub use table::{Drill, Fault, Subject, all, of_services};
 
+use fastrand::Rng;
 use sinew_runtime::NodeEntry;
 
 use crate::rounds::Session;
@@ -58,7 +59,7 @@ pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
 /// # Errors
 /// Why a run could not be started at all.
 pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
-    let mut random = Random(request.seed);
+    let mut random = Rng::with_seed(request.seed);
     let mut report = Report::planned(request);
     let own = request.drills.iter().map(|drill| (&request.graph, drill));
     let beside = request.beside.iter();
@@ -75,7 +76,7 @@ pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
             let done = round * rows.len() + at;
             session.progress.at(&rows[at].id(), drill.takes(done), drill.takes(all));
             if rows[at].skipped.is_none() {
-                let timing = Timing::by(random.next());
+                let timing = Timing::by(random.u64(..));
                 let carried = carry_out(graph, drill, &timing)?;
                 match carried.outside.as_ref().and_then(|seen| seen.void.clone()) {
                     Some(why) => rows[at].skipped = Some(why),
@@ -89,16 +90,4 @@ pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
         report.article = Some(article::run(&request.graph.cpus)?);
     }
     Ok(report)
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
 }

@@ -204,13 +204,11 @@ fn bad_g_code_is_refused_with_line_and_column() {
 
 #[test]
 fn any_text_is_answered() {
-    let mut random = crate::random::Random(7);
+    let mut random = fastrand::Rng::with_seed(7);
     let alphabet: Vec<char> = "GXYZIJKRFMN0123456789.-+ ();%\n,#eé\u{0}".chars().collect();
     for _ in 0..3_000 {
-        let length = random.between(0.0, 60.0) as usize;
-        let text: String = (0..length)
-            .map(|_| alphabet[random.between(0.0, alphabet.len() as f64) as usize])
-            .collect();
+        let length = random.usize(..60);
+        let text: String = (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect();
         let _ = gcode(&text);
         let _ = csv(&text);
     }

@@ -1,8 +1,9 @@
 //! One axis: what it follows, where it stops, what it can exert.
 
+use fastrand::Rng;
+
 use super::*;
 use crate::ethercat::cia402::control;
-use crate::random::Random;
 
 const PERIOD_S: f64 = 1e-3;
 
@@ -164,9 +165,9 @@ fn a_quick_stop_cannot_be_called_off() {
 
 #[test]
 fn every_ramp_of_every_motor_ends_behind_the_brake() {
-    let mut random = Random(11);
+    let mut random = Rng::with_seed(11);
     for round in 0..200 {
-        let mut between = |min: f64, max: f64| min * (max / min).powf(random.between(0.0, 1.0));
+        let mut between = |min: f64, max: f64| min * (max / min).powf(random.f64());
         let (inertia_kg_m2, friction) = (between(0.01, 2.0), between(0.01, 5.0));
         let physics = Physics {
             inertia_kg_m2,
@@ -184,7 +185,14 @@ fn every_ramp_of_every_motor_ends_behind_the_brake() {
         ] {
             let mut axis = Axis { physics, state: State::OperationEnabled, ..moving() };
             axis.enter(begin);
-            (0..2_000).for_each(|_| axis.advance(PERIOD_S));
+            // A coarse encoder sees less than a count as nothing: such a motor may creep for seconds
+            // before it stands.
+            let mut passed = 0;
+            while axis.state != end && passed < 10_000 {
+                axis.advance(PERIOD_S);
+                passed += 1;
+            }
+            (0..300).for_each(|_| axis.advance(PERIOD_S));
             assert_eq!(axis.state, end, "round {round}: {axis:?}");
             assert!(axis.at_rest(), "round {round}");
         }

@@ -1,9 +1,10 @@
 //! What the planner does about commands, and that the tool keeps to its bounds meanwhile: measured
 //! on its targets alone, by differences from one cycle to the next.
 
+use fastrand::Rng;
+
 use super::*;
 use crate::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
-use crate::random::Random;
 
 const PERIOD_S: f64 = 1e-3;
 /// What differences over a cycle may be more than what they stand for.
@@ -212,16 +213,16 @@ fn a_choice_before_the_drives_are_enabled_is_taken_at_once() {
 
 #[test]
 fn a_pause_at_any_moment_keeps_the_tool_within_its_bounds() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for path in ["square.csv", "plate.gcode"] {
         let mut course = Course::new(&[("path", path)]);
         let mut used: f64 = 0.0;
         for _ in 0..30 {
-            course.cycles(random.between(0.0, 900.0) as usize);
+            course.cycles(random.usize(..900));
             let speed = course.signal(PATH_SPEED);
             course.command(PLANNER_PAUSE, 0);
             // Most of them are called off before the tool stands still.
-            course.cycles(random.between(1.0, 2000.0) as usize);
+            course.cycles(random.usize(1..2000));
             assert_eq!(course.signal(PAUSED), 1.0);
             course.command(PLANNER_RESUME, 0);
             used = used.max(speed);
@@ -234,15 +235,15 @@ fn a_pause_at_any_moment_keeps_the_tool_within_its_bounds() {
 #[test]
 fn lost_cycles_at_any_moment_keep_the_tool_within_its_bounds() {
     for (seed, path) in [(3, "square.csv"), (4, "plate.gcode"), (5, "../robot/sinew.csv")] {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut course = Course::new(&[("path", path)]);
         let mut used: f64 = 0.0;
         for round in 0..60 {
-            course.cycles(random.between(0.0, 400.0) as usize);
+            course.cycles(random.usize(..400));
             used = used.max(course.signal(PATH_SPEED));
             // How many of a row are lost: all numbers up to 60, and some far beyond.
             let lost = if round % 10 == 9 { round * 40 } else { round };
-            match random.between(0.0, 3.0) as u32 {
+            match random.u32(..3) {
                 0 => (0..lost).for_each(|_| course.silent_cycle()),
                 1 => course.planner.cycle.skipped = lost,
                 _ => {
@@ -307,11 +308,11 @@ fn a_pause_at_home_keeps_the_tool_there() {
 
 #[test]
 fn a_hostile_mailbox_is_no_fault_and_breaks_no_bound() {
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     let mut course = Course::new(&[]);
     for _ in 0..20_000 {
         let odd = [0, 1, 2, 3, 4, 1 << 31, u32::MAX];
-        let mut word = || odd[random.between(0.0, odd.len() as f64) as usize];
+        let mut word = || odd[random.usize(..odd.len())];
         let command = PlannerCommand { sequence: u64::from(word()), what: word(), path: word() };
         course.planner.put(COMMAND, &command);
         course.cycle();
