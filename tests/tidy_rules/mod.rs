@@ -51,9 +51,7 @@ pub(crate) const WORDS: &[Word] = &[
         word: "task",
         instead: "node",
         exceptions: &[
-            ("crates/lab/src/scenario/http/server.rs", "/proc/PID/task"),
-            ("crates/lab/src/scenario/pipeline/driver.rs", "/proc/PID/task"),
-            ("crates/lab/src/scenario/services/supervisor.rs", "/proc/PID/task"),
+            ("crates/figures/src/process.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer.rs", "/proc/PID/task"),
             ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/faults.rs", "/proc/PID/task"),

@@ -1,10 +1,11 @@
 //! Figures: what is known of a time that was measured again and again ([`Distribution`]), how sure
 //! a median over rounds is ([`Interval`]), on which machine it was taken ([`Machine`]), and how it
-//! is written ([`units`], [`wrap`]).
+//! is written ([`units`], [`wrap`]); and what the kernel counts of a process ([`process`]).
 
 pub mod distribution;
 pub mod interval;
 pub mod machine;
+pub mod process;
 pub mod units;
 pub mod words;
 pub mod wrap;

@@ -1,8 +1,7 @@
 //! The memory of the domains' processes, read from time to time: once a process has ended, the
 //! kernel does not say any more.
 
-use std::fs::File;
-use std::io::Read;
+use sinew_figures::process::resident_kib;
 
 /// Seconds between two readings, the fewer the younger the run is; the kernel keeps the peak, so
 /// that only what came after the last one is not seen.
@@ -23,14 +22,12 @@ pub struct Memory {
     /// One for each domain.
     pub processes: Vec<Process>,
     next_s: f64,
-    /// What was read last; kept for its room.
-    text: String,
 }
 
 impl Memory {
     /// For so many domains.
     pub fn new(domains: usize) -> Memory {
-        Memory { processes: vec![Process::default(); domains], next_s: 0.0, text: String::new() }
+        Memory { processes: vec![Process::default(); domains], next_s: 0.0 }
     }
 
     /// Reads, if it is time for it; `pids` says who stands for each domain now.
@@ -41,18 +38,10 @@ impl Memory {
         self.next_s = elapsed_s + elapsed_s.clamp(SPACING_S_MIN, SPACING_S_MAX);
         for (process, pid) in self.processes.iter_mut().zip(pids()) {
             process.pid = pid.unwrap_or(process.pid);
-            self.text.clear();
-            let read = File::open(format!("/proc/{}/status", process.pid))
-                .and_then(|mut status| status.read_to_string(&mut self.text));
-            let peak = read.ok().and_then(|_| resident_kib_max(&self.text));
+            let peak = resident_kib(process.pid).ok().map(|(_, most)| most);
             process.resident_kib_max = process.resident_kib_max.max(peak);
         }
     }
-}
-
-fn resident_kib_max(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -61,8 +50,6 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_keeps_its_last_figure() {
-        assert_eq!(resident_kib_max("Name:\tx\nVmHWM:\t    3456 kB\nVmRSS:\t 12 kB\n"), Some(3456));
-        assert_eq!(resident_kib_max("Name:\tx\nState:\tZ (zombie)\n"), None);
         let mut memory = Memory::new(1);
         memory.read(0.0, || vec![Some(std::process::id())]);
         let seen = memory.processes[0].resident_kib_max;

@@ -14,7 +14,7 @@ use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;
 use super::left::{self, Left};
-use super::outside::{Outside, Seen as SeenOutside};
+use super::outside::{Outside, SeenOutside};
 use super::recording::{Recording, leader};
 use super::table::{Drill, Expected, Fault, Subject};
 use crate::graph::Graph;

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenOutside {
     /// What shows that it came.
     pub(super) proof: Option<String>,
     /// What was not as expected.
@@ -50,7 +50,7 @@ pub(super) struct Seen {
 
 /// It, under way.
 pub(super) struct Outside {
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<SeenOutside>,
     /// The process of the struck domain as it is now: it may come back as another one.
     pub(super) process: Arc<AtomicU32>,
 }
@@ -76,7 +76,10 @@ impl Outside {
         })
     }
 
-    fn begin(process: u32, work: impl FnOnce(&AtomicU32) -> Seen + Send + 'static) -> Outside {
+    fn begin(
+        process: u32,
+        work: impl FnOnce(&AtomicU32) -> SeenOutside + Send + 'static,
+    ) -> Outside {
         let process = Arc::new(AtomicU32::new(process));
         let shared = Arc::clone(&process);
         Outside { thread: thread::spawn(move || work(&shared)), process }
@@ -88,14 +91,17 @@ impl Outside {
     }
 
     /// What was seen; waits until it is over.
-    pub(super) fn end(self) -> Seen {
-        let failed = |_| Seen { not_shown: vec!["who struck it failed".into()], ..Seen::default() };
+    pub(super) fn end(self) -> SeenOutside {
+        let failed = |_| SeenOutside {
+            not_shown: vec!["who struck it failed".into()],
+            ..SeenOutside::default()
+        };
         self.thread.join().unwrap_or_else(failed)
     }
 }
 
-fn void(why: &str) -> Seen {
-    Seen { void: Some(why.into()), ..Seen::default() }
+fn void(why: &str) -> SeenOutside {
+    SeenOutside { void: Some(why.into()), ..SeenOutside::default() }
 }
 
 /// The address of an `http://` that only this machine reaches.
@@ -189,8 +195,8 @@ fn read_answer(input: &mut BufReader<TcpStream>) -> io::Result<String> {
     Ok(first)
 }
 
-fn flood_and_halt(address: SocketAddr) -> Seen {
-    let mut seen = Seen::default();
+fn flood_and_halt(address: SocketAddr) -> SeenOutside {
+    let mut seen = SeenOutside::default();
     let flood = Flood::begin(address, CONNECTIONS, BODY_LEN, Duration::ZERO);
     thread::sleep(FLOOD);
     let answered = flood.end();
@@ -235,7 +241,7 @@ fn halt() -> io::Result<()> {
 }
 
 /// Lets no file of the process grow for a while.
-fn fill_disk(process: &AtomicU32) -> Seen {
+fn fill_disk(process: &AtomicU32) -> SeenOutside {
     let now = || process.load(Relaxed);
     let before = written(now());
     thread::sleep(WRITES_WITHIN);
@@ -248,12 +254,12 @@ fn fill_disk(process: &AtomicU32) -> Seen {
         let limit = Rlimit { current, maximum: None };
         prlimit(pid, Resource::Fsize, limit)
     };
-    let mut seen = Seen::default();
+    let mut seen = SeenOutside::default();
     let limit = match full(Some(0)) {
         Ok(limit) => limit,
         Err(error) => {
             let why = format!("this machine lets nobody limit the files of a process: {error}");
-            return Seen { not_shown: vec![why], ..Seen::default() };
+            return SeenOutside { not_shown: vec![why], ..SeenOutside::default() };
         }
     };
     let (begun, struck) = (written(now()), now());

@@ -116,9 +116,9 @@ impl Patience<'_> {
 }
 
 /// Says when it is dropped that the thread has ended, also if it panics.
-pub(super) struct Ends(pub(super) Arc<AtomicBool>);
+pub(super) struct SaysEnd(pub(super) Arc<AtomicBool>);
 
-impl Drop for Ends {
+impl Drop for SaysEnd {
     fn drop(&mut self) {
         // Release: as in `is_over`.
         self.0.store(true, Ordering::Release);
@@ -161,7 +161,7 @@ mod tests {
     fn a_wait_ends_with_the_thread_that_it_waits_for() {
         let ended = Arc::new(AtomicBool::new(false));
         let life = Life::Thread(Arc::clone(&ended));
-        std::thread::spawn(move || drop(Ends(ended)));
+        std::thread::spawn(move || drop(SaysEnd(ended)));
         let found = life.until(|| None::<()>);
         assert_eq!(found, Err(Gone("the other side has ended".into())));
     }

@@ -8,7 +8,7 @@ use std::thread;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_runtime::privileges;
 
-use super::life::{Ends, Life};
+use super::life::{Life, SaysEnd};
 use super::{Gone, Side, answer};
 
 /// The CPUs of both sides; one and the same if there is only one.
@@ -74,12 +74,12 @@ pub fn on_threads<T: Send>(
     let near_life = Life::Thread(Arc::clone(&near_ended));
     let far_life = Life::Thread(Arc::clone(&far_ended));
     let far = move || {
-        let _ends = Ends(far_ended);
+        let _ends = SaysEnd(far_ended);
         stay_on(cpus.far)?;
         far(&near_life)
     };
     let near = move || {
-        let _ends = Ends(near_ended);
+        let _ends = SaysEnd(near_ended);
         stay_on(cpus.near)?;
         near(&far_life)
     };

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sinew_figures::Distribution;
+use sinew_figures::process::{cpu, resident_kib};
 use sinew_runtime::catalogue::Kind;
 
-use super::load::{self, Answered, Enough};
+use super::load::{Answered, Demand, Enough, drive};
 use super::row::{BEGIN, Load, PING, Server, Shape};
-use super::server::{How, Serving, cpu, resident_kib};
+use super::server::{How, Serving};
 use crate::harness::{Gone, stay_on};
 use crate::report::Row;
 use crate::rounds::Contender;
@@ -40,7 +41,7 @@ pub(super) struct Driver<'a> {
 }
 
 /// What a round found.
-struct Found {
+struct Served {
     answered: Answered,
     cpu: Duration,
     resident_max_kib: u64,
@@ -66,7 +67,7 @@ impl Driver<'_> {
         }
     }
 
-    fn run(&self) -> Result<Found, String> {
+    fn run(&self) -> Result<Served, String> {
         let cpus = match self.load {
             Load::Ping => &self.cpus[..1],
             _ => self.cpus,
@@ -82,7 +83,7 @@ impl Driver<'_> {
     }
 
     /// Puts the load on a server that listens.
-    fn measure(&self, serving: &Serving) -> Result<Found, String> {
+    fn measure(&self, serving: &Serving) -> Result<Served, String> {
         let failed = |error: io::Error| format!("cannot read what the server took: {error}");
         self.drive(serving, PING, CONNECTIONS, Enough::Requests(WARM_UP))?;
         let sleepers = self.graph.sleepers();
@@ -106,7 +107,7 @@ impl Driver<'_> {
         let answered = self.drive(serving, PING, connections, enough)?;
         let after = cpu(serving.process).map_err(failed)?;
         let resident_max_kib = resident_kib(serving.process).map_err(failed)?.1;
-        Ok(Found { answered, cpu: after.saturating_sub(before), resident_max_kib, flow_bytes })
+        Ok(Served { answered, cpu: after.saturating_sub(before), resident_max_kib, flow_bytes })
     }
 
     fn drive(
@@ -117,8 +118,8 @@ impl Driver<'_> {
         enough: Enough,
     ) -> Result<Answered, String> {
         let (address, path) = (serving.address, path.to_owned());
-        let load = load::Load { address, path, connections, expected: ANSWER, enough };
-        load::drive(&load, || self.is_stopped())
+        let load = Demand { address, path, connections, expected: ANSWER, enough };
+        drive(&load, || self.is_stopped())
     }
 }
 

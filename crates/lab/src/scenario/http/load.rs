@@ -2,7 +2,6 @@
 //! asked again at once. It is made to cost less than any server: one thread, epoll, a request that
 //! stands ready, and of an answer no more is read than tells where it ends.
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use sinew_figures::Distribution;
+use sinew_figures::process::Taken;
 use sinew_runtime::clock::now_ns;
 
 /// An answer without a word for so long is none.
@@ -20,7 +20,7 @@ const ANSWER_LEN_MAX: usize = 4096;
 
 /// What is asked of whom.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(super) struct Demand {
     pub(super) address: SocketAddr,
     pub(super) path: String,
     pub(super) connections: usize,
@@ -53,15 +53,6 @@ pub(super) struct Answered {
     pub(super) taken: Taken,
 }
 
-/// What a thread took of the CPUs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Taken {
-    /// How long it ran.
-    pub(super) cpu: Duration,
-    /// How long it could have, but others had the CPUs.
-    pub(super) waited: Duration,
-}
-
 /// A connection with a request under way.
 struct Connection {
     stream: TcpStream,
@@ -73,7 +64,7 @@ struct Connection {
 ///
 /// # Errors
 /// The kernel gives no connection, or nothing answers any more.
-pub(super) fn drive(load: &Load, is_stopped: impl Fn() -> bool) -> Result<Answered, String> {
+pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answered, String> {
     let failed = |error: io::Error| format!("load on {}: {error}", load.address);
     let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", load.path, load.address);
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
@@ -84,7 +75,7 @@ pub(super) fn drive(load: &Load, is_stopped: impl Fn() -> bool) -> Result<Answer
             .map_err(|error| failed(error.into()))?;
         connections.push(Connection { stream, asked_ns: 0, answer: Vec::new() });
     }
-    let (begun_ns, before) = (now_ns(), taken().map_err(failed)?);
+    let (begun_ns, before) = (now_ns(), Taken::by_this_thread().map_err(failed)?);
     let mut driver = Driver { load, request: request.into_bytes(), begun_ns, asked: 0, open: 0 };
     let mut answered = Answered::default();
     for connection in &mut connections {
@@ -105,7 +96,7 @@ pub(super) fn drive(load: &Load, is_stopped: impl Fn() -> bool) -> Result<Answer
         }
     }
     answered.time = Duration::from_nanos(now_ns() - begun_ns);
-    let after = taken().map_err(failed)?;
+    let after = Taken::by_this_thread().map_err(failed)?;
     answered.taken.cpu = after.cpu.saturating_sub(before.cpu);
     answered.taken.waited = after.waited.saturating_sub(before.waited);
     Ok(answered)
@@ -120,7 +111,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 
 /// What all connections share.
 struct Driver<'a> {
-    load: &'a Load,
+    load: &'a Demand,
     request: Vec<u8>,
     begun_ns: u64,
     /// Requests so far.
@@ -201,16 +192,6 @@ fn judge(answer: &[u8], expected: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// What this thread has taken so far.
-fn taken() -> io::Result<Taken> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    let mut times = text.split_whitespace().map(|ns| ns.parse().map(Duration::from_nanos));
-    match (times.next(), times.next()) {
-        (Some(Ok(cpu)), Some(Ok(waited))) => Ok(Taken { cpu, waited }),
-        _ => Err(io::Error::other("no times in schedstat")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,7 +224,7 @@ mod tests {
             let (stream, _) = listener.accept().expect("a connection");
             drop(stream);
         });
-        let load = Load {
+        let load = Demand {
             address,
             path: "/".into(),
             connections: 1,

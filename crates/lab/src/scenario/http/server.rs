@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{env, io, thread};
 
 use sinew_runtime::catalogue::Kind;
 use sinew_runtime::run::{Outcome, Pace, Run};
@@ -149,26 +149,4 @@ pub(super) fn program() -> Result<PathBuf, String> {
 /// An address of this machine that nobody uses at this moment.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
-/// CPU time of all threads of a process that live.
-pub(super) fn cpu(process: u32) -> io::Result<Duration> {
-    let mut ns = 0;
-    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        // A thread may end meanwhile: then it is not counted, here as there.
-        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-        ns += text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(Duration::from_nanos(ns))
-}
-
-/// Resident memory of a process, KiB: now, and the most that it ever had.
-pub(super) fn resident_kib(process: u32) -> io::Result<(u64, u64)> {
-    let text = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    let pair = field("VmRSS:").zip(field("VmHWM:"));
-    pair.ok_or_else(|| io::Error::other("no VmRSS in /proc"))
 }

@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
 
-use sinew_figures::Distribution;
+use sinew_figures::{Distribution, process};
 use sinew_runtime::board::FaultAt;
 use sinew_runtime::clock::{Clock, now_ns};
 use sinew_runtime::run::{Outcome, Pace, Run, ThreadId};
@@ -234,13 +233,8 @@ fn faults(run: &Run) -> String {
 
 /// CPU time that all threads of these processes have used, as far as the kernel says.
 fn cpu_ns(processes: &[u32]) -> u64 {
-    let threads = processes.iter().filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok());
-    let threads = threads.flatten().filter_map(Result::ok);
-    let used = threads.filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
-    });
-    used.sum()
+    let used = processes.iter().filter_map(|&id| process::cpu(id).ok());
+    used.sum::<Duration>().as_nanos() as u64
 }
 
 /// What was seen of a graph's cycles.

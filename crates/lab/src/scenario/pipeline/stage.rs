@@ -6,7 +6,7 @@ use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, mes
 
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
-    pub struct Load {
+    pub struct Words {
         /// All of them count the stages that were passed.
         pub words: [u64; 32],
     }
@@ -18,7 +18,7 @@ const PASSED: usize = 0;
 
 const fn port(name: &'static str, direction: Direction) -> Port {
     let doc = "The message: 32 words.";
-    Port { name, doc, direction, message: Load::TYPE, optional: false, safe: &[] }
+    Port { name, doc, direction, message: Words::TYPE, optional: false, safe: &[] }
 }
 
 /// What the compiler knows of the kind.
@@ -59,8 +59,8 @@ impl Node for Stage {
         if !self.leads && io.fresh(IN) != Fresh::New {
             return Ok(());
         }
-        let input = io.read::<Load>(IN).words;
-        let output = io.write::<Load>(OUT);
+        let input = io.read::<Words>(IN).words;
+        let output = io.write::<Words>(OUT);
         for (output, input) in output.words.iter_mut().zip(input) {
             *output = input + 1;
         }

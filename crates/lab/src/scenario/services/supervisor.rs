@@ -8,6 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_figures::process::{self, Taken};
 use sinew_runtime::run::Run;
 
 use super::Shared;
@@ -50,20 +51,20 @@ impl<'a> Idle<'a> {
     }
 
     /// CPU time and time that have gone by.
-    fn count(&mut self, cpu_ns: u64, since: Instant) {
-        self.cpu_ns += cpu_ns;
+    fn count(&mut self, cpu: Duration, since: Instant) {
+        self.cpu_ns += cpu.as_nanos() as u64;
         self.wall_ns += since.elapsed().as_nanos() as u64;
     }
 
     fn services(&mut self) -> Result<(), String> {
-        const THIS: &str = "/proc/thread-self/schedstat";
+        let cpu = || Taken::by_this_thread().map(|taken| taken.cpu).map_err(|why| why.to_string());
         let request = request(&services_alone(), self.shared)?;
         let run = Run::start(request);
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         poll_for(&mut run, SETTLES)?;
-        let (before_ns, since) = (cpu_ns(THIS)?, Instant::now());
+        let (before, since) = (cpu()?, Instant::now());
         poll_for(&mut run, self.share)?;
-        self.count(cpu_ns(THIS)? - before_ns, since);
+        self.count(cpu()? - before, since);
         run.stop();
         while run.poll(LOOK, &mut |_, _| ()) {}
         Ok(())
@@ -75,9 +76,9 @@ impl<'a> Idle<'a> {
         fs::write(&file, logged()).map_err(cannot)?;
         let mut program = Program::start(file).map_err(cannot)?;
         sleep(SETTLES);
-        let (before_ns, since) = (program.cpu_ns()?, Instant::now());
+        let (before, since) = (program.cpu()?, Instant::now());
         sleep(self.share);
-        self.count(program.cpu_ns()? - before_ns, since);
+        self.count(program.cpu()? - before, since);
         self.resident_kib_max = self.resident_kib_max.max(program.resident_kib()?);
         program.stop()
     }
@@ -116,13 +117,6 @@ fn poll_for(run: &mut Run, time: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// CPU time that a thread has used.
-fn cpu_ns(schedstat: &str) -> Result<u64, String> {
-    let text = fs::read_to_string(schedstat).map_err(|error| format!("{schedstat}: {error}"))?;
-    let used = text.split(' ').next().and_then(|word| word.parse().ok());
-    used.ok_or_else(|| format!("{schedstat}: '{text}' is not what it was expected to be"))
-}
-
 /// This program, started again to run a graph.
 struct Program(Child);
 
@@ -135,22 +129,15 @@ impl Program {
     }
 
     /// CPU time of all its threads; not of the domains, which are processes of their own.
-    fn cpu_ns(&mut self) -> Result<u64, String> {
+    fn cpu(&mut self) -> Result<Duration, String> {
         if let Ok(Some(status)) = self.0.try_wait() {
             return Err(format!("'sinew run' has ended by itself, {status}"));
         }
-        let folder = format!("/proc/{}/task", self.0.id());
-        let threads = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
-        let threads = threads.filter_map(Result::ok).map(|it| it.path().join("schedstat"));
-        threads.map(|path| cpu_ns(&path.display().to_string())).sum()
+        process::cpu(self.0.id()).map_err(|why| why.to_string())
     }
 
     fn resident_kib(&self) -> Result<u64, String> {
-        let file = format!("/proc/{}/status", self.0.id());
-        let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        kib.ok_or_else(|| format!("{file} does not say VmRSS"))
+        process::resident_kib(self.0.id()).map(|(now, _)| now).map_err(|why| why.to_string())
     }
 
     fn stop(mut self) -> Result<(), String> {
