@@ -185,8 +185,8 @@ fn every_ramp_of_every_motor_ends_behind_the_brake() {
         ] {
             let mut axis = Axis { physics, state: State::OperationEnabled, ..moving() };
             axis.enter(begin);
-            // A coarse encoder sees less than a count as nothing: such a motor may creep for seconds
-            // before it stands.
+            // A coarse encoder sees less than a count as nothing: such a motor may creep for
+            // seconds before it stands.
             let mut passed = 0;
             while axis.state != end && passed < 10_000 {
                 axis.advance(PERIOD_S);
