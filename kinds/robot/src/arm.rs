@@ -97,11 +97,7 @@ pub fn joints_rad(angles_deg: &[f64]) -> Joints {
 /// # Errors
 /// If the file cannot be read or describes no arm that fits.
 pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
-    let shown = path.display();
-    let bytes = file::read(path, URDF_BYTES_MAX)
-        .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm'"))?;
-    let text = String::from_utf8(bytes).map_err(|_| fault!("{shown}: is no text (UTF-8)"))?;
-    parse(&text, margins).map_err(|error| fault!("{shown}: {error}"))
+    Ok(of_file(path, margins)?.1)
 }
 
 /// An arm from the text of a URDF file.
@@ -109,17 +105,29 @@ pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
 /// # Errors
 /// If it describes no arm that fits.
 pub fn parse(text: &str, margins: Margins) -> Result<Solver, Fault> {
+    Ok(of_text(text, margins)?.1)
+}
+
+fn of_file(path: &Path, margins: Margins) -> Result<(Chain, Solver), Fault> {
+    let shown = path.display();
+    let bytes = file::read(path, URDF_BYTES_MAX)
+        .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm'"))?;
+    let text = String::from_utf8(bytes).map_err(|_| fault!("{shown}: is no text (UTF-8)"))?;
+    of_text(&text, margins).map_err(|error| fault!("{shown}: {error}"))
+}
+
+fn of_text(text: &str, margins: Margins) -> Result<(Chain, Solver), Fault> {
     let robot = urdf_rs::read_from_string(text).map_err(|error| {
         fault!("is no URDF ({error}); expected '<robot>' with links and joints, and its end")
     })?;
     let chain = Chain::of(&robot)?;
     let solver = Solver::new(chain.geometry()?, chain.limits, margins);
     chain.compare(&solver)?;
-    Ok(solver)
+    Ok((chain, solver))
 }
 
 /// The six joints from base to flange, and what follows the last one.
-struct Chain {
+pub struct Chain {
     origins: [Pose; 6],
     axes: [DVec3; 6],
     limits: [Limits; 6],
@@ -127,6 +135,15 @@ struct Chain {
 }
 
 impl Chain {
+    /// Reads an arm as [`read`] does, with the same demands.
+    ///
+    /// # Errors
+    /// As for [`read`].
+    pub fn read(path: &Path) -> Result<Chain, Fault> {
+        // Margins are demands on poses, not on a file.
+        Ok(of_file(path, Margins { angle_rad: 0.0, shoulder_m: 0.0 })?.0)
+    }
+
     /// Follows the file's joints from the root to the end; fixed joints become part of the next.
     fn of(robot: &Robot) -> Result<Chain, Fault> {
         let is_child = |link: &str| robot.joints.iter().any(|joint| joint.child.link == link);
@@ -173,7 +190,8 @@ impl Chain {
         })
     }
 
-    fn forward(&self, joints: &Joints) -> [Pose; 7] {
+    /// Where the six links and the flange are in the base frame, m.
+    pub fn forward(&self, joints: &Joints) -> [Pose; 7] {
         let mut frames = [Pose::IDENTITY; 7];
         let mut frame = Pose::IDENTITY;
         for i in 0..6 {
@@ -185,10 +203,15 @@ impl Chain {
         frames
     }
 
+    /// Direction of a joint's axis (0 is the first) in the base frame, all joints at zero.
+    pub fn axis(&self, joint: usize) -> DVec3 {
+        self.forward(&[0.0; 6])[joint].rotation * self.axes[joint]
+    }
+
     /// The seven lengths, offsets and signs, from the joint axes when all angles are zero.
     fn geometry(&self) -> Result<Geometry, Fault> {
         let frames = self.forward(&[0.0; 6]);
-        let axis = |i: usize| frames[i].rotation * self.axes[i];
+        let axis = |i: usize| self.axis(i);
         let point = |i: usize| frames[i].translation;
         let demand = |holds: bool, what: &str| {
             if holds { Ok(()) } else { Err(fault!("{what}; the arm does not fit this solver")) }
