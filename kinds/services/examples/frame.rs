@@ -1,5 +1,6 @@
 //! A frame of the synthetic camera as JPEG, to be looked at, and what it costs:
-//! `cargo run --release -p sinew-services --example frame -- out.jpg [frames]`
+//! `cargo run --release -p sinew-services --example frame -- out.jpg [frames [J1 ... J6]]`, in
+//! degrees; without joints the arm swings.
 
 #![expect(clippy::print_stdout, reason = "an example says what it measured")]
 
@@ -20,6 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().unwrap_or_else(|| "frame.jpg".into());
     let frames: u64 = arguments.next().map_or(Ok(200), |count| count.parse())?;
+    let still = arguments.map(|angle| Ok(angle.parse::<f64>()?.to_radians()));
+    let still: Vec<f64> = still.collect::<Result<_, std::num::ParseFloatError>>()?;
     let arm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm/irb120.urdf");
     let mut camera = Synthetic::new(&arm, [0.0, 0.0, 0.0, 0.0, 1.5, 0.0])
         .map_err(|fault| fault.text().to_owned())?;
@@ -29,9 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 1..=frames {
         let time_ns = number * PERIOD_NS;
         let turn = time_ns as f64 * 1e-9;
-        let joints =
-            [0.5 * turn.sin(), 0.25 + 0.15 * (1.7 * turn).cos(), 0.1, 0.0, 1.2, 0.3 * turn];
-        camera.moved(time_ns, &joints);
+        let swing = [0.5 * turn.sin(), 0.25 + 0.15 * (1.7 * turn).cos(), 0.1, 0.0, 1.2, 0.3 * turn];
+        camera.moved(time_ns, &still.as_slice().try_into().unwrap_or(swing));
         let shot = Shot { time_ns, number, pose_ns: time_ns };
         let put = &mut |y: usize, row: &[u8; ROW_LEN]| {
             points[y * ROW_LEN..][..ROW_LEN].copy_from_slice(row);
