@@ -1,13 +1,12 @@
 //! Kind `camera`: frames of the machine, 30 a second.
 
+mod film;
 pub mod image;
 pub mod jpeg;
 mod pace;
 pub mod source;
 pub mod synthetic;
-#[cfg(feature = "v4l2")]
 mod v4l2;
-#[cfg(any(feature = "v4l2", test))]
 mod yuyv;
 
 use std::io::{Write, stdout};
@@ -19,10 +18,12 @@ use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, 
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
 
+use self::film::Film;
 use self::image::{Head, Image, write_row};
 use self::pace::Pace;
 use self::source::{Shot, Source};
 use self::synthetic::Synthetic;
+use self::v4l2::V4l2;
 
 const POSE: usize = 0;
 const OUT: usize = 1;
@@ -39,11 +40,11 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Frames of 640 x 480 points. By default it needs no camera: it draws the arm as its \
           drives say that it stands, with the path of its flange; without a pose it shows the last \
-          one and says so. 'v4l2' is a camera of Linux (USB and others). Frames cross the link \
-          without a copy: link it with 'delivery: queue' in shared memory, and room for a few. A \
-          frame that finds no room is dropped; one whose period has passed is missed and not made \
-          up for. A camera that is unplugged is a fault of its domain, whose restart policy brings \
-          it back.",
+          one and says so. 'v4l2' is a camera of Linux (USB and others), 'file' a film in Motion \
+          JPEG. Frames cross the link without a copy: link it with 'delivery: queue' in shared \
+          memory, and room for a few. A frame that finds no room is dropped; one whose period has \
+          passed is missed and not made up for. A camera that is unplugged is a fault of its \
+          domain, whose restart policy brings it back.",
     ports: &[
         Port {
             name: "pose",
@@ -65,9 +66,10 @@ pub const INFO: Kind = Kind {
     parameters: &[
         Parameter {
             name: "source",
-            doc: "Where frames come from: 'synthetic' draws the arm, 'v4l2' is a camera.",
+            doc: "Where frames come from: 'synthetic' draws the arm, 'v4l2' is a camera, 'file' a \
+                  film.",
             unit: "",
-            ty: ParameterType::Choice(&["synthetic", "v4l2"]),
+            ty: ParameterType::Choice(&["synthetic", "v4l2", "file"]),
             default: Some("synthetic"),
         },
         Parameter {
@@ -92,6 +94,20 @@ pub const INFO: Kind = Kind {
             ty: ParameterType::Text,
             default: Some("/dev/video0"),
         },
+        Parameter {
+            name: "file",
+            doc: "The film that 'file' takes frames from: Motion JPEG, 640 x 480 points.",
+            unit: "",
+            ty: ParameterType::Text,
+            default: Some("\"\""),
+        },
+        Parameter {
+            name: "repeat",
+            doc: "Whether the film begins again after its last frame; if not, the camera is done.",
+            unit: "",
+            ty: ParameterType::Bool,
+            default: Some("true"),
+        },
     ],
     signals: &[],
 };
@@ -100,33 +116,23 @@ pub const INFO: Kind = Kind {
 pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
-    let source: Box<dyn Source> = match parameters.text("source") {
-        "v4l2" => v4l2(parameters)?,
-        _ => synthetic(parameters)?,
+    let rate_hz = parameters.integer("rate_hz");
+    let file = |name: &str, what: &str| match parameters.text(name) {
+        "" => Err(fault!("'source: {}' {what} in '{name}'", parameters.text("source"))),
+        _ => Ok(parameters.path(name)),
     };
-    Ok(Box::new(Camera::new(source, parameters.integer("rate_hz") as u64)))
-}
-
-fn synthetic(parameters: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
-    if parameters.text("arm").is_empty() {
-        return Err(fault!("'source: synthetic' draws an arm; give its URDF file in 'arm'"));
-    }
-    let home = joints_rad(parameters.numbers("home_deg"));
-    Ok(Box::new(Synthetic::new(&parameters.path("arm"), home)?))
-}
-
-#[cfg(feature = "v4l2")]
-fn v4l2(parameters: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
-    let (device, rate_hz) = (parameters.text("device"), parameters.integer("rate_hz") as u32);
-    Ok(Box::new(v4l2::V4l2::new(device, rate_hz)))
-}
-
-#[cfg(not(feature = "v4l2"))]
-fn v4l2(_: &Parameters<'_>) -> Result<Box<dyn Source>, Fault> {
-    Err(fault!(
-        "'source: v4l2' is not built in; build with 'cargo build --release --features v4l2' \
-         (which needs libclang and the headers of the kernel), or take 'source: synthetic'"
-    ))
+    let source: Box<dyn Source> = match parameters.text("source") {
+        "v4l2" => Box::new(V4l2::new(parameters.text("device"), rate_hz as u32)),
+        "file" => {
+            let film = file("file", "shows a film; give its Motion JPEG file")?;
+            Box::new(Film::open(&film, parameters.bool("repeat"))?)
+        }
+        _ => {
+            let home = joints_rad(parameters.numbers("home_deg"));
+            Box::new(Synthetic::new(&file("arm", "draws an arm; give its URDF file")?, home)?)
+        }
+    };
+    Ok(Box::new(Camera::new(source, rate_hz as u64)))
 }
 
 /// The service: takes frames from a source at their time and sends them.
@@ -181,6 +187,9 @@ impl Service for Camera {
             }
             self.look(io)?;
             if pace.left_ns(now_ns()) == 0 {
+                if self.source.is_over()? {
+                    return Ok(());
+                }
                 let number = pace.go_on(now_ns());
                 self.take(io, number)?;
                 told.tell(now_ns(), pace.missed());

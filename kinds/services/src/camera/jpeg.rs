@@ -1,8 +1,13 @@
-//! A frame as JPEG, for browsers: read row by row from where it stands, so no frame is copied.
+//! A frame as JPEG, for browsers: read row by row from where it stands, so no frame is copied. And
+//! the frames of cameras and films that are JPEGs.
 
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor, rgb_to_ycbcr};
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::JpegDecoder;
 
-use super::image::{HEIGHT, ROW_LEN, Rows, WIDTH};
+use super::image::{HEIGHT, POINTS_LEN, ROW_LEN, Rows, WIDTH};
 
 /// Bytes that a JPEG of a frame needs at first: more than the arm's picture has at quality 80.
 const LEN: usize = 64 * 1024;
@@ -20,6 +25,25 @@ pub fn encode(frame: &impl Rows, quality: u8) -> Vec<u8> {
     let encoded = encoder.encode_image(Source(frame));
     encoded.expect("a buffer in memory takes all bytes, and the frame has a good size");
     jpeg
+}
+
+/// The points of a frame that is a JPEG. The error says what is wrong with it.
+pub(super) fn decode(jpeg: &[u8], points: &mut [u8]) -> Result<(), String> {
+    let options =
+        DecoderOptions::default().set_strict_mode(true).jpeg_set_out_colorspace(ColorSpace::RGB);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(jpeg), options);
+    let said = |error: zune_jpeg::errors::DecodeErrors| {
+        format!("is no whole JPEG ({})", error.to_string().trim())
+    };
+    decoder.decode_headers().map_err(said)?;
+    let size = decoder.info().map(|info| (usize::from(info.width), usize::from(info.height)));
+    if let Some((width, height)) = size.filter(|&size| size != (WIDTH, HEIGHT)) {
+        return Err(format!("has {width} x {height} points, expected {WIDTH} x {HEIGHT}"));
+    }
+    if decoder.output_buffer_size() != Some(POINTS_LEN) {
+        return Err("has colours that do not become red, green and blue".to_owned());
+    }
+    decoder.decode_into(points).map_err(said)
 }
 
 struct Source<'a, R>(&'a R);

@@ -31,6 +31,14 @@ pub trait Source: Send {
     /// The joints stand at these angles, all finite.
     fn moved(&mut self, _time_ns: u64, _joints: &Joints) {}
 
+    /// Asked before each frame: whether there are no more. Then the camera's work is done.
+    ///
+    /// # Errors
+    /// As for [`Source::frame`].
+    fn is_over(&mut self) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     /// Takes a frame and hands out each row (0 is the top), once. May wait for a device, but not
     /// as long as a heartbeat may take.
     ///

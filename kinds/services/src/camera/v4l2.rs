@@ -3,15 +3,16 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
+use moq_v4l::buffer::Type;
+use moq_v4l::io::mmap::Stream;
+use moq_v4l::io::traits::CaptureStream;
+use moq_v4l::video::Capture;
+use moq_v4l::video::capture::Parameters;
+use moq_v4l::{Device, Format, FourCC};
 use sinew_runtime::{Fault, fault};
-use v4l::buffer::Type;
-use v4l::io::mmap::Stream;
-use v4l::io::traits::CaptureStream;
-use v4l::video::Capture;
-use v4l::video::capture::Parameters;
-use v4l::{Device, Format, FourCC};
 
-use super::image::{HEIGHT, ROW_LEN, Row, WIDTH};
+use super::image::{HEIGHT, POINTS_LEN, ROW_LEN, Row, WIDTH};
+use super::jpeg;
 use super::source::{Shot, Source};
 use super::yuyv::{YUYV_ROW_LEN, to_rgb};
 
@@ -22,6 +23,9 @@ const FIRST: Duration = Duration::from_secs(3);
 /// How long a frame may take, at the least heartbeat of a service.
 const NEXT: Duration = Duration::from_millis(400);
 
+/// Torn JPEGs one after the other: one comes with a bad moment of the bus, more are a bad camera.
+const TORN_MAX: usize = 4;
+
 /// EBUSY and ENODEV, which the standard library has no kind for.
 const BUSY: i32 = 16;
 const GONE: i32 = 19;
@@ -31,10 +35,13 @@ const GONE: i32 = 19;
 enum Coding {
     Yuyv,
     Rgb,
+    /// Each frame is a JPEG: many cameras reach their rate only so.
+    Jpeg,
 }
 
-/// In the order in which they are asked for.
-const CODINGS: [(Coding, [u8; 4]); 2] = [(Coding::Rgb, *b"RGB3"), (Coding::Yuyv, *b"YUYV")];
+/// In the order in which they are asked for: what takes the least work comes first.
+const CODINGS: [(Coding, [u8; 4]); 3] =
+    [(Coding::Rgb, *b"RGB3"), (Coding::Yuyv, *b"YUYV"), (Coding::Jpeg, *b"MJPG")];
 
 /// A camera, not yet opened.
 pub(super) struct V4l2 {
@@ -48,6 +55,8 @@ struct Open {
     coding: Coding,
     /// Bytes from one row to the next.
     stride: usize,
+    /// Of a frame that was a JPEG.
+    points: Vec<u8>,
 }
 
 impl V4l2 {
@@ -64,9 +73,8 @@ impl V4l2 {
         // A driver that knows no rates has one of its own; then frames come as it likes.
         let _ = device.set_params(&Parameters::with_fps(self.rate_hz));
         let stream = Stream::with_buffers(&device, Type::VideoCapture, BUFFERS).map_err(said)?;
-        let least = row_len(coding);
-        let stride = (format.stride as usize).max(least);
-        Ok(Open { stream, coding, stride })
+        let stride = (format.stride as usize).max(row_len(coding));
+        Ok(Open { stream, coding, stride, points: vec![0; POINTS_LEN] })
     }
 
     fn format(&self, device: &Device) -> Result<(Coding, Format), Fault> {
@@ -80,8 +88,8 @@ impl V4l2 {
         let offered = device.enum_formats().unwrap_or_default();
         let offered: Vec<_> = offered.iter().map(|format| format.fourcc.to_string()).collect();
         Err(fault!(
-            "camera '{}' offers no {WIDTH} x {HEIGHT} in RGB3 or YUYV (it has {}); take another \
-             'device', or 'source: synthetic'",
+            "camera '{}' offers no {WIDTH} x {HEIGHT} in RGB3, YUYV or MJPG (it has {}); take \
+             another 'device', or another 'source'",
             self.device,
             offered.join(", ")
         ))
@@ -96,7 +104,7 @@ fn is_met(asked: &Format, got: &Format) -> bool {
 fn row_len(coding: Coding) -> usize {
     match coding {
         Coding::Yuyv => YUYV_ROW_LEN,
-        Coding::Rgb => ROW_LEN,
+        Coding::Rgb | Coding::Jpeg => ROW_LEN,
     }
 }
 
@@ -116,8 +124,19 @@ fn trouble(device: &str, error: &io::Error) -> Fault {
 impl Open {
     /// Takes the next frame and hands out its rows.
     fn frame(&mut self, put: &mut dyn FnMut(usize, &Row)) -> io::Result<()> {
-        let (bytes, _) = CaptureStream::next(&mut self.stream)?;
-        rows(bytes, self.coding, self.stride, put)
+        let mut torn = String::new();
+        for _ in 0..=TORN_MAX {
+            let (buffer, frame) = CaptureStream::next(&mut self.stream)?;
+            let bytes = buffer.get(..frame.bytesused as usize).unwrap_or(buffer);
+            if self.coding != Coding::Jpeg {
+                return rows(bytes, self.coding, self.stride, put);
+            }
+            match jpeg::decode(bytes, &mut self.points) {
+                Ok(()) => return rows(&self.points, Coding::Rgb, ROW_LEN, put),
+                Err(what) => torn = what,
+            }
+        }
+        Err(io::Error::other(format!("{} frames in a row are torn; the last {torn}", TORN_MAX + 1)))
     }
 }
 
@@ -132,7 +151,7 @@ fn rows(
         let from = bytes.get(y * stride..).unwrap_or_default();
         let row = match coding {
             Coding::Yuyv => from.first_chunk().map(to_rgb),
-            Coding::Rgb => from.first_chunk().copied(),
+            Coding::Rgb | Coding::Jpeg => from.first_chunk().copied(),
         };
         let row = row.ok_or_else(|| {
             let len = bytes.len();

@@ -13,6 +13,8 @@ use sinew_runtime::run::{Outcome, Pace, Request, Run};
 use sinew_runtime::status::{Event, EventKind};
 use sinew_runtime::{NodeEntry, check_node, privileges};
 use sinew_services::SERVICES;
+use sinew_services::camera::image::POINTS_LEN;
+use sinew_services::camera::jpeg;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
@@ -28,6 +30,7 @@ const TESTS: &[(&str, fn())] = &[
     ("frames_of_a_camera_that_is_killed_arrive_whole_and_in_order", killed),
     ("a_camera_that_is_unplugged_comes_back_and_the_core_goes_on", unplugged),
     ("the_arm_is_drawn_and_goes_on_without_a_core_to_look_at", drawn),
+    ("a_film_is_shown_and_at_its_end_the_camera_is_done", shown_from_a_file),
     ("what_a_camera_cannot_do_is_refused_with_what_to_change", refused),
 ];
 
@@ -180,6 +183,34 @@ fn drawn() {
     film.stop();
 }
 
+/// Frames of the film.
+const FILM: u64 = 40;
+
+fn shown_from_a_file() {
+    let picture = |number: u64| {
+        let points = vec![number as u8 * 6; POINTS_LEN].into_boxed_slice();
+        let points: Box<[u8; POINTS_LEN]> = points.try_into().expect("a frame's");
+        jpeg::encode(&*points, 80)
+    };
+    let file = std::env::temp_dir().join(format!("sinew-film-{}.mjpeg", std::process::id()));
+    std::fs::write(&file, (0..FILM).flat_map(picture).collect::<Vec<u8>>()).expect("a folder");
+    let path = file.to_str().expect("UTF-8");
+    let own = [("camera.source", "file"), ("camera.file", path), ("camera.rate_hz", "60")];
+    let mut film = Film::start("camera", &own);
+    // More frames than it has: it begins again. Those whose points are no test's are 'strange'.
+    film.shows(FILM + 10);
+    assert!(film.wrong().iter().all(|line| line.starts_with("strange")), "{:?}", film.wrong());
+    assert_eq!(film.texts(EventKind::Faulted, "camera"), [""; 0]);
+    film.stop();
+
+    let once = own.into_iter().chain([("camera.repeat", "false")]).collect::<Vec<_>>();
+    let mut film = Film::start("camera", &once);
+    film.until("it is over", |film| !film.texts(EventKind::Ended, "camera").is_empty());
+    assert_eq!(film.texts(EventKind::Started, "camera").len(), 1, "it is done and stays so");
+    film.stop();
+    std::fs::remove_file(&file).expect("it was written");
+}
+
 fn refused() {
     let text = GRAPH.replace("KIND", "camera");
     let said = |overrides: &[(&str, &str)]| {
@@ -193,10 +224,10 @@ fn refused() {
     assert!(said(&[]).is_some_and(|text| text.contains("'arm'")));
     let other = said(&[("camera.arm", "square.csv")]);
     assert!(other.is_some_and(|text| text.contains("square.csv")));
-    let v4l2 = said(&[("camera.source", "v4l2")]);
-    if cfg!(feature = "v4l2") {
-        assert_eq!(v4l2, None, "whether there is a camera shows when it starts");
-    } else {
-        assert!(v4l2.is_some_and(|text| text.contains("--features v4l2")));
-    }
+    let v4l2 = said(&[("camera.source", "v4l2"), ("camera.device", "/dev/video-of-nobody")]);
+    assert_eq!(v4l2, None, "whether there is a camera shows when it starts");
+    let film = |file: &str| said(&[("camera.source", "file"), ("camera.file", file)]);
+    assert!(said(&[("camera.source", "file")]).is_some_and(|text| text.contains("in 'file'")));
+    assert!(film("square.csv").is_some_and(|text| text.contains("expected a JPEG")));
+    assert!(film("no-such.mjpeg").is_some_and(|text| text.contains("No such file")));
 }
