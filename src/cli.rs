@@ -9,9 +9,8 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{NodeEntry, domain, table_errors};
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
-use crate::{
-    check, doctor, drill, graph, halt, lab, list, log, replay, reset, restart, run, stop, test, top,
-};
+use crate::steer::{halt, reset, restart, stop};
+use crate::{check, doctor, drill, graph, lab, list, log, replay, run, test, top};
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]

@@ -1,7 +1,5 @@
 //! The runs that a command can reach, the one that it means, and what became of it.
 
-pub(crate) mod follow;
-
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -148,7 +146,7 @@ pub(crate) fn look(found: &Found) -> Option<Status> {
 
 /// How a run ended, as far as its events tell.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct Fate {
     /// The first fault of the core, in its last life.
     pub(crate) fault: Option<String>,
     /// How it stopped.
@@ -156,9 +154,9 @@ pub(crate) struct Ending {
     is_finished: bool,
 }
 
-impl Ending {
+impl Fate {
     /// Of a run that looks so; its core may have ended already.
-    pub(crate) fn of(status: &Status) -> Ending {
+    pub(crate) fn of(status: &Status) -> Fate {
         let core = || status.domains.iter().filter(|it| it.role == DomainRole::Realtime);
         let is = |state| move |domain: &&DomainStatus| domain.state == state;
         let fault = core().find(is(DomainState::Faulted)).map(|domain| {
@@ -167,7 +165,7 @@ impl Ending {
         });
         let is_finished = core().any(|domain| domain.state == DomainState::Finished);
         let is_held = status.phase == Phase::Held;
-        Ending { fault, stop: status.stop.clone().filter(|_| is_held), is_finished }
+        Fate { fault, stop: status.stop.clone().filter(|_| is_held), is_finished }
     }
 
     /// Takes notice of an event of this run.
@@ -182,7 +180,7 @@ impl Ending {
         }
         match event.what {
             // A new life of the core.
-            EventKind::Started => *self = Ending::default(),
+            EventKind::Started => *self = Fate::default(),
             EventKind::Faulted => {
                 self.fault.get_or_insert_with(|| format!("{domain}: {}", event.text));
             }
@@ -226,10 +224,10 @@ mod tests {
     }
 
     fn ended(events: &[(EventKind, &str)]) -> String {
-        let (mut all, mut ending) = (Events::new(), Ending::default());
+        let (mut all, mut fate) = (Events::new(), Fate::default());
         events.iter().for_each(|&(what, domain)| all.add(what, Some(domain), "why"));
-        all.after(0).for_each(|event| ending.take(event, &status()));
-        ending.text()
+        all.after(0).for_each(|event| fate.take(event, &status()));
+        fate.text()
     }
 
     #[test]

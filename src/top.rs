@@ -65,11 +65,11 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     let cannot = |error| Failure::run(format!("cannot go on showing {name}: {error}"));
     match show(&mut feed).map_err(cannot)? {
         Closed::ByUser => Ok(ExitCode::SUCCESS),
-        Closed::ByRun if feed.ending.fault.is_none() => {
-            let text = format!("{name} has ended: {}\n", feed.ending.text());
+        Closed::ByRun if feed.fate.fault.is_none() => {
+            let text = format!("{name} has ended: {}\n", feed.fate.text());
             Ok(print(&text, ExitCode::SUCCESS))
         }
-        Closed::ByRun => Err(Failure::run(format!("{name} has {}", feed.ending.text()))),
+        Closed::ByRun => Err(Failure::run(format!("{name} has {}", feed.fate.text()))),
     }
 }
 

@@ -7,7 +7,7 @@ use sinew_runtime::control::client::{ANSWER_WITHIN, Connection};
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::{Event, Status};
 
-use crate::reach::{Ending, Reached};
+use crate::reach::{Fate, Reached};
 
 /// Events that can be scrolled to.
 const EVENTS_MAX: usize = 200;
@@ -20,7 +20,7 @@ pub(super) struct Feed {
     /// What happened, oldest first.
     pub(super) events: VecDeque<Event>,
     /// How it ended, if it has.
-    pub(super) ending: Ending,
+    pub(super) fate: Fate,
     follows: bool,
 }
 
@@ -32,7 +32,7 @@ impl Feed {
             status: run.status,
             events: VecDeque::new(),
             // The log, from its beginning, tells the rest.
-            ending: Ending::default(),
+            fate: Fate::default(),
             follows: false,
         }
     }
@@ -65,7 +65,7 @@ impl Feed {
     }
 
     fn take(&mut self, event: Event) {
-        self.ending.take(&event, &self.status);
+        self.fate.take(&event, &self.status);
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }

@@ -1,0 +1,151 @@
+//! What steers a run: `sinew halt`, `reset`, `restart` and `stop`. Each gives one request, reads the
+//! log until what it asked for has happened, and says what came of it.
+
+pub(crate) mod halt;
+pub(crate) mod reset;
+pub(crate) mod restart;
+pub(crate) mod stop;
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+use sinew_runtime::control::{Answer, Request};
+use sinew_runtime::status::Event;
+
+use crate::answer::{FAULTED, print};
+use crate::duration::duration;
+use crate::reach::{Failure, Fate, Reached, choose};
+
+/// What all of them may be told.
+#[derive(Args, Debug)]
+pub(crate) struct SteerArgs {
+    /// Wait so long at most
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration,
+        allow_hyphen_values = true
+    )]
+    timeout: Duration,
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+struct Done {
+    /// In words.
+    text: String,
+    /// In JSON, beside the graph and its process.
+    fields: Value,
+    /// Whether it went well.
+    is_good: bool,
+}
+
+impl Done {
+    /// What was asked for has happened after so long.
+    fn after(took: Duration, text: impl FnOnce(f64) -> (String, Value)) -> Done {
+        let (text, fields) = text((took.as_secs_f64() * 1e4).round() / 10.0);
+        Done { text, fields, is_good: true }
+    }
+
+    /// The core stands; `is_held` where that is of interest.
+    fn stopped(fate: &Fate, is_held: Option<bool>, text: String) -> Done {
+        let Fate { fault, stop, .. } = fate;
+        let mut fields = json!({ "outcome": fate.outcome(), "fault": fault });
+        is_held.iter().for_each(|is_held| fields["held"] = json!(is_held));
+        fields["stop"] = json!(stop);
+        Done { text, fields, is_good: fault.is_none() }
+    }
+}
+
+impl SteerArgs {
+    /// Reaches the run that is meant, lets `steer` do its work until the time is over, and prints
+    /// what came of it; the exit status that goes with it.
+    fn carry_out(
+        &self,
+        wanted: Option<&str>,
+        steer: impl FnOnce(&mut Steered) -> Result<Done, Failure>,
+    ) -> ExitCode {
+        let done = choose(wanted).and_then(|run| {
+            let begun = Instant::now();
+            let until = begun + self.timeout;
+            let (name, timeout_s) = (run.name(), self.timeout.as_secs_f64());
+            let mut steered = Steered { run, name, begun, until, timeout_s };
+            let done = steer(&mut steered)?;
+            Ok((steered.run.status, done))
+        });
+        let (status, done) = match done {
+            Ok(done) => done,
+            Err(failure) => return failure.report(self.json),
+        };
+        let mut object = json!({ "graph": status.graph, "pid": status.pid });
+        if let (Value::Object(object), Value::Object(fields)) = (&mut object, done.fields) {
+            object.extend(fields);
+        }
+        let text = if self.json { object.to_string() } else { done.text };
+        let status = if done.is_good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
+        print(&format!("{text}\n"), status)
+    }
+}
+
+/// A run that is steered.
+struct Steered {
+    run: Reached,
+    /// As people are told.
+    name: String,
+    begun: Instant,
+    until: Instant,
+    /// The time between these.
+    timeout_s: f64,
+}
+
+/// What became of waiting for something in the log.
+enum Followed<T> {
+    /// It came.
+    Seen(T),
+    /// The run closed the connection: it has ended.
+    Ended,
+    /// The time was over before; the run goes on.
+    TimedOut,
+}
+
+impl Steered {
+    /// Gives a request, then reads the log after it until `look` sees what it wants.
+    ///
+    /// # Errors
+    /// Why it is not carried out.
+    fn ask<T>(
+        &mut self,
+        request: &Request,
+        mut look: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<Followed<T>, String> {
+        let connection = &mut self.run.connection;
+        let after = match connection.ask(request).map_err(|error| error.to_string())? {
+            Answer::Done { newest, .. } => newest,
+            Answer::Error(text) => return Err(text),
+            other => return Err(format!("it answers {other:?}")),
+        };
+        // A run that has ended already closes the connection, as the reading will tell.
+        let _ = connection.send(&Request::Log { after, follow: true });
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            match connection.next(Some(left)) {
+                Ok(Some(Answer::Event(event))) => {
+                    if let Some(seen) = look(&event) {
+                        return Ok(Followed::Seen(seen));
+                    }
+                }
+                Ok(Some(_)) => {}
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    return Ok(Followed::TimedOut);
+                }
+                Ok(None) | Err(_) => return Ok(Followed::Ended),
+            }
+        }
+    }
+}

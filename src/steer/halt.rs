@@ -1,0 +1,106 @@
+//! `sinew halt`: stops the core of a run, and says how long that took.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use sinew_runtime::control::Request;
+use sinew_runtime::status::{EventKind, Phase};
+
+use super::{Done, Followed, SteerArgs, Steered};
+use crate::reach::{Failure, Fate, look};
+
+/// Stop the core of a run at its next cycle: safe outputs first, then to rest.
+///
+/// In a graph that says 'hold: true' the services stay, and 'sinew reset' starts the core again;
+/// any other graph ends.
+#[derive(Args, Debug)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("timeout", |it| it.help("Wait so long at most; the core goes on stopping"))
+)]
+pub(crate) struct HaltArgs {
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Why, for those who read the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    steer: SteerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew halt
+  sinew halt robot --reason 'a hand in the cell'
+  sinew halt 4711 --json | jq .stop.safe_output_us
+
+Exit status: 0 the core has stopped, 1 it faulted or has not stopped in time, 2 no such run.";
+
+/// Longest reason that is told, in characters: a longer one might not fit a request, and no stop
+/// must fail for what is said of it.
+const REASON_LEN_MAX: usize = 500;
+
+/// Carries out the command.
+pub(crate) fn run(args: &HaltArgs) -> ExitCode {
+    args.steer.carry_out(args.run.as_deref(), |steered| {
+        let (fate, is_held) = halt(steered, args.reason.as_deref())?;
+        let after = match is_held {
+            true => "held, 'sinew reset' starts the core again",
+            false => "the graph does not hold and ends",
+        };
+        let text = format!("{}: {}; {after}", steered.name, fate.text());
+        Ok(Done::stopped(&fate, Some(is_held), text))
+    })
+}
+
+/// Asks, then reads the log until the core stands: how it ended, and whether it is held.
+fn halt(steered: &mut Steered, reason: Option<&str>) -> Result<(Fate, bool), Failure> {
+    let status = steered.run.status.clone();
+    let mut fate = Fate::of(&status);
+    if status.phase == Phase::Held {
+        return Ok((fate, true));
+    }
+    let followed = steered.ask(&Request::Halt { reason: reason.map(cut) }, |event| {
+        fate.take(event, &status);
+        (event.what == EventKind::Stopped).then_some(())
+    });
+    let Steered { name, timeout_s, run, .. } = steered;
+    match followed {
+        Err(why) => Err(Failure::run(format!("cannot halt the core of {name}: {why}"))),
+        Ok(Followed::TimedOut) => Err(Failure::run(format!(
+            "the core of {name} has not stopped within {timeout_s} s; wait longer with --timeout, \
+             see 'sinew top'"
+        ))),
+        Ok(_) => {
+            let is_held = look(&run.found()).is_some_and(|status| status.phase == Phase::Held);
+            Ok((fate, is_held))
+        }
+    }
+}
+
+/// A reason that is not too long.
+fn cut(reason: &str) -> String {
+    match reason.char_indices().nth(REASON_LEN_MAX) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_of_any_length_fits_a_request() {
+        assert_eq!(cut("a hand in the cell"), "a hand in the cell");
+        for sign in ["x", "µ", "\u{1}", "🦾"] {
+            let reason = cut(&sign.repeat(100_000));
+            assert!(reason.starts_with(sign) && reason.ends_with('…'));
+            // A request has 4096 bytes.
+            assert!(json!(reason).to_string().len() < 4000, "{reason}");
+        }
+    }
+}

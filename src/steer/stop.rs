@@ -1,0 +1,62 @@
+//! `sinew stop`: stops a run in order, and waits until it is gone.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use sinew_runtime::control::Request;
+
+use super::{Done, Followed, SteerArgs, Steered};
+use crate::reach::{Failure, Fate};
+
+/// Stop a run in order, actuators first, and wait until it is gone.
+#[derive(Args, Debug)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("timeout", |it| it.help("Wait so long at most; the run goes on stopping"))
+)]
+pub(crate) struct StopArgs {
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    #[command(flatten)]
+    steer: SteerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew stop
+  sinew stop arm
+  sinew stop 4711 --timeout 5s
+
+Exit status: 0 it has stopped, 1 it faulted or has not stopped in time, 2 no such run.";
+
+/// Carries out the command.
+pub(crate) fn run(args: &StopArgs) -> ExitCode {
+    args.steer.carry_out(args.run.as_deref(), |steered| {
+        let fate = stop(steered)?;
+        Ok(Done::stopped(&fate, None, format!("{}: {}", steered.name, fate.text())))
+    })
+}
+
+/// Asks, then reads the log until it ends with the run.
+fn stop(steered: &mut Steered) -> Result<Fate, Failure> {
+    let status = steered.run.status.clone();
+    let mut fate = Fate::of(&status);
+    let followed = steered.ask(&Request::Stop {}, |event| {
+        fate.take(event, &status);
+        None::<()>
+    });
+    let Steered { run, name, until, timeout_s, .. } = steered;
+    let followed = followed.map_err(|why| Failure::run(format!("cannot stop {name}: {why}")))?;
+    let left = until.saturating_duration_since(Instant::now());
+    // A process that cannot be seen from here counts as ended, but not one that still answers.
+    if matches!(followed, Followed::Ended) && run.connection.wait_for_end(left) {
+        return Ok(fate);
+    }
+    let pid = status.pid;
+    Err(Failure::run(format!(
+        "{name} has not stopped within {timeout_s} s; wait longer with --timeout, see 'sinew top', \
+         or end it with 'kill -9 {pid}': then the machine's own watchdog must act"
+    )))
+}
