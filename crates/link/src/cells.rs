@@ -1,6 +1,8 @@
 //! The only way to the bytes of a region. With `--cfg loom` the unit tests get the same words
 //! and payloads from loom, so that loom proves the code that ships.
 
+#[cfg(all(test, loom))]
+use core::cell::Cell;
 #[cfg(not(all(test, loom)))]
 use core::ptr::NonNull;
 
@@ -98,7 +100,7 @@ fn is_weakened(site: Site) -> bool {
 #[cfg(all(test, loom))]
 std::thread_local! {
     /// The site that the running proof weakens. Loom runs all its threads on one of ours.
-    pub(crate) static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
+    pub(crate) static WEAKENED: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
 /// A region that was checked: offsets come from our own copy of its shape, never from its bytes.
