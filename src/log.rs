@@ -12,15 +12,14 @@ use sinew_runtime::status::Event;
 use sinew_view::printable;
 
 use crate::answer::{FAULTED, is_quiet, say};
-use crate::reach::{self, Failure, Reached};
+use crate::reach::{Failure, Reached, Wanted};
 
 /// Show what happened in a run: starts, restarts and their reasons, faults, output of services.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
-    /// Process or graph of the run; may be left out if there is only one
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: Wanted,
     /// Go on with what happens, until the run ends or Ctrl-C
     #[arg(long, short)]
     follow: bool,
@@ -43,7 +42,7 @@ const UNIX_MS_MAX: u64 = 253_402_300_799_999;
 
 /// Carries out the command.
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
-    let mut run = match reach::choose(args.run.as_deref()) {
+    let mut run = match args.run.reach() {
         Ok(run) => run,
         Err(failure) => return failure.report(args.json),
     };

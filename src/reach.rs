@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
+use clap::Args;
 use sinew_runtime::control::client::{Connection, Found, runs};
 use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::{
@@ -12,6 +13,21 @@ use sinew_runtime::status::{
 };
 
 use crate::answer::{BAD_REQUEST, FAULTED, refuse};
+
+/// Which run is meant.
+#[derive(Args, Debug)]
+pub(crate) struct Wanted {
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+}
+
+impl Wanted {
+    /// Reaches it.
+    pub(crate) fn reach(&self) -> Result<Reached, Failure> {
+        choose(self.run.as_deref())
+    }
+}
 
 /// A run that answers.
 pub(crate) struct Reached {

@@ -2,27 +2,24 @@
 
 mod arguments;
 mod edits;
-mod others;
 mod profile;
-mod systemd;
 mod watch;
 
 use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
 use sinew_runtime::NodeEntry;
 use sinew_runtime::clock::now_ns;
 use sinew_runtime::run::{Pace, Request, Run, ServiceState};
 use sinew_runtime::status::EventKind;
-use sinew_view::{Scene, View};
+use sinew_view::{Scene, Systemd, View};
 
 pub(crate) use self::arguments::RunArgs;
 use self::edits::Edits;
-use self::others::Others;
-use self::systemd::Systemd;
 use self::watch::Watch;
 use crate::answer::{FAULTED, is_quiet, refuse, say};
 use crate::load::{LoadError, Loaded, load_to_run};
@@ -86,7 +83,7 @@ struct Session {
     is_over: bool,
     /// How often the core has started again, as far as the figures know.
     resets: u32,
-    others: Others,
+    neighbours: Neighbours,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
     /// Why standard output takes no more.
@@ -118,7 +115,7 @@ impl Session {
         });
         Ok(Session {
             memory: Memory::new(run.plan().domains.len()),
-            others: Others::seek(run.plan()),
+            neighbours: Neighbours::seek(run.plan()),
             run,
             watch,
             signals,
@@ -193,8 +190,11 @@ impl Session {
             if let Some(edits) = &mut self.edits {
                 edits.go_on(&mut self.run, watch);
             }
-            let of_systemd = self.systemd.as_mut().and_then(|it| it.tell(&self.run));
-            for text in self.others.warnings().into_iter().chain(of_systemd) {
+            let of_systemd = self
+                .systemd
+                .as_mut()
+                .and_then(|it| it.tell(self.run.is_ending(), || self.run.status()));
+            for text in self.neighbours.warnings().into_iter().chain(of_systemd) {
                 watch.notice(text);
             }
             if !running {

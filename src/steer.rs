@@ -17,7 +17,7 @@ use sinew_runtime::status::Event;
 
 use crate::answer::{FAULTED, print};
 use crate::duration::duration;
-use crate::reach::{Failure, Fate, Reached, choose};
+use crate::reach::{Failure, Fate, Reached};
 
 /// What all of them may be told.
 #[derive(Args, Debug)]
@@ -64,14 +64,14 @@ impl Done {
 }
 
 impl SteerArgs {
-    /// Reaches the run that is meant, lets `steer` do its work until the time is over, and prints
+    /// Lets `steer` do its work on the run that is meant until the time is over, and prints
     /// what came of it; the exit status that goes with it.
     fn carry_out(
         &self,
-        wanted: Option<&str>,
+        reached: Result<Reached, Failure>,
         steer: impl FnOnce(&mut Steered) -> Result<Done, Failure>,
     ) -> ExitCode {
-        let done = choose(wanted).and_then(|run| {
+        let done = reached.and_then(|run| {
             let begun = Instant::now();
             let until = begun + self.timeout;
             let (name, timeout_s) = (run.name(), self.timeout.as_secs_f64());

@@ -11,7 +11,7 @@ use sinew_view::{Top, to_text};
 
 use self::feed::Feed;
 use crate::answer::print;
-use crate::reach::{self, Failure};
+use crate::reach::{Failure, Wanted};
 
 /// Watch a run: domains, restarts and their reasons, cycles, links, privileges.
 ///
@@ -19,9 +19,8 @@ use crate::reach::{self, Failure};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
-    /// Process or graph of the run; may be left out if there is only one
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: Wanted,
     /// Prints the tables once; needs no terminal
     #[arg(long)]
     once: bool,
@@ -52,7 +51,7 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
         let text = "standard output is no terminal; print the tables with --once";
         return Err(Failure::request(text.into()));
     }
-    let run = reach::choose(args.run.as_deref())?;
+    let run = args.run.reach()?;
     if args.once {
         let text = match args.json {
             true => format!("{}\n", json!(run.status)),

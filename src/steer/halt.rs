@@ -7,7 +7,7 @@ use sinew_runtime::control::Request;
 use sinew_runtime::status::{EventKind, Phase};
 
 use super::{Done, Followed, SteerArgs, Steered};
-use crate::reach::{Failure, Fate, look};
+use crate::reach::{Failure, Fate, Wanted, look};
 
 /// Stop the core of a run at its next cycle: safe outputs first, then to rest.
 ///
@@ -19,9 +19,8 @@ use crate::reach::{Failure, Fate, look};
     mut_arg("timeout", |it| it.help("Wait so long at most; the core goes on stopping"))
 )]
 pub(crate) struct HaltArgs {
-    /// Process or graph of the run; may be left out if there is only one
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: Wanted,
     /// Why, for those who read the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -43,7 +42,7 @@ const REASON_LEN_MAX: usize = 500;
 
 /// Carries out the command.
 pub(crate) fn run(args: &HaltArgs) -> ExitCode {
-    args.steer.carry_out(args.run.as_deref(), |steered| {
+    args.steer.carry_out(args.run.reach(), |steered| {
         let (fate, is_held) = halt(steered, args.reason.as_deref())?;
         let after = match is_held {
             true => "held, 'sinew reset' starts the core again",

@@ -8,7 +8,7 @@ use sinew_runtime::control::Request;
 use sinew_runtime::status::{DomainRole, DomainState, EventKind, Phase, Status};
 
 use super::{Done, Followed, SteerArgs, Steered};
-use crate::reach::{Failure, look};
+use crate::reach::{Failure, Wanted, look};
 
 /// Start the core of a run again after it has stopped, and wait until it runs.
 ///
@@ -20,9 +20,8 @@ use crate::reach::{Failure, look};
     mut_arg("timeout", |it| it.help("Wait so long at most; the start goes on"))
 )]
 pub(crate) struct ResetArgs {
-    /// Process or graph of the run; may be left out if there is only one
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: Wanted,
     #[command(flatten)]
     steer: SteerArgs,
 }
@@ -37,7 +36,7 @@ Exit status: 0 the core runs, 1 it faulted or must not be reset now, 2 no such r
 
 /// Carries out the command.
 pub(crate) fn run(args: &ResetArgs) -> ExitCode {
-    args.steer.carry_out(args.run.as_deref(), |steered| {
+    args.steer.carry_out(args.run.reach(), |steered| {
         let cannot = format!("cannot reset the core of {}", steered.name);
         reset(steered).map_err(|why| Failure::run(format!("{cannot}: {why}")))
     })

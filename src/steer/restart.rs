@@ -8,7 +8,7 @@ use sinew_runtime::control::Request;
 use sinew_runtime::status::EventKind;
 
 use super::{Done, Followed, SteerArgs, Steered};
-use crate::reach::Failure;
+use crate::reach::{Failure, choose};
 
 /// Restart a service domain of a run, and wait until it is ready.
 ///
@@ -37,7 +37,7 @@ Exit status: 0 it is ready again, 1 it is not or must not be restarted, 2 no suc
 
 /// Carries out the command.
 pub(crate) fn run(args: &RestartArgs) -> ExitCode {
-    args.steer.carry_out(args.run.as_deref(), |steered| {
+    args.steer.carry_out(choose(args.run.as_deref()), |steered| {
         let cannot = format!("cannot restart '{}' of {}", args.domain, steered.name);
         restart(steered, &args.domain).map_err(|why| Failure::run(format!("{cannot}: {why}")))
     })

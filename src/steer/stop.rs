@@ -7,7 +7,7 @@ use clap::Args;
 use sinew_runtime::control::Request;
 
 use super::{Done, Followed, SteerArgs, Steered};
-use crate::reach::{Failure, Fate};
+use crate::reach::{Failure, Fate, Wanted};
 
 /// Stop a run in order, actuators first, and wait until it is gone.
 #[derive(Args, Debug)]
@@ -16,9 +16,8 @@ use crate::reach::{Failure, Fate};
     mut_arg("timeout", |it| it.help("Wait so long at most; the run goes on stopping"))
 )]
 pub(crate) struct StopArgs {
-    /// Process or graph of the run; may be left out if there is only one
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: Wanted,
     #[command(flatten)]
     steer: SteerArgs,
 }
@@ -33,7 +32,7 @@ Exit status: 0 it has stopped, 1 it faulted or has not stopped in time, 2 no suc
 
 /// Carries out the command.
 pub(crate) fn run(args: &StopArgs) -> ExitCode {
-    args.steer.carry_out(args.run.as_deref(), |steered| {
+    args.steer.carry_out(args.run.reach(), |steered| {
         let fate = stop(steered)?;
         Ok(Done::stopped(&fate, None, format!("{}: {}", steered.name, fate.text())))
     })

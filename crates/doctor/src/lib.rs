@@ -5,6 +5,7 @@ mod cpus;
 mod cyclictest;
 mod findings;
 mod latency;
+mod neighbours;
 mod root;
 mod show;
 mod verdict;
@@ -19,6 +20,7 @@ use sinew_spec::duration_text;
 
 use crate::findings::{Aim, examine, isolated_cpus, online};
 use crate::latency::Rounds;
+pub use crate::neighbours::Neighbours;
 use crate::root::Root;
 pub use crate::show::Answer;
 use crate::verdict::Verdict;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
 use sinew_figures::Machine;
+use sinew_figures::units::counted;
 use sinew_figures::wrap::{NARROW, wrap_narrow};
 use sinew_spec::duration_text;
 
@@ -129,7 +130,7 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
     let mut text = format!(
         "\nwake-ups every {}, {} of {} on each CPU: how late, us\n",
         duration_text(aim.period_ns),
-        plural(latency.rounds.rounds, "round"),
+        counted(latency.rounds.rounds, "round"),
         latency.rounds.count,
     );
     // What even all wake-ups together are too few for has no column.
@@ -211,10 +212,6 @@ fn agreement(beside: &Beside) -> Vec<String> {
     let Agreement { max, p99 } = &beside.agreement;
     let both = [("max", max), ("P99", p99)];
     both.iter().filter_map(|(what, ratio)| Some(said(what, ratio.as_ref()?))).collect()
-}
-
-fn plural(n: usize, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 fn finding_json(found: &Found) -> Value {

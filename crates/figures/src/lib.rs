@@ -1,13 +1,13 @@
 //! Figures: what is known of a time that was measured again and again ([`Distribution`]), how sure
 //! a median over rounds is ([`Interval`]), on which machine it was taken ([`Machine`]), and how it
-//! is written ([`units`], [`wrap`]); and what the kernel counts of a process ([`process`]).
+//! is written ([`units`], [`short`], [`wrap`]).
 
 pub mod distribution;
 pub mod interval;
 pub mod machine;
 pub mod process;
+pub mod short;
 pub mod units;
-pub mod words;
 pub mod wrap;
 
 pub use distribution::Distribution;

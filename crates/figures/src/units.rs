@@ -1,5 +1,7 @@
 //! Figures as words: one unit and one number of decimals for all that are to be compared.
 
+use std::fmt::Display;
+
 /// Names of the units of time, and their nanoseconds.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 /// The greatest figure that is written in a unit when the next one would do as well.
@@ -84,9 +86,9 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// So many things, by their name.
-pub fn counted(n: usize, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+/// So many things, by their name: `1 cycle`, `2 cycles`.
+pub fn counted<N: Display + From<u8> + PartialEq>(n: N, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == N::from(1) { "" } else { "s" })
 }
 
 /// The name of an axis, a measure or a figure as words.

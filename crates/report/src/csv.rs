@@ -215,7 +215,7 @@ impl<W: Write> Csv<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::stats::fixture;
 
     fn csv<W: Write>(file: W) -> Csv<W> {
         let stats = Stats::new(&fixture::plan());

@@ -20,7 +20,7 @@ use self::account::{Account, Judgement};
 use self::explain::Cause;
 use self::place::{LateCycle, Place, Times};
 use crate::stats::Observed;
-use sinew_figures::words::counted;
+use sinew_figures::units::counted;
 
 /// Late cycles of which the report has the details.
 const WORST_MAX: usize = 10;

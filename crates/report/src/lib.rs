@@ -3,8 +3,6 @@
 
 mod chain;
 mod csv;
-#[cfg(any(test, feature = "fixture"))]
-pub mod fixture;
 mod late;
 mod memory;
 mod report;
@@ -15,4 +13,6 @@ pub use self::csv::Csv;
 pub use self::late::Late;
 pub use self::memory::{Memory, Process};
 pub use self::report::{Ending, Report};
+#[cfg(any(test, feature = "fixture"))]
+pub use self::stats::fixture;
 pub use self::stats::{Extent, NodeStats, Observed, OverrunsBy, SignalStats, Stats, ThreadStats};

@@ -1,5 +1,8 @@
 //! What a run adds up from the records of its cycles.
 
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+
 use sinew_runtime::catalogue::Signal;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
@@ -73,6 +76,11 @@ impl Observed {
         self.start_ns.saturating_add(self.latency_ns)
     }
 
+    /// The execution times of all nodes. A record may hold anything.
+    pub(crate) fn nodes_ns(&self) -> u64 {
+        self.execution_ns.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns))
+    }
+
     /// From the planned start to the actual one.
     pub fn jitter_ns(&self) -> u64 {
         self.start_ns.saturating_sub(self.release_ns)
@@ -92,7 +100,7 @@ pub struct OverrunsBy {
 
 impl OverrunsBy {
     fn add(&mut self, observed: &Observed) {
-        let nodes_ns = observed.execution_ns.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
+        let nodes_ns = observed.nodes_ns();
         let feedback_ns = observed.latency_ns.saturating_sub(nodes_ns);
         let late_ns = observed.jitter_ns();
         if late_ns >= feedback_ns.max(nodes_ns) {
@@ -399,8 +407,8 @@ impl Stats {
 
 #[cfg(test)]
 mod tests {
+    use super::fixture::{self, CONTROL, PLANT};
     use super::*;
-    use crate::fixture::{self, CONTROL, PLANT};
 
     #[test]
     fn an_overrun_belongs_to_where_most_of_its_time_went() {

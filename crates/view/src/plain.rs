@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use sinew_figures::words::{counted, micros, rate};
+use sinew_figures::short::{micros, rate};
+use sinew_figures::units::counted;
 use sinew_report::ThreadStats;
 use sinew_runtime::status::{FlowStatus, Phase};
 

@@ -2,7 +2,7 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use sinew_figures::words::micros;
+use sinew_figures::short::micros;
 use sinew_figures::wrap::wrap_at;
 
 use crate::theme::Theme;

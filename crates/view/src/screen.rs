@@ -119,6 +119,21 @@ fn restore_on_panic() {
     }));
 }
 
+/// The picture on a terminal that is only memory: its text, and the colour of each place.
+#[cfg(test)]
+pub(crate) fn picture(
+    (width, height): (u16, u16),
+    picture: impl FnOnce(&mut Frame<'_>),
+) -> (String, Vec<ratatui::style::Color>) {
+    let backend = ratatui::backend::TestBackend::new(width, height);
+    let mut terminal = Terminal::new(backend).expect("memory");
+    terminal.draw(picture).expect("memory");
+    let buffer = terminal.backend().buffer();
+    let rows = (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>());
+    let colors = buffer.content().iter().map(|cell| cell.fg).collect();
+    (rows.map(|row| row.trim_end().to_string() + "\n").collect(), colors)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,8 @@ use sinew_runtime::observer::Meanwhile;
 use super::Thread;
 use super::explain::{Cause, words};
 use super::place::{LateCycle, Place};
-use sinew_figures::words::{counted, span};
+use sinew_figures::short::span;
+use sinew_figures::units::counted;
 
 /// What the counters of a thread say about a late cycle.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 use sinew_runtime::observer::Meanwhile;
 
 use super::place::Place;
-use sinew_figures::words::{counted, span};
+use sinew_figures::short::span;
+use sinew_figures::units::counted;
 
 /// Disk or not, a page fault takes some time that is not counted; one that needs no disk is taken
 /// for about as long as this when it is to be judged whether many of them account for a delay.

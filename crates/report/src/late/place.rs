@@ -66,8 +66,7 @@ impl LateCycle {
         let late_ns = observed.end_ns().saturating_sub(since_ns.saturating_add(times.deadline_ns));
         let nodes = observed.execution_ns.iter().copied().enumerate();
         let slowest = nodes.max_by_key(|node| node.1).unwrap_or_default();
-        // A record may say anything.
-        let nodes_ns = observed.execution_ns.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        let nodes_ns = observed.nodes_ns();
         let outside_ns = observed.latency_ns.saturating_sub(nodes_ns);
         let outside = if observed.is_feedback_missing { Place::Feedback } else { Place::Outside };
         let before = Place::CycleBefore(observed.cycle.saturating_sub(1));
@@ -156,8 +155,8 @@ mod tests {
             let mut observed = observed(0, 0, 0);
             (observed.release_ns, observed.start_ns, observed.latency_ns) = (ns, ns, ns);
             (observed.skipped, observed.is_overrun) = (ns, true);
-            for nodes in [0, 2] {
-                observed.execution_ns = vec![ns; nodes];
+            for execution_ns in [vec![], vec![ns, ns]] {
+                observed.execution_ns = execution_ns;
                 assert!(LateCycle::of(&observed, TIMES, ns).is_some());
             }
         }

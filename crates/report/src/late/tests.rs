@@ -4,7 +4,7 @@ use sinew_runtime::catalogue::MessageType;
 use sinew_spec::plan::{Delivery, End, Full, Link, Sync, Transport, Wait};
 
 use super::*;
-use crate::fixture::{self, CONTROL, PLANT};
+use crate::stats::fixture::{self, CONTROL, PLANT};
 
 /// The fixture's plan, where `planner` awaits feedback from `drives`.
 fn plan() -> Plan {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use sinew_runtime::{Cause, Fault};
 
 use super::*;
-use crate::fixture;
+use crate::stats::fixture;
 
 fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<'a> {
     static IN_TIME: LazyLock<Late> = LazyLock::new(|| Late::new(&fixture::plan()));

@@ -8,7 +8,8 @@ use sinew_runtime::status::FlowStatus;
 use super::{Ending, Report};
 use crate::stats::ThreadStats;
 use sinew_figures::Distribution;
-use sinew_figures::words::{counted, mean_micros, micros};
+use sinew_figures::short::{mean_micros, micros};
+use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_narrow;
 
 impl Report<'_> {
@@ -39,8 +40,7 @@ impl Report<'_> {
             wrap_narrow(&mut text, "stop: ", &words);
         }
         if self.resets > 0 {
-            let _ =
-                writeln!(text, "the core started again {}", counted(self.resets.into(), "time"));
+            let _ = writeln!(text, "the core started again {}", counted(self.resets, "time"));
         }
         for (life, domain, at) in &self.earlier_faults {
             wrap_narrow(
@@ -114,7 +114,8 @@ impl Report<'_> {
         let nodes = self.services.iter().flat_map(|service| &service.flows);
         let sources: Vec<_> = nodes.filter(|node| node.is_source).collect();
         if !sources.is_empty() {
-            let sum = |of: fn(&FlowStatus) -> u64| sources.iter().map(|it| of(&it.status)).sum();
+            let sum =
+                |of: fn(&FlowStatus) -> u64| sources.iter().map(|it| of(&it.status)).sum::<u64>();
             let (flows, errors) = (sum(|status| status.packets), sum(|status| status.errors));
             let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
             let refused = sum(|status| status.refused);
@@ -181,7 +182,7 @@ impl Report<'_> {
         let mut text = String::new();
         for service in &self.services {
             let name = format!("  {:<13} ", self.plan.domains[service.domain].name);
-            let restarts = counted(service.restarts.into(), "restart");
+            let restarts = counted(service.restarts, "restart");
             let state = service.state.word().replace('_', " ");
             let reason = service.last_reason.as_deref().unwrap_or("never ended");
             wrap_narrow(&mut text, &name, &format!("{state}, {restarts}; last end: {reason}"));

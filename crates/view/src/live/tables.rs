@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 use sinew_figures::Distribution;
-use sinew_figures::words::{micros, rate, short_span};
+use sinew_figures::short::{micros, rate, short_span};
 use sinew_report::{NodeStats, ThreadStats};
 use sinew_runtime::run::ServiceState;
 

@@ -2,7 +2,7 @@
 
 use ratatui::style::Style;
 use ratatui::text::Line;
-use sinew_figures::words::rate;
+use sinew_figures::short::rate;
 use sinew_runtime::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
 
 use crate::rows::Side::{Left, Right};

@@ -1,7 +1,5 @@
 //! The tables on a terminal that is only memory.
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use sinew_report::fixture::status as fixture;
 use sinew_runtime::status::{
@@ -10,6 +8,7 @@ use sinew_runtime::status::{
 };
 
 use super::*;
+use crate::screen;
 
 fn domain(name: &str, role: DomainRole) -> DomainStatus {
     let domain = fixture::domain(name, role);
@@ -111,13 +110,10 @@ fn picture(width: u16, height: u16, color: bool, mut scrolled: u16) -> (String, 
     let mut events = Events::new();
     (0..30).for_each(|at| events.add(EventKind::Restarting, Some("camera"), format!("no. {at}")));
     let events: VecDeque<_> = events.after(0).cloned().collect();
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     let theme = Theme { color };
-    terminal.draw(|frame| draw(frame, &status(), &events, theme, &mut scrolled)).expect("memory");
-    let buffer = terminal.backend().buffer();
-    let rows = (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>());
-    let colors = buffer.content().iter().map(|cell| cell.fg).collect();
-    (rows.map(|row| row.trim_end().to_string() + "\n").collect(), colors)
+    screen::picture((width, height), |frame| {
+        draw(frame, &status(), &events, theme, &mut scrolled);
+    })
 }
 
 #[test]

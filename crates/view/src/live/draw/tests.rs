@@ -1,13 +1,12 @@
 //! The picture on a terminal that is only memory.
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use sinew_report::fixture;
 use sinew_runtime::privileges::{Asked, Obtained};
 use sinew_runtime::run::ServiceState;
 use sinew_runtime::status::DomainState;
 
 use super::*;
+use crate::screen;
 
 /// As long as that of a dashboard, whose token stands in it.
 const ADDRESS: &str = "http://127.0.0.1:8600/#token=264c017f6b7e07719d08b281582655d3";
@@ -54,12 +53,7 @@ fn picture_with(
         notice,
         ..Scene::of("arm", &stats)
     };
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
-    terminal.draw(|frame| draw(frame, &scene, &tracks, Theme { color })).expect("memory");
-    let buffer = terminal.backend().buffer();
-    let rows = (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>());
-    let colors = buffer.content().iter().map(|cell| cell.fg).collect();
-    (rows.map(|row| row.trim_end().to_string() + "\n").collect(), colors)
+    screen::picture((width, height), |frame| draw(frame, &scene, &tracks, Theme { color }))
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Figures in words, as report, live view and plain lines all write them.
+//! Figures of a run as people read them at a glance: each in its own unit, with the digits that are
+//! of use.
 
 /// Nanoseconds in microseconds with so many digits as are of use; `-` for none.
 pub fn micros(ns: Option<u64>) -> String {
@@ -15,34 +16,32 @@ pub fn mean_micros(ns: Option<f64>) -> String {
     }
 }
 
-/// Nanoseconds in the unit that suits them, three digits at most: `1.38 ms`.
-pub fn span(ns: u64) -> String {
-    let (count, unit) = match ns as f64 {
-        ns if ns < 999.5 => return format!("{ns} ns"),
+/// A count of nanoseconds, three digits at most, in the unit that suits it.
+fn scaled(ns: u64) -> (f64, &'static str) {
+    match ns as f64 {
+        ns if ns < 999.5 => (ns, "ns"),
         ns if ns < 999.5e3 => (ns / 1e3, "us"),
         ns if ns < 999.5e6 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
-    };
-    match count {
-        _ if count < 9.995 => format!("{count:.2} {unit}"),
-        _ if count < 99.95 => format!("{count:.1} {unit}"),
-        _ => format!("{count:.0} {unit}"),
+    }
+}
+
+/// Nanoseconds in the unit that suits them, three digits at most: `1.38 ms`.
+pub fn span(ns: u64) -> String {
+    match scaled(ns) {
+        (count, "ns") => format!("{count} ns"),
+        (count, unit) if count < 9.995 => format!("{count:.2} {unit}"),
+        (count, unit) if count < 99.95 => format!("{count:.1} {unit}"),
+        (count, unit) => format!("{count:.0} {unit}"),
     }
 }
 
 /// The same in five columns, for narrow tables: `1.4ms`; `-` for none.
 pub fn short_span(ns: Option<u64>) -> String {
-    let Some(ns) = ns else { return "-".into() };
-    let (count, unit) = match ns as f64 {
-        ns if ns < 999.5 => (ns, "ns"),
-        ns if ns < 999.5e3 => (ns / 1e3, "us"),
-        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    if count < 9.95 && unit != "ns" {
-        format!("{count:.1}{unit}")
-    } else {
-        format!("{count:.0}{unit}")
+    match ns.map(scaled) {
+        None => "-".into(),
+        Some((count, unit)) if count < 9.95 && unit != "ns" => format!("{count:.1}{unit}"),
+        Some((count, unit)) => format!("{count:.0}{unit}"),
     }
 }
 
@@ -54,11 +53,6 @@ pub fn rate(per_s: f64) -> String {
         rate if rate < 999.95e3 => format!("{:.1}k", rate / 1e3),
         rate => format!("{:.2}M", rate / 1e6),
     }
-}
-
-/// `1 cycle`, `2 cycles`.
-pub fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 use std::process;
 use std::thread::{self, JoinHandle};
 
-use sinew_runtime::control::client::runs;
+use sinew_runtime::control::client::{Connection, Found, runs};
+use sinew_runtime::control::{Answer, Request};
 use sinew_runtime::status::Status;
 use sinew_spec::plan::Plan;
-
-use crate::reach::look;
 
 /// A realtime thread with a CPU of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,25 +18,34 @@ struct Placed {
 }
 
 /// The search for them, until it was heard.
-pub(crate) struct Others(Option<JoinHandle<Vec<String>>>);
+#[derive(Debug)]
+pub struct Neighbours(Option<JoinHandle<Vec<String>>>);
 
-impl Others {
+impl Neighbours {
     /// Begins to look for runs that share CPUs with this graph.
-    pub(crate) fn seek(plan: &Plan) -> Others {
+    pub fn seek(plan: &Plan) -> Neighbours {
         let ours = placed(plan);
         let search = move || {
             let others = runs().into_iter().filter(|run| run.pid != process::id());
             others.filter_map(|run| shared(&ours, &look(&run)?)).collect()
         };
         // A machine that has no thread left says so elsewhere, and sooner.
-        Others(thread::Builder::new().name("others".into()).spawn(search).ok())
+        Neighbours(thread::Builder::new().name("neighbours".into()).spawn(search).ok())
     }
 
     /// A warning for each of them, once all have answered.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    pub fn warnings(&mut self) -> Vec<String> {
         let search = self.0.take_if(|search| search.is_finished());
         // It cannot panic; if it did, it would have found nothing.
         search.and_then(|search| search.join().ok()).unwrap_or_default()
+    }
+}
+
+/// What a run looks like now; `None` if it does not answer.
+fn look(run: &Found) -> Option<Status> {
+    match Connection::open(&run.socket).ok()?.ask(&Request::Status {}).ok()? {
+        Answer::Status(status) => Some(*status),
+        _ => None,
     }
 }
 

@@ -11,9 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use sinew_figures::words::counted;
+use sinew_figures::units::counted;
 use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::Run;
 use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
 
 /// How often the status is looked at once the graph runs.
@@ -23,7 +22,7 @@ const SPACING_UNTIL_READY: Duration = Duration::from_millis(20);
 
 /// Who is told, and what it knows.
 #[derive(Debug)]
-pub(crate) struct Systemd {
+pub struct Systemd {
     address: SocketAddr,
     /// So often it wants to hear that we live; half of what it bears.
     watchdog_ns: Option<u64>,
@@ -44,7 +43,10 @@ struct Told {
 
 impl Systemd {
     /// Who is to be told, by the environment; nobody if it names none.
-    pub(crate) fn open() -> Result<Option<Systemd>, String> {
+    ///
+    /// # Errors
+    /// It names an address that is none.
+    pub fn open() -> Result<Option<Systemd>, String> {
         Systemd::from(|name| std::env::var_os(name))
     }
 
@@ -63,17 +65,18 @@ impl Systemd {
 
     /// How long the loop may sleep between two calls of [`Systemd::tell`]: half of what is left of
     /// the limit, or less while systemd waits for the first cycle.
-    pub(crate) fn spacing(&self) -> Duration {
+    pub fn spacing(&self) -> Duration {
         let for_watchdog = self.watchdog_ns.map_or(Duration::MAX, |every_ns| {
             Duration::from_nanos(every_ns / 2).max(Duration::from_millis(1))
         });
         if self.told.is_ready { for_watchdog } else { for_watchdog.min(SPACING_UNTIL_READY) }
     }
 
-    /// Tells what is new. Only for the loop that watches the run, once in each turn: whoever hangs
-    /// does not get here, and is not taken for alive. Never waits. What went wrong, once.
-    pub(crate) fn tell(&mut self, run: &Run) -> Option<String> {
-        let (text, told) = self.news(now_ns(), run.is_ending(), || run.status());
+    /// Tells what is new; `ends`: the whole run stops. Only for the loop that watches the run, once
+    /// in each turn: whoever hangs does not get here, and is not taken for alive. Never waits. What
+    /// went wrong, once.
+    pub fn tell(&mut self, ends: bool, status: impl FnOnce() -> Status) -> Option<String> {
+        let (text, told) = self.news(now_ns(), ends, status);
         if text.is_empty() {
             // That there is no news was found out, too: the next look costs as much.
             self.told = told;
@@ -150,7 +153,7 @@ fn has_started(status: &Status) -> bool {
 fn words(status: &Status) -> String {
     let Status { graph, phase, domains, .. } = status;
     let running = domains.iter().filter(|domain| domain.state == DomainState::Running).count();
-    let restarts = domains.iter().map(|domain| u64::from(domain.restarts)).sum();
+    let restarts = domains.iter().map(|domain| u64::from(domain.restarts)).sum::<u64>();
     let restarts = counted(restarts, "restart");
     let given_up = domains.iter().filter(|domain| domain.state == DomainState::GivenUp);
     let given_up: String = given_up.map(|domain| format!(", '{}' given up", domain.name)).collect();

@@ -7,7 +7,7 @@ use sinew_runtime::run::ThreadId;
 use sinew_runtime::trace::Totals;
 use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
 
-use crate::stats::{Observed, Stats};
+use super::{Observed, Stats};
 
 const fn signal(name: &'static str, unit: &'static str, count: usize) -> Signal {
     Signal { name, doc: "", unit, count, labels: &[] }
