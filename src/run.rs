@@ -1,9 +1,9 @@
 //! `sinew run`: starts a graph, watches it from outside, stops it in order and reports.
 
 mod arguments;
+mod audience;
 mod edits;
 mod profile;
-mod watch;
 
 use std::io::{self, Write, stdout};
 use std::process::ExitCode;
@@ -19,8 +19,8 @@ use sinew_runtime::status::EventKind;
 use sinew_view::{Scene, Systemd, View};
 
 pub(crate) use self::arguments::RunArgs;
+use self::audience::Audience;
 use self::edits::Edits;
-use self::watch::Watch;
 use crate::answer::{FAULTED, is_quiet, refuse, say};
 use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
     let begun_ns = now_ns();
     match prepare(args, nodes) {
         Err(error) => error.answer(args.json),
-        Ok((loaded, watch, edits)) => match Session::start(args, loaded, watch, edits) {
+        Ok((loaded, audience, edits)) => match Session::start(args, loaded, audience, edits) {
             Ok(session) => session.carry_out(begun_ns),
             Err(error) => refuse(&format!("cannot start the graph: {error}"), FAULTED, args.json),
         },
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
 fn prepare(
     args: &RunArgs,
     nodes: &[NodeEntry],
-) -> Result<(Loaded, Watch, Option<Edits>), LoadError> {
+) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
     let loaded = load_to_run(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
     for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {
@@ -65,14 +65,14 @@ fn prepare(
     }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
-    let watch = Watch::new(plan, stats, csv.map_err(LoadError::Request)?);
-    Ok((loaded, watch, edits))
+    let audience = Audience::new(plan, stats, csv.map_err(LoadError::Request)?);
+    Ok((loaded, audience, edits))
 }
 
 /// A run under way.
 struct Session {
     run: Run,
-    watch: Watch,
+    audience: Audience,
     signals: Signals,
     memory: Memory,
     machine: Machine,
@@ -94,7 +94,7 @@ impl Session {
     fn start(
         args: &RunArgs,
         loaded: Loaded,
-        mut watch: Watch,
+        mut audience: Audience,
         edits: Option<Edits>,
     ) -> io::Result<Session> {
         let signals = signals::hear()?;
@@ -108,16 +108,16 @@ impl Session {
         if let Some(file) = &args.profile {
             run.profile(profile::asked(file, args.profile_hz)?);
         }
-        watch.view = View::open(args.json, &watch.stats);
+        audience.view = View::open(args.json, &audience.stats);
         let systemd = Systemd::open().unwrap_or_else(|text| {
-            watch.notice(text);
+            audience.notice(text);
             None
         });
         Ok(Session {
             memory: Memory::new(run.plan().domains.len()),
             neighbours: Neighbours::seek(run.plan()),
             run,
-            watch,
+            audience,
             signals,
             machine,
             duration: args.duration,
@@ -133,24 +133,24 @@ impl Session {
 
     fn carry_out(mut self, begun_ns: u64) -> ExitCode {
         let ending = self.watch_over();
-        self.watch.finish_csv();
+        self.audience.finish_csv();
         let duration_s = self.elapsed_s();
-        self.watch.close_view();
-        let Session { run, watch, machine, memory, json, closed, .. } = self;
+        self.audience.close_view();
+        let Session { run, audience, machine, memory, json, closed, .. } = self;
         let plan = run.plan().clone();
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
         let earlier_faults = run.earlier_faults().to_vec();
         let (stop, resets, broken_links) = (run.stop_status(), run.resets(), run.broken_links());
         let mut lacks = run.profiles_lack();
-        lacks.extend(watch.csv.as_ref().and_then(Csv::lacks));
+        lacks.extend(audience.csv.as_ref().and_then(Csv::lacks));
         // What was not stopped is killed here, before a report that somebody may be slow to read.
         drop(run);
-        let first_ns = watch.stats.control().and_then(|control| control.first_start_ns);
+        let first_ns = audience.stats.control().and_then(|control| control.first_start_ns);
         let since_begun_ms = |ns: u64| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3;
         let report = Report {
             plan: &plan,
-            stats: &watch.stats,
-            late: &watch.late,
+            stats: &audience.stats,
+            late: &audience.late,
             ending,
             faults,
             earlier_faults,
@@ -162,7 +162,7 @@ impl Session {
             broken_links,
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
             duration_s,
-            csv: watch.csv.as_ref().map(Csv::to_json),
+            csv: audience.csv.as_ref().map(Csv::to_json),
             lacks,
             machine: &machine,
         };
@@ -179,23 +179,23 @@ impl Session {
         // The first turn starts services: nobody wakes it.
         let mut nap = Duration::ZERO;
         loop {
-            let watch = &mut self.watch;
-            let running = self.run.poll(nap, &mut |id, record| watch.take(id, record, clock));
+            let audience = &mut self.audience;
+            let running = self.run.poll(nap, &mut |id, record| audience.take(id, record, clock));
             if self.run.resets() > self.resets {
                 self.resets = self.run.resets();
-                watch.late.begin_life();
+                audience.late.begin_life();
             }
-            watch.stats.read_losses(|thread| self.run.records_lost_of(thread));
-            watch.late.look(|| self.run.threads());
+            audience.stats.read_losses(|thread| self.run.records_lost_of(thread));
+            audience.late.look(|| self.run.threads());
             if let Some(edits) = &mut self.edits {
-                edits.go_on(&mut self.run, watch);
+                edits.go_on(&mut self.run, audience);
             }
             let of_systemd = self
                 .systemd
                 .as_mut()
                 .and_then(|it| it.tell(self.run.is_ending(), || self.run.status()));
             for text in self.neighbours.warnings().into_iter().chain(of_systemd) {
-                watch.notice(text);
+                audience.notice(text);
             }
             if !running {
                 return Ending::Ended(self.run.outcome());
@@ -215,7 +215,7 @@ impl Session {
             self.memory.read(elapsed_s, || self.run.pids());
             nap = self.nap();
             if let Err(error) = self.refresh(elapsed_s) {
-                self.watch.view = View::none();
+                self.audience.view = View::none();
                 self.closed = Some(error);
                 self.run.stop_for("standard output takes no more");
                 nap = Duration::ZERO;
@@ -240,7 +240,7 @@ impl Session {
     /// Until something is due that nobody wakes the loop for: a line of the view, each second; the
     /// end of the duration; a word to systemd.
     fn nap(&self) -> Duration {
-        if self.watch.view.is_live() {
+        if self.audience.view.is_live() {
             return POLL_LIVE;
         }
         let elapsed_s = self.elapsed_s();
@@ -258,36 +258,36 @@ impl Session {
     }
 
     fn refresh(&mut self, elapsed_s: f64) -> io::Result<()> {
-        let watch = &mut self.watch;
-        let news = watch.news.of(self.run.events());
-        watch.view.tell(&news)?;
-        watch.told = news.into_iter().next_back().or(watch.told.take());
-        if elapsed_s >= watch.late_due_s {
-            watch.late_due_s = elapsed_s + LATE_SPACING_S;
-            watch.late_line = watch.late.tell();
-            if let Some(text) = &watch.late_line {
+        let audience = &mut self.audience;
+        let news = audience.news.of(self.run.events());
+        audience.view.tell(&news)?;
+        audience.told = news.into_iter().next_back().or(audience.told.take());
+        if elapsed_s >= audience.late_due_s {
+            audience.late_due_s = elapsed_s + LATE_SPACING_S;
+            audience.late_line = audience.late.tell();
+            if let Some(text) = &audience.late_line {
                 self.run.note(EventKind::Late, None, text);
             }
         }
-        if !watch.view.is_due(elapsed_s) {
+        if !audience.view.is_due(elapsed_s) {
             return Ok(());
         }
-        let late = watch.late_line.take();
-        watch.told = late.clone().or(watch.told.take());
+        let late = audience.late_line.take();
+        audience.told = late.clone().or(audience.told.take());
         let name =
             |service: ServiceState| (self.run.plan().domains[service.domain].name.clone(), service);
         let scene = Scene {
             graph: &self.run.plan().name,
-            stats: &watch.stats,
+            stats: &audience.stats,
             privileges: &self.run.privileges(),
             services: &self.run.services().into_iter().map(name).collect::<Vec<_>>(),
             phase: self.run.phase(),
             elapsed_s,
             duration_s: self.duration.map(|duration| duration.as_secs_f64()),
             late: late.as_deref(),
-            notice: watch.notices.last().or(watch.told.as_ref()).map(String::as_str),
+            notice: audience.notices.last().or(audience.told.as_ref()).map(String::as_str),
         };
-        watch.view.show(&scene)
+        audience.view.show(&scene)
     }
 }
 

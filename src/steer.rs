@@ -1,5 +1,5 @@
-//! What steers a run: `sinew halt`, `reset`, `restart` and `stop`. Each gives one request, reads the
-//! log until what it asked for has happened, and says what came of it.
+//! What steers a run: `sinew halt`, `reset`, `restart` and `stop`. Each gives one request, reads
+//! the log until what it asked for has happened, and says what came of it.
 
 pub(crate) mod halt;
 pub(crate) mod reset;

@@ -13,7 +13,7 @@ use sinew_runtime::run::Run;
 use sinew_runtime::status::{Event, EventKind};
 use sinew_runtime::{Edition, NodeEntry, node_files};
 
-use super::Watch;
+use super::Audience;
 use crate::answer::say;
 use crate::load::{LoadError, Loaded, load_and_make};
 
@@ -85,9 +85,9 @@ impl Edits {
     }
 
     /// Hands good edits to the run, and says what is wrong with bad ones.
-    pub(crate) fn go_on(&mut self, run: &mut Run, watch: &Watch) {
+    pub(crate) fn go_on(&mut self, run: &mut Run, audience: &Audience) {
         // The live view shows what is refused; all of it stands in 'sinew check'.
-        let says = !watch.view.is_live();
+        let says = !audience.view.is_live();
         let refused = |event: &&Event| event.what == EventKind::EditRefused;
         for event in run.events().after(self.seen).filter(refused).filter(|_| says) {
             say(&format!("error: the edit is refused, the graph goes on: {}", event.text));

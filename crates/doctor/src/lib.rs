@@ -47,7 +47,9 @@ impl Question {
     /// What of it cannot be asked, by the names of the command's options.
     pub fn new(period: Duration, duration: Duration, cpus: Option<&str>) -> Result<Self, String> {
         let text = |time: Duration| duration_text(time.as_nanos() as u64);
-        if !(PERIOD_MIN..=PERIOD_MAX).contains(&period) || period.subsec_nanos() % 1000 != 0 {
+        if !(PERIOD_MIN..=PERIOD_MAX).contains(&period)
+            || !period.subsec_nanos().is_multiple_of(1000)
+        {
             return Err(format!(
                 "--period {}: expected whole microseconds from {} to {}",
                 text(period),

@@ -1,5 +1,5 @@
-//! A run on a terminal: the live view and the plain lines of `sinew run`, the tables of `sinew top`,
-//! and the parts that they share; and what systemd is told of it.
+//! A run as others see it: the live view and the plain lines of `sinew run`, the tables of `sinew
+//! top`, the parts that these share, and what systemd is told.
 
 mod live;
 mod news;

@@ -1,4 +1,5 @@
-//! The terminal as a whole: its other screen is taken, and given back on every way out, a panic too.
+//! The terminal as a whole: its other screen is taken, and given back on every way out, a panic
+//! too.
 
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
 use std::panic;

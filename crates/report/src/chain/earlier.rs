@@ -52,7 +52,8 @@ struct WrittenThread {
     domain: String,
     thread: usize,
     activation_jitter_ns: Option<WrittenFigures>,
-    nodes: Vec<WrittenNode>,
+    /// Each as [`WrittenNode`].
+    nodes: Value,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +117,8 @@ impl Earlier {
 impl WrittenThread {
     /// The execution time of a node; the error is what the report does with it.
     fn execution(&self, name: &str) -> Result<Figures, &'static str> {
-        let node = self.nodes.iter().find(|node| node.name == name).ok_or("lacks")?;
+        let nodes = Vec::<WrittenNode>::deserialize(&self.nodes).map_err(|_| "lacks")?;
+        let node = nodes.iter().find(|node| node.name == name).ok_or("lacks")?;
         let figures = node.execution_ns.and_then(WrittenFigures::read);
         figures.ok_or("has no execution time of")
     }

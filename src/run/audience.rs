@@ -10,7 +10,7 @@ use sinew_view::{News, View};
 use crate::answer::say;
 
 /// What happens to the records of a run.
-pub(super) struct Watch {
+pub(super) struct Audience {
     pub(super) stats: Stats,
     pub(super) csv: Option<Csv>,
     pub(super) view: View,
@@ -26,10 +26,10 @@ pub(super) struct Watch {
     pub(super) notices: Vec<String>,
 }
 
-impl Watch {
+impl Audience {
     /// One that has seen nothing yet, and shows nothing.
-    pub(super) fn new(plan: &Plan, stats: Stats, csv: Option<Csv>) -> Watch {
-        Watch {
+    pub(super) fn new(plan: &Plan, stats: Stats, csv: Option<Csv>) -> Audience {
+        Audience {
             view: View::none(),
             csv,
             observed: Observed::default(),
