@@ -22,14 +22,22 @@ use std::path::PathBuf;
 
 /// Version of the format. A reader that knows another one refuses the file.
 pub const VERSION: u32 = 2;
+/// How the name of a part ends, behind a dot.
+pub const EXTENSION: &str = "mcap";
 /// Name of the metadata that a [`Head`] is.
 pub const HEAD: &str = "sinew";
 /// Name of the metadata that a [`Gap`] is.
 pub const GAP: &str = "sinew/gap";
+/// Who wrote a file, by its header.
+pub const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
+/// The same, whatever the version.
+pub const LIBRARIES: &str = "sinew ";
 /// Name of the attachment that is the text of the spec.
 pub const SPEC: &str = "spec.yaml";
 /// Longest file that is attached: every part holds it.
 pub const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
+/// What attachments are: whatever nodes read.
+pub const MEDIA_TYPE: &str = "application/octet-stream";
 /// How messages are encoded.
 pub const ENCODING: &str = "cdr";
 /// What their schemas are written in.

@@ -3,21 +3,24 @@
 //! A kill leaves a file that breaks off anywhere. What is whole in it is kept, what is not is cut
 //! off, and an end is written, as if the part had been finished there.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use binrw::BinReaderExt;
-use mcap::MAGIC;
-use mcap::read::ChunkReader;
+use binrw::{BinRead, BinReaderExt};
 use mcap::records::{
-    AttachmentHeader, AttachmentIndex, ChunkHeader, ChunkIndex, Header, Metadata, MetadataIndex,
-    Record, op,
+    AttachmentHeader, AttachmentIndex, ChunkHeader, ChunkIndex, Header, MessageIndexEntry,
+    Metadata, MetadataIndex, Record, op,
 };
+use mcap::{Channel, MAGIC, Schema, Summary};
 
-use super::chunk::{Chunk, Stamp};
-use super::format::{HEAD, Head};
-use super::index::{ChunkRow, FRAME_BYTES, Index, TOPIC};
-use super::writer::{Disk, LIBRARIES, PartWriter, preamble};
+use super::cycle::Layout;
+use super::disk::Disk;
+use super::format::{HEAD, Head, LIBRARIES};
+use super::read::{beginning, chunk};
+use super::summary::{FRAME_BYTES, preamble, write_end, write_places};
 
 /// Longer than the header of any chunk: of what is long, only the beginning is read.
 const BEGIN_BYTES_MAX: u64 = 256;
@@ -25,160 +28,254 @@ const BEGIN_BYTES_MAX: u64 = 256;
 const NAMED_BYTES_MAX: u64 = 16 << 10;
 /// Longest of all other records that a recorder writes; a longer one is none of them.
 const BODY_BYTES_MAX: u64 = 16 << 20;
-/// Of one place in a record of places; and of what stands before the first.
-const PLACE_BYTES: u64 = 16;
-const PLACES_HEAD_BYTES: u64 = 2 + 4;
+
+/// Where the messages of a chunk are, by their topics.
+type Places = BTreeMap<u16, Vec<MessageIndexEntry>>;
 
 /// What is in a file.
 #[derive(Debug)]
 pub struct Scan {
-    pub index: Index,
-    /// What the part says of itself; `None` if it broke off before that.
-    pub head: Option<Head>,
+    pub(crate) summary: Summary,
     /// Bytes of whole records, without the end that makes a part finished.
-    len: u64,
+    pub(crate) len: u64,
 }
 
 /// Whether a file has the end of a part that is finished.
+///
+/// # Errors
+/// What the system says to reading it.
 pub fn is_finished(mut file: &File) -> io::Result<bool> {
-    let bytes = file.metadata()?.len();
-    if bytes <= preamble().len() as u64 {
+    let (bytes, magic_bytes) = (file.metadata()?.len(), MAGIC.len() as u64);
+    if bytes < 2 * magic_bytes {
         return Ok(false);
     }
     let mut end = [0; MAGIC.len()];
-    file.seek(SeekFrom::Start(bytes - MAGIC.len() as u64))?;
+    file.seek(SeekFrom::Start(bytes - magic_bytes))?;
     file.read_exact(&mut end)?;
     Ok(end == MAGIC)
 }
 
+/// What a file says of itself, or why this program does not understand it; `None` if it is no part
+/// of a recording, or broke off before that.
+///
+/// # Errors
+/// What the system says to reading it.
+pub fn head(file: &File) -> io::Result<Option<Result<Head, String>>> {
+    let mut head = None;
+    beginning(file, &mut |record| match record {
+        Record::Metadata(row) if row.name == HEAD => {
+            head = Some(Head::from_metadata(&row.metadata));
+            ControlFlow::Break(())
+        }
+        Record::Header(_) => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    })?;
+    Ok(head)
+}
+
 /// Looks through a file; `None` if no recorder wrote it.
+///
+/// # Errors
+/// What the system says to reading it.
 pub fn scan(file: &File) -> io::Result<Option<Scan>> {
-    look(file, |_| true)
-}
-
-/// What a part says of itself; `None` if it broke off before that, or if no recorder wrote it.
-pub fn head(file: &File) -> io::Result<Option<Head>> {
-    Ok(look(file, |scan| scan.head.is_none())?.and_then(|scan| scan.head))
-}
-
-/// Whether a recorder has written it and it says of which run it is, in whatever version.
-pub fn is_part(file: &File) -> io::Result<bool> {
-    let scan = look(file, |scan| scan.index.metadata.is_empty())?;
-    Ok(scan.is_some_and(|scan| scan.index.metadata.iter().any(|row| row.name == HEAD)))
-}
-
-fn look(file: &File, goes_on: fn(&Scan) -> bool) -> io::Result<Option<Scan>> {
     let bytes = file.metadata()?.len();
-    let mut reader = Records { file: BufReader::new(file), at: MAGIC.len() as u64, bytes };
+    let mut frames = Frames { file: BufReader::new(file), at: MAGIC.len() as u64, bytes };
     let mut begin = Vec::new();
-    reader.file.rewind()?;
-    reader.file.by_ref().take(preamble().len() as u64).read_to_end(&mut begin)?;
-    let mut scan = Scan { index: Index::default(), head: None, len: 0 };
+    frames.file.rewind()?;
+    frames.file.by_ref().take(preamble().len() as u64).read_to_end(&mut begin)?;
+    let mut scan = Scan { summary: Summary::default(), len: 0 };
     if preamble().starts_with(&begin) && begin.len() < preamble().len() {
         return Ok(Some(scan));
     }
-    if !begin.starts_with(MAGIC) || !reader.is_ours()? {
+    if !begin.starts_with(MAGIC) || !frames.is_ours()? {
         return Ok(None);
     }
-    scan.len = reader.at;
-    while goes_on(&scan)
-        && let Some((op, len)) = reader.next()?
-    {
+    scan.len = frames.at;
+    while let Some((op, len)) = frames.next()? {
         let body_len = match op {
             op::CHUNK | op::MESSAGE_INDEX => len.min(BEGIN_BYTES_MAX),
             op::ATTACHMENT => len.min(NAMED_BYTES_MAX),
-            _ if len > BODY_BYTES_MAX => break,
             _ => len,
         };
-        let body = reader.body(body_len)?;
-        let length = FRAME_BYTES as u64 + len;
-        if scan.index.note(op, &body, reader.at, length, &mut scan.head).is_none() {
+        let Some(body) = frames.body(body_len)? else { break };
+        if scan.note(op, &body, FRAME_BYTES + len).is_none() {
             break;
         }
-        reader.at += length;
-        scan.len = reader.at;
+        frames.at = scan.len;
+    }
+    if let Some(first) = scan.summary.chunk_indexes.first().cloned() {
+        chunk(file, first.chunk_start_offset, first.chunk_length, &mut |record, _| match record {
+            Record::Message { .. } => ControlFlow::Break(()),
+            record => {
+                scan.define(record);
+                ControlFlow::Continue(())
+            }
+        })?;
     }
     Ok(Some(scan))
 }
 
-/// The records of a file, one by one.
-struct Records<'a> {
+/// The records of a file, one by one, but for what is in them.
+struct Frames<'a> {
     file: BufReader<&'a File>,
     /// Where the next one begins.
     at: u64,
     bytes: u64,
 }
 
-impl Records<'_> {
+impl Frames<'_> {
     /// What the next record is, and how long, if it is whole.
     fn next(&mut self) -> io::Result<Option<(u8, u64)>> {
-        let left = self.bytes - self.at;
-        let Some(room) = left.checked_sub(FRAME_BYTES as u64) else { return Ok(None) };
+        let Some(room) = (self.bytes - self.at).checked_sub(FRAME_BYTES) else { return Ok(None) };
         self.file.seek(SeekFrom::Start(self.at))?;
-        let mut frame = [0; FRAME_BYTES];
+        let mut frame = [0; FRAME_BYTES as usize];
         self.file.read_exact(&mut frame)?;
         let [op, len @ ..] = frame;
         let len = u64::from_le_bytes(len);
         Ok((len <= room).then_some((op, len)))
     }
 
-    /// The first bytes of the record that was next.
-    fn body(&mut self, len: u64) -> io::Result<Vec<u8>> {
-        let mut body = vec![0; usize::try_from(len).expect("it is in a file")];
+    /// The first bytes of the record that was next; `None` if no recorder writes so many.
+    fn body(&mut self, len: u64) -> io::Result<Option<Vec<u8>>> {
+        if len > BODY_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut body = vec![0; len as usize];
         self.file.read_exact(&mut body)?;
-        Ok(body)
+        Ok(Some(body))
     }
 
     /// Takes the header: whether it is a recorder's.
     fn is_ours(&mut self) -> io::Result<bool> {
         let Some((op::HEADER, len)) = self.next()? else { return Ok(false) };
-        let header = parse::<Header>(&self.body(len)?);
-        self.at += FRAME_BYTES as u64 + len;
+        let Some(body) = self.body(len)? else { return Ok(false) };
+        self.at += FRAME_BYTES + len;
+        let header = parse::<Header>(&body);
         Ok(header.is_some_and(|header| header.library.starts_with(LIBRARIES)))
     }
 }
 
-fn parse<T: for<'a> binrw::BinRead<Args<'a> = ()>>(body: &[u8]) -> Option<T> {
+fn parse<T: for<'a> BinRead<Args<'a> = ()>>(body: &[u8]) -> Option<T> {
     Cursor::new(body).read_le().ok()
 }
 
-impl Index {
-    /// Notes a record that stands in the file; `None` if it is none that a recorder writes there.
-    fn note(
-        &mut self,
-        op: u8,
-        body: &[u8],
-        offset: u64,
-        length: u64,
-        head: &mut Option<Head>,
-    ) -> Option<()> {
+impl Scan {
+    /// Notes the record behind what is known; `None` if it is none that a recorder writes there.
+    fn note(&mut self, op: u8, body: &[u8], length: u64) -> Option<()> {
+        let (offset, summary) = (self.len, &mut self.summary);
         match op {
-            op::SCHEMA => self.schemas.add(op, body),
-            TOPIC => self.topics.add(op, body),
             op::METADATA => {
-                let Metadata { name, metadata } = parse(body)?;
-                if name == HEAD {
-                    *head = Head::from_metadata(&metadata).ok();
-                }
-                self.metadata.push(MetadataIndex { offset, length, name });
+                let Metadata { name, .. } = parse(body)?;
+                summary.metadata_indexes.push(MetadataIndex { offset, length, name });
             }
-            op::ATTACHMENT => self.attachments.push(attachment(body, offset, length)?),
-            op::CHUNK => {
-                let index = chunk(&parse(body)?, offset, length);
-                self.chunks.push(ChunkRow { index, counts: Vec::new() });
-            }
+            op::ATTACHMENT => summary.attachment_indexes.push(attachment(body, offset, length)?),
+            op::CHUNK => summary.chunk_indexes.push(index(&parse(body)?, offset, length)),
             op::MESSAGE_INDEX => {
                 let topic = u16::from_le_bytes(*body.first_chunk()?);
-                let places = (length - FRAME_BYTES as u64).checked_sub(PLACES_HEAD_BYTES)?;
-                let row = self.chunks.last_mut()?;
-                row.index.message_index_offsets.insert(topic, offset);
-                row.index.message_index_length += length;
-                row.counts.push((topic, places / PLACE_BYTES));
+                let chunk = summary.chunk_indexes.last_mut()?;
+                chunk.message_index_offsets.insert(topic, offset);
+                chunk.message_index_length += length;
             }
+            // Older recorders wrote them here.
+            op::SCHEMA | op::CHANNEL => self.define(&mcap::parse_record(op, body).ok()?),
             _ => return None,
         }
+        self.len += length;
         Some(())
     }
+
+    /// Notes a schema or a topic.
+    fn define(&mut self, record: &Record<'_>) {
+        let Summary { schemas, channels: topics, .. } = &mut self.summary;
+        match record {
+            Record::Schema { header, data } => {
+                let (name, encoding) = (header.name.clone(), header.encoding.clone());
+                let data = data.to_vec().into();
+                let schema = Schema { id: header.id, name, encoding, data };
+                schemas.insert(header.id, Arc::new(schema));
+            }
+            Record::Channel(row) => {
+                let topic = Channel {
+                    id: row.id,
+                    topic: row.topic.clone(),
+                    schema: schemas.get(&row.schema_id).cloned(),
+                    message_encoding: row.message_encoding.clone(),
+                    metadata: row.metadata.clone(),
+                };
+                topics.insert(row.id, Arc::new(topic));
+            }
+            _ => {}
+        }
+    }
+
+    /// Number of the newest cycle of a thread, by the topic of its cycles.
+    ///
+    /// # Errors
+    /// What the system says to reading the file.
+    pub fn newest(&self, file: &File, topic: &str, layout: &Layout) -> io::Result<Option<u64>> {
+        let topic = self.summary.channels.values().find(|row| row.topic == topic);
+        let Some(id) = topic.map(|topic| topic.id) else { return Ok(None) };
+        let chunks = self.summary.chunk_indexes.iter().rev();
+        for row in chunks.filter(|row| row.message_index_offsets.contains_key(&id)) {
+            let mut newest = None;
+            chunk(file, row.chunk_start_offset, row.chunk_length, &mut |record, _| {
+                if let Record::Message { header, data } = record
+                    && header.channel_id == id
+                {
+                    newest = layout.read(data).map(|cycle| cycle.past.number);
+                }
+                ControlFlow::Continue(())
+            })?;
+            if newest.is_some() {
+                return Ok(newest);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a part that was not finished its end; how many bytes were cut off.
+    ///
+    /// # Errors
+    /// What the system says to reading or writing it; then it has no end, and nothing whole is
+    /// gone.
+    pub fn mend(self, file: &File) -> io::Result<u64> {
+        let bytes = file.metadata()?.len();
+        let Scan { mut summary, len: mut whole } = self;
+        let (mut len, mut behind) = (whole, Vec::new());
+        // The places of the last chunk's messages may be missing, all or some.
+        if let Some(mut last) = summary.chunk_indexes.pop_if(|last| follows(last, whole)) {
+            len = last.chunk_start_offset;
+            match places(file, &last)? {
+                Some(places) => {
+                    len += last.chunk_length;
+                    behind = write_places(&mut last, places);
+                    summary.chunk_indexes.push(last);
+                }
+                None => whole = len,
+            }
+        }
+        if len == 0 {
+            behind = preamble();
+        }
+        let mut disk = file.try_clone()?;
+        disk.cut(len)?;
+        disk.add(&behind)?;
+        write_end(&mut disk, len + behind.len() as u64, &summary)?;
+        Ok(bytes - whole)
+    }
+}
+
+/// Where the messages of a chunk are; `None` if it is damaged.
+fn places(file: &File, row: &ChunkIndex) -> io::Result<Option<Places>> {
+    let mut places = Places::new();
+    let whole = chunk(file, row.chunk_start_offset, row.chunk_length, &mut |record, offset| {
+        if let Record::Message { header, .. } = record {
+            let entry = MessageIndexEntry { log_time: header.log_time, offset };
+            places.entry(header.channel_id).or_default().push(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(whole.map(|()| places))
 }
 
 fn attachment(body: &[u8], offset: u64, length: u64) -> Option<AttachmentIndex> {
@@ -195,7 +292,7 @@ fn attachment(body: &[u8], offset: u64, length: u64) -> Option<AttachmentIndex> 
     })
 }
 
-fn chunk(header: &ChunkHeader, chunk_start_offset: u64, chunk_length: u64) -> ChunkIndex {
+fn index(header: &ChunkHeader, chunk_start_offset: u64, chunk_length: u64) -> ChunkIndex {
     ChunkIndex {
         message_start_time: header.message_start_time,
         message_end_time: header.message_end_time,
@@ -206,62 +303,6 @@ fn chunk(header: &ChunkHeader, chunk_start_offset: u64, chunk_length: u64) -> Ch
         compression: header.compression.clone(),
         compressed_size: header.compressed_size,
         uncompressed_size: header.uncompressed_size,
-    }
-}
-
-/// A message, as it stands in a file.
-pub type Stored = (Stamp, Vec<u8>);
-
-/// The messages of a chunk; `None` if they cannot be read.
-pub fn messages(mut file: &File, row: &ChunkRow) -> io::Result<Option<Vec<Stored>>> {
-    file.seek(SeekFrom::Start(row.index.chunk_start_offset + FRAME_BYTES as u64))?;
-    let len = usize::try_from(row.index.chunk_length).expect("it is in a file");
-    let mut body = vec![0; len - FRAME_BYTES];
-    file.read_exact(&mut body)?;
-    let mut reader = Cursor::new(body.as_slice());
-    let Ok(header) = reader.read_le::<ChunkHeader>() else { return Ok(None) };
-    let data = &body[usize::try_from(reader.position()).expect("it is in memory")..];
-    let Ok(records) = ChunkReader::new(header, data) else { return Ok(None) };
-    let message = |record| match record {
-        Ok(Record::Message { header, data }) => Some((Stamp::of(&header), data.into_owned())),
-        _ => None,
-    };
-    Ok(records.map(message).collect())
-}
-
-impl Scan {
-    /// Bytes of whole records.
-    #[cfg(test)]
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Gives a part that was not finished its end; how many bytes were cut off.
-    pub fn mend(self, file: &File) -> io::Result<u64> {
-        let bytes = file.metadata()?.len();
-        let Scan { mut index, len: mut whole, .. } = self;
-        let (mut len, mut end) = (whole, Vec::new());
-        // The places of the last chunk's messages may be missing, all or some.
-        if let Some(last) = index.chunks.pop_if(|last| follows(&last.index, whole)) {
-            len = last.index.chunk_start_offset;
-            match messages(file, &last)? {
-                Some(messages) => {
-                    let mut chunk = Chunk::default();
-                    messages.iter().for_each(|(stamp, data)| chunk.add(*stamp, &[data]));
-                    len += last.index.chunk_length;
-                    index.chunks.push(chunk.write_places(last, &mut end));
-                }
-                None => whole = len,
-            }
-        }
-        if len == 0 {
-            end = preamble();
-        }
-        let mut disk = file.try_clone()?;
-        disk.cut(len)?;
-        disk.add(&end)?;
-        PartWriter::resume(disk, len + end.len() as u64, index).finish().0?;
-        Ok(bytes - whole)
     }
 }
 

@@ -2,7 +2,7 @@
 //! it may be anything: what it says of lengths is believed up to a limit.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use mcap::records::{Record, op};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 
 use super::format::ATTACHMENT_BYTES_MAX;
+use super::summary::FRAME_BYTES;
 
 /// Longest record and chunk that are read: the longest data file of a node, and what stands around
 /// it. The recorder's chunks are a hundredth of it. Past it the file counts as damaged.
@@ -33,50 +34,92 @@ pub(crate) enum Extent {
     Damaged(String),
 }
 
+/// What takes records, and says whether it wants more.
+type Each<'a> = dyn FnMut(&Record<'_>) -> ControlFlow<()> + 'a;
+
 /// Hands the records of a file to `each`, those of chunks one by one, until it breaks off. A chunk
 /// counts only as a whole.
 ///
 /// # Errors
 /// What the system says to opening or reading it.
-pub(crate) fn read(
-    path: &Path,
-    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<Extent, String> {
+pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Extent, String> {
     let options = LinearReaderOptions::default().with_prevalidate_chunk_crcs(true);
-    read_with(path, options, each)
+    let file = open(path)?;
+    let read = records(&file, left(&file), options, &mut |record, _| each(record));
+    read.map_err(|error| cannot(path, &error))
 }
 
 /// As [`read`], but no chunk is looked into: for what stands at the beginning.
-pub(crate) fn read_beginning(
-    path: &Path,
-    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<Extent, String> {
+pub(crate) fn read_beginning(path: &Path, each: &mut Each<'_>) -> Result<Extent, String> {
+    beginning(&open(path)?, each).map_err(|error| cannot(path, &error))
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    // A pipe would keep us waiting for whoever writes it.
+    if !path.metadata().map_err(|error| cannot(path, &error))?.is_file() {
+        return Err(format!("'{}' is no file; give a recording", path.display()));
+    }
+    File::open(path).map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> String {
+    format!("cannot read '{}': {error}", path.display())
+}
+
+/// As [`read_beginning`], of a file that is open.
+pub(crate) fn beginning(mut file: &File, each: &mut Each<'_>) -> io::Result<Extent> {
+    file.rewind()?;
     let options = LinearReaderOptions::default().with_emit_chunks(true);
-    read_with(path, options, &mut |record| match record {
+    records(file, left(file), options, &mut |record, _| match record {
         Record::Chunk { .. } => ControlFlow::Break(()),
         record => each(record),
     })
 }
 
-fn read_with(
-    path: &Path,
+/// Hands the records of the chunk at a place in a file to `each`, with their places in the chunk;
+/// `None` if it is damaged.
+pub(crate) fn chunk(
+    mut file: &File,
+    at: u64,
+    len: u64,
+    each: &mut dyn FnMut(&Record<'_>, u64) -> ControlFlow<()>,
+) -> io::Result<Option<()>> {
+    file.seek(SeekFrom::Start(at))?;
+    let options = LinearReaderOptions::default().with_prevalidate_chunk_crcs(true);
+    let options = options.with_skip_start_magic(true).with_skip_end_magic(true);
+    let mut place = 0;
+    let extent = records(file, len, options, &mut |record, body_len| {
+        let here = place;
+        place += FRAME_BYTES + body_len;
+        each(record, here)
+    })?;
+    Ok((!matches!(extent, Extent::Damaged(_) | Extent::Foreign)).then_some(()))
+}
+
+/// Bytes that a file has.
+fn left(file: &File) -> u64 {
+    // A file without a length has nothing to be read.
+    file.metadata().map_or(0, |file| file.len())
+}
+
+/// Hands the records in the next `left` bytes to `each`, with the lengths of their bodies.
+fn records(
+    file: &File,
+    mut left: u64,
     options: LinearReaderOptions,
-    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-) -> Result<Extent, String> {
-    let cannot = |error| format!("cannot read '{}': {error}", path.display());
-    // A pipe would keep us waiting for whoever writes it.
-    if !path.metadata().map_err(cannot)?.is_file() {
-        return Err(format!("'{}' is no file; give a recording", path.display()));
-    }
-    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(cannot)?);
+    each: &mut dyn FnMut(&Record<'_>, u64) -> ControlFlow<()>,
+) -> io::Result<Extent> {
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, file.take(left));
     let options = options.with_record_length_limit(RECORD_BYTES_MAX);
     let mut reader = LinearReader::new_with_options(options);
     let (mut read_any, mut at_end) = (false, false);
     while let Some(event) = reader.next_event() {
         let (opcode, data) = match event {
             Ok(LinearReadEvent::ReadRequest(need)) => {
-                let count = file.read(reader.insert(need)).map_err(cannot)?;
-                at_end = count == 0;
+                // A record may claim more than there is.
+                let need = usize::try_from(left).map_or(need, |left| need.min(left));
+                let count = file.read(reader.insert(need))?;
+                (at_end, left) = (count == 0, left - count as u64);
                 reader.notify_read(count);
                 continue;
             }
@@ -93,8 +136,9 @@ fn read_with(
         if opcode == op::ATTACHMENT && !is_attachment(data) {
             return Ok(Extent::Damaged("an attachment is shorter than it says".into()));
         }
+        let len = data.len() as u64;
         match mcap::parse_record(opcode, data) {
-            Ok(record) if each(&record).is_break() => return Ok(Extent::Stopped),
+            Ok(record) if each(&record, len).is_break() => return Ok(Extent::Stopped),
             Ok(_) => {}
             Err(error) => return Ok(Extent::Damaged(error.to_string())),
         }

@@ -2,18 +2,17 @@
 //! how to make the run's plan again.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use mcap::Summary;
 use mcap::records::Record;
 use sinew_spec::TEXT_LEN_MAX;
 
-use super::format::{HEAD, Head, SPEC};
+use super::format::{EXTENSION, HEAD, Head, SPEC};
+use super::mend::head;
 use super::read::{self, Extent};
-
-/// How the names of parts end.
-const EXTENSION: &str = "mcap";
 
 /// The parts of a run, and what each of them brings along.
 #[derive(Debug)]
@@ -113,6 +112,21 @@ impl Recording {
     }
 }
 
+/// How many messages of a topic a finished file says that it has; `None` of one without an end.
+///
+/// # Errors
+/// In words, what is wrong with the file.
+pub fn counted(file: &Path, topic: &str) -> Result<Option<u64>, String> {
+    let bytes = fs::read(file).map_err(|error| error.to_string())?;
+    let summary = Summary::read(&bytes).map_err(|error| error.to_string())?;
+    Ok(summary.and_then(|Summary { stats, channels: topics, .. }| {
+        let counts = stats?.channel_message_counts;
+        let of_topic =
+            counts.iter().filter(|(id, _)| topics.get(id).is_some_and(|it| it.topic == topic));
+        Some(of_topic.map(|(_, count)| count).sum())
+    }))
+}
+
 fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     if bytes.len() > TEXT_LEN_MAX {
         return Err(format!("the spec is larger than {} MiB, the limit", TEXT_LEN_MAX >> 20));
@@ -149,17 +163,9 @@ fn siblings(file: &Path, head: Head) -> (Vec<Part>, Vec<String>) {
     (parts.into_values().collect(), notes)
 }
 
-/// What a file says of itself, if it is a part of a recording.
+/// What a file says of itself, if it is a part of a recording that this program reads.
 fn head_of(path: &Path) -> Option<Head> {
-    let mut head = None;
-    // What cannot be read is no part of anything.
-    let _ = read::read_beginning(path, &mut |record| match record {
-        Record::Metadata(row) if row.name == HEAD => {
-            head = Head::from_metadata(&row.metadata).ok();
-            ControlFlow::Break(())
-        }
-        Record::Header(_) => ControlFlow::Continue(()),
-        _ => ControlFlow::Break(()),
-    });
-    head
+    // What cannot be read is no part of anything; a pipe would keep us waiting.
+    let file = path.is_file().then(|| File::open(path).ok())??;
+    head(&file).ok()??.ok()
 }

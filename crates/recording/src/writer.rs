@@ -1,50 +1,25 @@
 //! A part of a recording while it is written. What is in the file is whole at any time, but for
 //! what a kill or a full disk may leave at its end.
+//!
+//! Records, chunks and what the end says of them are made by the writer of the `mcap` crate (0.26),
+//! in memory: a failed write would end it for good. So the disk gets gaps and messages that came
+//! together in one write, and can be rid of them again.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::mem::take;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcap::MAGIC;
-use mcap::records::{
-    AttachmentHeader, AttachmentIndex, Header, Metadata, MetadataIndex, SchemaHeader, op,
-};
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{Attachment, Compression, WriteOptions};
 
-use super::chunk::Chunk;
-use super::format::{GAP, Gap, HEAD, Head, SCHEMA_ENCODING};
-use super::index::{self, Index, TOPIC, encode, frame};
+use super::disk::{Disk, is_full};
+use super::format::{ENCODING, GAP, Gap, HEAD, Head, LIBRARY, MEDIA_TYPE, SCHEMA_ENCODING};
+use super::messages::Messages;
+use super::summary::{cut, write_end};
 use super::topics::Topic;
 
-/// Who wrote a file, by its header.
-const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
-/// The same, whatever the version.
-pub const LIBRARIES: &str = "sinew ";
-
-/// What a part is written to: a file, or what stands in for one.
-pub trait Disk {
-    /// Writes at the end.
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Takes away what is past `len`.
-    fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Whether nobody finds it any more.
-    fn is_nameless(&self) -> bool;
-}
-
-/// Opened to append: after a cut it goes on at the new end.
-impl Disk for File {
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
-    }
-
-    fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.set_len(len)
-    }
-
-    fn is_nameless(&self) -> bool {
-        // A file whose state cannot be asked for says so when it is written.
-        self.metadata().is_ok_and(|file| file.nlink() == 0)
-    }
-}
+/// What can fail in the crate's writer does not.
+const MEMORY: &str = "memory takes all, and a graph has fewer ports than there are numbers";
 
 /// What every part of a run begins with.
 #[derive(Clone, Debug)]
@@ -57,59 +32,45 @@ pub struct Opening {
     pub topics: Vec<Topic>,
 }
 
-/// The first bytes of every part.
-pub fn preamble() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    let header = Header { profile: String::new(), library: LIBRARY.into() };
-    frame(&mut bytes, op::HEADER, &[&encode(&header)]);
-    bytes
-}
-
 /// A part.
-#[derive(Debug)]
 pub struct PartWriter<D> {
     disk: D,
     /// Bytes of whole records.
     len: u64,
     /// How many there were before each addition.
     before: Vec<u64>,
-    index: Index,
+    writer: mcap::Writer<Pending>,
+    pending: Pending,
+    /// They stand in the first chunk: one of their own would have no times, and begin in 1970.
+    topics: Vec<Topic>,
+    /// What they are in the file.
+    numbers: Vec<u16>,
 }
 
 impl<D: Disk> PartWriter<D> {
-    /// Goes on with what is there: its first `len` bytes, none of which makes room for an end.
-    pub fn resume(disk: D, len: u64, index: Index) -> PartWriter<D> {
-        PartWriter { disk, len, before: Vec::new(), index }
-    }
-
-    /// Begins one.
-    pub fn begin(mut disk: D, opening: &Opening, time_ns: u64) -> io::Result<PartWriter<D>> {
-        let (mut bytes, mut index) = (preamble(), Index::default());
-        add_metadata(&mut bytes, 0, HEAD, opening.head.to_metadata(), &mut index);
-        for (name, data) in &opening.attachments {
-            add_attachment(&mut bytes, time_ns, name, data, &mut index);
+    /// Begins one, at this time since 1970.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn begin(mut disk: D, opening: Opening, time_ns: u64) -> io::Result<PartWriter<D>> {
+        let pending = Pending::default();
+        let options = WriteOptions::new().library(LIBRARY).compression(Some(Compression::Lz4));
+        // A chunk is as long as what is added at once. A sum of the whole file would be wrong where
+        // that is cut.
+        let options = options.chunk_size(None).calculate_data_section_crc(false);
+        let mut writer = options.create(pending.clone()).expect(MEMORY);
+        let Opening { head, attachments, topics } = opening;
+        write_metadata(&mut writer, HEAD, head.to_metadata());
+        for (name, data) in attachments {
+            let (log_time, create_time) = (time_ns, time_ns);
+            let (media_type, data) = (MEDIA_TYPE.into(), data.into());
+            let attachment = Attachment { log_time, create_time, name, media_type, data };
+            writer.attach(&attachment).expect(MEMORY);
         }
-        let mut schemas: Vec<&(String, String)> = Vec::new();
-        for (at, topic) in opening.topics.iter().enumerate() {
-            let known = schemas.iter().position(|schema| **schema == topic.schema);
-            let schema = known.unwrap_or_else(|| {
-                let (name, text) = &topic.schema;
-                let encoding = SCHEMA_ENCODING.into();
-                let header =
-                    SchemaHeader { id: id(schemas.len()) + 1, name: name.clone(), encoding };
-                let len = (text.len() as u32).to_le_bytes();
-                let body = [&encode(&header), &len[..], text.as_bytes()].concat();
-                frame(&mut bytes, op::SCHEMA, &[&body]);
-                index.schemas.add(op::SCHEMA, &body);
-                schemas.push(&topic.schema);
-                schemas.len() - 1
-            });
-            let body = index::topic(id(at), id(schema) + 1, &topic.name, topic.metadata.clone());
-            frame(&mut bytes, TOPIC, &[&body]);
-            index.topics.add(TOPIC, &body);
-        }
+        let bytes = pending.take();
         disk.add(&bytes)?;
-        Ok(PartWriter { disk, len: bytes.len() as u64, before: Vec::new(), index })
+        let (len, before, numbers) = (bytes.len() as u64, Vec::new(), Vec::new());
+        Ok(PartWriter { disk, len, before, writer, pending, topics, numbers })
     }
 
     /// Whether nobody finds it any more.
@@ -118,19 +79,34 @@ impl<D: Disk> PartWriter<D> {
     }
 
     /// Bytes so far.
+    #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Adds gaps, and the messages after them. If that fails, nothing of it is there.
-    pub fn add(&mut self, gaps: &[Gap], chunk: &Chunk) -> io::Result<()> {
-        let (mut bytes, mut index) = (Vec::new(), Index::default());
+    /// Adds gaps, and the messages after them. If that fails, nothing of it is there, and the part
+    /// can only be finished.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn add(&mut self, gaps: &[Gap], messages: &Messages) -> io::Result<()> {
         for gap in gaps {
-            add_metadata(&mut bytes, self.len, GAP, gap.to_metadata(), &mut index);
+            write_metadata(&mut self.writer, GAP, gap.to_metadata());
         }
-        if !chunk.is_empty() {
-            index.chunks.push(chunk.write(self.len + bytes.len() as u64, &mut bytes));
+        if !messages.is_empty() {
+            self.number_topics();
         }
+        for (stamp, data) in messages.iter() {
+            let header = MessageHeader {
+                channel_id: self.numbers[usize::from(stamp.topic)],
+                sequence: stamp.sequence,
+                log_time: stamp.start_ns,
+                publish_time: stamp.release_ns,
+            };
+            self.writer.write_to_known_channel(&header, data).expect(MEMORY);
+        }
+        self.writer.flush().expect(MEMORY);
+        let bytes = self.pending.take();
         if let Err(error) = self.disk.add(&bytes) {
             // Should that fail too, the file is as after a kill.
             self.disk.cut(self.len)?;
@@ -138,80 +114,102 @@ impl<D: Disk> PartWriter<D> {
         }
         self.before.push(self.len);
         self.len += bytes.len() as u64;
-        self.index.metadata.append(&mut index.metadata);
-        self.index.chunks.append(&mut index.chunks);
         Ok(())
+    }
+
+    /// Schemas and topics, before the first message.
+    fn number_topics(&mut self) {
+        for Topic { name, schema: (schema, text), metadata, .. } in take(&mut self.topics) {
+            let schema = self.writer.add_schema(&schema, SCHEMA_ENCODING, text.as_bytes());
+            let schema = schema.expect(MEMORY);
+            let number = self.writer.add_channel(schema, &name, ENCODING, &metadata);
+            self.numbers.push(number.expect(MEMORY));
+        }
     }
 
     /// Writes the end, by which readers find their way. Where there is no room for it, the last
     /// additions make room. What it was written to, if it has an end, and how many made room.
     pub fn finish(mut self) -> (io::Result<D>, usize) {
+        // What is pending after that is an end that tells of what is not there, too.
+        let mut summary = self.writer.finish().expect(MEMORY);
         let mut given_up = 0;
         loop {
-            let ended = self.end();
+            cut(&mut summary, self.len);
+            let ended = write_end(&mut self.disk, self.len, &summary);
             let Some(before) = self.before.pop().filter(|_| ended.as_ref().is_err_and(is_full))
             else {
                 return (ended.map(|()| self.disk), given_up);
             };
             self.len = before;
-            self.index.cut(self.len);
             given_up += 1;
         }
     }
+}
 
-    /// Writes the end behind what is whole; if that fails, nothing of it is there.
-    fn end(&mut self) -> io::Result<()> {
-        self.disk.cut(self.len)?;
-        let Err(error) = self.disk.add(&self.index.end(self.len)) else { return Ok(()) };
-        self.disk.cut(self.len)?;
-        Err(error)
+fn write_metadata(
+    writer: &mut mcap::Writer<Pending>,
+    name: &str,
+    metadata: std::collections::BTreeMap<String, String>,
+) {
+    writer.write_metadata(&Metadata { name: name.into(), metadata }).expect(MEMORY);
+}
+
+/// What the crate's writer takes for its file: the bytes that have not come to the disk yet. The
+/// writer keeps one hand on it, and the part the other.
+#[derive(Clone, Debug, Default)]
+struct Pending(Arc<Mutex<Tail>>);
+
+/// The end of a file.
+#[derive(Debug, Default)]
+struct Tail {
+    /// Where it begins in the file.
+    begin: u64,
+    bytes: Vec<u8>,
+    /// Where it is written next, in it.
+    at: usize,
+}
+
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bytes, which are not here any more.
+    fn take(&self) -> Vec<u8> {
+        let mut tail = self.lock();
+        (tail.begin, tail.at) = (tail.begin + tail.bytes.len() as u64, 0);
+        take(&mut tail.bytes)
     }
 }
 
-/// Whether there is no room for more: on the disk, for this user, in this file.
-pub fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut tail = self.lock();
+        let over = bytes.len().min(tail.bytes.len() - tail.at);
+        let at = tail.at;
+        tail.bytes[at..at + over].copy_from_slice(&bytes[..over]);
+        tail.bytes.extend_from_slice(&bytes[over..]);
+        tail.at += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-fn id(at: usize) -> u16 {
-    u16::try_from(at).expect("a graph has fewer ports")
-}
-
-/// Adds metadata to bytes that come to lie `at` bytes into the file.
-fn add_metadata(
-    to: &mut Vec<u8>,
-    at: u64,
-    name: &str,
-    metadata: std::collections::BTreeMap<String, String>,
-    index: &mut Index,
-) {
-    let begun = to.len();
-    frame(to, op::METADATA, &[&encode(&Metadata { name: name.into(), metadata })]);
-    let length = (to.len() - begun) as u64;
-    index.metadata.push(MetadataIndex { offset: at + begun as u64, length, name: name.into() });
-}
-
-fn add_attachment(to: &mut Vec<u8>, time_ns: u64, name: &str, data: &[u8], index: &mut Index) {
-    let offset = to.len() as u64;
-    let media_type = "application/octet-stream";
-    let header = AttachmentHeader {
-        log_time: time_ns,
-        create_time: time_ns,
-        name: name.into(),
-        media_type: media_type.into(),
-    };
-    let data_size = data.len() as u64;
-    let body = [&encode(&header), &data_size.to_le_bytes()[..], data].concat();
-    let sum = crc32fast::hash(&body).to_le_bytes();
-    frame(to, op::ATTACHMENT, &[&body, &sum]);
-    index.attachments.push(AttachmentIndex {
-        offset,
-        length: to.len() as u64 - offset,
-        log_time: time_ns,
-        create_time: time_ns,
-        data_size,
-        name: header.name,
-        media_type: header.media_type,
-    });
+impl Seek for Pending {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let mut tail = self.lock();
+        let (len, at) = (tail.bytes.len() as i64, tail.at as i64);
+        let at = match to {
+            SeekFrom::Start(place) => place as i64 - tail.begin as i64,
+            SeekFrom::Current(by) => at + by,
+            SeekFrom::End(by) => len + by,
+        };
+        let inside = usize::try_from(at).ok().filter(|at| *at <= tail.bytes.len());
+        // It goes back to a chunk's beginning, and that is not written before the chunk is whole.
+        tail.at = inside.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(tail.begin + tail.at as u64)
+    }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 use sinew_recording::cycle::Layout;
+use sinew_recording::topics::cycle_topic;
 use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
 use sinew_runtime::{
     Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, Watch, fault,
@@ -121,18 +122,18 @@ impl Service for Recorder {
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        let mut recording = Recording::begin(&self.folder, self.rotation, io)?;
+        let mut ongoing = Ongoing::begin(&self.folder, self.rotation, io)?;
         while io.wait(LOOK) {
-            recording.look(io.watch());
+            ongoing.look(io.watch());
         }
         // The core has ended before, if the run ends: what it has left. Else there is no end to it.
         for _ in 0..LAST_LOOKS_MAX {
-            if !recording.look(io.watch()) {
+            if !ongoing.look(io.watch()) {
                 break;
             }
             io.beat();
         }
-        recording.end(|| io.beat());
+        ongoing.end(|| io.beat());
         Ok(())
     }
 }
@@ -166,8 +167,8 @@ fn folder_of(node: &Node) -> PathBuf {
     folder
 }
 
-/// A recording that is made.
-struct Recording {
+/// A recording while it is made.
+struct Ongoing {
     gather: Gather,
     writer: Writer,
     /// Cycles dropped because the disk was too slow, and lost because this process was; and what
@@ -177,9 +178,9 @@ struct Recording {
     told_at: Instant,
 }
 
-impl Recording {
+impl Ongoing {
     /// Goes on after what earlier lives have recorded, if they have.
-    fn begin(path: &Path, rotation: Rotation, io: &mut ServiceIo) -> Result<Recording, Fault> {
+    fn begin(path: &Path, rotation: Rotation, io: &mut ServiceIo) -> Result<Ongoing, Fault> {
         let (mut opening, lines) = opening(io.watch());
         let folder = Folder::new(path, &io.watch().plan().name);
         let wrong = |error| unwritable(path, &error);
@@ -196,7 +197,7 @@ impl Recording {
         let mut parts = Parts::new(opening, folder, rotation, gather.names());
         parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
-        Ok(Recording { gather, writer, dropped: 0, told, told_at: Instant::now() })
+        Ok(Ongoing { gather, writer, dropped: 0, told, told_at: Instant::now() })
     }
 
     /// Takes what has come since the last look; whether there was anything.
@@ -248,14 +249,8 @@ fn lost(watch: &Watch) -> u64 {
     watch.threads().map(|id| watch.lost(id)).sum()
 }
 
-/// Topic and layout of each thread's cycles: they come after its taps.
+/// Topic and layout of each thread's cycles.
 fn cycles(watch: &Watch) -> Vec<Cycles> {
-    let mut topic = 0;
-    let row = |id| {
-        topic += watch.taps(id).len();
-        let cycles = (u16::try_from(topic).expect("few ports"), Layout::of(watch.plan(), id));
-        topic += 1;
-        cycles
-    };
-    watch.threads().map(row).collect()
+    let plan = watch.plan();
+    watch.threads().map(|id| (cycle_topic(plan, id), Layout::of(plan, id))).collect()
 }

@@ -1,14 +1,12 @@
 //! What earlier lives of a recorder have left in the folder: parts that a kill has broken off are
 //! mended, and of this run's the newest cycles are looked up, to go on after them.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use sinew_recording::cycle::Layout;
 use sinew_recording::format::Head;
-use sinew_recording::index::Index;
-use sinew_recording::mend::{head, is_finished, messages, scan};
+use sinew_recording::mend::{head, is_finished, scan};
 
 use super::folder::{Folder, open};
 use super::gather::Mark;
@@ -25,7 +23,7 @@ pub(super) struct Earlier {
 }
 
 /// The cycles of a thread in a file: their topic, how they lie.
-pub(super) type Cycles = (u16, Layout);
+pub(super) type Cycles = (String, Layout);
 
 impl Earlier {
     /// Looks through the folder and mends what is not finished; `beat` is called for each file.
@@ -88,7 +86,7 @@ impl Earlier {
         let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {
             if last.is_none() {
-                let number = newest(&file, &scan.index, *topic, layout)?;
+                let number = scan.newest(&file, topic, layout)?;
                 *last = number.map(|number| Mark { life, number });
             }
         }
@@ -99,7 +97,7 @@ impl Earlier {
 /// What a part says of itself, if it is one of this run that nobody writes.
 fn of_run(path: &Path, run: &str) -> io::Result<Option<Head>> {
     let Some(file) = open(path, false)? else { return Ok(None) };
-    Ok(head(&file)?.filter(|head| head.run == run))
+    Ok(head(&file)?.and_then(Result::ok).filter(|head| head.run == run))
 }
 
 /// Mends a part; how many bytes were cut off, if it had no end.
@@ -112,17 +110,4 @@ fn mended(path: &Path) -> io::Result<Option<u64>> {
     // What no recorder wrote is left as it is.
     let Some(scan) = scan(&file)? else { return Ok(None) };
     scan.mend(&file).map(Some)
-}
-
-/// Number of the newest cycle in a file.
-fn newest(file: &File, index: &Index, topic: u16, layout: &Layout) -> io::Result<Option<u64>> {
-    let has_topic = |counts: &[(u16, u64)]| counts.iter().any(|&(id, _)| id == topic);
-    for row in index.chunks.iter().rev().filter(|row| has_topic(&row.counts)) {
-        let messages = messages(file, row)?.unwrap_or_default();
-        let last = messages.iter().rfind(|(stamp, _)| stamp.topic == topic);
-        if let Some(cycle) = last.and_then(|(_, data)| layout.read(data)) {
-            return Ok(Some(cycle.past.number));
-        }
-    }
-    Ok(None)
 }

@@ -6,12 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sinew_recording::mend::is_part;
+use sinew_recording::format::EXTENSION;
+use sinew_recording::mend::head;
 
 /// Digits of a part's number at least.
 const DIGITS: usize = 4;
-/// What the end of a name says.
-const SUFFIX: &str = ".mcap";
 /// Names that are tried for a part, a millisecond apart, if others are there.
 const NAMES_MAX: u64 = 100;
 
@@ -48,14 +47,14 @@ impl Folder {
 
     fn name(&self, part: u32, now: SystemTime) -> String {
         let time = humantime::format_rfc3339_millis(now).to_string().replace(['-', ':'], "");
-        format!("{}-{time}-{part:0DIGITS$}{SUFFIX}", self.graph)
+        format!("{}-{time}-{part:0DIGITS$}.{EXTENSION}", self.graph)
     }
 
     /// Whether a name is one that [`Folder::begin`] gives.
     fn is_ours(&self, name: &str) -> bool {
         let rest = name.strip_prefix(&self.graph).and_then(|rest| rest.strip_prefix('-'));
-        let Some(rest) = rest.and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
-        let Some((time, part)) = rest.split_once('-') else { return false };
+        let rest = rest.and_then(|rest| rest.strip_suffix(EXTENSION)?.strip_suffix('.'));
+        let Some((time, part)) = rest.and_then(|rest| rest.split_once('-')) else { return false };
         let shape: String =
             time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         let is_number = part.chars().all(|c| c.is_ascii_digit());
@@ -132,7 +131,7 @@ pub(super) fn open(path: &Path, to_mend: bool) -> io::Result<Option<File>> {
 /// Removes a part; `false` if it is none, or if somebody writes it.
 fn remove(path: &Path) -> io::Result<bool> {
     let Some(file) = open(path, false)? else { return Ok(false) };
-    let is_part = is_part(&file)?;
+    let is_part = head(&file)?.is_some();
     if is_part {
         fs::remove_file(path)?;
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use sinew_recording::chunk::{Chunk, Stamp};
 use sinew_recording::cycle::Layout;
 use sinew_recording::format::{CDR_HEAD, Gap};
+use sinew_recording::messages::{Messages, Stamp};
+use sinew_recording::topics::{Topic, What, topics};
 use sinew_runtime::Watch;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::run::ThreadId;
@@ -42,7 +43,7 @@ pub(super) struct Span {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) life: u32,
-    pub(super) chunk: Chunk,
+    pub(super) messages: Messages,
     /// Cycles that are missing, before those of this batch.
     pub(super) gaps: Vec<Gap>,
     /// What is there of each thread, without gaps in it.
@@ -85,9 +86,9 @@ struct Thread {
     id: ThreadId,
     domain: String,
     layout: Layout,
-    /// Number of its first tap's topic; that of its cycles comes after the taps.
-    topic: u16,
+    /// Number of its first tap's topic, and that of its cycles.
     taps: u16,
+    cycles: u16,
     /// The newest cycle that was taken.
     last: Option<Mark>,
     /// Whether that was in this life of the recorder.
@@ -111,16 +112,21 @@ impl Gather {
     /// Begins after the cycles `last`, one for each thread in order.
     pub(super) fn new(watch: &Watch, offset_ns: i64, last: Vec<Option<Mark>>) -> Gather {
         let plan = watch.plan();
-        let mut topic = 0;
-        let thread = |(id, last): (ThreadId, Option<Mark>)| {
-            let taps = u16::try_from(watch.taps(id).len()).expect("a graph has fewer ports");
-            let domain = plan.domains[id.domain].name.clone();
-            let layout = Layout::of(plan, id);
-            let thread = Thread { id, domain, layout, topic, taps, last, begun: false };
-            topic += taps + 1;
-            thread
+        let topics = topics(plan);
+        let first = |is_it: &dyn Fn(&Topic) -> bool| {
+            let at = topics.iter().position(is_it).expect("each thread has topics");
+            u16::try_from(at).expect("a graph has fewer ports")
         };
-        let threads = watch.threads().zip(last).map(thread).collect();
+        let thread = |(at, (id, last)): (usize, (ThreadId, Option<Mark>))| Thread {
+            id,
+            domain: plan.domains[id.domain].name.clone(),
+            layout: Layout::of(plan, id),
+            taps: first(&|topic| topic.thread == at),
+            cycles: first(&|topic| topic.thread == at && topic.what == What::Cycle),
+            last,
+            begun: false,
+        };
+        let threads = watch.threads().zip(last).enumerate().map(thread).collect();
         let batches = BTreeMap::new();
         Gather { clock: watch.clock(), offset_ns, threads, batches, oldest: None }
     }
@@ -154,13 +160,13 @@ impl Gather {
         let gap = thread.go_on(mark);
         self.oldest = Some(self.oldest.map_or(mark.life, |oldest| oldest.min(mark.life)));
         let batches = self.batches.entry(mark.life).or_default();
-        if batches.back().is_none_or(|(_, batch)| batch.chunk.len() >= BYTES_MAX) {
+        if batches.back().is_none_or(|(_, batch)| batch.messages.len() >= BYTES_MAX) {
             batches.push_back(Batch::begin(mark.life));
         }
         let (_, batch) = batches.back_mut().expect("there is one");
         batch.gaps.extend(gap);
         batch.note(at, mark.number);
-        thread.write(record, self.clock, self.offset_ns, &mut batch.chunk);
+        thread.write(record, self.clock, self.offset_ns, &mut batch.messages);
     }
 
     /// The next batch that is large or old enough; with `all` any. Of an old life of the core all
@@ -171,7 +177,7 @@ impl Gather {
         let (life, (since, batch)) = (*first.key(), first.get().front().expect("never empty"));
         let is_turn = self.oldest.is_none_or(|oldest| oldest >= life);
         let is_over = self.oldest.is_none_or(|oldest| oldest > life);
-        let is_due = batch.chunk.len() >= BYTES_MAX || since.elapsed() >= AGE_MAX;
+        let is_due = batch.messages.len() >= BYTES_MAX || since.elapsed() >= AGE_MAX;
         if !(all || is_turn && (has_next && is_over || is_due)) {
             return None;
         }
@@ -208,19 +214,19 @@ impl Thread {
     }
 
     /// Adds the messages of a cycle.
-    fn write(&self, record: &Record, clock: Clock, offset_ns: i64, chunk: &mut Chunk) {
+    fn write(&self, record: &Record, clock: Clock, offset_ns: i64, messages: &mut Messages) {
         let mut stamp = Stamp {
-            topic: self.topic + self.taps,
+            topic: self.cycles,
             sequence: record.number() as u32,
             start_ns: record.start_ns().saturating_add_signed(offset_ns),
             release_ns: record.release_ns().saturating_add_signed(offset_ns),
         };
         let mut cycle = Vec::new();
         self.layout.write(record, clock, &mut cycle);
-        chunk.add(stamp, &[&cycle]);
+        messages.add(stamp, &[&cycle]);
         for (tap, message) in record.messages() {
-            stamp.topic = self.topic + tap as u16;
-            chunk.add(stamp, &[&CDR_HEAD, message]);
+            stamp.topic = self.taps + tap as u16;
+            messages.add(stamp, &[&CDR_HEAD, message]);
         }
     }
 }

@@ -8,9 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use sinew_recording::chunk::Chunk;
+use sinew_recording::disk::is_full;
 use sinew_recording::format::Gap;
-use sinew_recording::writer::{Opening, PartWriter, is_full};
+use sinew_recording::messages::Messages;
+use sinew_recording::writer::{Opening, PartWriter};
 
 use super::folder::Folder;
 use super::gather::{Batch, join};
@@ -90,7 +91,7 @@ impl Parts {
         (opening.head.part, opening.head.life) = (number, life);
         let (file, path) = self.folder.begin(number, now)?;
         let time_ns = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let part = PartWriter::begin(file, &opening, time_ns as u64).inspect_err(|_| {
+        let part = PartWriter::begin(file, opening, time_ns as u64).inspect_err(|_| {
             // An empty file helps nobody; if it cannot be removed, it is mended some day.
             let _ = fs::remove_file(&path);
         })?;
@@ -142,7 +143,7 @@ impl Parts {
         let mut gaps = take(&mut self.missing);
         gaps.append(&mut batch.gaps);
         batch.gaps = gaps;
-        if let Err(error) = current.part.add(&batch.gaps, &batch.chunk) {
+        if let Err(error) = current.part.add(&batch.gaps, &batch.messages) {
             self.refused(&error);
             self.finish();
             return self.drop(batch, REFUSED);
@@ -154,7 +155,7 @@ impl Parts {
                 current.path.display()
             ));
         }
-        batch.chunk = Chunk::default();
+        batch.messages = Messages::default();
         current.batches.push(batch);
     }
 

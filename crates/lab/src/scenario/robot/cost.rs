@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcap::Summary;
+use sinew_recording::recording::counted;
 use sinew_runtime::run::Run;
 use sinew_runtime::status::Status;
 
@@ -92,13 +92,7 @@ pub(super) fn recorded(folder: &Path) -> Result<u64, String> {
     let mut cycles = 0;
     for entry in fs::read_dir(folder).map_err(|error| wrong(&error))? {
         let file = entry.map_err(|error| wrong(&error))?.path();
-        let bytes = fs::read(&file).map_err(|error| wrong(&error))?;
-        let summary = Summary::read(&bytes).map_err(|error| wrong(&error))?;
-        let counted = summary.and_then(|summary| {
-            let is_cycles = |id: &&u16| summary.channels[*id].topic == CYCLES;
-            let counts = &summary.stats.as_ref()?.channel_message_counts;
-            Some(counts.iter().filter(|(id, _)| is_cycles(id)).map(|(_, count)| count).sum::<u64>())
-        });
+        let counted = counted(&file, CYCLES).map_err(|error| wrong(&error))?;
         cycles += counted.ok_or_else(|| wrong(&"a recording was not finished"))?;
     }
     Ok(cycles)
