@@ -27,13 +27,6 @@ const RULE: usize = 80;
 pub struct Cycle {
     /// Number, times, flags, signals. What is in ticks elsewhere is in nanoseconds here.
     pub past: Past,
-    /// As in `past`: messages that the thread's links had lost on their way in, since the start.
-    pub lost_total: u64,
-    /// As in `past`: messages that they had dropped on their way out, since the start.
-    pub dropped_total: u64,
-    /// [`Record::links`]: messages lost or dropped since the start, and whether a service has
-    /// broken the link.
-    pub links: Vec<(u64, bool)>,
     /// [`Record::is_closed`] of each tap.
     pub closed: Vec<bool>,
 }
@@ -98,7 +91,8 @@ impl Layout {
         to.extend((0..self.taps).map(|tap| u8::from(record.is_closed(tap))));
     }
 
-    /// Reads the message of a cycle; `None` if it is not one of this thread.
+    /// Reads the message of a cycle, but for what it says of single links; `None` if it is not one
+    /// of this thread.
     pub fn read(&self, data: &[u8]) -> Option<Cycle> {
         if data.len() != self.size() {
             return None;
@@ -107,7 +101,7 @@ impl Layout {
         let mut words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut word = || words.next();
         let (flags, rest) = rest.split_first_chunk()?;
-        let (links, closed) = rest.split_at_checked(FLAGS.len())?.1.split_at_checked(self.links)?;
+        let (_, closed) = rest.split_at_checked(FLAGS.len() + self.links)?;
         let mut past = Past {
             number: word()?,
             release_ns: word()?,
@@ -119,9 +113,9 @@ impl Layout {
             flags: u32::from_le_bytes(*flags),
             ..Past::default()
         };
-        let Past { lost_total, dropped_total, .. } = past;
-        let links = links.iter().map(|&broken| Some((word()?, broken != 0)));
-        let links = links.collect::<Option<_>>()?;
+        for _ in 0..self.links {
+            word()?;
+        }
         for &count in &self.nodes {
             past.execution_ticks.push(word()?);
             for _ in 0..count {
@@ -129,7 +123,7 @@ impl Layout {
             }
         }
         let closed = closed.iter().map(|&closed| closed != 0).collect();
-        Some(Cycle { past, lost_total, dropped_total, links, closed })
+        Some(Cycle { past, closed })
     }
 }
 

@@ -5,7 +5,7 @@ use sinew_runtime::catalogue::Direction;
 use sinew_runtime::clock::Clock;
 use sinew_runtime::replay::{Known, Replayer};
 use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Past, Record, Tap, taps};
+use sinew_runtime::trace::{Record, Tap, taps};
 use sinew_spec::plan::Plan;
 
 use super::ends::Seen;
@@ -246,7 +246,7 @@ impl Thread {
     /// messages.
     pub fn restore(&self, record: &mut Record) {
         if let Some(cycle) = &self.gathered.cycle {
-            record.restore(&whole(cycle));
+            record.restore(&cycle.past);
         }
     }
 }
@@ -255,7 +255,7 @@ impl Replay {
     /// Puts what was recorded where it belongs.
     fn restore(&mut self, cycle: &Cycle, messages: &[(bool, Vec<u8>)]) {
         let old = &cycle.past.signals;
-        let mut past = whole(cycle);
+        let mut past = cycle.past.clone();
         past.signals = self.signals.iter().map(|at| at.map_or(0.0, |at| old[at])).collect();
         past.execution_ticks = vec![0; self.past.nodes()];
         self.past.restore(&past);
@@ -266,11 +266,6 @@ impl Replay {
             self.past.restore_message(at, message, cycle.closed[recorded]);
         }
     }
-}
-
-fn whole(cycle: &Cycle) -> Past {
-    let Cycle { lost_total, dropped_total, .. } = *cycle;
-    Past { lost_total, dropped_total, ..cycle.past.clone() }
 }
 
 /// The thread of the plan that is replayed that a recorded one has become.
