@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mcap::records::op;
 
 use super::disk::{Disk, is_full};
-use super::format::{Gap, Head};
+use super::format::{ENCODING, Gap, Head, LIBRARY, SCHEMA_ENCODING};
 use super::mend::{head, is_finished, scan};
 use super::messages::{Messages, Stamp};
 use super::summary::write_end;
@@ -221,6 +221,22 @@ fn a_part_of_another_version_is_still_one_of_ours() {
     let (path, file) = file("version", &bytes);
     let head = head(&file).expect("it can be read").expect("it may go when it is old");
     assert!(head.is_err_and(|text| text.contains("version 9")), "but nobody reads it");
+    fs::remove_file(path).expect("it is there");
+}
+
+#[test]
+fn a_part_whose_topics_stand_before_its_chunks_keeps_them_when_it_is_mended() {
+    let options = mcap::WriteOptions::new().library(LIBRARY).use_chunks(false);
+    let mut writer = options.create(io::Cursor::new(Vec::new())).expect("memory");
+    let schema = writer.add_schema("sinew/msg/A", SCHEMA_ENCODING, b"uint8 a\n").expect("few");
+    writer.add_channel(schema, "/a", ENCODING, &BTreeMap::new()).expect("few");
+    let (path, file) = file("older", &writer.into_inner().into_inner());
+    let scan = scan(&file).expect("it can be read").expect("it is ours");
+    assert_eq!(scan.mend(&file).expect("room"), 0);
+    let mended = fs::read(&path).expect("the file");
+    let summary = mcap::Summary::read(&mended).expect("it ends as it must").expect("a summary");
+    let topic = summary.channels.values().next().expect("a topic");
+    assert_eq!((&*topic.topic, topic.schema.is_some()), ("/a", true));
     fs::remove_file(path).expect("it is there");
 }
 
