@@ -3,18 +3,17 @@
 //! leave behind. The supervisor is no part of the control loop; if it dies, the domains stop by
 //! themselves.
 
+mod answers;
 mod broken;
-mod carriers;
+mod core;
 mod edits;
-mod history;
-mod lines;
-mod look;
+mod lifecycle;
+mod links;
 mod output;
 mod process;
-mod realtime;
-mod requests;
-mod service;
-mod stages;
+
+mod services;
+mod snapshot;
 mod stop;
 
 use std::collections::BTreeSet;
@@ -30,13 +29,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use sinew_spec::plan::{Plan, Role};
 
-use self::carriers::Carriers;
+use self::core::domain::Domain;
 use self::edits::Edits;
-pub use self::look::NodeState;
+use self::lifecycle::Stage;
+use self::links::Carriers;
 use self::process::Process;
-use self::realtime::Domain;
-use self::service::{Over, Phase, Supervised};
-use self::stages::Stage;
+use self::services::supervised::{Over, Phase, Supervised};
+pub use self::snapshot::NodeState;
 use self::stop::StopCause;
 use crate::bell::Bell;
 use crate::board::{Board, FaultAt, THREADS_MAX};
@@ -231,7 +230,7 @@ impl Frame<'_> {
             parent: std::process::id(),
             marker: format!("{}-{at}", self.name),
             injections: request.injections.clone(),
-            board: carriers::number(given.board.region()),
+            board: links::number(given.board.region()),
             bell: given.bell.as_fd().as_raw_fd(),
             traces: given.traces,
             counters: given.counters,

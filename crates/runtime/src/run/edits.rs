@@ -9,7 +9,7 @@ use std::mem::take;
 use sinew_spec::plan::Plan;
 
 use super::Run;
-use super::service::Supervised;
+use super::services::supervised::Supervised;
 use crate::board::Wish;
 use crate::clock::now_ns;
 use crate::control::Answer;

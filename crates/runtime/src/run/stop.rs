@@ -3,7 +3,7 @@
 
 use sinew_spec::plan::Plan;
 
-use super::realtime::Counts;
+use super::core::domain::Counts;
 use super::{Run, ThreadId};
 use crate::clock::now_ns;
 use crate::status::{DomainStop, StopStatus, cut};

@@ -3,8 +3,8 @@
 
 use std::mem;
 
-use super::realtime::{Charge, Domain};
-use super::service::Supervised;
+use super::core::domain::{Charge, Domain};
+use super::services::supervised::Supervised;
 use super::stop::StopCause;
 use super::{Frame, Run, START_NS_MAX};
 use crate::board::State;

@@ -7,9 +7,9 @@ use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Link};
 
 use super::Run;
+use super::core::domain::Domain;
 use super::process::Process;
-use super::realtime::Domain;
-use super::service::{Phase as ServicePhase, Supervised};
+use super::services::supervised::{Phase as ServicePhase, Supervised};
 use crate::assemble::link_ends;
 use crate::board::State;
 use crate::clock::now_ns;

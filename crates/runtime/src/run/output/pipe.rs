@@ -17,7 +17,7 @@ const LINE_MAX: usize = 1000;
 
 /// The reading end.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(in crate::run) struct Lines {
     file: std::fs::File,
     lines: Splitter,
     closed: bool,
@@ -25,13 +25,13 @@ pub(super) struct Lines {
 
 /// Makes lines of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Splitter {
+pub(in crate::run) struct Splitter {
     /// The beginning of a line.
     begun: Vec<u8>,
 }
 
 impl Splitter {
-    pub(super) fn push(&mut self, byte: u8, each: &mut dyn FnMut(&str)) {
+    pub(in crate::run) fn push(&mut self, byte: u8, each: &mut dyn FnMut(&str)) {
         if byte != b'\n' {
             self.begun.push(byte);
         }
@@ -41,14 +41,14 @@ impl Splitter {
     }
 
     /// No more comes: what was begun is a line too.
-    pub(super) fn finish(&mut self, each: &mut dyn FnMut(&str)) {
+    pub(in crate::run) fn finish(&mut self, each: &mut dyn FnMut(&str)) {
         if !self.begun.is_empty() {
             self.end(each);
         }
     }
 
     /// What follows was lost.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::run) fn forget(&mut self) {
         self.begun.clear();
     }
 
@@ -64,7 +64,7 @@ impl Splitter {
 
 impl Lines {
     /// A pipe, and its writing end for a child's output and error.
-    pub(super) fn open() -> io::Result<(Lines, Stdio, Stdio)> {
+    pub(in crate::run) fn open() -> io::Result<(Lines, Stdio, Stdio)> {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC)?;
         // Only this end: a service expects that its output may take its time.
         rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
@@ -74,12 +74,12 @@ impl Lines {
     }
 
     /// Whether anything can still come.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::run) fn is_open(&self) -> bool {
         !self.closed
     }
 
     /// Hands every line that is there to `each`.
-    pub(super) fn read(&mut self, each: &mut dyn FnMut(&str)) {
+    pub(in crate::run) fn read(&mut self, each: &mut dyn FnMut(&str)) {
         let mut bytes = [0; 4096];
         let mut taken = 0;
         while !self.closed && taken < TAKEN_MAX {
@@ -111,7 +111,7 @@ impl AsFd for Lines {
 const EVENTS_PER_S_MAX: u64 = 50;
 
 /// What a service has to say, no more than is bearable.
-pub(super) struct Talk {
+pub(in crate::run) struct Talk {
     /// What it is counted in, in the plural.
     what: &'static str,
     /// End of the second under way.
@@ -122,12 +122,12 @@ pub(super) struct Talk {
 
 impl Talk {
     /// Nothing was said yet.
-    pub(super) fn of(what: &'static str) -> Talk {
+    pub(in crate::run) fn of(what: &'static str) -> Talk {
         Talk { what, until_ns: 0, count: 0 }
     }
 
     /// A second is over: says how much was left out in it.
-    pub(super) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
+    pub(in crate::run) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
         if now_ns < self.until_ns {
             return;
         }
@@ -140,12 +140,12 @@ impl Talk {
     }
 
     /// Whether it has said too much in this second.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::run) fn is_over(&self) -> bool {
         self.count > EVENTS_PER_S_MAX
     }
 
     /// Makes an event of it; whether it is kept.
-    pub(super) fn say(
+    pub(in crate::run) fn say(
         &mut self,
         what: EventKind,
         domain: Option<&str>,

@@ -6,10 +6,10 @@ use std::process::ExitStatus;
 
 use sinew_spec::plan::Realtime;
 
-use super::carriers::number;
-use super::output::Output;
-use super::process::{Process, ending};
-use super::{Frame, Given, START_NS_MAX};
+use super::super::links::number;
+use super::super::output::memory::Output;
+use super::super::process::{Process, ending};
+use super::super::{Frame, Given, START_NS_MAX};
 use crate::board::{Board, FaultAt, State};
 use crate::clock::{Clock, now_ns};
 use crate::confine::Confinement;
@@ -26,45 +26,45 @@ const SILENT_PERIODS_MAX: u64 = 5;
 const STOP_NS_MAX: u64 = 3_000_000_000;
 
 /// A realtime domain.
-pub(super) struct Domain {
-    pub(super) process: Process,
-    pub(super) confinement: Confinement,
-    pub(super) board: Board,
-    pub(super) threads: Vec<Thread>,
+pub(in crate::run) struct Domain {
+    pub(in crate::run) process: Process,
+    pub(in crate::run) confinement: Confinement,
+    pub(in crate::run) board: Board,
+    pub(in crate::run) threads: Vec<Thread>,
     /// The regions of their traces.
-    pub(super) traces: Vec<Region>,
+    pub(in crate::run) traces: Vec<Region>,
     output: Output,
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
-    pub(super) charge: Option<Charge>,
+    pub(in crate::run) charge: Option<Charge>,
     /// The state that was last told of.
-    pub(super) told: State,
+    pub(in crate::run) told: State,
     /// Whether its end, or its fault, was told of.
-    pub(super) told_end: bool,
+    pub(in crate::run) told_end: bool,
 }
 
 /// A thread: its trace, when it last showed a sign of life, and what it did so far.
-pub(super) struct Thread {
+pub(in crate::run) struct Thread {
     reader: trace::Reader,
-    pub(super) heard_ns: u64,
-    pub(super) counts: Counts,
+    pub(in crate::run) heard_ns: u64,
+    pub(in crate::run) counts: Counts,
 }
 
 /// What a thread did so far in this life of the core.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) totals: Totals,
-    pub(super) latency_ticks_last: u64,
-    pub(super) latency_ticks_max: u64,
+pub(in crate::run) struct Counts {
+    pub(in crate::run) totals: Totals,
+    pub(in crate::run) latency_ticks_last: u64,
+    pub(in crate::run) latency_ticks_max: u64,
     /// For each end of a link: what was lost or dropped, and whether it is broken.
-    pub(super) links: Vec<(u64, bool)>,
+    pub(in crate::run) links: Vec<(u64, bool)>,
     /// Start of the first cycle that failed or was of the stop.
-    pub(super) stopping_since_ns: Option<u64>,
+    pub(in crate::run) stopping_since_ns: Option<u64>,
     /// Place of the node that has failed, not one of its links.
-    pub(super) failed_place: Option<usize>,
+    pub(in crate::run) failed_place: Option<usize>,
     /// [`Record::safe_since_ns`] and [`Record::at_rest_since_ns`], in the last record.
-    pub(super) safe_since_ns: Option<u64>,
-    pub(super) at_rest_since_ns: Option<u64>,
+    pub(in crate::run) safe_since_ns: Option<u64>,
+    pub(in crate::run) at_rest_since_ns: Option<u64>,
     /// Records that were lost in the lives before.
     lost_before: u64,
 }
@@ -87,7 +87,7 @@ impl Thread {
     }
 
     /// Records that were gone before they were read, in this life.
-    pub(super) fn records_lost(&self) -> u64 {
+    pub(in crate::run) fn records_lost(&self) -> u64 {
         self.reader.lost() - self.counts.lost_before
     }
 }
@@ -110,15 +110,15 @@ impl Counts {
     }
 
     /// Last and longest cycle latency, ns; none before the first cycle.
-    pub(super) fn latency_ns(&self, clock: Clock) -> (Option<u64>, Option<u64>) {
+    pub(in crate::run) fn latency_ns(&self, clock: Clock) -> (Option<u64>, Option<u64>) {
         let ns = |ticks| (self.totals.cycles > 0).then(|| clock.ns(ticks));
         (ns(self.latency_ticks_last), ns(self.latency_ticks_max))
     }
 }
 
 /// A process, and a page of its own: what is left of the life before is not heard.
-pub(super) struct Life {
-    pub(super) process: Process,
+pub(in crate::run) struct Life {
+    pub(in crate::run) process: Process,
     board: Board,
 }
 
@@ -143,7 +143,7 @@ impl Life {
 
 /// What the parent holds against a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Charge {
+pub(in crate::run) enum Charge {
     /// It was not ready in time.
     Unready,
     /// It ended before anybody told it to.
@@ -156,7 +156,7 @@ pub(super) enum Charge {
 
 impl Domain {
     /// Starts the process of domain `at`, which is `planned`.
-    pub(super) fn start(
+    pub(in crate::run) fn start(
         at: usize,
         planned: &Realtime,
         confinement: Confinement,
@@ -187,12 +187,12 @@ impl Domain {
     }
 
     /// Starts a new process, which leaves its records where this one did.
-    pub(super) fn spawn(&self, at: usize, frame: &Frame<'_>) -> io::Result<Life> {
+    pub(in crate::run) fn spawn(&self, at: usize, frame: &Frame<'_>) -> io::Result<Life> {
         Life::start(at, &self.confinement, &self.traces, &self.output, frame)
     }
 
     /// From now on the domain is that one.
-    pub(super) fn begin_again(&mut self, life: Life) {
+    pub(in crate::run) fn begin_again(&mut self, life: Life) {
         (self.process, self.board) = (life.process, life.board);
         (self.charge, self.told, self.told_end) = (None, State::Starting, false);
         for thread in &mut self.threads {
@@ -203,13 +203,17 @@ impl Domain {
     }
 
     /// Gives the order to run, first release at `start_ns`.
-    pub(super) fn order_run(&mut self, start_ns: u64) {
+    pub(in crate::run) fn order_run(&mut self, start_ns: u64) {
         self.threads.iter_mut().for_each(|thread| thread.heard_ns = start_ns);
         self.board.order_run(start_ns);
     }
 
     /// Hands every new record to `each`, with the thread it is of.
-    pub(super) fn read_traces(&mut self, clock: Clock, each: &mut dyn FnMut(usize, &Record)) {
+    pub(in crate::run) fn read_traces(
+        &mut self,
+        clock: Clock,
+        each: &mut dyn FnMut(usize, &Record),
+    ) {
         let running = self.ended().is_none();
         for (at, thread) in self.threads.iter_mut().enumerate() {
             thread.read_trace(running, clock, &mut |record| each(at, record));
@@ -217,14 +221,14 @@ impl Domain {
     }
 
     /// When to read the traces, so that no record is lost: half of what they hold from now on.
-    pub(super) fn due_ns(&self) -> u64 {
+    pub(in crate::run) fn due_ns(&self) -> u64 {
         let records = self.threads.iter().map(|thread| thread.reader.capacity()).min();
         let held_ns = records.map_or(u64::MAX, |it| u64::from(it).saturating_mul(self.period_ns));
         now_ns().saturating_add(held_ns / 2)
     }
 
     /// When a thread that leaves no record from now on is taken for one that hangs.
-    pub(super) fn silent_ns(&self) -> u64 {
+    pub(in crate::run) fn silent_ns(&self) -> u64 {
         let heard_ns = self.threads.iter().map(|thread| thread.heard_ns).min();
         heard_ns.unwrap_or(u64::MAX).saturating_add(self.silent_ns_max())
     }
@@ -234,13 +238,13 @@ impl Domain {
     }
 
     /// Makes events of what it has printed.
-    pub(super) fn read_output(&mut self, name: &str, events: &mut Events) {
+    pub(in crate::run) fn read_output(&mut self, name: &str, events: &mut Events) {
         let has_ended = self.has_ended();
         self.output.read(name, has_ended, events);
     }
 
     /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
-    pub(super) fn listen(&mut self) {
+    pub(in crate::run) fn listen(&mut self) {
         let limit_ns = self.silent_ns_max();
         if now_ns() >= self.silent_ns()
             && self.ended().is_none()
@@ -251,30 +255,30 @@ impl Domain {
     }
 
     /// How long it may take to stop.
-    pub(super) fn stop_ns_max(&self) -> u64 {
+    pub(in crate::run) fn stop_ns_max(&self) -> u64 {
         STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * self.period_ns)
     }
 
     /// Records of each thread that were gone before they were read, in all lives.
-    pub(super) fn records_lost(&self) -> impl Iterator<Item = u64> {
+    pub(in crate::run) fn records_lost(&self) -> impl Iterator<Item = u64> {
         self.threads.iter().map(|thread| thread.reader.lost())
     }
 
-    pub(super) fn ended(&self) -> Option<ExitStatus> {
+    pub(in crate::run) fn ended(&self) -> Option<ExitStatus> {
         self.process.ended()
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::run) fn has_ended(&self) -> bool {
         self.ended().is_some()
     }
 
     /// Whether the graph cannot go on with it.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(in crate::run) fn is_broken(&self) -> bool {
         self.has_ended() || self.charge.is_some() || self.board.state() == State::Faulted
     }
 
     /// What the domain reported, or what its death says.
-    pub(super) fn fault(&self) -> Option<FaultAt> {
+    pub(in crate::run) fn fault(&self) -> Option<FaultAt> {
         let died = |text: fmt::Arguments<'_>| {
             Some(FaultAt { fault: Fault::new(Cause::Died, text), node: None, cycle: None })
         };

@@ -12,11 +12,11 @@ use std::rc::Rc;
 use sinew_spec::keys::NODES_MAX;
 use sinew_spec::plan::{self, Plan};
 
-use super::carriers::number;
-use super::history::{History, Next};
-use super::lines::{Lines, Talk};
-use super::process::{Process, Strays, ending};
-use super::{Frame, Given};
+use super::super::links::number;
+use super::super::output::pipe::{Lines, Talk};
+use super::super::process::{Process, Strays, ending};
+use super::super::{Frame, Given};
+use super::restarts::{History, Next};
 use crate::bell::Bell;
 use crate::board::{Board, State, Wish};
 use crate::clock::now_ns;
@@ -40,15 +40,15 @@ const FLOOD_LOOK_NS: u64 = 10_000_000;
 const FLOW_NODES_MAX: usize = NODES_MAX;
 
 /// A service domain.
-pub(super) struct Supervised {
+pub(in crate::run) struct Supervised {
     /// Its place in the plan.
-    pub(super) at: usize,
+    pub(in crate::run) at: usize,
     name: String,
     policy: plan::Service,
-    pub(super) phase: Phase,
-    pub(super) process: Option<Process>,
+    pub(in crate::run) phase: Phase,
+    pub(in crate::run) process: Option<Process>,
     gone: Option<Gone>,
-    pub(super) confinement: Confinement,
+    pub(in crate::run) confinement: Confinement,
     /// Processes that the kernel has killed for their memory so far.
     memory_kills: u64,
     board: Board,
@@ -61,19 +61,19 @@ pub(super) struct Supervised {
     lines: Option<Lines>,
     talk: Talk,
     /// What it asks of the run.
-    pub(super) orders: Talk,
+    pub(in crate::run) orders: Talk,
     /// Whether it has a connection to the supervisor: a node of it observes the run, or has flows.
     talks: bool,
     /// Our end of a connection to a new life of it, until the control server takes it.
-    pub(super) connection: Option<UnixStream>,
+    pub(in crate::run) connection: Option<UnixStream>,
     history: History,
-    pub(super) restarts: u32,
+    pub(in crate::run) restarts: u32,
     /// Where people find what it serves.
-    pub(super) address: Option<String>,
+    pub(in crate::run) address: Option<String>,
     /// What its flow nodes have done in this life, by name.
-    pub(super) flows: BTreeMap<String, FlowStatus>,
+    pub(in crate::run) flows: BTreeMap<String, FlowStatus>,
     /// Why it ended last.
-    pub(super) reason: Option<String>,
+    pub(in crate::run) reason: Option<String>,
     /// What the supervisor holds against it, before the kill has landed.
     charge: Option<String>,
     /// Whether it is to come back at once, whatever its policy: somebody asked.
@@ -88,7 +88,7 @@ pub(super) struct Supervised {
 
 /// How far a service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(in crate::run) enum Phase {
     /// Others start before it.
     Waiting,
     /// To be started at this time.
@@ -105,7 +105,7 @@ pub(super) enum Phase {
 
 /// Why it does not come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(in crate::run) enum Over {
     /// It said that its job is done.
     Finished,
     /// Its policy, or the stop of the graph.
@@ -147,7 +147,7 @@ struct Watched {
 
 impl Supervised {
     /// A service that is not started yet.
-    pub(super) fn new(
+    pub(in crate::run) fn new(
         at: usize,
         policy: &plan::Service,
         confinement: Confinement,
@@ -190,17 +190,17 @@ impl Supervised {
     }
 
     /// Whether its first start is over, well or not: then the next one may start.
-    pub(super) fn was_tried(&self) -> bool {
+    pub(in crate::run) fn was_tried(&self) -> bool {
         !matches!(self.phase, Phase::Waiting | Phase::Due { .. } | Phase::Starting { .. })
             || self.reason.is_some()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::run) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over(_)) && self.gone.is_none()
     }
 
     /// To be called whenever something may have happened.
-    pub(super) fn go_on(&mut self, frame: &Frame<'_>, events: &mut Events) {
+    pub(in crate::run) fn go_on(&mut self, frame: &Frame<'_>, events: &mut Events) {
         let now_ns = now_ns();
         if let Some(bell) = self.bell() {
             bell.hush();
@@ -225,7 +225,7 @@ impl Supervised {
     }
 
     /// When it must be looked at, if nothing happens before.
-    pub(super) fn due_ns(&self) -> u64 {
+    pub(in crate::run) fn due_ns(&self) -> u64 {
         let flood_ns = match &self.lines {
             Some(lines) if lines.is_open() && self.talk.is_over() => now_ns() + FLOOD_LOOK_NS,
             _ => u64::MAX,
@@ -250,14 +250,14 @@ impl Supervised {
     }
 
     /// Starts it now, if it has never been started.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::run) fn begin(&mut self) {
         if self.phase == Phase::Waiting {
             self.phase = Phase::Due { at_ns: 0 };
         }
     }
 
     /// The graph stops: whatever happens to it from now on, it does not come back.
-    pub(super) fn leave(&mut self) {
+    pub(in crate::run) fn leave(&mut self) {
         (self.again, self.last) = (false, true);
         if matches!(self.phase, Phase::Waiting | Phase::Due { .. }) {
             self.phase = Phase::Over(Over::Ended);
@@ -265,7 +265,7 @@ impl Supervised {
     }
 
     /// Tells it to stop for good.
-    pub(super) fn stop(&mut self, events: &mut Events) {
+    pub(in crate::run) fn stop(&mut self, events: &mut Events) {
         self.leave();
         if matches!(self.phase, Phase::Starting { .. } | Phase::Running) {
             self.order_stop(events);
@@ -273,7 +273,7 @@ impl Supervised {
     }
 
     /// Stops it and starts it again; its earlier ends are forgotten.
-    pub(super) fn restart(&mut self, events: &mut Events) {
+    pub(in crate::run) fn restart(&mut self, events: &mut Events) {
         self.history.forget();
         match self.phase {
             // Its turn comes: those before it are not ready yet.
@@ -360,7 +360,7 @@ impl Supervised {
     }
 
     /// Its CPU profile, if that was asked for and its last life has left none that is whole.
-    pub(super) fn profile_lacks(&self) -> Option<String> {
+    pub(in crate::run) fn profile_lacks(&self) -> Option<String> {
         let path = self.profile.as_ref().filter(|path| !is_whole(path))?;
         Some(format!("the CPU profile '{}' is incomplete", path.display()))
     }
@@ -427,7 +427,7 @@ impl Supervised {
     }
 
     /// Kills it for a reason that its own process does not know.
-    pub(super) fn kill(&mut self, charge: String, now_ns: u64) {
+    pub(in crate::run) fn kill(&mut self, charge: String, now_ns: u64) {
         self.charge.get_or_insert(charge);
         if let Some(process) = &mut self.process {
             process.kill();
@@ -527,23 +527,23 @@ impl Supervised {
     }
 
     /// Its process, if it runs and nothing is wrong with it.
-    pub(super) fn running(&self) -> Option<u32> {
+    pub(in crate::run) fn running(&self) -> Option<u32> {
         self.process.as_ref().filter(|_| self.phase == Phase::Running).map(Process::id)
     }
 
     /// Whether it is on its way to run or to end.
-    pub(super) fn is_changing(&self) -> bool {
+    pub(in crate::run) fn is_changing(&self) -> bool {
         self.gone.is_some() || matches!(self.phase, Phase::Starting { .. } | Phase::Stopping { .. })
     }
 
     /// Tells it what to do with an edited graph.
-    pub(super) fn say_edition(&self, number: u32, wish: Wish) {
+    pub(in crate::run) fn say_edition(&self, number: u32, wish: Wish) {
         self.board.say_edition(number, wish);
     }
 
     /// An edited graph is that of the run now. Nodes that it brings live with the other flow nodes
     /// of the domain, whose process has no counters for them.
-    pub(super) fn adopt(&mut self, plan: &Plan) {
+    pub(in crate::run) fn adopt(&mut self, plan: &Plan) {
         let Some(policy) = plan.domains[self.at].service() else { return };
         self.policy = policy.clone();
         let lender = self.nodes.iter().find(|node| node.is_flow).cloned();
@@ -559,17 +559,17 @@ impl Supervised {
 
     /// What wakes the supervisor beside the process's end: that it is ready. Afterwards its bell is
     /// not heard; who rings without end disturbs nobody.
-    pub(super) fn bell(&self) -> Option<&Bell> {
+    pub(in crate::run) fn bell(&self) -> Option<&Bell> {
         matches!(self.phase, Phase::Starting { .. }).then_some(&self.bell)
     }
 
     /// And what it says.
-    pub(super) fn lines(&self) -> Option<&Lines> {
+    pub(in crate::run) fn lines(&self) -> Option<&Lines> {
         self.lines.as_ref().filter(|lines| lines.is_open() && !self.talk.is_over())
     }
 
     /// Takes what it says of its flow nodes; what it says may be anything.
-    pub(super) fn take_figures(&mut self, figures: &[FlowFigures]) {
+    pub(in crate::run) fn take_figures(&mut self, figures: &[FlowFigures]) {
         for FlowFigures { name, status } in figures {
             if self.flows.len() < FLOW_NODES_MAX || self.flows.contains_key(name) {
                 self.flows.insert(name.clone(), *status);
@@ -578,12 +578,12 @@ impl Supervised {
     }
 
     /// Heartbeats and messages of each node.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
+    pub(in crate::run) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
         self.nodes.iter().map(|node| (node.counted.beats(), node.counted.messages()))
     }
 
     /// In the words of the status.
-    pub(super) fn state(&self) -> DomainState {
+    pub(in crate::run) fn state(&self) -> DomainState {
         match self.phase {
             Phase::Waiting => DomainState::Waiting,
             Phase::Due { .. } if self.reason.is_none() => DomainState::Waiting,

@@ -6,7 +6,7 @@ use sinew_spec::plan::{Restart, RestartPolicy};
 
 /// What is to become of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(in crate::run) enum Next {
     /// It comes back after a pause.
     Restart { after_ns: u64 },
     /// It has done what it was for, or its policy is to leave it.
@@ -17,19 +17,19 @@ pub(super) enum Next {
 
 /// The restarts of a service.
 #[derive(Debug)]
-pub(super) struct History {
+pub(in crate::run) struct History {
     policy: Restart,
     /// Times of the restarts within the window, oldest first.
     recent_ns: VecDeque<u64>,
 }
 
 impl History {
-    pub(super) fn new(policy: Restart) -> History {
+    pub(in crate::run) fn new(policy: Restart) -> History {
         History { policy, recent_ns: VecDeque::new() }
     }
 
     /// The service has ended, in order or not.
-    pub(super) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
+    pub(in crate::run) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
         let comes_back = match self.policy.policy {
             RestartPolicy::Never => false,
             RestartPolicy::OnFailure => !in_order,
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// Somebody wants it back: what was is forgotten.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::run) fn forget(&mut self) {
         self.recent_ns.clear();
     }
 }

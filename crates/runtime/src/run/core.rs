@@ -1,0 +1,3 @@
+//! The core, as the supervisor sees it.
+
+pub(super) mod domain;

@@ -1,0 +1,79 @@
+//! What a realtime domain writes to its standard output and error. It goes to a file in memory that
+//! only grows: a write never waits for a reader, as one to a pipe would, and never fails for want
+//! of room, which would be a panic of the node that prints. What was read is given back to the
+//! kernel.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::process::Stdio;
+
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_setfl,
+    memfd_create,
+};
+
+use super::pipe::{Splitter, Talk};
+use crate::clock::now_ns;
+use crate::status::{EventKind, Events};
+
+/// Bytes that one look takes, the newest ones: a domain that writes faster than it is looked at,
+/// twice a second at least, loses what is older. It is counted.
+const TAKEN_MAX: u64 = 64 * 1024;
+
+/// The reading end.
+pub(in crate::run) struct Output {
+    file: File,
+    /// So many bytes were read, or lost.
+    read: u64,
+    lines: Splitter,
+    talk: Talk,
+}
+
+impl Output {
+    /// An empty one.
+    pub(in crate::run) fn open() -> io::Result<Output> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("sinew-output", flags)?;
+        // The domain has it too, and could take back what was not read yet.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
+        // Output and error, and processes that the domain starts, do not overwrite each other.
+        fcntl_setfl(&file, OFlags::APPEND)?;
+        let (lines, talk) = (Splitter::default(), Talk::of("lines"));
+        Ok(Output { file: file.into(), read: 0, lines, talk })
+    }
+
+    /// For a child's output and error.
+    pub(in crate::run) fn ends(&self) -> io::Result<[Stdio; 2]> {
+        Ok([self.file.try_clone()?.into(), self.file.try_clone()?.into()])
+    }
+
+    /// Makes events of the lines of domain `name` that came since the last look; of what has no end
+    /// yet only if the domain has ended.
+    pub(in crate::run) fn read(&mut self, name: &str, has_ended: bool, events: &mut Events) {
+        let Output { file, read, lines, talk } = self;
+        talk.look(now_ns(), name, events);
+        let mut each = |line: &str| {
+            talk.say(EventKind::Output, Some(name), line, events);
+        };
+        // The kernel tells the size of its own file, and gives back what lies before the end.
+        let written = file.metadata().map_or(*read, |data| data.len());
+        let lost = (written - *read).saturating_sub(TAKEN_MAX);
+        if lost > 0 {
+            each(&format!("{lost} bytes of its output came too fast and are lost"));
+            lines.forget();
+        }
+        let mut bytes = vec![0; (written - *read - lost) as usize];
+        if !bytes.is_empty() && file.read_exact_at(&mut bytes, *read + lost).is_ok() {
+            bytes.iter().for_each(|&byte| lines.push(byte, &mut each));
+        }
+        if written > *read {
+            *read = written;
+            let gone = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = fallocate(&*file, gone, 0, written);
+        }
+        if has_ended {
+            lines.finish(&mut each);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The services of a run.
+
+mod restarts;
+pub(super) mod supervised;
