@@ -2,12 +2,13 @@
 //! it was compiled with, and the numbers of the descriptors left open. It travels in a sealed
 //! memfd.
 
-use std::io::{self, Read, Seek, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::inject::Injection;
 
@@ -34,17 +35,18 @@ impl Pace {
     /// Most cycles of a free run. All their records are kept in locked memory: some 20 MiB for each
     /// thread. Who wants more starts the graph again.
     pub const FREE_CYCLES_MAX: u64 = 100_000;
+}
 
-    fn free_cycles(self) -> Option<u64> {
-        match self {
-            Pace::AsPlanned => None,
-            Pace::Free { cycles } => Some(cycles),
-        }
-    }
+/// How a [`Pace`] is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Pace")]
+enum WrittenPace {
+    AsPlanned,
+    Free { cycles: u64 },
 }
 
 /// The description of one domain's start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) file: String,
     pub(crate) text: String,
@@ -55,6 +57,7 @@ pub(crate) struct Launch {
     /// Bits of the clock's rate.
     pub(crate) rate: u64,
     pub(crate) strict: bool,
+    #[serde(with = "WrittenPace")]
     pub(crate) pace: Pace,
     /// How often the core was started anew before.
     pub(crate) life: u32,
@@ -85,35 +88,11 @@ pub(crate) struct Launch {
 impl Launch {
     /// Writes the description into a descriptor of its own.
     pub(crate) fn seal(&self) -> io::Result<OwnedFd> {
-        let text = json!({
-            "file": self.file,
-            "text": self.text,
-            "base": self.base.to_str().ok_or_else(|| io::Error::other("the path is not UTF-8"))?,
-            "overrides": self.overrides,
-            "cpus": self.cpus,
-            "domain": self.domain,
-            "rate": self.rate,
-            "strict": self.strict,
-            "free_cycles": self.pace.free_cycles(),
-            "life": self.life,
-            "parent": self.parent,
-            "marker": self.marker,
-            "injections": self.injections,
-            "board": self.board,
-            "bell": self.bell,
-            "traces": self.traces,
-            "counters": self.counters,
-            "observed": self.observed,
-            "supervisor": self.supervisor,
-            "profile": self.profile,
-            "secret": self.secret,
-            "writers": self.writers,
-            "readers": self.readers,
-        });
+        let text = serde_json::to_string(self)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("sinew-launch", flags)?;
-        let mut file = std::fs::File::from(file);
-        file.write_all(text.to_string().as_bytes())?;
+        let mut file = File::from(file);
+        file.write_all(text.as_bytes())?;
         file.rewind()?;
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK)?;
         Ok(file.into())
@@ -121,52 +100,7 @@ impl Launch {
 
     /// Reads what [`Launch::seal`] wrote. `None` if it is anything else.
     pub(crate) fn open(file: OwnedFd) -> Option<Launch> {
-        let mut text = String::new();
-        std::fs::File::from(file).read_to_string(&mut text).ok()?;
-        let value: Value = serde_json::from_str(&text).ok()?;
-        let text = |key: &str| value[key].as_str().map(String::from);
-        let list = |key: &str| value[key].as_array().cloned();
-        let descriptor = |value: &Value| RawFd::try_from(value.as_i64()?).ok();
-        let pairs = |key: &str| {
-            let pair = |pair: Value| {
-                Some((usize::try_from(pair[0].as_u64()?).ok()?, descriptor(&pair[1])?))
-            };
-            list(key)?.into_iter().map(pair).collect::<Option<Vec<_>>>()
-        };
-        let place = |value: &Value| usize::try_from(value.as_u64()?).ok();
-        let trace = |row: Value| Some((place(&row[0])?, place(&row[1])?, descriptor(&row[2])?));
-        let set = |pair: Value| Some((pair[0].as_str()?.into(), pair[1].as_str()?.into()));
-        Some(Launch {
-            file: text("file")?,
-            text: text("text")?,
-            base: text("base")?.into(),
-            overrides: list("overrides")?.into_iter().map(set).collect::<Option<_>>()?,
-            cpus: list("cpus")?
-                .iter()
-                .map(|cpu| cpu.as_u64()?.try_into().ok())
-                .collect::<Option<_>>()?,
-            domain: usize::try_from(value["domain"].as_u64()?).ok()?,
-            rate: value["rate"].as_u64()?,
-            strict: value["strict"].as_bool()?,
-            pace: match &value["free_cycles"] {
-                Value::Null => Pace::AsPlanned,
-                cycles => Pace::Free { cycles: cycles.as_u64()? },
-            },
-            life: value["life"].as_u64()?.try_into().ok()?,
-            parent: value["parent"].as_u64()?.try_into().ok()?,
-            marker: text("marker")?,
-            injections: serde_json::from_value(value["injections"].clone()).ok()?,
-            board: descriptor(&value["board"])?,
-            bell: descriptor(&value["bell"])?,
-            traces: list("traces")?.iter().map(descriptor).collect::<Option<_>>()?,
-            counters: list("counters")?.iter().map(descriptor).collect::<Option<_>>()?,
-            observed: list("observed")?.into_iter().map(trace).collect::<Option<_>>()?,
-            supervisor: descriptor(&value["supervisor"])?,
-            profile: serde_json::from_value(value["profile"].clone()).ok()?,
-            secret: text("secret")?,
-            writers: pairs("writers")?,
-            readers: pairs("readers")?,
-        })
+        serde_json::from_str(&io::read_to_string(File::from(file)).ok()?).ok()
     }
 }
 
