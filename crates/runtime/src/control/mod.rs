@@ -34,7 +34,8 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use self::server::{Asked, PEERS_MAX, PeerId, Server};
+pub use self::peer::{Caller, PeerId};
+pub use self::server::{Incoming, PEERS_MAX, Server};
 use crate::status::{Event, FlowFigures, Status};
 
 /// Version of the protocol: the first key of every line. Whoever speaks another one is told so.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use rustix::event::{PollFd, PollFlags};
 use serde::Serialize;
 
-use super::{Answer, PeerId, REQUEST_LEN_MAX, Request, parse_request, to_line};
+use super::{Answer, REQUEST_LEN_MAX, Request, parse_request, to_line};
 use crate::status::Events;
 
 /// How long a peer may go without a whole request, or without reading what waits for him. A person
@@ -18,15 +18,25 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 /// for all, and is counted as missed if he is too slow for that.
 const OUTPUT_LEN_FULL: usize = 64 << 10;
 
+/// A connection, as long as the run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerId(pub(super) u64);
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// His connection.
+    pub id: PeerId,
+    /// His process; 0 if it cannot be seen from here.
+    pub process: u32,
+    /// The service domain that he is, by its place in the plan; `None`: somebody outside.
+    pub service: Option<usize>,
+}
+
 /// A connection.
 pub(super) struct Peer {
     stream: UnixStream,
-    /// Which one.
-    pub(super) id: PeerId,
-    /// Whose it is.
-    pub(super) process: u32,
-    /// Which service of the run he is.
-    pub(super) service: Option<usize>,
+    pub(super) caller: Caller,
     /// No longer than a request may be.
     input: Vec<u8>,
     /// One answer, or [`OUTPUT_LEN_FULL`] and an event.
@@ -55,12 +65,10 @@ struct Reading {
 
 impl Peer {
     /// A peer on a stream that does not block.
-    pub(super) fn new(stream: UnixStream, id: PeerId, process: u32, now_ns: u64) -> Peer {
+    pub(super) fn new(stream: UnixStream, caller: Caller, now_ns: u64) -> Peer {
         Peer {
             stream,
-            id,
-            process,
-            service: None,
+            caller,
             input: Vec::new(),
             output: Vec::new(),
             moved_ns: now_ns,
@@ -73,11 +81,6 @@ impl Peer {
         }
     }
 
-    /// A service of the run itself.
-    pub(super) fn service(stream: UnixStream, id: PeerId, service: usize, now_ns: u64) -> Peer {
-        Peer { service: Some(service), ..Peer::new(stream, id, 0, now_ns) }
-    }
-
     /// Whether he has one of the places of those who stay: he asks again, or follows the log.
     pub(super) fn stays(&self) -> bool {
         let follows = self.log.as_ref().is_some_and(|log| log.follow);
@@ -86,11 +89,11 @@ impl Peer {
 
     /// Whether he has one of the other places.
     pub(super) fn passes(&self) -> bool {
-        self.service.is_none() && !self.stays()
+        self.caller.service.is_none() && !self.stays()
     }
 
     fn never_stays(&self) -> bool {
-        self.service.is_some() || self.has_ordered || self.is_dismissed
+        self.caller.service.is_some() || self.has_ordered || self.is_dismissed
     }
 
     /// What to wait for.
@@ -107,7 +110,7 @@ impl Peer {
             return Some(0);
         }
         let may_be_silent =
-            (self.log.is_some() || self.service.is_some()) && self.output.is_empty();
+            (self.log.is_some() || self.caller.service.is_some()) && self.output.is_empty();
         (!may_be_silent).then_some(self.moved_ns + PATIENCE_NS)
     }
 
@@ -166,7 +169,7 @@ impl Peer {
             self.dismiss(text);
         } else if self.is_silent {
             self.is_dismissed = true;
-        } else if self.log.is_none() && self.service.is_none() && self.is_late(now_ns) {
+        } else if self.log.is_none() && self.caller.service.is_none() && self.is_late(now_ns) {
             self.dismiss(format!(
                 "no request within {} s; connect again",
                 PATIENCE_NS / 1_000_000_000

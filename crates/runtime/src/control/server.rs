@@ -11,7 +11,7 @@
 //! server.wait_for(&mut waits);
 //! // rustix::event::poll(&mut waits, ...), until server.until_ns() at the latest; then:
 //! for asked in server.receive() {
-//!     server.answer(asked.peer, &Answer::Error("not now".into()));
+//!     server.answer(asked.from.id, &Answer::Error("not now".into()));
 //! }
 //! server.send(&events);
 //! # Ok(())
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::geteuid;
 
-use super::peer::Peer;
+use super::peer::{Caller, Peer, PeerId};
 use super::{Answer, Request, client, place, to_line};
 use crate::clock::{now_ns, timespec};
 use crate::status::Events;
@@ -52,19 +52,11 @@ const RUNS_MAX: u32 = 64;
 /// How long nobody is accepted after the kernel refused to, for want of descriptors or memory.
 const DEAF_NS: u64 = 100_000_000;
 
-/// A connection, as long as the run goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerId(u64);
-
 /// A request, and whose it is.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Incoming {
     /// Who waits for an answer.
-    pub peer: PeerId,
-    /// His process; 0 if it cannot be seen from here.
-    pub process: u32,
-    /// The service domain that he is, by its place in the plan; `None`: somebody outside.
-    pub service: Option<usize>,
+    pub from: Caller,
     /// What he wants; never [`Request::Log`], which the server deals with.
     pub request: Request,
 }
@@ -141,7 +133,7 @@ impl Server {
 
     /// Takes connections and reads what came; the requests that are to be answered, one of each
     /// peer at most.
-    pub fn receive(&mut self) -> Vec<Asked> {
+    pub fn receive(&mut self) -> Vec<Incoming> {
         let now_ns = now_ns();
         self.accept(now_ns);
         let mut stay = self.peers.iter().filter(|peer| peer.stays()).count();
@@ -155,8 +147,7 @@ impl Server {
                 }
                 stay += 1;
             }
-            let (process, service) = (peer.process, peer.service);
-            Some(Asked { peer: peer.id, process, service, request: request? })
+            Some(Incoming { from: peer.caller, request: request? })
         });
         asked.collect()
     }
@@ -165,15 +156,13 @@ impl Server {
     /// count as one of [`PEERS_MAX`], and may be silent for as long as it likes.
     pub fn adopt(&mut self, stream: UnixStream, service: usize) {
         if stream.set_nonblocking(true).is_ok() {
-            self.connections += 1;
-            let id = PeerId(self.connections);
-            self.peers.push(Peer::service(stream, id, service, now_ns()));
+            self.take(stream, 0, Some(service), now_ns());
         }
     }
 
     /// Answers a request; [`Server::send`] sends it. A peer who is gone gets no answer.
     pub fn answer(&mut self, peer: PeerId, answer: &Answer) {
-        if let Some(peer) = self.peers.iter_mut().find(|it| it.id == peer) {
+        if let Some(peer) = self.peers.iter_mut().find(|it| it.caller.id == peer) {
             peer.say(answer);
         }
     }
@@ -228,10 +217,15 @@ impl Server {
                 while self.peers.iter().filter(|it| it.passes()).count() >= PASSING_MAX {
                     self.displace(now_ns);
                 }
-                self.connections += 1;
-                self.peers.push(Peer::new(stream, PeerId(self.connections), process, now_ns));
+                self.take(stream, process, None, now_ns);
             }
         }
+    }
+
+    fn take(&mut self, stream: UnixStream, process: u32, service: Option<usize>, now_ns: u64) {
+        self.connections += 1;
+        let caller = Caller { id: PeerId(self.connections), process, service };
+        self.peers.push(Peer::new(stream, caller, now_ns));
     }
 
     /// Takes the place of the oldest of those who pass; of one who waits for what comes of his
@@ -242,8 +236,8 @@ impl Server {
         oldest.dismiss(displaced(oldest.has_ordered));
         // What can be sent at once is: he waits no longer.
         oldest.send(&Events::new(), now_ns);
-        let gone = oldest.id;
-        self.peers.retain(|peer| peer.id != gone);
+        let gone = oldest.caller.id;
+        self.peers.retain(|peer| peer.caller.id != gone);
     }
 }
 

@@ -2,7 +2,7 @@
 //! its own services.
 
 use super::Run;
-use crate::control::{Answer, Asked, PeerId, Request};
+use crate::control::{Answer, Incoming, PeerId, Request};
 use crate::status::{EventKind, Phase, cut};
 
 impl Run {
@@ -12,14 +12,14 @@ impl Run {
         let mut questions = Vec::new();
         for asked in self.server.receive() {
             if asked.request == (Request::Status {}) {
-                questions.push(asked.peer);
+                questions.push(asked.from.id);
                 continue;
             }
             let answer = match self.carry_out(&asked) {
                 Ok(answer) => answer,
                 Err(text) => Answer::Error(text),
             };
-            self.server.answer(asked.peer, &answer);
+            self.server.answer(asked.from.id, &answer);
         }
         questions
     }
@@ -33,7 +33,7 @@ impl Run {
         self.server.send(&self.events);
     }
 
-    fn carry_out(&mut self, asked: &Asked) -> Result<Answer, String> {
+    fn carry_out(&mut self, asked: &Incoming) -> Result<Answer, String> {
         let newest = self.events.newest();
         let done = |text: String| Ok(Answer::Done { text, newest });
         match &asked.request {
@@ -100,8 +100,8 @@ impl Run {
     }
 
     /// The service that asks, by its place among the services.
-    fn asking_service(&self, asked: &Asked) -> Result<usize, String> {
-        let service = asked.service.and_then(|at| at.checked_sub(self.domains.len()));
+    fn asking_service(&self, asked: &Incoming) -> Result<usize, String> {
+        let service = asked.from.service.and_then(|at| at.checked_sub(self.domains.len()));
         service.ok_or_else(|| "only a service of the run itself may say that".into())
     }
 
@@ -116,10 +116,10 @@ impl Run {
 
     /// Makes an event of an order; the order in words. It is carried out even if the service that
     /// gives it asks too much to have all of that kept.
-    fn requested(&mut self, asked: &Asked, what: &str) -> String {
-        let by = match asked.service {
+    fn requested(&mut self, asked: &Incoming, what: &str) -> String {
+        let by = match asked.from.service {
             Some(at) => format!("service '{}'", self.request.plan.domains[at].name),
-            None => format!("process {}", asked.process),
+            None => format!("process {}", asked.from.process),
         };
         let order = format!("{what}, by {by}");
         match self.asking_service(asked) {

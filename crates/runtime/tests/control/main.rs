@@ -95,8 +95,8 @@ impl Served {
         let timeout = timespec(Duration::from_millis(10));
         poll(&mut waits, Some(&timeout)).expect("descriptors that are open");
         for asked in server.receive() {
-            assert_eq!(asked.process, std::process::id());
-            server.answer(asked.peer, &self.answer(asked.request));
+            assert_eq!(asked.from.process, std::process::id());
+            server.answer(asked.from.id, &self.answer(asked.request));
         }
         server.send(&self.events.lock().expect("no panic"));
     }
