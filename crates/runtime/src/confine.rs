@@ -26,6 +26,7 @@ use self::user::User;
 use crate::sys;
 
 pub use self::strays::{MARKER, kill_strays};
+pub(crate) use self::strays::{Search, await_end};
 
 /// What systemd gives to the supervisor, and to it alone; no domain may speak in its name.
 const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
@@ -44,24 +45,9 @@ pub struct Confinement {
     serves: bool,
 }
 
-/// What was asked for, and what the kernel says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obtained {
-    /// Which bound: `memory`, `cpu`, `processes`, `descriptors`, `user`.
-    pub what: &'static str,
-    /// As the spec has it: `256 MiB`.
-    pub asked: String,
-    /// Read back, with what enforces it: `256 MiB (cgroup memory.max)`, or `nothing: ` and why.
-    pub got: String,
-    /// Whether it holds in full. A stand-in that bounds less is shown in `got`, and is not enough.
-    pub enforced: bool,
-    /// How to get it; empty if it holds.
-    pub remedy: String,
-}
-
 /// What the limits have done so far, since [`Confinement::prepare`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
+pub struct Toll {
     /// Processes that the kernel killed because the domain's memory was full.
     pub memory_kills: u64,
     /// Processes and threads that it refused to start.
@@ -83,7 +69,7 @@ impl Confinement {
     ///
     /// A service gets a cgroup whenever that can be had, also without limits: it is what finds all
     /// processes that it has started. A realtime domain stays where the supervisor is. That limits
-    /// are refused is no error: [`Confinement::obtained`] says so.
+    /// are refused is no error: [`Confinement::read_back`] says so.
     ///
     /// # Errors
     /// The user does not exist, may not run this program, or we may not become that user.
@@ -135,8 +121,8 @@ impl Confinement {
     }
 
     /// What the limits did so far; nothing without a cgroup.
-    pub fn events(&self) -> Events {
-        self.cgroup.as_ref().map(Cgroup::events).unwrap_or_default()
+    pub fn toll(&self) -> Toll {
+        self.cgroup.as_ref().map(Cgroup::toll).unwrap_or_default()
     }
 
     /// Kills all processes of the domain at once, those that it started included. `false` if there

@@ -436,6 +436,7 @@ impl Run {
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
         for service in &self.services {
             waits.extend(service.process.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
+            waits.extend(service.search().map(|it| PollFd::new(it, PollFlags::IN)));
             waits.extend(service.bell().map(|it| PollFd::new(it, PollFlags::IN)));
             waits.extend(service.lines().map(|it| PollFd::new(it, PollFlags::IN)));
         }

@@ -215,14 +215,14 @@ impl Cgroup {
         line_of(&self.folder.join(file))
     }
 
-    pub(crate) fn events(&self) -> super::Events {
+    pub(crate) fn toll(&self) -> super::Toll {
         let count = |file: &str, key: &str| {
             // Without the controller there is no such file, and no such event.
             let text = self.read(file).unwrap_or_default();
             let count = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
             count.unwrap_or(0)
         };
-        super::Events {
+        super::Toll {
             memory_kills: count("memory.events", "oom_kill "),
             starts_refused: count("pids.events", "max "),
         }

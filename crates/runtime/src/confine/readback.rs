@@ -6,25 +6,25 @@ use std::io;
 
 use super::cgroup::{Controller, Refusal};
 use super::user::User;
-use super::{Confinement, Obtained, bytes};
+use super::{Confinement, bytes};
+use crate::status::LimitStatus;
 
 /// The remedy where somebody undid what we set.
 const CHANGED: &str = "see who else writes to the cgroup of the domain";
 
-/// What was found: in words, whether that is what was asked, and how to get it.
+/// What was found: in words, and how to get what was asked if that is not it.
 struct Found {
     got: String,
-    enforced: bool,
-    remedy: String,
+    remedy: Option<String>,
 }
 
 impl Found {
     fn enforced(got: String) -> Found {
-        Found { got, enforced: true, remedy: String::new() }
+        Found { got, remedy: None }
     }
 
     fn lacking(got: String, remedy: impl Into<String>) -> Found {
-        Found { got, enforced: false, remedy: remedy.into() }
+        Found { got, remedy: Some(remedy.into()) }
     }
 
     /// What a file of the cgroup says.
@@ -45,19 +45,21 @@ impl Found {
 
 impl Confinement {
     /// What was asked for and what process `pid` of the domain has: a row for each limit of the
-    /// spec, and one for the user. Reads a handful of small files.
-    pub fn obtained(&self, pid: u32) -> Vec<Obtained> {
-        let process = Process::read(pid);
+    /// spec (`memory`, `cpu`, `processes`, `descriptors`), and one for the `user`. A stand-in that
+    /// bounds less is shown, and is not enough. Reads a handful of small files.
+    pub fn read_back(&self, pid: u32) -> Vec<LimitStatus> {
+        let process = ProcFiles::read(pid);
         let mut rows = vec![];
-        let mut add = |what, asked: String, find: &dyn Fn(&Process) -> Found| {
+        let mut add = |what: &str, asked: String, find: &dyn Fn(&ProcFiles) -> Found| {
             let found = match &process {
                 Ok(process) => find(process),
                 Err(error) => {
                     Found::lacking(format!("unknown: process {pid}: {error}"), "see why it ended")
                 }
             };
-            let Found { got, enforced, remedy } = found;
-            rows.push(Obtained { what, asked, got, enforced, remedy });
+            let Found { got, remedy } = found;
+            let (what, enforced) = (what.to_owned(), remedy.is_none());
+            rows.push(LimitStatus { what, asked, got, enforced, remedy });
         };
         if let Some(asked) = self.limits.memory_bytes {
             add("memory", bytes::words(asked), &|process| self.memory(asked, process));
@@ -78,7 +80,7 @@ impl Confinement {
         rows
     }
 
-    fn memory(&self, asked: u64, process: &Process) -> Found {
+    fn memory(&self, asked: u64, process: &ProcFiles) -> Found {
         let refusal = match self.limit(Controller::Memory, process) {
             Ok(value) => {
                 // The kernel counts pages, and rounds down.
@@ -99,7 +101,7 @@ impl Confinement {
         }
     }
 
-    fn cpu(&self, asked: u32, process: &Process) -> Found {
+    fn cpu(&self, asked: u32, process: &ProcFiles) -> Found {
         let value = match self.limit(Controller::Cpu, process) {
             Ok(value) => value,
             Err(refusal) => return Found::refused(refusal),
@@ -115,7 +117,7 @@ impl Confinement {
         }
     }
 
-    fn processes(&self, asked: u64, process: &Process) -> Found {
+    fn processes(&self, asked: u64, process: &ProcFiles) -> Found {
         let refusal = match self.limit(Controller::Processes, process) {
             Ok(value) => {
                 let holds = value.parse::<u64>().is_ok_and(|count| count <= asked);
@@ -133,7 +135,7 @@ impl Confinement {
     }
 
     /// What limits the process, by the file of the cgroup in which it stands.
-    fn limit(&self, controller: Controller, process: &Process) -> Result<String, Refusal> {
+    fn limit(&self, controller: Controller, process: &ProcFiles) -> Result<String, Refusal> {
         let lacking = |why| Refusal { why, remedy: CHANGED.into() };
         if let Some(refusal) = self.refusals.of(controller) {
             return Err(refusal.clone());
@@ -149,7 +151,7 @@ impl Confinement {
     }
 }
 
-fn descriptors(asked: u64, process: &Process) -> Found {
+fn descriptors(asked: u64, process: &ProcFiles) -> Found {
     let (soft, hard) = process.limit("Max open files");
     let words = |limit: Option<u64>| limit.map_or("no limit".into(), |limit| limit.to_string());
     let got = format!("{} (RLIMIT_NOFILE)", words(hard));
@@ -167,16 +169,16 @@ fn descriptors(asked: u64, process: &Process) -> Found {
 }
 
 /// The limits and the identity of a process.
-struct Process {
+struct ProcFiles {
     pid: u32,
     limits: String,
     status: String,
 }
 
-impl Process {
-    fn read(pid: u32) -> io::Result<Process> {
+impl ProcFiles {
+    fn read(pid: u32) -> io::Result<ProcFiles> {
         let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
-        Ok(Process { pid, limits: text("limits")?, status: text("status")? })
+        Ok(ProcFiles { pid, limits: text("limits")?, status: text("status")? })
     }
 
     /// A soft and a hard limit; `None`: no limit.
@@ -227,7 +229,7 @@ mod tests {
 Limit                     Soft Limit           Hard Limit           Units     \n\
 Max data size             unlimited            unlimited            bytes     \n\
 Max open files            64                   128                  files     \n";
-        let process = Process { pid: 1, limits: limits.into(), status: String::new() };
+        let process = ProcFiles { pid: 1, limits: limits.into(), status: String::new() };
         assert_eq!(process.limit("Max open files"), (Some(64), Some(128)));
         assert_eq!(process.limit("Max data size"), (None, None));
         assert_eq!(process.limit("Max of nothing"), (None, None));
@@ -238,12 +240,16 @@ Max open files            64                   128                  files     \n
         let user =
             User { name: "cam".into(), uid: 7, gid: 8, groups: vec![8, 9], home: "/".into() };
         let found = |status: &str| {
-            Process { pid: 1, limits: String::new(), status: status.into() }.runs_as(&user)
+            ProcFiles { pid: 1, limits: String::new(), status: status.into() }.runs_as(&user)
         };
         let good = found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n");
-        assert_eq!((good.enforced, good.got.as_str()), (true, "uid 7, gid 8, groups 8 9"));
-        assert!(!found("Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n").enforced);
-        assert!(!found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t0 8 9 \n").enforced);
-        assert!(!found("").enforced);
+        assert_eq!((good.remedy.as_deref(), good.got.as_str()), (None, "uid 7, gid 8, groups 8 9"));
+        for bad in [
+            "Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n",
+            "Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t0 8 9 \n",
+            "",
+        ] {
+            assert!(found(bad).remedy.is_some(), "{bad}");
+        }
     }
 }

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -74,8 +75,50 @@ fn bears(mark: &[u8], pid: i32, buffer: &mut Vec<u8>) -> io::Result<bool> {
     Ok(buffer.split(|&byte| byte == 0).any(|entry| entry == mark))
 }
 
-fn await_end(process: &OwnedFd, until_ns: u64) {
+/// Waits for the end of a process, by its descriptor, until `until_ns` at most.
+pub(crate) fn await_end(process: &impl AsFd, until_ns: u64) {
     let left = timespec(until_ns.saturating_sub(now_ns()));
-    // A signal ends the wait early; the next pass looks again.
+    // A signal ends the wait early; the caller looks again.
     let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
+}
+
+/// [`kill_strays`] on a thread of its own, for it looks at every process of the machine. Its
+/// descriptor can be read when it is over: who supervises waits for that among all else.
+pub(crate) struct Search {
+    thread: JoinHandle<usize>,
+    /// The other end is the thread's, and closes with it.
+    over: PipeReader,
+}
+
+impl Search {
+    /// Begins.
+    ///
+    /// # Errors
+    /// There can be no further thread, or descriptor.
+    pub(crate) fn begin(marker: &str) -> io::Result<Search> {
+        let ((over, running), marker) = (io::pipe()?, marker.to_owned());
+        let body = move || {
+            let _running = running;
+            kill_strays(&marker)
+        };
+        let thread = thread::Builder::new().name("strays".into()).spawn(body)?;
+        Ok(Search { thread, over })
+    }
+
+    /// Whether nothing is left to be found.
+    pub(crate) fn is_over(&self) -> bool {
+        poll(&mut [PollFd::new(&self.over, PollFlags::IN)], Some(&timespec(0))).is_ok_and(|n| n > 0)
+    }
+
+    /// How many were killed; waits for the end.
+    pub(crate) fn count(self) -> usize {
+        // It does not panic; if it did, the mark would find them after the next life.
+        self.thread.join().unwrap_or(0)
+    }
+}
+
+impl AsFd for Search {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.over.as_fd()
+    }
 }

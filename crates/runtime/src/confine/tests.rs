@@ -12,6 +12,7 @@ use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, S
 
 use super::cgroup::Refusal;
 use super::*;
+use crate::status::LimitStatus;
 
 /// How long anything may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -105,7 +106,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn row<'a>(rows: &'a [Obtained], what: &str) -> &'a Obtained {
+fn row<'a>(rows: &'a [LimitStatus], what: &str) -> &'a LimitStatus {
     rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no '{what}' in {rows:?}"))
 }
 
@@ -141,9 +142,9 @@ fn a_domain_runs_as_its_user_with_nothing_left_of_ours() {
     let domain = service(Limits::default(), Some("nobody"));
     let confinement = Confinement::prepare(&domain, &run("user")).expect("nobody is somebody");
     let shell = Shell::start(&confinement, "sleep 600; true");
-    let rows = confinement.obtained(shell.id());
+    let rows = confinement.read_back(shell.id());
     let user = row(&rows, "user");
-    assert!(user.enforced && user.remedy.is_empty(), "{user:?}");
+    assert!(user.enforced && user.remedy.is_none(), "{user:?}");
     assert!(user.asked.starts_with("nobody (uid 65534, gid "), "{user:?}");
     let status = fs::read_to_string(format!("/proc/{}/status", shell.id())).expect("it runs");
     for set in ["CapPrm:", "CapEff:", "CapAmb:"] {
@@ -183,7 +184,7 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
         assert_eq!(words("Max realtime priority"), ["42", "42"]);
         assert_eq!(words("Max locked memory"), ["unlimited", "unlimited"]);
     }
-    assert!(row(&confinement.obtained(shell.id()), "user").enforced);
+    assert!(row(&confinement.read_back(shell.id()), "user").enforced);
     assert!(!confinement.kill().expect("nothing to do"), "it has no cgroup of its own");
 }
 
@@ -192,11 +193,11 @@ fn descriptors_are_limited_and_read_back() {
     let limits = Limits { descriptors: Some(32), ..Limits::default() };
     let confinement = Confinement::prepare(&service(limits, None), &run("files")).expect("no user");
     let shell = Shell::start(&confinement, "sleep 600; true");
-    let rows = confinement.obtained(shell.id());
+    let rows = confinement.read_back(shell.id());
     let row = row(&rows, "descriptors");
     assert_eq!((row.got.as_str(), row.enforced), ("32 (RLIMIT_NOFILE)", true));
     // Who has not started, or is gone, has nothing.
-    let rows = confinement.obtained(u32::MAX);
+    let rows = confinement.read_back(u32::MAX);
     assert!(rows[0].got.starts_with("unknown: ") && !rows[0].enforced, "{rows:?}");
 }
 
@@ -210,11 +211,11 @@ fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
     };
     let confinement = Confinement::prepare(&service(limits, None), &run("rows")).expect("no user");
     let shell = Shell::start(&confinement, "sleep 600; true");
-    let rows = confinement.obtained(shell.id());
-    let whats: Vec<_> = rows.iter().map(|row| row.what).collect();
+    let rows = confinement.read_back(shell.id());
+    let whats: Vec<_> = rows.iter().map(|row| &*row.what).collect();
     assert_eq!(whats, ["memory", "cpu", "processes", "descriptors"]);
     for row in rows {
-        assert_eq!(row.enforced, row.remedy.is_empty(), "{row:?}");
+        assert_eq!(row.enforced, row.remedy.is_none(), "{row:?}");
         assert!(row.enforced || row.got.contains(": "), "no reason: {row:?}");
     }
 }
@@ -235,10 +236,10 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
     assert!(small.0.wait().expect("a child of ours").success());
     assert!(!large.0.wait().expect("a child of ours").success());
     let shell = Shell::start(&confinement, "sleep 600; true");
-    let rows = confinement.obtained(shell.id());
+    let rows = confinement.read_back(shell.id());
     assert!(!rows[0].enforced, "{rows:?}");
     let expected = "32 MiB for each process (RLIMIT_DATA, not shared memory): a test";
-    assert_eq!((rows[0].got.as_str(), rows[0].remedy.as_str()), (expected, "none"));
+    assert_eq!((rows[0].got.as_str(), rows[0].remedy.as_deref()), (expected, Some("none")));
 }
 
 #[test]
@@ -256,6 +257,20 @@ fn strays_are_found_by_their_mark_and_nobody_else() {
     assert_eq!(with_word(&time), 0);
     assert_eq!(kill_strays(&marker), 0);
     assert!(!other.has_ended(), "it has another mark");
+}
+
+#[test]
+fn who_has_strays_sought_is_woken_once_they_are_gone() {
+    let confinement = Confinement::prepare(&service(Limits::default(), None), &run("sought"));
+    let confinement = confinement.expect("no user");
+    let marker = run("sought");
+    let _shell = Shell::start_as(&confinement, "sleep 600; true", &marker);
+    let search = Search::begin(&marker).expect("a thread and a pipe");
+    let until_ns = crate::clock::now_ns() + PATIENCE.as_nanos() as u64;
+    await_end(&search, until_ns);
+    assert!(search.is_over(), "waited in vain until the search was over");
+    assert!(search.count() >= 1, "the shell");
+    assert_eq!(kill_strays(&marker), 0);
 }
 
 #[test]
@@ -310,13 +325,13 @@ fn limited(test: &str, limits: Limits) -> Confinement {
 fn a_service_that_fills_its_memory_is_killed_and_that_is_counted() {
     let confinement =
         limited("memory", Limits { memory_bytes: Some(16 << 20), ..Limits::default() });
-    assert_eq!(confinement.events(), Events::default());
+    assert_eq!(confinement.toll(), Toll::default());
     let mut shell = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=64M count=1; true");
-    let rows = confinement.obtained(shell.id());
+    let rows = confinement.read_back(shell.id());
     assert_eq!((rows[0].got.as_str(), rows[0].enforced), ("16 MiB (cgroup memory.max)", true));
     // The shell, which is innocent, goes with it: a domain fails as a whole.
     assert!(!shell.0.wait().expect("a child of ours").success());
-    assert!(confinement.events().memory_kills > 0);
+    assert!(confinement.toll().memory_kills > 0);
 }
 
 #[test]
@@ -326,8 +341,8 @@ fn a_service_that_starts_too_many_processes_is_refused_them() {
     let confinement = limited("processes", limits);
     let script = "i=0; while [ $i -lt 20 ]; do sleep 600 & i=$((i+1)); done; wait";
     let shell = Shell::start(&confinement, script);
-    wait_until("a start was refused", || confinement.events().starts_refused > 0);
-    let rows = confinement.obtained(shell.id());
+    wait_until("a start was refused", || confinement.toll().starts_refused > 0);
+    let rows = confinement.read_back(shell.id());
     assert_eq!(row(&rows, "processes").got, "8 (cgroup pids.max)");
     assert_eq!(row(&rows, "cpu").got, "50 % (cgroup cpu.max)");
     assert!(rows.iter().all(|row| row.enforced), "{rows:?}");

@@ -5,8 +5,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
@@ -14,13 +12,13 @@ use rustix::process::{
 use signal_hook::consts::SIGCHLD;
 
 use super::DOMAIN_COMMAND;
-use crate::confine::{Confinement, MARKER, kill_strays};
+use crate::clock::now_ns;
+use crate::confine::{Confinement, MARKER, Search, await_end, kill_strays};
 use crate::launch::Launch;
 
-/// How often to look whether a process that was killed has ended.
-const REAP_NAP: Duration = Duration::from_millis(1);
-/// And how often at most.
-const REAP_NAPS_MAX: u32 = 5000;
+/// How long a run that is dropped waits for the end of a process that it has killed. Only one that
+/// the kernel holds (a broken disk or driver) takes longer, and is left behind.
+const GONE_NS_MAX: u64 = 5_000_000_000;
 
 /// Status of a process that somebody else in this program has waited for: neither an exit nor a
 /// signal, and so no success.
@@ -75,7 +73,7 @@ impl Process {
         let _ = confinement.entered(child.id());
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
-        let (marker, started_ns) = (launch.marker.clone(), crate::clock::now_ns());
+        let (marker, started_ns) = (launch.marker.clone(), now_ns());
         Ok(Process { child, pidfd, marker, ended: None, started_ns })
     }
 
@@ -119,9 +117,7 @@ impl Process {
     /// so it has a thread of its own. Where none can be had, its children may have taken them all:
     /// then they are killed here and now, and the caller waits, a second at most.
     pub(super) fn seek_strays(self) -> Strays {
-        let marker = self.marker.clone();
-        let thread = thread::Builder::new().name("strays".into());
-        match thread.spawn(move || kill_strays(&marker)) {
+        match Search::begin(&self.marker) {
             Ok(search) => Strays::Sought(search),
             Err(_) => Strays::Killed(kill_strays(&self.marker)),
         }
@@ -130,25 +126,33 @@ impl Process {
 
 /// What a process has started and left behind.
 pub(super) enum Strays {
-    /// A thread looks for it, and gives how many it killed.
-    Sought(JoinHandle<usize>),
+    /// Somebody looks for it.
+    Sought(Search),
     /// So many were killed.
     Killed(usize),
 }
 
 impl Strays {
+    /// Whether nothing is left.
     pub(super) fn are_gone(&self) -> bool {
         match self {
-            Strays::Sought(search) => search.is_finished(),
+            Strays::Sought(search) => search.is_over(),
             Strays::Killed(_) => true,
+        }
+    }
+
+    /// What to wait for, if anything.
+    pub(super) fn search(&self) -> Option<&Search> {
+        match self {
+            Strays::Sought(search) => Some(search),
+            Strays::Killed(_) => None,
         }
     }
 
     /// How many were killed; waits for the search.
     pub(super) fn count(self) -> usize {
         match self {
-            // It does not panic; if it did, the mark would find them after the next life.
-            Strays::Sought(search) => search.join().unwrap_or(0),
+            Strays::Sought(search) => search.count(),
             Strays::Killed(count) => count,
         }
     }
@@ -164,12 +168,9 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.kill();
-            // Only a process that the kernel holds (a broken disk or driver) outlives that.
-            for _ in 0..REAP_NAPS_MAX {
-                if self.reap() {
-                    break;
-                }
-                thread::sleep(REAP_NAP);
+            let until_ns = now_ns() + GONE_NS_MAX;
+            while !self.reap() && now_ns() < until_ns {
+                await_end(&self.pidfd, until_ns);
             }
             kill_strays(&self.marker);
         }

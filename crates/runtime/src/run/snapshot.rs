@@ -13,7 +13,6 @@ use super::services::supervised::{Phase as ServicePhase, Supervised};
 use crate::assemble::link_ends;
 use crate::board::State;
 use crate::clock::now_ns;
-use crate::confine::Obtained;
 use crate::privileges::Asked;
 use crate::status::{
     DomainRole, DomainState, DomainStatus, FlowStatus, LimitStatus, LinkStatus, NodeStatus,
@@ -135,14 +134,7 @@ impl Run {
             Some(domain) => &domain.confinement,
             None => &self.services[at - self.domains.len()].confinement,
         };
-        let row = |row: Obtained| LimitStatus {
-            what: row.what.to_owned(),
-            asked: row.asked,
-            got: row.got,
-            enforced: row.enforced,
-            remedy: Some(row.remedy).filter(|remedy| !remedy.is_empty()),
-        };
-        confinement.obtained(pid).into_iter().map(row).collect()
+        confinement.read_back(pid)
     }
 
     fn node_statuses(

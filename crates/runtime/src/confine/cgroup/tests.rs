@@ -143,11 +143,11 @@ fn a_limit_goes_to_its_file() {
 fn events_are_read_from_their_files() {
     let fake = Fake::new("", &[]);
     let cgroup = Cgroup { folder: fake.0.clone() };
-    assert_eq!(cgroup.events(), super::super::Events::default());
+    assert_eq!(cgroup.toll(), super::super::Toll::default());
     fake.put("memory.events", "low 0\nhigh 0\nmax 71\noom 2\noom_kill 3\noom_group_kill 1\n");
     fake.put("pids.events", "max 5\n");
-    let events = cgroup.events();
-    assert_eq!((events.memory_kills, events.starts_refused), (3, 5));
+    let toll = cgroup.toll();
+    assert_eq!((toll.memory_kills, toll.starts_refused), (3, 5));
 }
 
 #[test]

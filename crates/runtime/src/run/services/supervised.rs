@@ -20,7 +20,7 @@ use super::restarts::{History, Next};
 use crate::bell::Bell;
 use crate::board::{Board, State, Wish};
 use crate::clock::now_ns;
-use crate::confine::Confinement;
+use crate::confine::{Confinement, Search};
 use crate::profile::{Profile, WRITE_NS_MAX, is_whole};
 use crate::service::{Counted, open_counters};
 use crate::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
@@ -29,8 +29,6 @@ use crate::sys::Region;
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
-/// How often to look whether what a service had started is gone.
-const SWEEP_LOOK_NS: u64 = 1_000_000;
 /// So often the lines of a service that has said too much in this second are taken and dropped: it
 /// shall not wait for us, and not wake us with each of them either.
 const FLOOD_LOOK_NS: u64 = 10_000_000;
@@ -231,7 +229,7 @@ impl Supervised {
             _ => u64::MAX,
         };
         flood_ns.min(match self.phase {
-            _ if self.gone.is_some() => now_ns() + SWEEP_LOOK_NS,
+            _ if self.gone.is_some() => u64::MAX,
             Phase::Due { at_ns } => at_ns,
             Phase::Starting { since_ns } => since_ns + self.policy.start_deadline_ns,
             Phase::Running => self.listen_ns(),
@@ -466,7 +464,7 @@ impl Supervised {
             (None, None) if status.success() => "has ended in order".into(),
             (None, None) => ending(status),
         };
-        let memory_kills = self.confinement.events().memory_kills;
+        let memory_kills = self.confinement.toll().memory_kills;
         if std::mem::replace(&mut self.memory_kills, memory_kills) < memory_kills {
             reason = format!("{reason}; its memory was full: see 'memory' in its limits");
         }
@@ -555,6 +553,11 @@ impl Supervised {
         self.nodes = nodes.collect();
         let names: BTreeSet<&str> = self.nodes.iter().map(|node| &*node.name).collect();
         self.flows.retain(|name, _| names.contains(&**name));
+    }
+
+    /// What wakes the supervisor once what it has started is gone.
+    pub(in crate::run) fn search(&self) -> Option<&Search> {
+        self.gone.as_ref().and_then(|gone| gone.strays.search())
     }
 
     /// What wakes the supervisor beside the process's end: that it is ready. Afterwards its bell is
