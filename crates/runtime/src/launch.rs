@@ -102,6 +102,17 @@ impl Launch {
     pub(crate) fn open(file: OwnedFd) -> Option<Launch> {
         serde_json::from_str(&io::read_to_string(File::from(file)).ok()?).ok()
     }
+
+    /// All that the process is to find open.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let mut all = vec![self.board, self.bell];
+        all.extend(self.traces.iter().chain(&self.counters));
+        all.extend(self.observed.iter().map(|&(_, _, number)| number));
+        all.extend((self.supervisor >= 0).then_some(self.supervisor));
+        all.extend(self.profile.map(|(file, _)| file));
+        all.extend(self.writers.iter().chain(&self.readers).map(|&(_, number)| number));
+        all
+    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Run {
             }
             Request::Announce { address } => {
                 let service = self.asking_service(asked)?;
-                self.services[service].address = Some(cut(address.clone()));
+                self.services.all[service].address = Some(cut(address.clone()));
                 done(self.raise(service, EventKind::Address, address).into())
             }
             Request::Alarm { text } => {
@@ -83,7 +83,7 @@ impl Run {
             }
             Request::Figures { nodes } => {
                 let service = self.asking_service(asked)?;
-                self.services[service].take_figures(nodes);
+                self.services.all[service].take_figures(nodes);
                 done("they are shown".into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
@@ -101,14 +101,14 @@ impl Run {
 
     /// The service that asks, by its place among the services.
     fn asking_service(&self, asked: &Incoming) -> Result<usize, String> {
-        let service = asked.from.service.and_then(|at| at.checked_sub(self.domains.len()));
+        let service = asked.from.service.and_then(|at| at.checked_sub(self.core.domains.len()));
         service.ok_or_else(|| "only a service of the run itself may say that".into())
     }
 
     /// Makes an event of what a service says; what became of that.
     fn raise(&mut self, service: usize, what: EventKind, text: &str) -> &'static str {
-        let name = &self.request.plan.domains[self.domains.len() + service].name;
-        match self.services[service].orders.say(what, Some(name), text, &mut self.events) {
+        let service = &mut self.services.all[service];
+        match service.orders.say(what, Some(&service.name), text, &mut self.events) {
             true => "it is an event",
             false => "too many in this second: it is counted, and no event",
         }
@@ -124,7 +124,7 @@ impl Run {
         let order = format!("{what}, by {by}");
         match self.asking_service(asked) {
             Ok(service) => {
-                let orders = &mut self.services[service].orders;
+                let orders = &mut self.services.all[service].orders;
                 orders.say(EventKind::Request, None, &order, &mut self.events);
             }
             Err(_) => self.events.add(EventKind::Request, None, order.clone()),

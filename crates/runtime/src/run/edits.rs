@@ -9,7 +9,6 @@ use std::mem::take;
 use sinew_spec::plan::Plan;
 
 use super::Run;
-use super::services::supervised::Supervised;
 use crate::board::Wish;
 use crate::clock::now_ns;
 use crate::control::Answer;
@@ -64,6 +63,13 @@ enum Said {
     Swapped(u64),
 }
 
+impl Edits {
+    /// When to look at them at the latest, monotonic ns.
+    pub(super) fn due_ns(&self) -> u64 {
+        self.now.as_ref().map_or(u64::MAX, |edit| edit.until_ns)
+    }
+}
+
 impl Run {
     /// Offers an edited graph. [`Run::poll`] swaps it in, or refuses it and leaves all as it is: an
     /// event says which and why.
@@ -76,7 +82,7 @@ impl Run {
 
     /// To be called whenever something may have happened.
     pub(super) fn go_on_editing(&mut self) {
-        if self.ending {
+        if self.is_ending() {
             self.edits.next = None;
             return;
         }
@@ -87,14 +93,9 @@ impl Run {
         }
     }
 
-    /// When to look at an edit at the latest, monotonic ns.
-    pub(super) fn edit_due_ns(&self) -> u64 {
-        self.edits.now.as_ref().map_or(u64::MAX, |edit| edit.until_ns)
-    }
-
     fn begin_edit(&mut self) {
         let Some(mut edition) = self.edits.next.take() else { return };
-        if self.services.iter().any(Supervised::is_changing) {
+        if self.services.are_changing() {
             self.edits.next = Some(edition);
             return;
         }
@@ -106,10 +107,10 @@ impl Run {
         self.edits.number += 1;
         let mut parts = Vec::new();
         for domain in domains_of(&changed, [&self.request.plan, &edition.plan]) {
-            let service = domain - self.domains.len();
+            let service = domain - self.core.domains.len();
             // One that does not run starts with the newest text, if it comes back.
-            let Some(process) = self.services[service].running() else { continue };
-            self.services[service].say_edition(self.edits.number, Wish::Prepare);
+            let Some(process) = self.services.all[service].running() else { continue };
+            self.services.all[service].say_edition(self.edits.number, Wish::Prepare);
             parts.push(Part { service, process, said: Said::Nothing });
         }
         let until_ns = now_ns() + PREPARE_NS_MAX;
@@ -118,7 +119,8 @@ impl Run {
 
     /// Until every domain is ready for it, or one cannot be.
     fn prepare(&mut self, mut edit: UnderWay) {
-        let is_lost = |part: &&Part| self.services[part.service].running() != Some(part.process);
+        let is_lost =
+            |part: &&Part| self.services.all[part.service].running() != Some(part.process);
         if let Some(lost) = edit.parts.iter().find(is_lost) {
             let name = self.service_name(lost.service);
             let text = format!("domain '{name}' ended as it prepared it; save the file once more");
@@ -136,7 +138,7 @@ impl Run {
             return;
         }
         for part in &edit.parts {
-            self.services[part.service].say_edition(self.edits.number, Wish::Swap);
+            self.services.all[part.service].say_edition(self.edits.number, Wish::Swap);
         }
         if let Some(edition) = edit.edition.take() {
             self.accept(edition);
@@ -149,7 +151,7 @@ impl Run {
     fn finish(&mut self, edit: UnderWay) {
         let swaps = |part: &Part| {
             !matches!(part.said, Said::Swapped(_))
-                && self.services[part.service].running() == Some(part.process)
+                && self.services.all[part.service].running() == Some(part.process)
         };
         if edit.parts.iter().any(swaps) {
             let late: Vec<_> = edit.parts.iter().filter(|part| swaps(part)).collect();
@@ -157,7 +159,7 @@ impl Run {
             for part in late.into_iter().filter(|_| now_ns > edit.until_ns) {
                 let limit_s = SWAP_NS_MAX / 1_000_000_000;
                 let charge = format!("did not swap the edited graph in within {limit_s} s");
-                self.services[part.service].kill(charge, now_ns);
+                self.services.all[part.service].kill(charge, now_ns);
             }
             self.edits.now = Some(edit);
             return;
@@ -172,7 +174,7 @@ impl Run {
 
     fn give_up(&mut self, edit: UnderWay, text: &str) {
         for part in &edit.parts {
-            self.services[part.service].say_edition(self.edits.number, Wish::Withdraw);
+            self.services.all[part.service].say_edition(self.edits.number, Wish::Withdraw);
         }
         if let Some(edition) = edit.edition {
             self.refuse_edit(edition, text);
@@ -187,10 +189,8 @@ impl Run {
     /// From now on this is the graph of the run: what starts from now on starts with its text.
     fn accept(&mut self, edition: Edition) {
         let Edition { text, plan, .. } = edition;
-        for (_, _, at) in &mut self.earlier_faults {
-            at.node = at.node.and_then(|node| find(&plan, &self.request.plan.nodes[node].name));
-        }
-        for service in &mut self.services {
+        self.core.adopt(&self.request.plan, &plan);
+        for service in &mut self.services.all {
             service.adopt(&plan);
         }
         (self.request.text, self.request.plan) = (text, plan);
@@ -233,13 +233,8 @@ impl Run {
     }
 
     fn service_name(&self, service: usize) -> &str {
-        &self.request.plan.domains[self.domains.len() + service].name
+        &self.services.all[service].name
     }
-}
-
-/// The node with this name.
-pub(super) fn find(plan: &Plan, name: &str) -> Option<usize> {
-    plan.nodes.iter().position(|node| node.name == name)
 }
 
 /// The domains that these nodes are in, or were.

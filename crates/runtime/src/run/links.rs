@@ -1,12 +1,22 @@
-//! The links between domains, opened by the parent.
+//! The links between domains, opened by the parent; and those that a service has broken: it wrote
+//! over their region what no peer may. The core goes on without them, in this life and the next
+//! ones; that is told once.
+//!
+//! A new region would have to reach a core that runs: a system call between two cycles, for a
+//! service that was found to write where it must not. So what it has broken stays broken until
+//! the graph is run again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use sinew_spec::plan::{Link, Plan};
 
-use crate::assemble::{crosses_domains, leader};
+use super::Run;
+use crate::assemble::{crosses_domains, leader, link_ends};
+use crate::clock::now_ns;
+use crate::inject;
+use crate::status::EventKind;
 use crate::sys::Region;
 use crate::transport::{Carrier, Shape, row};
 
@@ -16,16 +26,19 @@ pub(super) type Numbers = Vec<(usize, RawFd)>;
 /// The carriers of all links between domains. Streams are let go once their processes have started:
 /// who keeps the other end of one open would never let its peer see the end. Regions stay: a
 /// service that comes back attaches to the same bytes.
-pub(super) struct Carriers {
+#[derive(Default)]
+pub(super) struct Links {
     writers: BTreeMap<usize, Carrier>,
     readers: BTreeMap<usize, Carrier>,
+    /// Those that a service has broken, as was told.
+    broken: BTreeSet<usize>,
 }
 
-impl Carriers {
-    pub(super) fn open(plan: &Plan) -> io::Result<Carriers> {
-        let mut carriers = Carriers { writers: BTreeMap::new(), readers: BTreeMap::new() };
-        carriers.open_those(plan, |_| true)?;
-        Ok(carriers)
+impl Links {
+    pub(super) fn open(plan: &Plan) -> io::Result<Links> {
+        let mut links = Links::default();
+        links.open_those(plan, |_| true)?;
+        Ok(links)
     }
 
     /// New ones for the links inside the core, whose ends a new life makes anew. Those of a service
@@ -64,7 +77,7 @@ impl Carriers {
     }
 
     /// The descriptors that domain `domain` needs, for writing and for reading.
-    pub(super) fn of(&self, plan: &Plan, domain: usize) -> (Numbers, Numbers) {
+    pub(super) fn ends_of(&self, plan: &Plan, domain: usize) -> (Numbers, Numbers) {
         let descriptor = |carrier: &Carrier| match carrier {
             Carrier::Region(region) => number(region),
             Carrier::Stream(file) => file.as_fd().as_raw_fd(),
@@ -103,6 +116,61 @@ impl Carriers {
             Carrier::Region(region) => Some(region),
             Carrier::Stream(_) => None,
         }
+    }
+}
+
+impl Run {
+    /// Makes an event of each link that is broken since the last call.
+    pub(super) fn tell_broken(&mut self) {
+        let mut found = Vec::new();
+        for (domain, planned) in self.core.domains.iter().zip(&self.request.plan.domains) {
+            for (thread, planned) in domain.threads.iter().zip(planned.threads()) {
+                let ends = &thread.counts.links;
+                // Almost always none is: nothing is allocated for that.
+                if ends.iter().any(|&(_, broken)| broken) {
+                    let links = link_ends(&self.request.plan, &planned.nodes);
+                    let broken = links.into_iter().zip(ends).filter(|(_, end)| end.1);
+                    found.extend(broken.map(|(link, _)| link));
+                }
+            }
+        }
+        for link in found {
+            if self.links.broken.insert(link) {
+                let (service, text) = self.broken_text(link);
+                self.events.add(EventKind::Note, Some(&service), text);
+            }
+        }
+    }
+
+    /// Writes garbage over the region of a link between domains, as a service that has lost its way
+    /// would: for a drill, where the writer itself may never send. Whether the link has a region.
+    pub fn spoil(&self, link: usize) -> bool {
+        let region = self.links.region(&self.request.plan, link);
+        region.inspect(|region| inject::spoil(region, &mut now_ns())).is_some()
+    }
+
+    /// What is to be said of each link that a service has broken.
+    pub fn broken_links(&self) -> Vec<String> {
+        self.links.broken.iter().map(|&link| self.broken_text(link).1).collect()
+    }
+
+    /// Of a link that is broken: the service that has done it, and what becomes of the link.
+    fn broken_text(&self, link: usize) -> (String, String) {
+        let plan = &self.request.plan;
+        let link = &plan.links[link];
+        let (from, to) = (&plan.nodes[link.from.node], &plan.nodes[link.to.node]);
+        let service = if plan.is_service(link.from.node) { from } else { to };
+        let service = plan.domains[service.domain].name.clone();
+        let text = format!(
+            "link {}.{} > {}.{} is broken: '{service}' has written over its region; the core goes \
+             on without the link, also when '{service}' is back; to have it again, stop the graph \
+             and run it again",
+            from.name,
+            plan.port(link.from).name,
+            to.name,
+            plan.port(link.to).name,
+        );
+        (service, text)
     }
 }
 

@@ -1,7 +1,9 @@
-//! The process of a domain, as the supervisor holds it.
+//! The process of a domain, as the supervisor holds it: started, killed, waited for.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -11,7 +13,10 @@ use rustix::process::{
 };
 use signal_hook::consts::SIGCHLD;
 
-use super::DOMAIN_COMMAND;
+use super::links::{Links, number};
+use super::{DOMAIN_COMMAND, Origin, Request};
+use crate::bell::Bell;
+use crate::board::Board;
 use crate::clock::now_ns;
 use crate::confine::{Confinement, MARKER, Search, await_end, kill_strays};
 use crate::launch::Launch;
@@ -31,6 +36,77 @@ pub(super) fn keep_endings() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
 }
 
+/// What every process of the run is started from.
+pub(super) struct Spawner<'a> {
+    pub(super) request: &'a Request,
+    pub(super) origin: &'a Origin,
+    pub(super) links: &'a Links,
+    /// How often the core was started anew before.
+    pub(super) life: u32,
+    /// Domain, thread and descriptor of each trace of the core, for reading only: for services that
+    /// observe.
+    pub(super) observed: &'a [(usize, usize, RawFd)],
+}
+
+/// What a new process is given beside its links.
+pub(super) struct Given<'a> {
+    pub(super) bell: &'a Bell,
+    /// Of each thread of a realtime domain.
+    pub(super) traces: Vec<RawFd>,
+    /// Of each node of a service.
+    pub(super) counters: Vec<RawFd>,
+    /// Of a service that observes: its end of the connection to the supervisor.
+    pub(super) supervisor: Option<&'a UnixStream>,
+    /// Where its CPU profile goes.
+    pub(super) profile: Option<&'a File>,
+    pub(super) output: [Stdio; 2],
+}
+
+impl Spawner<'_> {
+    /// Starts the process of domain `at`, with a board of its own: what is left of the process
+    /// before is not heard.
+    pub(super) fn spawn(
+        &self,
+        at: usize,
+        confinement: &Confinement,
+        given: Given<'_>,
+    ) -> io::Result<Process> {
+        let Request { file, text, base, overrides, cpus, plan, .. } = self.request;
+        let domain = &plan.domains[at];
+        let board = Board::create()?;
+        let (writers, readers) = self.links.ends_of(plan, at);
+        let observes =
+            domain.service().is_some_and(|it| it.nodes.iter().any(|&n| plan.observes(n)));
+        let profile = given.profile.zip(self.origin.profile.as_ref());
+        let launch = Launch {
+            file: file.clone(),
+            text: text.clone(),
+            base: base.clone(),
+            overrides: overrides.clone(),
+            cpus: cpus.clone(),
+            domain: at,
+            rate: self.origin.clock.rate().to_bits(),
+            strict: self.request.strict,
+            pace: self.request.pace,
+            life: self.life,
+            parent: std::process::id(),
+            marker: format!("{}-{at}", self.origin.name),
+            injections: self.request.injections.clone(),
+            board: number(board.region()),
+            bell: given.bell.as_fd().as_raw_fd(),
+            traces: given.traces,
+            counters: given.counters,
+            observed: if observes { self.observed.to_vec() } else { Vec::new() },
+            supervisor: given.supervisor.map_or(-1, |stream| stream.as_raw_fd()),
+            profile: profile.map(|(file, profile)| (file.as_raw_fd(), profile.frequency_hz)),
+            secret: given.supervisor.map_or(String::new(), |_| self.origin.secret.clone()),
+            writers,
+            readers,
+        };
+        Process::spawn(&domain.name, &launch, board, confinement, given.output)
+    }
+}
+
 /// A process that is ours. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -40,23 +116,22 @@ pub(super) struct Process {
     marker: String,
     ended: Option<ExitStatus>,
     pub(super) started_ns: u64,
+    /// The page that it shares with us.
+    pub(super) board: Board,
 }
 
 impl Process {
-    /// This program again, with `open` and nothing else left open for it.
-    pub(super) fn spawn(
+    /// This program again, with nothing left open for it but what `launch` names.
+    fn spawn(
         name: &str,
         launch: &Launch,
+        board: Board,
         confinement: &Confinement,
         output: [Stdio; 2],
     ) -> io::Result<Process> {
         let sealed = launch.seal()?;
-        let mut open: Vec<RawFd> = vec![launch.board, launch.bell, sealed.as_raw_fd()];
-        open.extend(launch.traces.iter().chain(&launch.counters));
-        open.extend(launch.observed.iter().map(|&(_, _, number)| number));
-        open.extend((launch.supervisor >= 0).then_some(launch.supervisor));
-        open.extend(launch.profile.map(|(file, _)| file));
-        open.extend(launch.writers.iter().chain(&launch.readers).map(|&(_, number)| number));
+        let mut open = launch.descriptors();
+        open.push(sealed.as_raw_fd());
         let mut command = Command::new("/proc/self/exe");
         // So that `ps` tells one domain from another.
         command.arg0(format!("sinew: {name}"));
@@ -74,7 +149,7 @@ impl Process {
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
         let (marker, started_ns) = (launch.marker.clone(), now_ns());
-        Ok(Process { child, pidfd, marker, ended: None, started_ns })
+        Ok(Process { child, pidfd, marker, ended: None, started_ns, board })
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -116,7 +191,7 @@ impl Process {
     /// Kills what it has started, wherever that went. That looks at every process of the machine,
     /// so it has a thread of its own. Where none can be had, its children may have taken them all:
     /// then they are killed here and now, and the caller waits, a second at most.
-    pub(super) fn seek_strays(self) -> Strays {
+    pub(super) fn seek_strays(&self) -> Strays {
         match Search::begin(&self.marker) {
             Ok(search) => Strays::Sought(search),
             Err(_) => Strays::Killed(kill_strays(&self.marker)),

@@ -1,24 +1,45 @@
-//! The status of a run: what a supervisor knows, for whoever asks.
+//! What a run looks like at a moment: what its supervisor knows, for whoever asks.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use sinew_spec::catalogue::Direction;
-use sinew_spec::plan::{End, Link};
+use sinew_spec::plan::{End, Link, Plan};
 
-use super::Run;
-use super::core::domain::Domain;
+use super::core::Domain;
+use super::lifecycle::Stage;
 use super::process::Process;
-use super::services::supervised::{Phase as ServicePhase, Supervised};
+use super::services::Supervised;
+use super::{Run, ThreadId};
 use crate::assemble::link_ends;
-use crate::board::State;
-use crate::clock::now_ns;
-use crate::privileges::Asked;
+use crate::board::FaultAt;
+use crate::clock::{Clock, now_ns};
+use crate::fault::{Cause, Fault};
+use crate::privileges::{Asked, Obtained};
 use crate::status::{
-    DomainRole, DomainState, DomainStatus, FlowStatus, LimitStatus, LinkStatus, NodeStatus,
+    DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LinkStatus, NodeStatus,
     PrivilegesStatus, Status, ThreadStatus,
 };
 use crate::transport;
+
+/// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceState {
+    /// Index into [`Plan::domains`].
+    pub domain: usize,
+    /// How far it is.
+    pub state: DomainState,
+    /// Its process, if there is one.
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Why it ended last.
+    pub last_reason: Option<String>,
+    /// Where people find what it serves.
+    pub address: Option<String>,
+    /// Its flow nodes, in the order of the plan.
+    pub flows: Vec<NodeState>,
+}
 
 /// A flow node at a moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,16 +53,142 @@ pub struct NodeState {
 }
 
 impl Run {
+    /// The plan that runs.
+    pub fn plan(&self) -> &Plan {
+        &self.request.plan
+    }
+
+    /// Turns the ticks of records into nanoseconds.
+    pub fn clock(&self) -> Clock {
+        self.origin.clock
+    }
+
+    /// Time of the first release of all, monotonic ns; `u64::MAX` as long as there is none.
+    pub fn started_ns(&self) -> u64 {
+        self.core.started_ns
+    }
+
+    /// What has happened so far.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Adds an event that the caller knows of.
+    pub fn note(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
+        self.events.add(what, domain, text);
+    }
+
+    /// What the kernel gave to each realtime thread, and what the plan asked for.
+    pub fn privileges(&self) -> Vec<(ThreadId, Asked, Obtained)> {
+        let row = |id| (id, self.asked(id), self.obtained(id));
+        self.core.ids().map(row).collect()
+    }
+
+    fn asked(&self, id: ThreadId) -> Asked {
+        let planned = self.plan().domains[id.domain].realtime();
+        Asked {
+            priority: planned.map_or(0, |realtime| realtime.priority),
+            cpu: planned.and_then(|realtime| realtime.threads[id.thread].cpu),
+        }
+    }
+
+    fn obtained(&self, id: ThreadId) -> Obtained {
+        self.core.domains[id.domain].process.board.obtained(id.thread)
+    }
+
+    /// Each realtime thread that has started, with its process and its number in the kernel.
+    pub fn threads(&self) -> Vec<(ThreadId, u32, u32)> {
+        let started = |id: ThreadId| {
+            let process = &self.core.domains[id.domain].process;
+            Some((id, process.id(), process.board.thread_id(id.thread)?))
+        };
+        self.core.ids().filter_map(started).collect()
+    }
+
+    /// How often the core was started again.
+    pub fn resets(&self) -> u32 {
+        self.core.resets
+    }
+
+    /// Process of each domain, in the order of the plan; `None` of a service that has none now, and
+    /// of a core that is held.
+    pub fn pids(&self) -> Vec<Option<u32>> {
+        let is_held = self.lifecycle.stage == Stage::Held;
+        let id = |domain: &Domain| (!is_held).then(|| domain.process.id());
+        let realtime = self.core.domains.iter().map(id);
+        let services = self.services.all.iter().map(|it| it.process().map(Process::id));
+        realtime.chain(services).collect()
+    }
+
+    /// Process of each realtime domain.
+    pub fn processes(&self) -> Vec<u32> {
+        self.core.domains.iter().map(|domain| domain.process.id()).collect()
+    }
+
+    /// The service domains.
+    pub fn services(&self) -> Vec<ServiceState> {
+        let state = |service: &Supervised| ServiceState {
+            domain: service.at,
+            state: service.state(),
+            pid: service.process().map(Process::id),
+            restarts: service.restarts(),
+            last_reason: service.reason().cloned(),
+            address: service.address.clone(),
+            flows: self.node_states(service),
+        };
+        self.services.all.iter().map(state).collect()
+    }
+
+    /// Of the CPU profiles that were asked for, in words, those that are incomplete; to be called
+    /// at the end.
+    pub fn profiles_lack(&self) -> Vec<String> {
+        self.services.all.iter().filter_map(Supervised::profile_lacks).collect()
+    }
+
+    /// Records that came too fast for [`Run::poll`], in all.
+    pub fn records_lost(&self) -> u64 {
+        self.core.ids().fold(0, |sum, id| sum.saturating_add(self.records_lost_of(id)))
+    }
+
+    /// The same of one thread of the core.
+    pub fn records_lost_of(&self, id: ThreadId) -> u64 {
+        let thread = self.core.domains.get(id.domain).and_then(|it| it.threads.get(id.thread));
+        thread.map_or(0, |thread| thread.records_lost_ever())
+    }
+
+    /// What went wrong in lives of the core before this one, with the number of the life, from 1.
+    pub fn earlier_faults(&self) -> &[(u32, usize, FaultAt)] {
+        &self.core.earlier_faults
+    }
+
+    /// What went wrong, by domain; the domain that reported first is not known, the order is that
+    /// of stopping. A service's faults are events, unless there is no core: then a service that was
+    /// given up is the graph's fault.
+    pub fn faults(&self) -> Vec<(usize, FaultAt)> {
+        let given_up = |service: &Supervised| {
+            let lost = self.core.domains.is_empty() && service.is_given_up();
+            let reason = service.reason().map_or("", String::as_str);
+            let fault = Fault::new(Cause::Died, format_args!("given up: {reason}"));
+            lost.then_some((service.at, FaultAt { fault, node: None, cycle: None }))
+        };
+        let mut faults = self.core.faults(&self.request.plan);
+        faults.extend(self.services.all.iter().filter_map(given_up));
+        faults
+    }
+}
+
+/// The status.
+impl Run {
     /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
     pub fn status(&self) -> Status {
-        let realtime = (0..self.domains.len()).map(|at| self.realtime_status(at));
-        let services = (0..self.services.len()).map(|at| self.service_status(at));
+        let realtime = (0..self.core.domains.len()).map(|at| self.realtime_status(at));
+        let services = self.services.all.iter().map(|service| self.service_status(service));
         Status {
             graph: self.plan().name.clone(),
             file: self.request.file.clone(),
             pid: std::process::id(),
             phase: self.phase(),
-            elapsed_ms: (now_ns() - self.begun_ns) / 1_000_000,
+            elapsed_ms: (now_ns() - self.origin.begun_ns) / 1_000_000,
             domains: realtime.chain(services).collect(),
             links: self.link_statuses(),
             notes: self.plan().notes.clone(),
@@ -50,52 +197,49 @@ impl Run {
     }
 
     fn realtime_status(&self, at: usize) -> DomainStatus {
-        let domain = &self.domains[at];
-        let threads = (0..domain.threads.len()).map(|thread| self.thread_status(at, thread));
-        let threads = threads.collect();
+        let domain = &self.core.domains[at];
+        let threads = self.core.ids().filter(|id| id.domain == at);
+        let threads = threads.map(|id| self.thread_status(id)).collect();
         let reason = domain.fault().map(|at| at.fault.to_string());
         let nodes = self.node_statuses(at, std::iter::empty());
-        let mut status = self.domain_status(at, DomainRole::Realtime, domain.state(), nodes);
+        let mut status = self.domain_status(at, DomainRole::Realtime, domain.state_shown(), nodes);
         (status.threads, status.last_reason) = (threads, reason);
-        status.restarts = self.resets;
+        status.restarts = self.core.resets;
         status
     }
 
-    fn thread_status(&self, domain: usize, thread: usize) -> ThreadStatus {
-        let running = &self.domains[domain];
-        let (counts, records_lost) =
-            (&running.threads[thread].counts, running.threads[thread].records_lost());
-        let (latency_ns_last, latency_ns_max) = counts.latency_ns(self.clock);
-        let planned = self.plan().domains[domain].realtime();
-        let asked = Asked {
-            priority: planned.map_or(0, |realtime| realtime.priority),
-            cpu: planned.and_then(|realtime| realtime.threads[thread].cpu),
-        };
+    fn thread_status(&self, id: ThreadId) -> ThreadStatus {
+        let (thread, asked) = (self.core.thread(id), self.asked(id));
+        let totals = thread.counts.totals;
+        let (latency_ns_last, latency_ns_max) = thread.counts.latency_ns(self.origin.clock);
         ThreadStatus {
-            cycles: counts.totals.cycles,
-            records_lost,
-            overruns: counts.totals.overruns,
-            skipped: counts.totals.skipped,
+            cycles: totals.cycles,
+            records_lost: thread.records_lost(),
+            overruns: totals.overruns,
+            skipped: totals.skipped,
             latency_ns_last,
             latency_ns_max,
             cpu: asked.cpu,
             priority: asked.priority,
-            privileges: PrivilegesStatus::of(&asked, &running.board.obtained(thread)),
+            privileges: PrivilegesStatus::of(&asked, &self.obtained(id)),
         }
     }
 
-    fn service_status(&self, place: usize) -> DomainStatus {
-        let service = &self.services[place];
-        let at = self.domains.len() + place;
-        let nodes = self.node_statuses(at, service.counts());
-        let mut status = self.domain_status(at, DomainRole::Service, service.state(), nodes);
-        status.restarts = service.restarts;
-        status.last_reason.clone_from(&service.reason);
+    fn service_status(&self, service: &Supervised) -> DomainStatus {
+        let nodes = self.node_statuses(service.at, service.counts());
+        let mut status =
+            self.domain_status(service.at, DomainRole::Service, service.state(), nodes);
+        status.restarts = service.restarts();
+        status.last_reason = service.reason().cloned();
         status.address.clone_from(&service.address);
-        if let ServicePhase::Due { at_ns } = service.phase {
-            status.next_restart_ms = Some(at_ns.saturating_sub(now_ns()) / 1_000_000);
-        }
+        let left_ms = |ns: u64| ns.saturating_sub(now_ns()) / 1_000_000;
+        status.next_restart_ms = service.back_ns().map(left_ms);
         status
+    }
+
+    /// The service that is this domain of the plan.
+    fn service_at(&self, domain: usize) -> Option<&Supervised> {
+        self.services.all.get(domain.checked_sub(self.core.domains.len())?)
     }
 
     fn domain_status(
@@ -105,10 +249,12 @@ impl Run {
         state: DomainState,
         nodes: Vec<NodeStatus>,
     ) -> DomainStatus {
-        let process = match self.domains.get(at) {
-            Some(domain) => Some(&domain.process).filter(|process| process.ended().is_none()),
-            None => self.services[at - self.domains.len()].process.as_ref(),
+        let (process, confinement) = match (self.core.domains.get(at), self.service_at(at)) {
+            (Some(it), _) => (Some(&it.process).filter(|_| !it.has_ended()), Some(&it.confinement)),
+            (None, Some(it)) => (it.process(), Some(&it.confinement)),
+            (None, None) => (None, None),
         };
+        let limits = process.zip(confinement).map(|(it, bounds)| bounds.read_back(it.id()));
         let planned = &self.plan().domains[at];
         let up = |process: &Process| (now_ns() - process.started_ns) / 1_000_000;
         DomainStatus {
@@ -125,16 +271,8 @@ impl Run {
             resident_kib: process.and_then(|process| resident_kib(process.id())),
             threads: Vec::new(),
             nodes,
-            limits: process.map_or(Vec::new(), |process| self.limits(at, process.id())),
+            limits: limits.unwrap_or_default(),
         }
-    }
-
-    fn limits(&self, at: usize, pid: u32) -> Vec<LimitStatus> {
-        let confinement = match self.domains.get(at) {
-            Some(domain) => &domain.confinement,
-            None => &self.services[at - self.domains.len()].confinement,
-        };
-        confinement.read_back(pid)
     }
 
     fn node_statuses(
@@ -158,7 +296,7 @@ impl Run {
     }
 
     /// The flow nodes of a service, in the order of the plan.
-    pub(super) fn node_states(&self, service: &Supervised) -> Vec<NodeState> {
+    fn node_states(&self, service: &Supervised) -> Vec<NodeState> {
         let plan = &self.request.plan;
         let nodes = plan.domains[service.at].service().map_or(&[][..], |domain| &domain.nodes);
         let state = |node: &usize| {
@@ -171,8 +309,7 @@ impl Run {
     }
 
     fn flow_status(&self, domain: usize, node: &str) -> Option<FlowStatus> {
-        let service = &self.services[domain.checked_sub(self.domains.len())?];
-        service.flows.get(node).copied()
+        self.service_at(domain)?.flows.get(node).copied()
     }
 
     fn link_statuses(&self) -> Vec<LinkStatus> {
@@ -182,7 +319,7 @@ impl Run {
         // What the threads of the core say of their ends.
         for (id, _, _) in self.threads() {
             let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
-            let counted = &self.domains[id.domain].threads[id.thread].counts.links;
+            let counted = &self.core.counts(id).links;
             for (link, &(count, broken)) in link_ends(plan, nodes).into_iter().zip(counted) {
                 let reads = nodes.contains(&plan.links[link].to.node);
                 let status = &mut all[link];
@@ -199,18 +336,18 @@ impl Run {
     fn counted(&self, end: End, at_end: impl Fn(&Link) -> usize) -> Option<[u64; 4]> {
         let plan = self.plan();
         let node = &plan.nodes[end.node];
-        let Some(place) = node.domain.checked_sub(self.domains.len()) else { return Some([0; 4]) };
+        let Some(service) = self.service_at(node.domain) else { return Some([0; 4]) };
         let alone = plan.links.iter().filter(|link| at_end(link) == end.node).count() == 1;
         let nodes = &plan.domains[node.domain].service()?.nodes;
         let at = nodes.iter().position(|&node| node == end.node).filter(|_| alone)?;
-        self.services[place].counts().nth(at).map(|(_, messages)| messages)
+        service.counts().nth(at).map(|(_, messages)| messages)
     }
 
     fn link_status(&self, at: usize) -> LinkStatus {
         let plan = self.plan();
         let link: &Link = &plan.links[at];
         let end = |end: End| format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name);
-        let region = self.carriers.region(plan, at);
+        let region = self.links.region(plan, at);
         let seen = region.and_then(|region| transport::look(region, &transport::Shape::of(link)));
         LinkStatus {
             from: end(link.from),
@@ -223,21 +360,6 @@ impl Run {
             lost: self.counted(link.to, |other| other.to.node).map(|[_, lost, _, _]| lost),
             dropped: self.counted(link.from, |other| other.from.node).map(|[.., dropped]| dropped),
             broken: region.is_some() && seen.is_none() && link.sync.word() == "lock_free",
-        }
-    }
-}
-
-impl Domain {
-    /// In the words of the status.
-    fn state(&self) -> DomainState {
-        match self.board.state() {
-            _ if self.fault().is_some() => DomainState::Faulted,
-            State::Finished => DomainState::Finished,
-            _ if self.has_ended() => DomainState::Ended,
-            State::Starting => DomainState::Starting,
-            State::Ready => DomainState::Ready,
-            State::Running => DomainState::Running,
-            State::Faulted => DomainState::Faulted,
         }
     }
 }

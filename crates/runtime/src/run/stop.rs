@@ -3,24 +3,28 @@
 
 use sinew_spec::plan::Plan;
 
-use super::core::domain::Counts;
 use super::{Run, ThreadId};
 use crate::clock::now_ns;
 use crate::status::{DomainStop, StopStatus, cut};
 
-/// Who or what has the core stop, and since when that is known here.
+/// A stop of the core: who or what wants it, and since when that is known here.
 #[derive(Clone, Debug)]
-pub(super) struct StopCause {
+pub(super) struct Stop {
     reason: String,
     asked_ns: u64,
+    /// Whether the services stop too, and with them the run.
+    pub(super) ends_run: bool,
+    /// Whether the job was done by then.
+    pub(super) finished: bool,
     /// Whether its end was told of.
     told: bool,
 }
 
-impl StopCause {
+impl Stop {
     /// Somebody asks, or a fault is seen, at this moment.
-    pub(super) fn now(reason: &str) -> StopCause {
-        StopCause { reason: cut(reason.to_owned()), asked_ns: now_ns(), told: false }
+    pub(super) fn now(reason: &str) -> Stop {
+        let (reason, asked_ns) = (cut(reason.to_owned()), now_ns());
+        Stop { reason, asked_ns, ends_run: false, finished: false, told: false }
     }
 
     /// From there to `ns`. What a domain writes may be anything.
@@ -33,16 +37,16 @@ impl StopCause {
 impl Run {
     /// The last stop of the core, or the one under way.
     pub fn stop_status(&self) -> Option<StopStatus> {
-        let Some(cause) = &self.cause else { return self.last_stop.clone() };
-        let domains = 0..self.domains.len();
-        let domains: Vec<_> = domains.filter_map(|at| self.domain_stop(cause, at)).collect();
+        let Some(stop) = &self.lifecycle.stop else { return self.lifecycle.last_stop.clone() };
+        let domains = 0..self.core.domains.len();
+        let domains: Vec<_> = domains.filter_map(|at| self.domain_stop(stop, at)).collect();
         // `None` of one of them is `None` of all.
         let last = |of: fn(&DomainStop) -> Option<i64>| {
             domains.iter().map(of).collect::<Option<Vec<_>>>()?.into_iter().max()
         };
         Some(StopStatus {
-            reason: cause.reason.clone(),
-            asked_ns: cause.asked_ns,
+            reason: stop.reason.clone(),
+            asked_ns: stop.asked_ns,
             safe_output_us: last(|domain| domain.safe_output_us),
             at_rest_us: last(|domain| domain.at_rest_us),
             domains,
@@ -51,13 +55,13 @@ impl Run {
 
     /// It, once after the core has stopped.
     pub(super) fn stop_to_tell(&mut self) -> Option<StopStatus> {
-        let cause = self.cause.as_mut().filter(|cause| !cause.told)?;
-        cause.told = true;
+        let stop = self.lifecycle.stop.as_mut().filter(|stop| !stop.told)?;
+        stop.told = true;
         self.stop_status()
     }
 
     /// `None` for a domain without actuators.
-    fn domain_stop(&self, cause: &StopCause, domain: usize) -> Option<DomainStop> {
+    fn domain_stop(&self, stop: &Stop, domain: usize) -> Option<DomainStop> {
         let plan = &self.request.plan;
         let ids =
             (0..plan.domains[domain].threads().len()).map(|thread| ThreadId { domain, thread });
@@ -65,17 +69,13 @@ impl Run {
         let last = |of: &dyn Fn(ThreadId) -> Option<u64>| {
             ids.iter().map(|&id| of(id)).collect::<Option<Vec<_>>>()?.into_iter().max()
         };
-        let at_rest_ns = last(&|id| self.counts(id).at_rest_since_ns);
+        let at_rest_ns = last(&|id| self.core.counts(id).at_rest_since_ns);
         let safe_ns = last(&|id| self.safe_ns(id));
         (!ids.is_empty()).then(|| DomainStop {
             domain: plan.domains[domain].name.clone(),
-            safe_output_us: safe_ns.map(|ns| cause.until_us(ns)),
-            at_rest_us: at_rest_ns.map(|ns| cause.until_us(ns)),
+            safe_output_us: safe_ns.map(|ns| stop.until_us(ns)),
+            at_rest_us: at_rest_ns.map(|ns| stop.until_us(ns)),
         })
-    }
-
-    fn counts(&self, id: ThreadId) -> &Counts {
-        &self.domains[id.domain].threads[id.thread].counts
     }
 
     /// Since when the outputs of a thread are safe: because it has put the safe values there and
@@ -83,7 +83,7 @@ impl Run {
     /// nobody; and what a node that has failed itself drives is in nobody's hands.
     fn safe_ns(&self, id: ThreadId) -> Option<u64> {
         let plan = &self.request.plan;
-        let counts = self.counts(id);
+        let counts = self.core.counts(id);
         let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
         let is_actuator = |&place: &usize| {
             nodes.get(place).is_some_and(|&node| !plan.nodes[node].actuators.is_empty())
@@ -91,10 +91,10 @@ impl Run {
         if counts.failed_place.as_ref().is_some_and(is_actuator) {
             return None;
         }
-        if self.domains[id.domain].has_ended() && counts.at_rest_since_ns.is_none() {
+        if self.core.domains[id.domain].has_ended() && counts.at_rest_since_ns.is_none() {
             return counts.safe_since_ns;
         }
-        let stopping = commanders(plan, id).map(|id| self.counts(id).stopping_since_ns);
+        let stopping = commanders(plan, id).map(|id| self.core.counts(id).stopping_since_ns);
         let stopping: Option<Vec<u64>> = stopping.collect();
         let commanded_ns = stopping.and_then(|all| all.into_iter().max());
         [counts.safe_since_ns, commanded_ns].into_iter().flatten().min()
@@ -117,4 +117,17 @@ fn commanders(plan: &Plan, id: ThreadId) -> impl Iterator<Item = ThreadId> + '_ 
         home(link.to.node) == id && actuators.iter().any(|it| it.port == link.to.port)
     });
     commands.map(move |link| home(link.from.node)).filter(move |&from| from != id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_a_domain_has_made_up_is_only_far_away() {
+        let stop = Stop::now("why");
+        assert!(stop.until_us(u64::MAX) > 0 && stop.until_us(0) < 0);
+        let late = Stop { asked_ns: u64::MAX, ..stop };
+        assert_eq!((late.until_us(u64::MAX), late.until_us(0) < 0), (0, true));
+    }
 }

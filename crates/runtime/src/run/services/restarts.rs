@@ -6,7 +6,7 @@ use sinew_spec::plan::{Restart, RestartPolicy};
 
 /// What is to become of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::run) enum Next {
+pub(super) enum Next {
     /// It comes back after a pause.
     Restart { after_ns: u64 },
     /// It has done what it was for, or its policy is to leave it.
@@ -15,21 +15,32 @@ pub(in crate::run) enum Next {
     GiveUp,
 }
 
-/// The restarts of a service.
+/// The lives and restarts of a service so far.
 #[derive(Debug)]
-pub(in crate::run) struct History {
+pub(super) struct History {
+    /// How often its process was to be started.
+    pub(super) lives: u32,
+    /// How often it was started again.
+    pub(super) restarts: u32,
+    /// Why it ended last.
+    pub(super) reason: Option<String>,
     policy: Restart,
     /// Times of the restarts within the window, oldest first.
     recent_ns: VecDeque<u64>,
 }
 
 impl History {
-    pub(in crate::run) fn new(policy: Restart) -> History {
-        History { policy, recent_ns: VecDeque::new() }
+    pub(super) fn new(policy: Restart) -> History {
+        History { lives: 0, restarts: 0, reason: None, policy, recent_ns: VecDeque::new() }
+    }
+
+    /// It was started, for the first time or again.
+    pub(super) fn started(&mut self) {
+        self.restarts += u32::from(self.reason.is_some());
     }
 
     /// The service has ended, in order or not.
-    pub(in crate::run) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
+    pub(super) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
         let comes_back = match self.policy.policy {
             RestartPolicy::Never => false,
             RestartPolicy::OnFailure => !in_order,
@@ -54,7 +65,7 @@ impl History {
     }
 
     /// Somebody wants it back: what was is forgotten.
-    pub(in crate::run) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.recent_ns.clear();
     }
 }

@@ -1,7 +1,6 @@
-//! What a realtime domain writes to its standard output and error. It goes to a file in memory that
-//! only grows: a write never waits for a reader, as one to a pipe would, and never fails for want
-//! of room, which would be a panic of the node that prints. What was read is given back to the
-//! kernel.
+//! The output of a realtime domain: a file in memory that only grows. A write never waits for a
+//! reader, as one to a pipe would, and never fails for want of room, which would be a panic of the
+//! node that prints. What was read is given back to the kernel.
 
 use std::fs::File;
 use std::io;
@@ -13,52 +12,50 @@ use rustix::fs::{
     memfd_create,
 };
 
-use super::pipe::{Splitter, Talk};
+use super::{Lines, TAKEN_MAX};
 use crate::clock::now_ns;
+use crate::run::quota::Quota;
 use crate::status::{EventKind, Events};
 
-/// Bytes that one look takes, the newest ones: a domain that writes faster than it is looked at,
-/// twice a second at least, loses what is older. It is counted.
-const TAKEN_MAX: u64 = 64 * 1024;
-
-/// The reading end.
-pub(in crate::run) struct Output {
+/// The file, and how far it was read: the newest bytes, at each look; a domain that writes faster
+/// than it is looked at, twice a second at least, loses what is older. It is counted.
+pub(crate) struct MemoryFile {
     file: File,
     /// So many bytes were read, or lost.
     read: u64,
-    lines: Splitter,
-    talk: Talk,
+    lines: Lines,
+    quota: Quota,
 }
 
-impl Output {
+impl MemoryFile {
     /// An empty one.
-    pub(in crate::run) fn open() -> io::Result<Output> {
+    pub(crate) fn open() -> io::Result<MemoryFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("sinew-output", flags)?;
         // The domain has it too, and could take back what was not read yet.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
         // Output and error, and processes that the domain starts, do not overwrite each other.
         fcntl_setfl(&file, OFlags::APPEND)?;
-        let (lines, talk) = (Splitter::default(), Talk::of("lines"));
-        Ok(Output { file: file.into(), read: 0, lines, talk })
+        let (lines, quota) = (Lines::default(), Quota::of("lines"));
+        Ok(MemoryFile { file: file.into(), read: 0, lines, quota })
     }
 
     /// For a child's output and error.
-    pub(in crate::run) fn ends(&self) -> io::Result<[Stdio; 2]> {
+    pub(crate) fn ends(&self) -> io::Result<[Stdio; 2]> {
         Ok([self.file.try_clone()?.into(), self.file.try_clone()?.into()])
     }
 
     /// Makes events of the lines of domain `name` that came since the last look; of what has no end
     /// yet only if the domain has ended.
-    pub(in crate::run) fn read(&mut self, name: &str, has_ended: bool, events: &mut Events) {
-        let Output { file, read, lines, talk } = self;
-        talk.look(now_ns(), name, events);
+    pub(crate) fn read(&mut self, name: &str, has_ended: bool, events: &mut Events) {
+        let MemoryFile { file, read, lines, quota } = self;
+        quota.look(now_ns(), name, events);
         let mut each = |line: &str| {
-            talk.say(EventKind::Output, Some(name), line, events);
+            quota.say(EventKind::Output, Some(name), line, events);
         };
         // The kernel tells the size of its own file, and gives back what lies before the end.
         let written = file.metadata().map_or(*read, |data| data.len());
-        let lost = (written - *read).saturating_sub(TAKEN_MAX);
+        let lost = (written - *read).saturating_sub(TAKEN_MAX as u64);
         if lost > 0 {
             each(&format!("{lost} bytes of its output came too fast and are lost"));
             lines.forget();

@@ -1,0 +1,76 @@
+//! What is to be run, and how that ended.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use sinew_spec::plan::Plan;
+
+use crate::board::THREADS_MAX;
+use crate::inject::Injection;
+use crate::launch::Pace;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The spec's file as the user named it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The folder that paths in it start from.
+    pub base: PathBuf,
+    /// `node.parameter` and the value that takes the place of the spec's.
+    pub overrides: Vec<(String, String)>,
+    /// The CPUs that the plan was made for.
+    pub cpus: Vec<u32>,
+    /// The plan.
+    pub plan: Plan,
+    /// Whether a privilege that is refused is a fault.
+    pub strict: bool,
+    /// How fast it goes.
+    pub pace: Pace,
+    /// Faults that are to happen, for drills.
+    pub injections: Vec<Injection>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A node said that the job is done.
+    Finished,
+    /// Somebody asked to stop.
+    Stopped,
+    /// Something went wrong.
+    Faulted,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Finished => "finished",
+            Outcome::Stopped => "stopped",
+            Outcome::Faulted => "faulted",
+        })
+    }
+}
+
+impl Request {
+    /// Whether this runtime can run it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for domain in &self.plan.domains {
+            let threads = domain.threads().len();
+            if threads > THREADS_MAX {
+                let name = &domain.name;
+                return Err(format!(
+                    "domain '{name}' has {threads} threads, at most {THREADS_MAX} run"
+                ));
+            }
+        }
+        if let Pace::Free { cycles } = self.pace
+            && !(1..=Pace::FREE_CYCLES_MAX).contains(&cycles)
+        {
+            let most = Pace::FREE_CYCLES_MAX;
+            return Err(format!("a free run of {cycles} cycles: expected 1 to {most}"));
+        }
+        Ok(())
+    }
+}
