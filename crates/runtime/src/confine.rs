@@ -26,7 +26,7 @@ use self::user::User;
 use crate::sys;
 
 pub use self::strays::{MARKER, kill_strays};
-pub(crate) use self::strays::{Search, await_end};
+pub(crate) use self::strays::{Strays, await_end};
 
 /// What systemd gives to the supervisor, and to it alone; no domain may speak in its name.
 const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];

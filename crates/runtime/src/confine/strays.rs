@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -82,43 +82,53 @@ pub(crate) fn await_end(process: &impl AsFd, until_ns: u64) {
     let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
 }
 
-/// [`kill_strays`] on a thread of its own, for it looks at every process of the machine. Its
-/// descriptor can be read when it is over: who supervises waits for that among all else.
-pub(crate) struct Search {
-    thread: JoinHandle<usize>,
-    /// The other end is the thread's, and closes with it.
-    over: PipeReader,
+/// What a process has started and left behind, sought by its mark. [`kill_strays`] has a thread of
+/// its own, for it looks at every process of the machine.
+pub(crate) enum Strays {
+    /// The other end of the pipe is the thread's, and closes with it: who supervises waits for that
+    /// among all else.
+    Sought { thread: JoinHandle<usize>, over: PipeReader },
+    /// So many were killed.
+    Killed(usize),
 }
 
-impl Search {
-    /// Begins.
-    ///
-    /// # Errors
-    /// There can be no further thread, or descriptor.
-    pub(crate) fn begin(marker: &str) -> io::Result<Search> {
-        let ((over, running), marker) = (io::pipe()?, marker.to_owned());
+impl Strays {
+    /// Has them killed. Where there can be no thread, they may have taken them all: then they are
+    /// killed here and now, and the caller waits, a second at most.
+    pub(crate) fn seek(marker: &str) -> Strays {
+        Strays::begin(marker.to_owned()).unwrap_or_else(|_| Strays::Killed(kill_strays(marker)))
+    }
+
+    fn begin(marker: String) -> io::Result<Strays> {
+        let (over, running) = io::pipe()?;
         let body = move || {
             let _running = running;
             kill_strays(&marker)
         };
         let thread = thread::Builder::new().name("strays".into()).spawn(body)?;
-        Ok(Search { thread, over })
+        Ok(Strays::Sought { thread, over })
+    }
+
+    /// What to wait for, if anything.
+    pub(crate) fn over(&self) -> Option<&PipeReader> {
+        match self {
+            Strays::Sought { over, .. } => Some(over),
+            Strays::Killed(_) => None,
+        }
     }
 
     /// Whether nothing is left to be found.
-    pub(crate) fn is_over(&self) -> bool {
-        poll(&mut [PollFd::new(&self.over, PollFlags::IN)], Some(&timespec(0))).is_ok_and(|n| n > 0)
+    pub(crate) fn are_gone(&self) -> bool {
+        let is_over = |over| poll(&mut [PollFd::new(over, PollFlags::IN)], Some(&timespec(0)));
+        self.over().is_none_or(|over| is_over(over).is_ok_and(|ready| ready > 0))
     }
 
     /// How many were killed; waits for the end.
     pub(crate) fn count(self) -> usize {
-        // It does not panic; if it did, the mark would find them after the next life.
-        self.thread.join().unwrap_or(0)
-    }
-}
-
-impl AsFd for Search {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.over.as_fd()
+        match self {
+            // It does not panic; if it did, the mark would find them after the next life.
+            Strays::Sought { thread, .. } => thread.join().unwrap_or(0),
+            Strays::Killed(count) => count,
+        }
     }
 }

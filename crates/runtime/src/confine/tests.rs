@@ -265,11 +265,11 @@ fn who_has_strays_sought_is_woken_once_they_are_gone() {
     let confinement = confinement.expect("no user");
     let marker = run("sought");
     let _shell = Shell::start_as(&confinement, "sleep 600; true", &marker);
-    let search = Search::begin(&marker).expect("a thread and a pipe");
+    let strays = Strays::seek(&marker);
     let until_ns = crate::clock::now_ns() + PATIENCE.as_nanos() as u64;
-    await_end(&search, until_ns);
-    assert!(search.is_over(), "waited in vain until the search was over");
-    assert!(search.count() >= 1, "the shell");
+    await_end(strays.over().expect("a thread and a pipe"), until_ns);
+    assert!(strays.are_gone(), "waited in vain until the search was over");
+    assert!(strays.count() >= 1, "the shell");
     assert_eq!(kill_strays(&marker), 0);
 }
 

@@ -18,7 +18,7 @@ use super::{DOMAIN_COMMAND, Origin, Request};
 use crate::bell::Bell;
 use crate::board::Board;
 use crate::clock::now_ns;
-use crate::confine::{Confinement, MARKER, Search, await_end, kill_strays};
+use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::Launch;
 
 /// How long a run that is dropped waits for the end of a process that it has killed. Only one that
@@ -188,48 +188,9 @@ impl Process {
         }
     }
 
-    /// Kills what it has started, wherever that went. That looks at every process of the machine,
-    /// so it has a thread of its own. Where none can be had, its children may have taken them all:
-    /// then they are killed here and now, and the caller waits, a second at most.
+    /// Has killed what it has started, wherever that went.
     pub(super) fn seek_strays(&self) -> Strays {
-        match Search::begin(&self.marker) {
-            Ok(search) => Strays::Sought(search),
-            Err(_) => Strays::Killed(kill_strays(&self.marker)),
-        }
-    }
-}
-
-/// What a process has started and left behind.
-pub(super) enum Strays {
-    /// Somebody looks for it.
-    Sought(Search),
-    /// So many were killed.
-    Killed(usize),
-}
-
-impl Strays {
-    /// Whether nothing is left.
-    pub(super) fn are_gone(&self) -> bool {
-        match self {
-            Strays::Sought(search) => search.is_over(),
-            Strays::Killed(_) => true,
-        }
-    }
-
-    /// What to wait for, if anything.
-    pub(super) fn search(&self) -> Option<&Search> {
-        match self {
-            Strays::Sought(search) => Some(search),
-            Strays::Killed(_) => None,
-        }
-    }
-
-    /// How many were killed; waits for the search.
-    pub(super) fn count(self) -> usize {
-        match self {
-            Strays::Sought(search) => search.count(),
-            Strays::Killed(count) => count,
-        }
+        Strays::seek(&self.marker)
     }
 }
 

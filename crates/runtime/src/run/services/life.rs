@@ -1,7 +1,9 @@
 //! A life of a service: one process of it, from its start until nothing of what it has started is
 //! left.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
@@ -10,9 +12,9 @@ use sinew_spec::plan::Plan;
 use crate::bell::Bell;
 use crate::board::State;
 use crate::clock::now_ns;
-use crate::confine::Confinement;
+use crate::confine::{Confinement, Strays};
 use crate::run::output::Pipe;
-use crate::run::process::{Given, Process, Spawner, Strays, ending};
+use crate::run::process::{Given, Process, Spawner, ending};
 
 /// A process, and what it leaves behind.
 pub(super) struct Life {
@@ -60,8 +62,8 @@ impl Life {
     pub(super) fn start(
         at: usize,
         confinement: &Confinement,
-        counters: Vec<i32>,
-        profile: Option<&std::fs::File>,
+        counters: Vec<RawFd>,
+        profile: Option<&File>,
         spawner: &Spawner<'_>,
     ) -> io::Result<Life> {
         let plan = &spawner.request.plan;
@@ -92,7 +94,7 @@ impl Life {
     pub(super) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         match &self.progress {
             Progress::Gone(strays) => {
-                waits.extend(strays.search().map(|it| PollFd::new(it, PollFlags::IN)));
+                waits.extend(strays.over().map(|it| PollFd::new(it, PollFlags::IN)));
             }
             _ => waits.push(PollFd::new(&self.process, PollFlags::IN)),
         }
