@@ -10,7 +10,8 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
 };
 use ratatui::{Frame, Terminal};
 use signal_hook::consts::SIGCONT;
@@ -43,10 +44,7 @@ impl Screen {
             if with_keys {
                 enable_raw_mode()?;
             }
-            let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-            execute!(stdout(), EnterAlternateScreen)?;
-            terminal.clear()?;
-            Ok(terminal)
+            take_screen()
         };
         Ok(Screen { terminal: open().inspect_err(|_: &io::Error| restore())?, continued })
     }
@@ -59,12 +57,18 @@ impl Screen {
         check_size()?;
         // Relaxed: it carries nothing but itself.
         if self.continued.swap(false, Ordering::Relaxed) {
-            execute!(stdout(), EnterAlternateScreen)?;
-            self.terminal.clear()?;
+            self.terminal = take_screen()?;
         }
         self.terminal.draw(picture)?;
         Ok(())
     }
+}
+
+/// The other screen, empty. [`Terminal::clear`] would ask where the cursor is, which not every
+/// terminal answers.
+fn take_screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+    Terminal::new(CrosstermBackend::new(stdout()))
 }
 
 impl Drop for Screen {
