@@ -44,13 +44,7 @@ const WIDTH: usize = 100;
 pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
     let loaded = match load(&arguments.file, &arguments.set, nodes) {
         Ok(loaded) => loaded,
-        Err(error) => {
-            if arguments.json {
-                let text = format!("{:#}\n", error.to_json());
-                return print(&text, ExitCode::from(BAD_REQUEST));
-            }
-            return error.report();
-        }
+        Err(error) => return error.answer(arguments.json),
     };
     let plan = &loaded.plan;
     match &arguments.svg {

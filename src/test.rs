@@ -12,7 +12,7 @@ use sinew_flows::{Outcome, Suite};
 use sinew_runtime::NodeEntry;
 use sinew_spec::suggest;
 
-use crate::answer::{BAD_REQUEST, FAULTED, print};
+use crate::answer::{FAULTED, print};
 use crate::load::{LoadError, load_and_make};
 
 /// Carry out the tests in a graph: its nodes of the kind 'test'.
@@ -55,10 +55,7 @@ pub(crate) fn run(arguments: &TestArgs, nodes: &[NodeEntry]) -> ExitCode {
             let status = if failed { ExitCode::from(FAULTED) } else { ExitCode::SUCCESS };
             print(&if arguments.json { to_json(&done) } else { to_text(&done) }, status)
         }
-        Err(error) if arguments.json => {
-            print(&format!("{:#}\n", error.to_json()), ExitCode::from(BAD_REQUEST))
-        }
-        Err(error) => error.report(),
+        Err(error) => error.answer(arguments.json),
     }
 }
 
