@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use sinew_report::{Chained, Earlier};
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::Machine;
 use sinew_spec::{picture, schema};
@@ -47,9 +47,9 @@ const EXAMPLES: &str = "Examples:
 Exit status: 0 good, 2 bad request or spec.";
 
 /// Runs the command.
-pub(crate) fn run(arguments: &CheckArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
     let Some(file) = &arguments.file else {
-        let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
+        let kinds = nodes.catalogue();
         return print(&format!("{:#}\n", schema(&kinds)), ExitCode::SUCCESS);
     };
     match load_and_make(file, &arguments.set, nodes).and_then(|loaded| show(&loaded, arguments)) {

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use serde_json::json;
+use sinew_runtime::Kinds;
+use sinew_runtime::domain;
 use sinew_runtime::run::DOMAIN_COMMAND;
-use sinew_runtime::{NodeEntry, domain, table_errors};
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
@@ -72,7 +73,7 @@ impl Command {
 /// The parent of a run starts this same program again for each domain, and so does the lab for the
 /// far side of a link; that second start ends up here too, so a program with a `main` of its own
 /// must call this before anything else.
-pub fn main(nodes: &[NodeEntry]) -> ExitCode {
+pub fn main(nodes: &Kinds) -> ExitCode {
     // As the system has them: a file's name need not be UTF-8.
     let arguments: Vec<_> = std::env::args_os().collect();
     if let [_, command, descriptor] = arguments.as_slice()
@@ -92,7 +93,7 @@ pub fn main(nodes: &[NodeEntry]) -> ExitCode {
     };
     if command.makes_nodes() {
         // As a domain has them: with the kinds of the lab and the drill.
-        let errors = table_errors(&lab::with_kinds(nodes));
+        let errors = lab::with_kinds(nodes).errors();
         if !errors.is_empty() {
             return refuse_all(&errors, wants_json(&arguments));
         }
@@ -154,8 +155,8 @@ mod tests {
 
     #[test]
     fn our_own_tables_are_good() {
-        let ours = [sinew_robot::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat();
-        assert!(ours.len() > 20, "{} kinds", ours.len());
-        assert_eq!(table_errors(&lab::with_kinds(&ours)), Vec::<String>::new());
+        let ours = crate::kinds();
+        assert!(ours.catalogue().len() > 20, "{} kinds", ours.catalogue().len());
+        assert_eq!(lab::with_kinds(&ours).errors(), Vec::<String>::new());
     }
 }

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use clap::{Args, value_parser};
 use serde_json::json;
+use sinew_core::privileges;
 use sinew_lab::drill::{
     self, Drill, Files, Graph, Only, Report, Request, all, of_services, short, table,
 };
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
-use sinew_runtime::{NodeEntry, privileges};
+use sinew_runtime::Kinds;
 use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
@@ -78,7 +79,7 @@ spec.";
 const ROUNDS_MAX: i64 = 10_000;
 
 /// Carries out the command.
-pub(crate) fn run(args: &DrillArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(args: &DrillArgs, nodes: &Kinds) -> ExitCode {
     match prepare(args, nodes) {
         Ok(prepared) if args.list => list(&prepared, args.json),
         Ok(prepared) => prepared.carry_out(args.json),
@@ -94,7 +95,7 @@ struct Prepared {
     files: Option<Files>,
 }
 
-fn prepare(args: &DrillArgs, nodes: &[NodeEntry]) -> Result<Prepared, LoadError> {
+fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let (graph, files) = match &args.graph {
         Some(path) => (given(path, &args.overrides, nodes)?, None),
         None => {
@@ -113,11 +114,7 @@ fn prepare(args: &DrillArgs, nodes: &[NodeEntry]) -> Result<Prepared, LoadError>
 }
 
 /// A graph of the user's.
-fn given(
-    path: &std::path::Path,
-    overrides: &[String],
-    nodes: &[NodeEntry],
-) -> Result<Graph, LoadError> {
+fn given(path: &std::path::Path, overrides: &[String], nodes: &Kinds) -> Result<Graph, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
     let crate::load::Loaded { file, text, base, overrides, cpus, plan } = loaded;
     Ok(Graph { file, text, base, overrides, cpus, plan })
@@ -128,12 +125,12 @@ fn arm() -> Result<(Graph, Files), String> {
     let cpus = privileges::cpus();
     let cpus = cpus.map_err(|error| format!("cannot read this process's CPUs: {error}"))?;
     let files = Files::write()?;
-    Ok((Graph::arm(&table(&scenario::table(&[])), &cpus)?, files))
+    Ok((Graph::arm(&table(&scenario::table(&Kinds::default())), &cpus)?, files))
 }
 
 /// The arm with services beside it, and what happens to these from outside. A program without
 /// their kinds has none, and says so.
-fn beside(nodes: &[NodeEntry], cpus: &[u32]) -> Option<(Graph, Vec<Drill>)> {
+fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(Graph, Vec<Drill>)> {
     match Graph::beside(&table(&scenario::table(nodes)), cpus) {
         Ok(graph) => {
             let drills = of_services(&graph.plan);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 use sinew_spec::picture;
 use sinew_view::columns;
 
@@ -41,7 +41,7 @@ Exit status: 0 good, 2 bad request or spec.";
 const WIDTH: usize = 100;
 
 /// Runs the command.
-pub(crate) fn run(arguments: &GraphArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(arguments: &GraphArgs, nodes: &Kinds) -> ExitCode {
     let loaded = match load(&arguments.file, &arguments.set, nodes) {
         Ok(loaded) => loaded,
         Err(error) => return error.answer(arguments.json),

@@ -16,12 +16,12 @@ use serde_json::json;
 use signal_hook::iterator::Signals;
 use sinew_figures::Machine;
 use sinew_lab::drill::table as with_drills;
-use sinew_lab::graph::{Files, kinds};
+use sinew_lab::graph::Files;
 use sinew_lab::harness::process;
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 
 use self::output::Outputs;
 use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
@@ -77,7 +77,7 @@ Exit status: 0 good, 1 the report is partial or could not be written, 2 bad requ
 const ROUNDS_MAX: i64 = 10_000;
 
 /// These kinds, and those that the lab and the drill have of their own.
-pub(crate) fn with_kinds(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
+pub(crate) fn with_kinds(nodes: &Kinds) -> Kinds {
     with_drills(&table(nodes))
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn far_side(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 /// Carries out the command.
-pub(crate) fn run(args: &LabArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(args: &LabArgs, nodes: &Kinds) -> ExitCode {
     let Some(name) = &args.scenario else { return list(args.json) };
     match prepare(args, name, nodes) {
         Ok(prepared) => prepared.carry_out(args.json),
@@ -131,7 +131,7 @@ struct Prepared {
     stop: Arc<AtomicBool>,
 }
 
-fn prepare(args: &LabArgs, name: &str, nodes: &[NodeEntry]) -> Result<Prepared, String> {
+fn prepare(args: &LabArgs, name: &str, nodes: &Kinds) -> Result<Prepared, String> {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         format!("no scenario '{name}'; there are {}", names.join(", "))
@@ -149,7 +149,7 @@ fn prepare(args: &LabArgs, name: &str, nodes: &[NodeEntry]) -> Result<Prepared, 
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
-    let kinds = kinds(&table(nodes));
+    let kinds = table(nodes).catalogue();
     let request = Request { quick, only, rounds, cpus, kinds, rivals };
     let stop = stop_on_signals(Files::remove)
         .map_err(|error| format!("cannot watch for signals: {error}"))?;

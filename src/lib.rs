@@ -2,7 +2,8 @@
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
-//!     sinew::main(sinew_robot::NODES) // and more rows: `[sinew_robot::NODES, MY_NODES].concat()`
+//!     let kinds = sinew::kinds(); // and more rows: `kinds.nodes.push(MY_NODE)`
+//!     sinew::main(&kinds)
 //! }
 //! ```
 
@@ -28,16 +29,26 @@ mod test;
 mod top;
 
 pub use cli::main;
+use sinew_runtime::Kinds;
+
+/// The kinds that come with Sinew.
+pub fn kinds() -> Kinds {
+    Kinds {
+        nodes: sinew_robot::NODES.to_vec(),
+        services: sinew_services::SERVICES.to_vec(),
+        flows: sinew_flows::FLOWS.to_vec(),
+    }
+}
 
 /// So that a debug build tells which nodes allocate in their cycles, a user's own ones too. A
 /// program that needs another allocator leaves the feature `count-allocations` out.
 #[cfg(all(debug_assertions, feature = "count-allocations"))]
 #[global_allocator]
-static ALLOCATOR: sinew_runtime::sys::Counting = sinew_runtime::sys::Counting;
+static ALLOCATOR: sinew_core::sys::Counting = sinew_core::sys::Counting;
 
 #[cfg(all(test, debug_assertions, feature = "count-allocations"))]
 mod tests {
-    use sinew_runtime::sys::allocations;
+    use sinew_core::sys::allocations;
 
     #[test]
     fn a_debug_build_counts_allocations() {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use sinew_runtime::status::Status;
+use sinew_control::status::Status;
 use sinew_view::{Cell, Rows, Side, Theme, elapsed, plain};
 
 use crate::answer::{FAULTED, print, say};

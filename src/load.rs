@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use sinew_core::privileges;
+use sinew_flow::try_spans;
+use sinew_runtime::Kinds;
 use sinew_runtime::confine::check_user;
-use sinew_runtime::flow::try_trace;
-use sinew_runtime::{NodeEntry, check_node, privileges, try_open};
+
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 
@@ -48,17 +50,13 @@ pub(crate) struct Refusal {
 }
 
 /// Reads and compiles the spec in `path`, with `overrides` of the form `node.parameter=value`.
-pub(crate) fn load(
-    path: &Path,
-    overrides: &[String],
-    nodes: &[NodeEntry],
-) -> Result<Loaded, LoadError> {
+pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<Loaded, LoadError> {
     let file = path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
     let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
     let cpus = privileges::cpus()
         .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
-    let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
+    let kinds = nodes.catalogue();
     let machine = Machine { cpus: cpus.clone() };
     let source = Source { file: &file, text: &text, overrides: &overrides };
     match compile(&source, &kinds, &machine) {
@@ -75,7 +73,7 @@ pub(crate) fn load(
 pub(crate) fn load_and_make(
     path: &Path,
     overrides: &[String],
-    nodes: &[NodeEntry],
+    nodes: &Kinds,
 ) -> Result<Loaded, LoadError> {
     let loaded = load(path, overrides, nodes)?;
     let plan = &loaded.plan;
@@ -88,7 +86,7 @@ pub(crate) fn load_and_make(
         }
     }
     for (index, node) in plan.nodes.iter().enumerate() {
-        for refusal in check_node(plan, index, nodes, &loaded.base).err().unwrap_or_default() {
+        for refusal in nodes.check_node(plan, index, &loaded.base).err().unwrap_or_default() {
             match refusal.span {
                 Some(span) => placed.push((span, refusal.message, refusal.help)),
                 None => others.push(Refusal {
@@ -115,16 +113,16 @@ pub(crate) fn load_and_make(
 pub(crate) fn load_to_run(
     path: &Path,
     overrides: &[String],
-    nodes: &[NodeEntry],
+    nodes: &Kinds,
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
     let Loaded { file, text, base, overrides, plan, .. } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
-        try_trace().map_err(|error| LoadError::Request(error.to_string()))?;
+        try_spans().map_err(|error| LoadError::Request(error.to_string()))?;
     }
     let (mut held, mut refused) = (Vec::new(), Vec::new());
     for index in 0..plan.nodes.len() {
-        match try_open(plan, index, nodes, base) {
+        match nodes.try_open(plan, index, base) {
             Ok(open) => held.extend(open),
             Err(refusal) => refused.push(refusal),
         }

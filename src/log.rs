@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
-use sinew_runtime::control::client::Connection;
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::Event;
+use sinew_control::client::Connection;
+use sinew_control::status::Event;
+use sinew_control::{Answer, Request};
 use sinew_view::printable;
 
 use crate::answer::{FAULTED, is_quiet, say};
@@ -96,7 +96,7 @@ fn show(run: &mut Reached, args: &LogArgs) -> io::Result<Result<(), Failure>> {
 
 /// Nothing need happen while the log is followed.
 fn limit(args: &LogArgs) -> Option<Duration> {
-    (!args.follow).then_some(sinew_runtime::control::client::ANSWER_WITHIN)
+    (!args.follow).then_some(sinew_control::client::ANSWER_WITHIN)
 }
 
 fn print_event(event: &Event, json: bool) -> io::Result<()> {
@@ -127,7 +127,7 @@ fn to_line(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::status::EventKind;
+    use sinew_control::status::EventKind;
 
     use super::*;
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sinew::main(&[sinew_robot::NODES, sinew_services::SERVICES, sinew_flows::FLOWS].concat())
+    sinew::main(&sinew::kinds())
 }

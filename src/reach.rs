@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use sinew_runtime::control::client::{Connection, Found, runs};
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::{
+use sinew_control::client::{Connection, Found, runs};
+use sinew_control::status::{
     DomainRole, DomainState, DomainStatus, Event, EventKind, Phase, Status, StopStatus,
 };
+use sinew_control::{Answer, Request};
 
 use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 
@@ -229,8 +229,8 @@ impl Fate {
 
 #[cfg(test)]
 mod tests {
+    use sinew_control::status::Events;
     use sinew_report::fixture::status as fixture;
-    use sinew_runtime::status::Events;
 
     use super::*;
 

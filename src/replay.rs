@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use sinew_recording::recording::Recording;
 use sinew_recording::replay::{Changes, Graphs, Player, Refused, Report, Until};
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 
 use self::pace::Pace;
 use crate::answer::{BAD_REQUEST, FAULTED, print};
@@ -89,7 +89,7 @@ fn until(text: &str) -> Result<Until, String> {
 }
 
 /// Carries out the command.
-pub(crate) fn run(args: &ReplayArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(args: &ReplayArgs, nodes: &Kinds) -> ExitCode {
     match carry_out(args, nodes) {
         Ok(status) => status,
         Err(error) if args.json => {
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &[NodeEntry]) -> ExitCode {
     }
 }
 
-fn carry_out(args: &ReplayArgs, nodes: &[NodeEntry]) -> Result<ExitCode, LoadError> {
+fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     let stop = catch_signals().map_err(|error| LoadError::Request(error.to_string()))?;
     let recording = Recording::open(&args.file).map_err(LoadError::Request)?;
     let graphs =

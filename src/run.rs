@@ -9,13 +9,15 @@ use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sinew_control::status::EventKind;
+use sinew_runtime::Kinds;
+
+use sinew_core::clock::now_ns;
+use sinew_core::pace::Pace;
 use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
-use sinew_runtime::NodeEntry;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::{Pace, Request, Run, ServiceState};
-use sinew_runtime::status::EventKind;
+use sinew_runtime::run::{Request, Run, ServiceState};
 use sinew_view::{Scene, Systemd, View};
 
 pub(crate) use self::arguments::RunArgs;
@@ -36,7 +38,7 @@ const POLL_LIVE: Duration = Duration::from_millis(20);
 const LATE_SPACING_S: f64 = 1.0;
 
 /// Carries out the command.
-pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
     let begun_ns = now_ns();
     match prepare(args, nodes) {
         Err(error) => error.answer(args.json),
@@ -48,10 +50,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &[NodeEntry]) -> ExitCode {
 }
 
 /// All that can be wrong with the request, before a process is started.
-fn prepare(
-    args: &RunArgs,
-    nodes: &[NodeEntry],
-) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
+fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
     let loaded = load_to_run(&args.file, &args.overrides, nodes)?;
     let plan = &loaded.plan;
     for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::Event;
+use sinew_control::status::Event;
+use sinew_control::{Answer, Request};
 
 use crate::answer::{FAULTED, print};
 use crate::duration::duration;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 use sinew_flows::{Outcome, Suite};
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 use sinew_spec::suggest;
 
 use crate::answer::{FAULTED, print};
@@ -48,7 +48,7 @@ Exit status: 0 all tests have passed, 1 some have failed, 2 bad request or spec.
 type Timed = (Outcome, Duration);
 
 /// Runs the command.
-pub(crate) fn run(arguments: &TestArgs, nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn run(arguments: &TestArgs, nodes: &Kinds) -> ExitCode {
     match carry_out(arguments, nodes) {
         Ok(done) => {
             let failed = done.iter().any(|(outcome, _)| !outcome.passed);
@@ -59,13 +59,14 @@ pub(crate) fn run(arguments: &TestArgs, nodes: &[NodeEntry]) -> ExitCode {
     }
 }
 
-fn carry_out(arguments: &TestArgs, nodes: &[NodeEntry]) -> Result<Vec<Timed>, LoadError> {
+fn carry_out(arguments: &TestArgs, nodes: &Kinds) -> Result<Vec<Timed>, LoadError> {
     let loaded = load_and_make(&arguments.file, &arguments.set, nodes)?;
-    let suite = Suite::new(&Arc::new(loaded.plan), nodes, &loaded.base).map_err(|refusals| {
-        // They could be made a moment ago: what they read has changed meanwhile.
-        let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        LoadError::Request(format!("{}: {}", loaded.file, texts.join("; ")))
-    })?;
+    let suite =
+        Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.base).map_err(|refusals| {
+            // They could be made a moment ago: what they read has changed meanwhile.
+            let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+            LoadError::Request(format!("{}: {}", loaded.file, texts.join("; ")))
+        })?;
     if suite.names().next().is_none() {
         let text =
             "there is no test in it; write a node of the kind 'test', see docs/flow-tests.md";

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sinew_flows::{FLOWS, Suite};
-use sinew_runtime::{NodeEntry, check_node};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
@@ -37,16 +36,10 @@ fn blocks(beginning: &str) -> Vec<(String, String)> {
     found
 }
 
-/// All kinds.
-fn table() -> Vec<NodeEntry> {
-    [sinew_robot::NODES, sinew_services::SERVICES, FLOWS].concat()
-}
-
 /// The plan of a piece of YAML.
 fn plan(page: &str, text: &str) -> Plan {
-    let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
     let source = Source { file: page, text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    let plan = compile(&source, &sinew::kinds().catalogue(), &Machine { cpus: vec![0, 1] });
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }
 
@@ -64,10 +57,11 @@ fn every_list_of_nodes_in_a_guide_can_be_made_and_passes_its_tests() {
     for (page, text) in blocks("- kind:") {
         let plan = Arc::new(plan(&page, &text));
         for node in 0..plan.nodes.len() {
-            let refusals = check_node(&plan, node, &table(), &folder).err().unwrap_or_default();
+            let refusals =
+                sinew::kinds().check_node(&plan, node, &folder).err().unwrap_or_default();
             assert!(refusals.is_empty(), "{page}: {refusals:?} in:\n{text}");
         }
-        let suite = Suite::new(&plan, &table(), &folder).expect("its nodes could be made");
+        let suite = Suite::new(&plan, FLOWS, &folder).expect("its nodes could be made");
         for name in suite.names() {
             let outcome = suite.run(name).expect("a test of this name");
             assert!(outcome.passed, "{page}: {outcome}\n{text}");

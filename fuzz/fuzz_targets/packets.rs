@@ -40,7 +40,7 @@ fn headers(head: &[u8]) -> HeaderMap {
 }
 
 /// A value that can be shown, or an error that is the sender's.
-fn check(decoded: Result<sinew_runtime::flow::Value, sinew_runtime::flow::Error>) {
+fn check(decoded: Result<sinew_flow::Value, sinew_flow::Error>) {
     match decoded {
         Ok(value) => drop(value.to_json().expect("a value can be shown")),
         Err(error) => assert!([400, 415].contains(&error.status()), "{error:?}"),

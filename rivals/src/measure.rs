@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, time};
-use sinew_runtime::clock::Clock;
+use sinew_core::clock::Clock;
 
 use crate::poll::Poll;
 

@@ -9,8 +9,8 @@ use sinew_lab::harness::{Cpus, Gone, What};
 use sinew_figures::Machine;
 use sinew_lab::report::{Row, Timer};
 use sinew_lab::rounds::{Contender, Progress, Session, interleave};
-use sinew_runtime::clock::Clock;
-use sinew_runtime::privileges;
+use sinew_core::clock::Clock;
+use sinew_core::privileges;
 
 use crate::measure::{Cell, Form};
 use crate::poll::Poll;

@@ -148,8 +148,8 @@ mod tests {
     use std::time::Duration;
 
     use sinew_lab::harness::Cpus;
-    use sinew_runtime::clock::Clock;
-    use sinew_runtime::privileges;
+    use sinew_core::clock::Clock;
+    use sinew_core::privileges;
 
     use super::*;
     use crate::measure::Form;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sinew_control::status::Phase;
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
 use sinew_recording::replay::Thread;
 use sinew_report::{Observed, Stats};
-use sinew_runtime::clock::Clock;
-use sinew_runtime::status::Phase;
-use sinew_runtime::trace::Record;
 use sinew_spec::plan::Plan;
 use sinew_view::{Scene, View};
 

@@ -1,9 +1,9 @@
 //! Where the records of a run go: figures, CSV, the view, the search for late cycles.
 
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_report::{Csv, Late, Observed, Stats};
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
 use sinew_spec::plan::Plan;
 use sinew_view::{News, View};
 

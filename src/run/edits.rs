@@ -9,9 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use sinew_control::status::{Event, EventKind};
+use sinew_runtime::Edition;
+use sinew_runtime::Kinds;
 use sinew_runtime::run::Run;
-use sinew_runtime::status::{Event, EventKind};
-use sinew_runtime::{Edition, NodeEntry, node_files};
 
 use super::Audience;
 use crate::answer::say;
@@ -46,7 +47,7 @@ impl Edits {
     pub(crate) fn watch(
         path: &Path,
         overrides: &[String],
-        nodes: &[NodeEntry],
+        nodes: &Kinds,
         loaded: &Loaded,
     ) -> Result<Edits, LoadError> {
         let plan = &loaded.plan;
@@ -68,7 +69,7 @@ impl Edits {
         let watcher = Watcher {
             path: path.to_owned(),
             overrides: overrides.to_vec(),
-            nodes: nodes.to_vec(),
+            nodes: nodes.clone(),
             files: files(path, loaded, nodes),
             touched: Vec::new(),
             text: loaded.text.clone(),
@@ -141,11 +142,11 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// The spec, and what its flow nodes read.
-fn files(path: &Path, loaded: &Loaded, nodes: &[NodeEntry]) -> Vec<File> {
+fn files(path: &Path, loaded: &Loaded, nodes: &Kinds) -> Vec<File> {
     let plan = &loaded.plan;
     let mut files = vec![File { path: path.to_owned(), node: None, stamp: stamp(path) }];
     for index in (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)) {
-        for path in node_files(plan, index, nodes, &loaded.base) {
+        for path in nodes.files(plan, index, &loaded.base) {
             let stamp = stamp(&path);
             files.push(File { path, node: Some(plan.nodes[index].name.clone()), stamp });
         }
@@ -157,7 +158,7 @@ fn files(path: &Path, loaded: &Loaded, nodes: &[NodeEntry]) -> Vec<File> {
 struct Watcher {
     path: PathBuf,
     overrides: Vec<String>,
-    nodes: Vec<NodeEntry>,
+    nodes: Kinds,
     files: Vec<File>,
     /// Nodes whose files were edited, until a good edit tells.
     touched: Vec<String>,

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use sinew_runtime::control::Request;
-use sinew_runtime::status::{EventKind, Phase};
+use sinew_control::Request;
+use sinew_control::status::{EventKind, Phase};
 
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, Fate, Wanted, look};

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_runtime::control::Request;
-use sinew_runtime::status::EventKind;
+use sinew_control::Request;
+use sinew_control::status::EventKind;
 
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, choose};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use sinew_runtime::control::Request;
+use sinew_control::Request;
 
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, Fate, Wanted};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 
-use sinew_runtime::control::client::{ANSWER_WITHIN, Connection};
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::{Event, Status};
+use sinew_control::client::{ANSWER_WITHIN, Connection};
+use sinew_control::status::{Event, Status};
+use sinew_control::{Answer, Request};
 
 use crate::reach::{Fate, Reached};
 

@@ -2,13 +2,12 @@
 //! a name or a signal of the arm's. `SINEW_ROW` puts one more row into its table, for the tests of
 //! what is then refused.
 
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
-use sinew_runtime::zerocopy::IntoBytes;
-use sinew_runtime::{
-    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault, message,
-};
+use sinew_core::zerocopy::IntoBytes;
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
+use sinew_runtime::Kinds;
 
 message! {
     /// What the carriage is to do.
@@ -72,8 +71,8 @@ static CARRIAGE: Kind = Kind {
 static BEGINNER: Kind = Kind { name: "sway", ports: &[], parameters: &[], ..SWAY };
 
 const NODES: &[NodeEntry] = &[
-    NodeEntry { kind: &SWAY, make: Make::Cyclic(make_sway), safe: None },
-    NodeEntry { kind: &CARRIAGE, make: Make::Cyclic(make_carriage), safe: Some(safe) },
+    NodeEntry { kind: &SWAY, make: make_sway, safe: None },
+    NodeEntry { kind: &CARRIAGE, make: make_carriage, safe: Some(safe) },
 ];
 
 fn make_sway(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
@@ -149,20 +148,20 @@ impl Node for Carriage {
 }
 
 /// The row that `SINEW_ROW` asks for, each bad in its own way.
-fn more() -> Vec<NodeEntry> {
+fn more() -> impl Iterator<Item = NodeEntry> {
     let carriage: &'static Kind = Box::leak(Box::new(Kind { name: "unsafe", ..CARRIAGE }));
     let service: &'static Kind =
         Box::leak(Box::new(Kind { name: "nowhere", runs_in: RunsIn::Service, ..SWAY }));
     let rows = [
-        ("unsafe", NodeEntry { kind: carriage, make: Make::Cyclic(make_carriage), safe: None }),
-        ("nowhere", NodeEntry { kind: service, make: Make::Cyclic(make_sway), safe: None }),
-        ("twice", NodeEntry { kind: &BEGINNER, make: Make::Cyclic(make_sway), safe: None }),
+        ("unsafe", NodeEntry { kind: carriage, make: make_carriage, safe: None }),
+        ("nowhere", NodeEntry { kind: service, make: make_sway, safe: None }),
+        ("twice", NodeEntry { kind: &BEGINNER, make: make_sway, safe: None }),
     ];
     let asked = std::env::var("SINEW_ROW").unwrap_or_default();
-    rows.into_iter().filter(|(name, _)| asked.contains(name)).map(|(_, row)| row).collect()
+    rows.into_iter().filter(move |(name, _)| asked.contains(name)).map(|(_, row)| row)
 }
 
 fn main() -> std::process::ExitCode {
-    let services = [sinew_services::SERVICES, sinew_flows::FLOWS].concat();
-    sinew::main(&[NODES, &services, &more()].concat())
+    let nodes = NODES.iter().copied().chain(more()).collect();
+    sinew::main(&Kinds { nodes, ..sinew::kinds() })
 }

@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Duration;
 
+use sinew_core::privileges;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
-use sinew_runtime::privileges;
 
 use crate::cyclictest::{self, Absent};
 use crate::findings::{Aim, Stolen};

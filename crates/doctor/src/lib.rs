@@ -14,8 +14,8 @@ mod wakeups;
 use std::io;
 use std::time::Duration;
 
+use sinew_core::privileges;
 use sinew_figures::Machine;
-use sinew_runtime::privileges;
 use sinew_spec::duration_text;
 
 use crate::findings::{Aim, examine, isolated_cpus, online};

@@ -4,9 +4,9 @@
 use std::process;
 use std::thread::{self, JoinHandle};
 
-use sinew_runtime::control::client::{Connection, Found, runs};
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::Status;
+use sinew_control::client::{Connection, Found, runs};
+use sinew_control::status::Status;
+use sinew_control::{Answer, Request};
 use sinew_spec::plan::Plan;
 
 /// A realtime thread with a CPU of its own.
@@ -94,9 +94,9 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use sinew_control::status::{DomainRole, DomainStatus, ThreadStatus};
     use sinew_report::fixture;
     use sinew_report::fixture::status::{domain, status, thread};
-    use sinew_runtime::status::{DomainRole, DomainStatus, ThreadStatus};
 
     use super::*;
 

@@ -4,9 +4,9 @@
 use std::io;
 use std::thread;
 
+use sinew_core::clock::{now_ns, sleep_until};
+use sinew_core::privileges::{self, Asked};
 use sinew_figures::Distribution;
-use sinew_runtime::clock::{now_ns, sleep_until};
-use sinew_runtime::privileges::{self, Asked};
 
 use crate::findings::PRIORITY;
 

@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sinew_runtime::NodeEntry;
-use sinew_runtime::catalogue::Kind;
+use sinew_core::catalogue::Kind;
+use sinew_core::pace::Pace;
+use sinew_runtime::Kinds;
 use sinew_runtime::inject::Injection;
-use sinew_runtime::run::{Pace, Request};
+use sinew_runtime::run::Request;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile};
 
@@ -43,17 +44,17 @@ impl Graph {
     ///
     /// # Errors
     /// What is wrong with its spec on this machine.
-    pub fn arm(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
+    pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<Graph, String> {
         let overrides = vec![("planner.laps".into(), "0".into())];
-        Graph::compile("arm.yaml", ARM.into(), overrides, &kinds(nodes), cpus)
+        Graph::compile("arm.yaml", ARM.into(), overrides, &nodes.catalogue(), cpus)
     }
 
     /// The arm with services beside it, if these are all the kinds that it needs.
     ///
     /// # Errors
     /// As for [`Graph::arm`].
-    pub fn beside(nodes: &[NodeEntry], cpus: &[u32]) -> Result<Graph, String> {
-        Graph::compile("beside.yaml", BESIDE.into(), vec![], &kinds(nodes), cpus)
+    pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<Graph, String> {
+        Graph::compile("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
     }
 
     /// A spec over the arm's files.
@@ -90,11 +91,6 @@ impl Graph {
             injections,
         }
     }
-}
-
-/// What the compiler knows of these.
-pub fn kinds(nodes: &[NodeEntry]) -> Vec<&'static Kind> {
-    nodes.iter().map(|row| row.kind).collect()
 }
 
 /// Where the arm's files are while this process needs them.

@@ -2,10 +2,10 @@
 //! and read again.
 
 use serde::{Deserialize, Serialize};
+use sinew_core::clock::Clock;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 
 use crate::bar::{Bar, Holds};
 

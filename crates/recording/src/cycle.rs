@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Past, Record, taps};
+use sinew_core::clock::Clock;
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Past, Record, taps};
 use sinew_spec::plan::Plan;
 
 use super::format::{CDR_HEAD, message};

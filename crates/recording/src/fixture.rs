@@ -1,10 +1,11 @@
 //! What tests need of a recorder: that it observes, so that cycles leave their messages behind.
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Service, fault};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Fault, Parameters, fault};
+use sinew_runtime::{Service, ServiceEntry};
 
 /// Stands for the recorder in graphs that are not run.
-pub(crate) const OBSERVER: NodeEntry = NodeEntry {
+pub(crate) const OBSERVER: ServiceEntry = ServiceEntry {
     kind: &Kind {
         name: "recorder",
         runs_in: RunsIn::Observer,
@@ -13,8 +14,7 @@ pub(crate) const OBSERVER: NodeEntry = NodeEntry {
         parameters: &[],
         signals: &[],
     },
-    make: Make::Service(make),
-    safe: None,
+    make,
 };
 
 fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {

@@ -5,7 +5,7 @@
 //! - metadata [`HEAD`]: a [`Head`], which run, which part, and how to make its plan again;
 //! - attachment [`SPEC`]: the text of the spec;
 //! - further attachments: the files that parameters of the core's nodes name, as the spec does;
-//! - topic `/<node>/<port>`: each new message of a tap (`sinew_runtime::trace::taps`);
+//! - topic `/<node>/<port>`: each new message of a tap (`sinew_core::trace::taps`);
 //! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
 //! - metadata [`GAP`]: a [`Gap`], cycles that are missing, and why.
 //!

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sinew_runtime::catalogue::{MessageType, Scalar};
+use sinew_core::catalogue::{MessageType, Scalar};
 
 /// Name of a message type's schema.
 pub(crate) fn schema_name(message: &MessageType) -> String {
@@ -78,8 +78,8 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use sinew_core::Message;
     use sinew_robot::messages::{AxisFeedback, Frame};
-    use sinew_runtime::Message;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sinew_runtime::catalogue::{Direction, ParameterType, Value};
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Tap, taps};
+use sinew_core::catalogue::{Direction, ParameterType, Value};
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Tap, taps};
 use sinew_spec::plan::{End, Plan};
 
 use super::cycle;

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sinew_runtime::run::ThreadId;
+use sinew_core::trace::ThreadId;
 use sinew_spec::plan::Plan;
 
 use crate::stats::{Observed, Stats, ThreadStats};

@@ -12,8 +12,8 @@ mod place;
 use std::mem;
 
 use serde_json::{Map, Value, json};
+use sinew_core::trace::ThreadId;
 use sinew_runtime::observer::Observer;
-use sinew_runtime::run::ThreadId;
 use sinew_spec::plan::{Plan, Release};
 
 use self::account::{Account, Judgement};

@@ -3,10 +3,11 @@
 mod text;
 
 use serde_json::{Map, Value, json};
-use sinew_runtime::board::FaultAt;
-use sinew_runtime::privileges::{Asked, Obtained};
-use sinew_runtime::run::{NodeState, Outcome, ServiceState, ThreadId};
-use sinew_runtime::status::{DomainState, StopStatus};
+use sinew_control::status::{DomainState, StopStatus};
+use sinew_core::board::FaultAt;
+use sinew_core::privileges::{Asked, Obtained};
+use sinew_core::trace::ThreadId;
+use sinew_runtime::run::{NodeState, Outcome, ServiceState};
 use sinew_spec::plan::{Plan, Release};
 
 use crate::late::Late;

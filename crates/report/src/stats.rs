@@ -3,10 +3,10 @@
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 
-use sinew_runtime::catalogue::Signal;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Record, Tally, Totals};
+use sinew_core::catalogue::Signal;
+use sinew_core::clock::Clock;
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Record, Tally, Totals};
 use sinew_spec::plan::{Plan, Release};
 
 use sinew_figures::Distribution;

@@ -23,7 +23,7 @@ use sinew_spec::plan::{Domain, Limits};
 pub(crate) use self::cgroup::sweep_stale;
 use self::cgroup::{Cgroup, Controller, Refusals};
 use self::user::User;
-use crate::sys;
+use sinew_core::sys;
 
 pub use self::strays::{MARKER, kill_strays};
 pub(crate) use self::strays::{Strays, await_end};

@@ -20,24 +20,25 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use sinew_spec::plan::{Machine, Plan, Role, Transport};
 use sinew_spec::{Source, compile};
 
-use crate::assemble::{Ends, crosses_domains, leader};
-use crate::bell::Bell;
-use crate::board::{Board, FaultAt, Order};
-use crate::clock::now_ns;
-use crate::fault::{Cause, Fault};
-use crate::halt::Halt;
+use crate::kinds::Kinds;
 use crate::launch::Launch;
-use crate::node::NodeEntry;
-use crate::panics;
-use crate::sys::{Region, adopt};
-use crate::transport::{Carrier, Shape, row};
+use sinew_core::bell::Bell;
+use sinew_core::board::{Board, FaultAt, Order};
+use sinew_core::clock::now_ns;
+use sinew_core::cycle::assemble::Ends;
+use sinew_core::ends::{crosses_domains, leader};
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
+use sinew_core::sys::{Region, adopt};
+use sinew_core::transport::{Carrier, Shape, row};
 
 /// How long a thread sleeps before it looks again whether its parent still lives.
 const ORDER_WAIT_NS: u64 = 100_000_000;
 
 /// Runs the domain that the launch description behind `descriptor` names. The parent starts this
 /// program again with a hidden command for it.
-pub fn main(descriptor: RawFd, table: &[NodeEntry]) -> ExitCode {
+pub fn main(descriptor: RawFd, kinds: &Kinds) -> ExitCode {
     panics::install();
     let launch = adopt(descriptor).ok().and_then(Launch::open);
     let Some(launch) = launch else { return ExitCode::from(2) };
@@ -45,24 +46,19 @@ pub fn main(descriptor: RawFd, table: &[NodeEntry]) -> ExitCode {
     let bell = adopt(launch.bell).map(Bell::adopt);
     let (Some(board), Ok(bell)) = (board, bell) else { return ExitCode::from(2) };
     let halt = Arc::new(Halt::new(board.clone(), bell));
-    let ran = catch_unwind(AssertUnwindSafe(|| run(&launch, table, &board, &halt)));
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&launch, kinds, &board, &halt)));
     if let Err(fault) = ran.unwrap_or_else(|_| Err(at_start(panics::take()))) {
         halt.fault(fault);
     }
     if halt.is_faulted() { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
-fn run(
-    launch: &Launch,
-    table: &[NodeEntry],
-    board: &Board,
-    halt: &Arc<Halt>,
-) -> Result<(), FaultAt> {
+fn run(launch: &Launch, kinds: &Kinds, board: &Board, halt: &Arc<Halt>) -> Result<(), FaultAt> {
     follow_parent(launch).map_err(system("cannot follow the parent"))?;
     take_file_limit_as_error().map_err(system("cannot heed SIGXFSZ"))?;
-    let plan = plan(launch, table)?;
+    let plan = plan(launch, kinds)?;
     let ends = ends(launch, &plan).map_err(system("cannot open the links"))?;
-    let process = Process { launch, plan: &plan, table, board, halt };
+    let process = Process { launch, plan: &plan, kinds, board, halt };
     match &plan.domains[launch.domain].role {
         Role::Realtime(domain) => realtime::run(&process, domain, ends),
         Role::Service(domain) => service::run(&process, domain, ends),
@@ -73,7 +69,7 @@ fn run(
 struct Process<'a> {
     launch: &'a Launch,
     plan: &'a Plan,
-    table: &'a [NodeEntry],
+    kinds: &'a Kinds,
     board: &'a Board,
     halt: &'a Arc<Halt>,
 }
@@ -155,11 +151,10 @@ fn is_orphan(parent: u32) -> bool {
     getppid().is_none_or(|pid| pid.as_raw_nonzero().get() as u32 != parent)
 }
 
-fn plan(launch: &Launch, table: &[NodeEntry]) -> Result<Plan, FaultAt> {
-    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
+fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
     let machine = Machine { cpus: launch.cpus.clone() };
     let source = Source { file: &launch.file, text: &launch.text, overrides: &launch.overrides };
-    let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
+    let mut plan = compile(&source, &kinds.catalogue(), &machine).map_err(|errors| {
         let first = errors.first().map_or("", |error| error.message.as_str());
         at_start(Fault::new(Cause::System, format_args!("the spec no longer compiles: {first}")))
     })?;

@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sinew_spec::catalogue::Value;
-use sinew_spec::item_json;
+use sinew_flow::is_same;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, Service, Thread};
 
 /// An edited graph, compiled and checked by whoever offers it.
@@ -17,18 +16,6 @@ pub struct Edition {
     pub plan: Plan,
     /// Nodes that read files which were edited: they count as changed.
     pub touched: Vec<String>,
-}
-
-/// Whether two flow nodes of one name are made of the same kind and values, wherever in the text
-/// these stand.
-pub(crate) fn is_same(old: &Node, new: &Node) -> bool {
-    let same_value = |(old, new): (&Value, &Value)| match (old, new) {
-        (Value::Yaml(old), Value::Yaml(new)) => item_json(old) == item_json(new),
-        _ => old == new,
-    };
-    old.kind.name == new.kind.name
-        && old.values.len() == new.values.len()
-        && old.values.iter().zip(&new.values).all(same_value)
 }
 
 /// The flow nodes that an edition changes, adds and removes, by name.

@@ -13,10 +13,11 @@ use signal_hook::low_level::{emulate_default_handler, raise};
 use sinew_spec::catalogue::{MessageType, Scalar};
 use sinew_spec::plan::Plan;
 
-use crate::fault::{Cause, Fault};
-use crate::node::Node;
 use crate::service::Service;
-use crate::transport::{Carrier, Sender, Shape, row};
+use sinew_core::cycle::assemble::Wrap;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::node::Node;
+use sinew_core::transport::{Carrier, Sender, Shape, row};
 
 pub(crate) use self::link::spoil;
 pub(crate) use self::service::Heartbeats;
@@ -88,19 +89,6 @@ impl Injection {
     }
 }
 
-/// The node, or a wrapper of it if an injection names it.
-pub(crate) fn node(
-    node: Box<dyn Node>,
-    plan: &Plan,
-    index: usize,
-    injections: &[Injection],
-) -> Box<dyn Node> {
-    match Injection::of(injections, Target::Node(index)) {
-        none if none.is_empty() => node,
-        injections => Box::new(node::Injected::new(node, plan.nodes[index].kind, injections)),
-    }
-}
-
 /// The service, or a wrapper of it if an injection names it.
 pub(crate) fn service(
     service: Box<dyn Service>,
@@ -113,26 +101,33 @@ pub(crate) fn service(
     }
 }
 
-/// Makes the writing end of a link, with a wrapper around it if an injection names the link.
-///
-/// # Errors
-/// What the transport says to the carrier.
-pub(crate) fn sender(
-    carrier: Carrier,
-    plan: &Plan,
-    link: usize,
-    injections: &[Injection],
-) -> Result<Box<dyn Sender>, Fault> {
-    let planned = &plan.links[link];
-    let region = match &carrier {
-        Carrier::Region(region) => Some(region.clone()),
-        Carrier::Stream(_) => None,
-    };
-    let sender = (row(planned.transport).sender)(carrier, &Shape::of(planned))?;
-    Ok(match Injection::of(injections, Target::Link(link)) {
-        none if none.is_empty() => sender,
-        injections => Box::new(link::Injected::new(sender, region, injections)),
-    })
+/// The injections of a run: a wrapper around each node and each writing end that one of them names.
+pub(crate) struct Injections<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) all: &'a [Injection],
+}
+
+impl Wrap for Injections<'_> {
+    fn node(&self, node: Box<dyn Node>, index: usize) -> Box<dyn Node> {
+        let kind = self.plan.nodes[index].kind;
+        match Injection::of(self.all, Target::Node(index)) {
+            none if none.is_empty() => node,
+            injections => Box::new(node::Injected::new(node, kind, injections)),
+        }
+    }
+
+    fn sender(&self, carrier: Carrier, link: usize) -> Result<Box<dyn Sender>, Fault> {
+        let planned = &self.plan.links[link];
+        let region = match &carrier {
+            Carrier::Region(region) => Some(region.clone()),
+            Carrier::Stream(_) => None,
+        };
+        let sender = (row(planned.transport).sender)(carrier, &Shape::of(planned))?;
+        Ok(match Injection::of(self.all, Target::Link(link)) {
+            none if none.is_empty() => sender,
+            injections => Box::new(link::Injected::new(sender, region, injections)),
+        })
+    }
 }
 
 /// The fault of [`What::Error`] and [`What::FailStart`].

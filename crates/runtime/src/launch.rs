@@ -10,32 +10,10 @@ use std::path::PathBuf;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde::{Deserialize, Serialize};
 
+use sinew_control::Spec;
+use sinew_core::pace::Pace;
+
 use crate::inject::Injection;
-
-/// How fast a run goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
-    /// By the periods of the plan.
-    #[default]
-    AsPlanned,
-    /// As fast as it goes: to measure what a cycle costs, and later to replay a run.
-    ///
-    /// A timer-released thread begins its next cycle as soon as the feedback of the last one is
-    /// back; the other threads wait for their input without napping. Nodes are told the planned
-    /// period. Nothing is late, but feedback that stays away for a second is a fault. The trace
-    /// holds every cycle, so nobody has to read it meanwhile. The stop is at the planned pace.
-    Free {
-        /// After so many the run finishes, as if a node had said so; 1 to
-        /// [`Pace::FREE_CYCLES_MAX`].
-        cycles: u64,
-    },
-}
-
-impl Pace {
-    /// Most cycles of a free run. All their records are kept in locked memory: some 20 MiB for each
-    /// thread. Who wants more starts the graph again.
-    pub const FREE_CYCLES_MAX: u64 = 100_000;
-}
 
 /// How a [`Pace`] is written.
 #[derive(Serialize, Deserialize)]
@@ -86,6 +64,17 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
+    /// What its plan is made from.
+    pub(crate) fn spec(&self) -> Spec {
+        Spec {
+            file: self.file.clone(),
+            text: self.text.clone(),
+            base: self.base.clone(),
+            overrides: self.overrides.clone(),
+            cpus: self.cpus.clone(),
+        }
+    }
+
     /// Writes the description into a descriptor of its own.
     pub(crate) fn seal(&self) -> io::Result<OwnedFd> {
         let text = serde_json::to_string(self)?;

@@ -10,10 +10,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::clock::now_ns;
-use crate::run::ThreadId;
+use sinew_core::clock::now_ns;
+use sinew_core::trace::ThreadId;
 
 /// Readings are at least so far apart, so that the window of a late cycle is short.
 const SPACING_NS_MIN: u64 = 100_000_000;
@@ -267,7 +268,9 @@ impl Source {
         let why = |error: &io::Error| {
             let path = self.path.display();
             match error.raw_os_error() {
-                Some(libc::ESRCH) => format!("the thread has ended ({path})"),
+                code if code == Some(Errno::SRCH.raw_os_error()) => {
+                    format!("the thread has ended ({path})")
+                }
                 _ => format!("cannot read {path}: {error}"),
             }
         };

@@ -17,7 +17,7 @@ use pprof::protos::Message;
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 use signal_hook::consts::SIGPROF;
 
-use crate::sys::adopt;
+use sinew_core::sys::adopt;
 
 /// How much longer than its stop deadline a domain may take to stop if it writes a profile then: it
 /// reads the names of functions from its own program, which takes seconds if that is large.

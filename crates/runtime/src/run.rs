@@ -36,26 +36,18 @@ use self::process::Spawner;
 pub use self::request::{Outcome, Request};
 use self::services::Services;
 pub use self::snapshot::{NodeState, ServiceState};
-use crate::clock::{Clock, now_ns, timespec};
 use crate::confine::{self, Confinement};
-use crate::control::Server;
-pub use crate::launch::Pace;
 use crate::profile::Profile;
-use crate::status::{EventKind, Events};
-use crate::trace::Record;
+use sinew_control::Server;
+use sinew_control::status::{EventKind, Events};
+use sinew_core::clock::{Clock, now_ns, timespec};
+pub use sinew_core::pace::Pace;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 
 /// The hidden command with which the parent starts this program again, followed by the number of a
 /// descriptor; see [`domain::main`](crate::domain::main).
 pub const DOMAIN_COMMAND: &str = "__domain";
-
-/// A thread of the run: its domain, its place there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ThreadId {
-    /// Index into [`Plan::domains`].
-    pub domain: usize,
-    /// Index into the domain's threads.
-    pub thread: usize,
-}
 
 /// A running graph. Dropping it kills what still runs.
 pub struct Run {

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_link::counter;
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Plan;
 
-use crate::board::{Board, Order};
-use crate::clock::now_ns;
-use crate::fault::Fault;
-use crate::halt::Halt;
 use crate::inject::Heartbeats;
-use crate::message::Message;
-use crate::refusal::Refusal;
-use crate::sys::Region;
-use crate::transport::{self, Received, Receiver, Sender, Sent};
 use crate::watch::Watch;
+use sinew_control::counters::{BEATS, DROPPED, ENDED, LOST, RECEIVED, SENT};
+use sinew_core::board::{Board, Order};
+use sinew_core::clock::now_ns;
+use sinew_core::fault::Fault;
+use sinew_core::halt::Halt;
+use sinew_core::message::Message;
+use sinew_core::sys::Region;
+use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
+use sinew_core::{Parameters, Refusal};
 
 /// A node of a service domain.
 pub trait Service: Send {
@@ -50,61 +52,19 @@ pub trait Service: Send {
     fn stop(&mut self) {}
 }
 
-/// What is counted for each node of a service domain. The counters outlive the process.
-pub const COUNTERS: [&str; 6] = ["beats", "received", "lost", "sent", "dropped", "ended"];
-pub(crate) const BEATS: u32 = 0;
-const RECEIVED: u32 = 1;
-const LOST: u32 = 2;
-const SENT: u32 = 3;
-const DROPPED: u32 = 4;
-const ENDED: u32 = 5;
-
-/// Tells the counters of a service from other regions.
-const NAMES_HASH: u32 = u32::from_le_bytes(*b"serv");
-
-/// The shape of a service node's counters.
-pub(crate) const fn counters_shape() -> sinew_link::Shape {
-    counter::shape(COUNTERS.len() as u32, NAMES_HASH)
+/// A row of a table of kinds that run in service domains.
+#[derive(Clone, Copy)]
+pub struct ServiceEntry {
+    /// What the compiler knows of the kind; it says [`RunsIn::Service`](sinew_spec::catalogue::RunsIn)
+    /// or [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn).
+    pub kind: &'static Kind,
+    /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
+    /// `sinew check`, so it must have no effect outside itself.
+    pub make: MakeService,
 }
 
-/// Makes the counters of a service node.
-pub(crate) fn open_counters() -> std::io::Result<Region> {
-    let region = Region::shared("sinew-counters", counters_shape().region_len())?;
-    let made = counter::Writer::create(region.clone(), &COUNTERS, NAMES_HASH);
-    made.map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(region)
-}
-
-/// What the supervisor reads of a service node.
-pub(crate) struct Counted(counter::Reader<Region>);
-
-impl Counted {
-    /// Reads the counters in this region.
-    pub(crate) fn attach(region: Region) -> std::io::Result<Counted> {
-        let reader = counter::Reader::attach(region, &counters_shape());
-        reader.map(Counted).map_err(|error| std::io::Error::other(error.to_string()))
-    }
-
-    /// The value of a counter; 0 if the service has written nonsense over it.
-    fn get(&self, counter: u32) -> u64 {
-        self.0.read(counter).unwrap_or(0)
-    }
-
-    /// Heartbeats.
-    pub(crate) fn beats(&self) -> u64 {
-        self.get(BEATS)
-    }
-
-    /// How often the node has ended, in all lives of its domain.
-    pub(crate) fn ends(&self) -> u64 {
-        self.get(ENDED)
-    }
-
-    /// Messages received, lost, sent and dropped.
-    pub(crate) fn messages(&self) -> [u64; 4] {
-        [RECEIVED, LOST, SENT, DROPPED].map(|counter| self.get(counter))
-    }
-}
+/// What makes a service.
+pub type MakeService = fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>;
 
 /// How long a sleeping service goes without a heartbeat.
 pub(crate) const NAP_NS: u64 = 100_000_000;

@@ -4,55 +4,22 @@
 //! It reads what the cycles leave behind, through memory that it cannot write: nothing that it does
 //! or fails to do reaches the core. Who reads too slowly loses cycles, and they are counted.
 
-use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use sinew_spec::plan::Plan;
 
-use crate::clock::Clock;
-use crate::control::client::Connection;
-use crate::control::{Answer, Request};
-use crate::fault::{Cause, Fault};
 use crate::launch::Launch;
-use crate::run::ThreadId;
-use crate::status::{Event, Status};
-use crate::sys::{Region, adopt};
-use crate::trace::{Reader, Record, Tap, taps};
+use sinew_control::{Spec, Supervisor};
+use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::sys::{Region, adopt};
+use sinew_core::trace::{Reader, Record, Tap, ThreadId, taps};
 
 /// Records that one look takes from one thread: who observes must come to its other work, and to
 /// its heartbeat, while the core writes without end.
 const RECORDS_PER_LOOK_MAX: usize = 4096;
-
-/// The spec of the run, to make the same plan again.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    /// The file, as the user named it.
-    pub file: String,
-    /// Its text.
-    pub text: String,
-    /// The folder that paths in it start from.
-    pub base: PathBuf,
-    /// `node.parameter` and the value that takes the place of the spec's.
-    pub overrides: Vec<(String, String)>,
-    /// The CPUs that the plan was made for.
-    pub cpus: Vec<u32>,
-}
-
-impl Spec {
-    /// That of a process.
-    pub(crate) fn of(launch: &Launch) -> Spec {
-        Spec {
-            file: launch.file.clone(),
-            text: launch.text.clone(),
-            base: launch.base.clone(),
-            overrides: launch.overrides.clone(),
-            cpus: launch.cpus.clone(),
-        }
-    }
-}
 
 /// The run, as a service that observes sees it.
 pub struct Watch {
@@ -88,7 +55,7 @@ impl Watch {
                 reader.map_err(|error| Fault::new(Cause::BadPeer, format_args!("{error}")))?;
             threads.push(Thread { id: *id, taps: taps(plan, nodes), reader });
         }
-        let spec = Spec::of(launch);
+        let spec = launch.spec();
         Ok(Watch {
             plan: Arc::clone(plan),
             spec: Arc::new(spec),
@@ -164,85 +131,6 @@ impl Watch {
     }
 }
 
-/// The supervisor of the run, who may be asked from any thread. It answers within a millisecond, if
-/// the machine lets it; each call waits for that, and for the calls of other threads.
-#[derive(Clone, Debug)]
-pub struct Supervisor(Arc<Mutex<Option<Connection>>>);
-
-impl Supervisor {
-    /// Asks for anything but the log.
-    ///
-    /// # Errors
-    /// The supervisor does not answer, or is gone: then this process is to end too.
-    pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
-        self.talk(|connection| connection.ask(request).map_err(|error| silent(&error)))
-    }
-
-    /// An exchange, all of it. Half of one, after an error or a panic, is the last: what is still
-    /// under way must not be taken for the answer to something else.
-    fn talk<T>(&self, talk: impl FnOnce(&mut Connection) -> Result<T, Fault>) -> Result<T, Fault> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = place.take();
-        let mut connection =
-            connection.ok_or_else(|| silent(&"it left an earlier question without an answer"))?;
-        let answer = talk(&mut connection)?;
-        *place = Some(connection);
-        Ok(answer)
-    }
-
-    /// The run, as it is now.
-    ///
-    /// # Errors
-    /// As for [`Supervisor::ask`].
-    pub fn status(&self) -> Result<Status, Fault> {
-        match self.ask(&Request::Status {})? {
-            Answer::Status(status) => Ok(*status),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// The events after number `after` that the run still keeps, and how many it keeps no more.
-    ///
-    /// # Errors
-    /// As for [`Supervisor::ask`].
-    pub fn events(&self, after: u64) -> Result<(Vec<Event>, u64), Fault> {
-        let request = Request::Log { after, follow: false };
-        self.talk(|connection| {
-            let mut answer = connection.ask(&request).map_err(|error| silent(&error))?;
-            let (mut events, mut missed) = (Vec::new(), 0);
-            loop {
-                match answer {
-                    Answer::Event(event) => events.push(event),
-                    Answer::Missed(count) => missed += count,
-                    Answer::End(_) => return Ok((events, missed)),
-                    other => return Err(unexpected(&other)),
-                }
-                answer = connection.next_in_time().map_err(|error| silent(&error))?;
-            }
-        })
-    }
-
-    /// Gives an order. What comes of it, in words.
-    ///
-    /// # Errors
-    /// Why it is not carried out, in words.
-    pub fn order(&self, request: &Request) -> Result<String, String> {
-        match self.ask(request).map_err(|fault| fault.to_string())? {
-            Answer::Done { text, .. } => Ok(text),
-            Answer::Error(text) => Err(text),
-            other => Err(unexpected(&other).to_string()),
-        }
-    }
-}
-
-fn silent(error: &dyn fmt::Display) -> Fault {
-    Fault::new(Cause::System, format_args!("the supervisor: {error}"))
-}
-
-fn unexpected(answer: &Answer) -> Fault {
-    Fault::new(Cause::System, format_args!("the supervisor answered {answer:?}"))
-}
-
 /// What the supervisor has left open for a process whose nodes observe: they share it.
 pub(crate) struct Shown {
     plan: Arc<Plan>,
@@ -261,8 +149,7 @@ impl Shown {
         if launch.supervisor < 0 {
             return Ok(None);
         }
-        let connection = Connection::over(adopt(launch.supervisor)?.into());
-        let supervisor = Supervisor(Arc::new(Mutex::new(Some(connection))));
+        let supervisor = Supervisor::over(adopt(launch.supervisor)?.into());
         let region = |&(domain, thread, descriptor): &(usize, usize, RawFd)| {
             let region = Region::map_read_only(adopt(descriptor)?)?;
             Ok((ThreadId { domain, thread }, region))

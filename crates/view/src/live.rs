@@ -8,8 +8,8 @@ mod track;
 
 use std::io;
 
+use sinew_core::trace::ThreadId;
 use sinew_report::{Observed, Stats};
-use sinew_runtime::run::ThreadId;
 
 use self::draw::draw;
 use self::track::Tracks;

@@ -1,6 +1,6 @@
 //! What is told of a run's events while it runs, one line each; all of them stand in `sinew log`.
 
-use sinew_runtime::status::{Event, EventKind, Events};
+use sinew_control::status::{Event, EventKind, Events};
 
 /// What was told so far.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use sinew_control::status::{FlowStatus, Phase};
 use sinew_figures::short::{micros, rate};
 use sinew_figures::units::counted;
 use sinew_report::ThreadStats;
-use sinew_runtime::status::{FlowStatus, Phase};
 
 use crate::scene::Scene;
 

@@ -1,9 +1,10 @@
 //! The moment of a run that is to be shown.
 
+use sinew_control::status::Phase;
+use sinew_core::privileges::{Asked, Obtained};
+use sinew_core::trace::ThreadId;
 use sinew_report::Stats;
-use sinew_runtime::privileges::{Asked, Obtained};
-use sinew_runtime::run::{NodeState, ServiceState, ThreadId};
-use sinew_runtime::status::Phase;
+use sinew_runtime::run::{NodeState, ServiceState};
 
 /// The moment.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use sinew_control::status::{DomainRole, DomainState, Phase, Status};
+use sinew_core::clock::now_ns;
 use sinew_figures::units::counted;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::status::{DomainRole, DomainState, Phase, Status};
 
 /// How often the status is looked at once the graph runs.
 const STATUS_NS: u64 = 1_000_000_000;
@@ -163,8 +163,8 @@ fn words(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sinew_control::status::{DomainStatus, ThreadStatus};
     use sinew_report::fixture::status as fixture;
-    use sinew_runtime::status::{DomainStatus, ThreadStatus};
 
     use super::*;
 

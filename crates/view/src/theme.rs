@@ -5,7 +5,7 @@ use std::env;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders};
-use sinew_runtime::status::{DomainState, Phase};
+use sinew_control::status::{DomainState, Phase};
 
 /// How things look.
 #[derive(Clone, Copy, Debug)]

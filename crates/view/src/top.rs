@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
-use sinew_runtime::status::{Event, Status};
+use sinew_control::status::{Event, Status};
 
 use crate::rows::{plain, printable};
 use crate::screen::Screen;

@@ -3,8 +3,8 @@
 use std::env;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
+use sinew_core::trace::ThreadId;
 use sinew_report::{Observed, Stats};
-use sinew_runtime::run::ThreadId;
 
 use crate::live::Live;
 use crate::plain::Plain;

@@ -4,8 +4,8 @@ use std::array;
 use std::f64::consts::TAU;
 
 use sinew_robot::messages::JointTargets;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
 const IN: Port = Port {
     name: "in",
@@ -32,7 +32,7 @@ const INFO: Kind = Kind {
     signals: &[],
 };
 
-const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: None };
+const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let cutoff_rad_per_s = parameters.number("cutoff_hz") * TAU;
@@ -66,5 +66,7 @@ impl Node for JointFilter {
 }
 
 fn main() -> std::process::ExitCode {
-    sinew::main(&[sinew_robot::NODES, &[NODE]].concat())
+    let mut kinds = sinew::kinds();
+    kinds.nodes.push(NODE);
+    sinew::main(&kinds)
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::flow::{Fixture, Value};
+use sinew_flow::{Fixture, Value};
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet, yield_now};
 

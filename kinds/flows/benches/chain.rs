@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::flow::{Fixture, Value};
+use sinew_flow::{Fixture, Value};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sinew_flow::{Fixture, Value};
 use sinew_flows::FLOWS;
-use sinew_runtime::flow::{Fixture, Value};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 use tokio::runtime::Builder;

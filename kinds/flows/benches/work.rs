@@ -9,7 +9,7 @@ mod begin;
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::flow::{Limits, Value};
+use sinew_flow::{Limits, Value};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 

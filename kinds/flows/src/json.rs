@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use sinew_runtime::flow::{Error, Flow, Map, Value};
+use sinew_flow::{Error, Flow, Map, Value};
 
 /// Bytes that are written between two looks at the clock: a tenth of a millisecond at most.
 const PIECE_LEN: usize = 16 << 10;

@@ -10,14 +10,14 @@ mod script;
 mod testing;
 mod work;
 
-use sinew_runtime::NodeEntry;
+use sinew_flow::FlowEntry;
 
 pub use check::{Outcome, Suite};
 pub use http::decode;
 pub use http::router::{Found, Routes};
 
 /// All of them.
-pub const FLOWS: &[NodeEntry] = &[
+pub const FLOWS: &[FlowEntry] = &[
     // HTTP: what listens, finds the way, asks others.
     http::listener::NODE,
     http::router::NODE,

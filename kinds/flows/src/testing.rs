@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{Fixture, Opened, Reply, Source as FlowSource, Value, output};
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Fault, Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Fixture, Opened, Reply, Source as FlowSource, Value, output};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 use tokio::runtime::Builder;
@@ -39,8 +41,8 @@ impl FlowSource for Begin {
 }
 
 /// All kinds, and `begin`.
-pub(crate) fn table() -> Vec<NodeEntry> {
-    let begin = NodeEntry { kind: &BEGIN, make: Make::Source(make), safe: None };
+pub(crate) fn table() -> Vec<FlowEntry> {
+    let begin = FlowEntry { kind: &BEGIN, make: Make::Source(make) };
     [&[begin], FLOWS].concat()
 }
 

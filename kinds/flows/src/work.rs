@@ -1,8 +1,8 @@
 //! The parameters by which a source says what its flows may take.
 
-use sinew_runtime::Parameters;
-use sinew_runtime::catalogue::{Parameter, ParameterType};
-use sinew_runtime::flow::Limits;
+use sinew_core::Parameters;
+use sinew_core::catalogue::{Parameter, ParameterType};
+use sinew_flow::Limits;
 
 /// Most work of a flow that a spec may ask for: a day of a processor.
 const WORK_MAX_MAX: i64 = 1_000_000_000_000;

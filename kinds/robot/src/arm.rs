@@ -10,8 +10,8 @@ use std::path::Path;
 use rs_opw_kinematics::glam::{DQuat, DVec3, EulerRot};
 use rs_opw_kinematics::kinematic_traits::Pose;
 use rs_opw_kinematics::parameters::opw_kinematics::Parameters as Geometry;
-use sinew_runtime::catalogue::{Parameter, ParameterType};
-use sinew_runtime::{Fault, Parameters, fault};
+use sinew_core::catalogue::{Parameter, ParameterType};
+use sinew_core::{Fault, Parameters, fault};
 use urdf_rs::{JointType, Robot};
 
 use super::kinematics::{Joints, Limits, Margins, Solver};

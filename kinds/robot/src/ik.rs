@@ -1,8 +1,8 @@
 //! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm already is.
 
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn, Signal};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault};
+use sinew_core::catalogue::{Direction, Kind, Port, RunsIn, Signal};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 
 use super::arm;
 use super::kinematics::{Joints, Solver};
@@ -51,7 +51,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: None };
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;

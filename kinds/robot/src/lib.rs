@@ -13,7 +13,7 @@ pub mod path;
 pub mod path_planner;
 pub mod workspace;
 
-use sinew_runtime::NodeEntry;
+use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
 pub const NODES: &[NodeEntry] =

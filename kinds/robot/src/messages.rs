@@ -22,7 +22,7 @@ pub const PLANNER_PAUSE: u32 = 2;
 /// [`PlannerCommand::what`]: go on.
 pub const PLANNER_RESUME: u32 = 3;
 
-sinew_runtime::message! {
+sinew_core::message! {
     /// Where the tool flange shall be at the end of this cycle.
     pub struct CartesianTarget {
         /// Place in the arm's base frame, m.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use sinew_runtime::catalogue::{Kind, ParameterType, Value};
-use sinew_runtime::{Fault, Fixture, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, ParameterType, Value};
+use sinew_core::{Fault, Fixture, NodeEntry, Parameters};
 
 /// A node with default parameters but for `given` (name and value as in a spec), 1 ms.
 pub(crate) fn fixture(
@@ -28,7 +28,7 @@ pub(crate) fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<Value> 
     for (name, _) in given {
         assert!(kind.parameters.iter().any(|p| p.name == *name), "{} has no {name}", kind.name);
     }
-    let value = |parameter: &sinew_runtime::catalogue::Parameter| {
+    let value = |parameter: &sinew_core::catalogue::Parameter| {
         let given = given.iter().find(|(name, _)| *name == parameter.name).map(|row| row.1);
         let text = given.or(parameter.default);
         parse(&parameter.ty, text.unwrap_or_else(|| panic!("{} is required", parameter.name)))

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use rs_opw_kinematics::glam::DVec3;
-use sinew_runtime::catalogue::{Parameter, ParameterType};
-use sinew_runtime::{Fault, Parameters, fault};
+use sinew_core::catalogue::{Parameter, ParameterType};
+use sinew_core::{Fault, Parameters, fault};
 
 /// What rounding may put outside, m.
 const TOLERANCE_M: f64 = 1e-6;

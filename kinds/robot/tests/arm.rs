@@ -2,8 +2,8 @@
 
 mod support;
 
+use sinew_core::{Fault, Fixture};
 use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
-use sinew_runtime::{Fault, Fixture};
 use support::Arm;
 
 /// Far more cycles than any path here needs.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sinew_core::Parameters;
 use sinew_robot::NODES;
-use sinew_runtime::Parameters;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
@@ -31,7 +31,7 @@ fn make_all(plan: &Plan) {
             messages: vec![],
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);
-        let made = entry.expect("the plan names our kinds").make.cyclic(&parameters);
+        let made = (entry.expect("the plan names our kinds").make)(&parameters);
         assert!(made.is_ok(), "{}: {}", node.name, made.err().expect("a fault"));
     }
 }

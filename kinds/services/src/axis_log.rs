@@ -8,8 +8,9 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
-use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::{Fault, Message, Parameters};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::file::LogFile;
 use sinew_robot::messages::AxisFeedback;
@@ -62,7 +63,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let every = parameters.integer("every") as u64;

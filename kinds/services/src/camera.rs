@@ -12,11 +12,12 @@ mod yuyv;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::clock::now_ns;
+use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_robot::arm::{HOME_DEG, joints_rad};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::film::Film;
 use self::image::{Head, Image, write_row};
@@ -113,7 +114,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let rate_hz = parameters.integer("rate_hz");

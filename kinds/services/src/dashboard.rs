@@ -26,13 +26,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::extract::ws::close_code;
+use sinew_control::Request;
+use sinew_control::status::Phase;
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::clock::now_ns;
+use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_robot::messages::PlannerCommand;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::control::Request;
-use sinew_runtime::status::Phase;
 use sinew_runtime::watch::Watch;
-use sinew_runtime::{Fault, Make, Message, NodeEntry, Parameters, Service, ServiceIo, fault};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::hello::Linked;
 use self::hosts::Hosts;
@@ -110,7 +111,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let listen = parameters.text("listen");

@@ -9,8 +9,8 @@ pub mod dashboard;
 pub mod monitor;
 pub mod recorder;
 
-use sinew_runtime::NodeEntry;
+use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
-pub const SERVICES: &[NodeEntry] =
+pub const SERVICES: &[ServiceEntry] =
     &[camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE, axis_log::NODE];

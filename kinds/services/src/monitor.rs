@@ -19,10 +19,11 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::control::Request;
-use sinew_runtime::{Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, fault};
+use sinew_control::Request;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::clock::now_ns;
+use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
 use self::figures::Labels;
@@ -87,7 +88,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let listen = parameters.text("listen");

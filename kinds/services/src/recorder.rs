@@ -16,12 +16,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
+use sinew_core::{Fault, Parameters, Refusal, fault};
 use sinew_recording::cycle::Layout;
 use sinew_recording::topics::cycle_topic;
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
-use sinew_runtime::{
-    Fault, Make, NodeEntry, Parameters, Refusal, Service, ServiceIo, Watch, fault,
-};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
 
 use self::earlier::{Cycles, Earlier};
@@ -78,7 +77,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Service(make), safe: None };
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let rotation = Rotation {

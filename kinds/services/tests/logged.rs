@@ -9,10 +9,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::status::{Event, EventKind};
+use sinew_core::pace::Pace;
+use sinew_core::privileges;
 use sinew_robot::NODES;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run};
-use sinew_runtime::status::{Event, EventKind};
-use sinew_runtime::{NodeEntry, domain, privileges};
+use sinew_runtime::Kinds;
+use sinew_runtime::domain;
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Request, Run};
 use sinew_services::axis_log;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
@@ -39,8 +42,8 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 /// The arm and its log.
-fn table() -> Vec<NodeEntry> {
-    [NODES, &[axis_log::NODE]].concat()
+fn kinds() -> Kinds {
+    Kinds { nodes: NODES.to_vec(), services: vec![axis_log::NODE], ..Kinds::default() }
 }
 
 fn main() -> ExitCode {
@@ -48,7 +51,7 @@ fn main() -> ExitCode {
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), &table());
+        return domain::main(descriptor.parse().expect("a number"), &kinds());
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
@@ -87,7 +90,7 @@ impl Arm {
         let overrides: Vec<_> = overrides.map(|(at, value)| (at.into(), value.into())).collect();
         let cpus = privileges::cpus().expect("affinity");
         let source = Source { file: "logged.yaml", text: &text, overrides: &overrides };
-        let kinds: Vec<_> = table().iter().map(|entry| entry.kind).collect();
+        let kinds = kinds().catalogue();
         let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
             .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)));
         let request = Request {

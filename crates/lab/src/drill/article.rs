@@ -8,7 +8,8 @@
 //! is all that a reader of shared memory sees of a writer that was killed.
 
 use serde::{Deserialize, Serialize};
-use sinew_runtime::Cause;
+use sinew_core::Cause;
+use sinew_runtime::Kinds;
 use sinew_runtime::inject::{Target, What};
 use sinew_spec::plan::Plan;
 
@@ -16,7 +17,7 @@ use super::carry_out::{Carried, Timing, carry_out};
 use super::machine::Moment;
 use super::stop::Stop;
 use super::table::{Drill, Expected, Fault, Rule, Subject};
-use crate::graph::{ARM, Graph, joint_limits_rad, kinds};
+use crate::graph::{ARM, Graph, joint_limits_rad};
 
 /// The cycle of the death: on the first long side of the square, at full speed.
 const DEATH: u64 = 1650;
@@ -147,7 +148,7 @@ pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
 }
 
 fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
-    let kinds = kinds(&super::table(&crate::scenario::table(&[])));
+    let kinds = super::table(&crate::scenario::table(&Kinds::default())).catalogue();
     let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
     let text = plot.text.to_string();
     let graph = Graph::compile(plot.file, text, overrides.collect(), &kinds, cpus)?;
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn every_variant_compiles_and_has_an_inverse_kinematics_that_can_die() {
         for plot in &PLOTS {
-            let kinds = kinds(&crate::drill::table(&crate::scenario::table(&[])));
+            let kinds = crate::drill::table(&crate::scenario::table(&Kinds::default())).catalogue();
             let graph = Graph::compile(plot.file, plot.text.into(), vec![], &kinds, &[0, 1]);
             let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", plot.name));
             let drill = drill(plot, &graph.plan).expect("it can die");

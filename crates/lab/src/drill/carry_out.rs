@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sinew_runtime::board::FaultAt;
-use sinew_runtime::clock::now_ns;
+use sinew_control::status::{DomainState, Event, EventKind, Phase};
+use sinew_core::board::FaultAt;
+use sinew_core::clock::now_ns;
+use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_runtime::inject::Injection;
-use sinew_runtime::run::{Outcome, Pace, Run, ThreadId};
-use sinew_runtime::status::{DomainState, Event, EventKind, Phase};
+use sinew_runtime::run::{Outcome, Run};
 use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;

@@ -1,8 +1,8 @@
 //! From a recording to figures, and whether they are what was expected.
 
+use sinew_control::status::EventKind;
 use sinew_figures::Distribution;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::EventKind;
 use sinew_spec::plan::Plan;
 
 use super::carry_out::Carried;

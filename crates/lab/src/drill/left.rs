@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use sinew_control::place;
 use sinew_runtime::confine::MARKER;
-use sinew_runtime::control::place;
 
 /// What this process has, and what the machine has of ours.
 pub(super) struct Left {

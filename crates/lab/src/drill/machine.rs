@@ -2,8 +2,8 @@
 //! ports hold; of one that shows state, brake, position and speed of each axis, as kind `drives`
 //! does, also what it made of that.
 
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_spec::catalogue::{Signal, Value};
 use sinew_spec::plan::Plan;
 

@@ -25,7 +25,7 @@ pub use show::{plots, to_list, to_page, to_text};
 pub use table::{Drill, Fault, Subject, all, of_services};
 
 use fastrand::Rng;
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 
 use crate::rounds::Session;
 use carry_out::{Timing, carry_out};
@@ -47,11 +47,11 @@ pub struct Request {
     pub article: bool,
 }
 
-/// The kinds that a domain of a drill may have, beside `nodes`.
-pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
-    let mut table = nodes.to_vec();
-    table.push(naive::NODE);
-    table
+/// The kinds that a domain of a drill may have, beside `kinds`.
+pub fn table(kinds: &Kinds) -> Kinds {
+    let mut kinds = kinds.clone();
+    kinds.nodes.push(naive::NODE);
+    kinds
 }
 
 /// Carries out all of it. An interrupt ends it after the drill under way.

@@ -2,9 +2,9 @@
 //! never looks how old its input is for the sake of safety: without a new target it makes one up,
 //! by going on with the last commanded speed, so that the drives always have something to do.
 
+use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry};
 use sinew_robot::messages::JointTargets;
-use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry};
 
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -27,11 +27,8 @@ static KIND: Kind = Kind {
 };
 
 /// The kind's row in the table; users do not see it.
-pub(super) const NODE: NodeEntry = NodeEntry {
-    kind: &KIND,
-    make: Make::Cyclic(|_| Ok(Box::new(NaiveTargets { last: None }))),
-    safe: None,
-};
+pub(super) const NODE: NodeEntry =
+    NodeEntry { kind: &KIND, make: |_| Ok(Box::new(NaiveTargets { last: None })), safe: None };
 
 struct NaiveTargets {
     last: Option<JointTargets>,

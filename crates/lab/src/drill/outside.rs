@@ -12,9 +12,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::control::client::{Connection, runs};
-use sinew_runtime::control::{Answer, Request};
+use sinew_control::client::{Connection, runs};
+use sinew_control::{Answer, Request};
+use sinew_core::clock::now_ns;
 
 /// Connections of a flood, each with one request at a time.
 const CONNECTIONS: usize = 32;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_spec::plan::{Plan, Release};
 
 use super::machine::{Machine, Moment};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use sinew_runtime::Cause;
-use sinew_runtime::catalogue::{Direction, Kind, Scalar};
+use sinew_core::Cause;
+use sinew_core::catalogue::{Direction, Kind, Scalar};
 use sinew_runtime::inject::{Target, What};
 use sinew_spec::plan::{Overrun, Plan, Release, RestartPolicy};
 

@@ -3,7 +3,7 @@
 use std::hint::spin_loop;
 use std::time::Duration;
 
-use sinew_runtime::clock::now_ns;
+use sinew_core::clock::now_ns;
 
 use super::{Gone, Side};
 
@@ -34,8 +34,8 @@ impl<S: Side> Side for Delayed<S> {
 mod tests {
     use super::*;
     use crate::harness::{Cpus, Found, What, against_answer, stop, time};
-    use sinew_runtime::clock::Clock;
-    use sinew_runtime::privileges;
+    use sinew_core::clock::Clock;
+    use sinew_core::privileges;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 

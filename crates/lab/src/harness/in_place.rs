@@ -3,11 +3,11 @@
 
 use std::hint::black_box;
 
+use sinew_core::clock::now_ns;
+use sinew_core::sys::Region;
+use sinew_core::transport::Kernel;
 use sinew_link::queue::{Reader, SendError, Writer};
 use sinew_link::{Shape, Wait};
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::sys::Region;
-use sinew_runtime::transport::Kernel;
 
 use super::{Gone, Life, Side};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sinew_runtime::clock::now_ns;
+use sinew_core::clock::now_ns;
 
 use super::Gone;
 

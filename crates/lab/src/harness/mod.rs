@@ -24,7 +24,7 @@ pub use place::{Cpus, against_answer, on_thread, on_threads, stay_on};
 pub(crate) use timed::of_means;
 pub use timed::{Found, What, time};
 
-use sinew_runtime::clock::Clock;
+use sinew_core::clock::Clock;
 
 /// The links broke: the other side is gone, or the contender failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

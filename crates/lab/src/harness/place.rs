@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use sinew_runtime::privileges;
+use sinew_core::privileges;
 
 use super::life::{Life, SaysEnd};
 use super::{Gone, Side, answer};

@@ -13,7 +13,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
 };
-use sinew_runtime::sys::{adopt, keep_open};
+use sinew_core::sys::{adopt, keep_open};
 
 use super::place::stay_on;
 use super::{Gone, Life};

@@ -4,8 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use sinew_core::clock::{Clock, now_ns};
 use sinew_figures::Interval;
-use sinew_runtime::clock::{Clock, now_ns};
 
 use super::token::{self, Lines};
 use super::{Cpus, Gone};

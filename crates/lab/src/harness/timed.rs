@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use sinew_core::clock::{Clock, now_ns};
 use sinew_figures::Distribution;
-use sinew_runtime::clock::{Clock, now_ns};
 
 use super::{Gone, Side, round_trips, stream};
 use crate::words::words;

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use sinew_core::clock::{Clock, now_ns};
 use sinew_figures::Distribution;
-use sinew_runtime::clock::{Clock, now_ns};
 
 use super::place::{Cpus, on_threads};
 use super::{Gone, Life};
@@ -136,7 +136,7 @@ fn await_number(word: &AtomicU32, number: u32, life: &Life) -> Result<bool, Gone
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 mod tests {
     use super::*;
-    use sinew_runtime::privileges;
+    use sinew_core::privileges;
 
     #[test]
     fn the_word_moves_to_and_fro() {

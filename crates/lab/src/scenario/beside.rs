@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::{Outcome, Run, ThreadId};
-use sinew_runtime::trace::Record;
+use sinew_runtime::run::{Outcome, Run};
 
 use crate::bar::{Bar, Holds};
 use crate::report::{Figure, Row, Verdict};

@@ -9,8 +9,8 @@ mod verdicts;
 
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
 use self::row::{Load, Server, Shape};

@@ -12,8 +12,8 @@ mod verdicts;
 
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 
 use self::case::{AXES, CAPACITIES, Case};
 use self::contender::{Contending, budget};

@@ -10,9 +10,9 @@ mod services;
 
 pub use select::Selection;
 
+use sinew_core::catalogue::Kind;
 use sinew_robot::NODES;
-use sinew_runtime::NodeEntry;
-use sinew_runtime::catalogue::Kind;
+use sinew_runtime::Kinds;
 
 use crate::harness::process::Part;
 use crate::report::{Axis, Report};
@@ -58,16 +58,15 @@ pub struct Refusal(pub String);
 pub const SCENARIOS: &[Scenario] =
     &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO, http::SCENARIO];
 
-/// The kinds of nodes that a domain of the lab may have, beside `nodes`: those of a program that
+/// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that
 /// brings its own.
-pub fn table(nodes: &[NodeEntry]) -> Vec<NodeEntry> {
-    let mut table = nodes.to_vec();
-    for row in NODES.iter().chain([&pipeline::NODE]).chain(&services::NODES) {
-        if table.iter().all(|other| other.kind.name != row.kind.name) {
-            table.push(*row);
-        }
-    }
-    table
+pub fn table(kinds: &Kinds) -> Kinds {
+    let known: Vec<_> = kinds.catalogue().iter().map(|kind| kind.name).collect();
+    let mut all = kinds.clone();
+    let nodes = NODES.iter().chain([&pipeline::NODE, &services::NODE]);
+    all.nodes.extend(nodes.filter(|row| !known.contains(&row.kind.name)));
+    all.services.push(services::SERVICE);
+    all
 }
 
 /// What far sides in processes of their own can do; for [`process::main`].

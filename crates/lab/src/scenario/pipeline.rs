@@ -13,8 +13,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 use sinew_spec::plan::{Sync, Transport, Wait};
 
 use self::claims::Evidence;

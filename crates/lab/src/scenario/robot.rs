@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
 use self::setup::{Beside, SERVICES};

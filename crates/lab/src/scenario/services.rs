@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
 use sinew_figures::Machine;
-use sinew_runtime::clock::Clock;
 
 use self::driver::Driver;
 use self::setup::Beside;
@@ -23,7 +23,7 @@ use crate::graph::Files;
 use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
 
-pub(super) use self::kinds::NODES;
+pub(super) use self::kinds::{NODE, SERVICE};
 pub(super) use self::setup::{CORE_DOMAINS, core};
 
 /// Rounds, if nobody asks for another number.

@@ -10,12 +10,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_core::clock::Clock;
+use sinew_core::privileges;
 use sinew_lab::harness::process::{self, Part, Process};
 use sinew_lab::harness::{Cpus, Gone, Life, Side, answer, on_thread, round_trips, stop};
 use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{PARTS, Request, SCENARIOS, Selection};
-use sinew_runtime::clock::Clock;
-use sinew_runtime::privileges;
 
 const TESTS: &[(&str, fn())] = &[
     ("a_far_process_answers_on_its_cpu_and_ends", answers),

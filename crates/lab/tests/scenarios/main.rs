@@ -11,8 +11,8 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use sinew_lab::scenario::table;
-use sinew_runtime::domain;
 use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_runtime::{Kinds, domain};
 use sinew_services::SERVICES;
 
 /// Name and body.
@@ -23,7 +23,10 @@ fn main() -> ExitCode {
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), &table(SERVICES));
+        return domain::main(
+            descriptor.parse().expect("a number"),
+            &table(&Kinds { services: SERVICES.to_vec(), ..Kinds::default() }),
+        );
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));

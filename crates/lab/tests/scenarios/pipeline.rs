@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sinew_core::privileges;
 use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{Refusal, Request, Selection};
 use sinew_lab::{Report, SCENARIOS, Scenario};
-use sinew_runtime::privileges;
 
 use crate::Test;
 

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use sinew_core::privileges;
 use sinew_lab::report::Row;
 use sinew_lab::rounds::{Session, Silent};
 use sinew_lab::scenario::{Refusal, Request, table};
 use sinew_lab::{Report, SCENARIOS};
-use sinew_runtime::NodeEntry;
-use sinew_runtime::privileges;
+use sinew_runtime::{Kinds, ServiceEntry};
 use sinew_services::SERVICES;
 
 use crate::Test;
@@ -20,10 +20,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_program_without_the_services_is_told_which_one_is_missing", missing_services),
 ];
 
-fn run(nodes: &[NodeEntry]) -> Result<Report, Refusal> {
+fn run(services: &[ServiceEntry]) -> Result<Report, Refusal> {
     let scenario = SCENARIOS.iter().find(|it| it.name == "robot").expect("it is in the table");
     let cpus = privileges::cpus().expect("affinity");
-    let kinds = table(nodes).iter().map(|entry| entry.kind).collect();
+    let kinds = Kinds { services: services.to_vec(), ..Kinds::default() };
+    let kinds = table(&kinds).catalogue();
     let request = Request { quick: true, rounds: Some(1), cpus, kinds, ..Request::default() };
     let stop = AtomicBool::new(false);
     (scenario.run)(&request, &Session { stop: &stop, progress: &Silent })

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use sinew_core::privileges;
 use sinew_lab::bar::Holds;
 use sinew_lab::report::Row;
 use sinew_lab::rounds::{Session, Silent};
 use sinew_lab::scenario::{Request, Selection};
 use sinew_lab::{Report, SCENARIOS};
-use sinew_runtime::privileges;
 
 use crate::Test;
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sinew_runtime::NodeEntry;
+use sinew_runtime::Kinds;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, compile};
 
@@ -50,14 +50,10 @@ impl Graphs {
     ///
     /// # Errors
     /// If one of them is no graph of this program, or the recorded files cannot be unpacked.
-    pub fn make(
-        recording: &Recording,
-        nodes: &[NodeEntry],
-        changes: Changes,
-    ) -> Result<Graphs, Refused> {
+    pub fn make(recording: &Recording, nodes: &Kinds, changes: Changes) -> Result<Graphs, Refused> {
         let head = recording.head();
         let Changes { overrides: set, spec, base } = changes;
-        let kinds: Vec<_> = nodes.iter().map(|row| row.kind).collect();
+        let kinds = nodes.catalogue();
         let machine = Machine { cpus: head.cpus.clone() };
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
             let source = Source { file, text, overrides };

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcap::records::{Channel, MessageHeader, Record};
-use sinew_runtime::NodeEntry;
-use sinew_runtime::run::ThreadId;
+use sinew_core::trace::ThreadId;
+use sinew_runtime::Kinds;
 use sinew_spec::plan::Release;
 
 use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
@@ -34,7 +34,7 @@ enum Wrong {
 pub struct Player<'a> {
     pub(super) recording: &'a Recording,
     pub(super) graphs: &'a Graphs,
-    table: &'a [NodeEntry],
+    table: &'a Kinds,
     pub(super) threads: Vec<Thread>,
     /// Those that a recording of this graph has.
     topics: Vec<Topic>,
@@ -76,7 +76,7 @@ impl<'a> Player<'a> {
     pub fn new(
         recording: &'a Recording,
         graphs: &'a Graphs,
-        table: &'a [NodeEntry],
+        table: &'a Kinds,
         until: Option<Until>,
         stop: &'a AtomicBool,
     ) -> Result<Player<'a>, String> {

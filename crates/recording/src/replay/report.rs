@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sinew_runtime::replay::{Difference, Number, Site, numbers};
-use sinew_runtime::trace::Failed;
+use sinew_core::replay::{Difference, Number, Site, numbers};
+use sinew_core::trace::Failed;
 use sinew_spec::plan::{End, Plan};
 
 use super::ends::{ThreadEnd, lines};

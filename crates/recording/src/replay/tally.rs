@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sinew_runtime::Fault;
-use sinew_runtime::catalogue::Direction;
-use sinew_runtime::replay::{Difference, Number, Site};
-use sinew_runtime::trace::{Failed, Record, Tap};
+use sinew_core::Fault;
+use sinew_core::catalogue::Direction;
+use sinew_core::replay::{Difference, Number, Site};
+use sinew_core::trace::{Failed, Record, Tap};
 use sinew_spec::plan::{End, Plan};
 
 /// What a thread's comparison came to.

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{Attachment, Compression, WriteOptions, Writer};
-use sinew_runtime::NodeEntry;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Past, Record, taps};
+use sinew_core::clock::Clock;
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Past, Record, taps};
+use sinew_runtime::Kinds;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile};
 
@@ -50,12 +50,13 @@ nodes:
   - {kind: recorder, name: recorder, domain: recorder}
 ";
 
-fn nodes() -> Vec<NodeEntry> {
-    [sinew_robot::NODES, &[OBSERVER]].concat()
+fn nodes() -> Kinds {
+    let nodes = sinew_robot::NODES.to_vec();
+    Kinds { nodes, services: vec![OBSERVER], ..Kinds::default() }
 }
 
 fn plan() -> Plan {
-    let kinds: Vec<_> = nodes().iter().map(|row| row.kind).collect();
+    let kinds = nodes().catalogue();
     let source = Source { file: "arm.yaml", text: SPEC_TEXT, overrides: &[] };
     let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
     plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))

@@ -1,11 +1,11 @@
 //! A recorded thread: its messages put together to cycles, and each cycle carried out once more.
 
-use sinew_runtime::NodeEntry;
-use sinew_runtime::catalogue::Direction;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::replay::{Known, Replayer};
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Record, Tap, taps};
+use sinew_core::catalogue::Direction;
+use sinew_core::clock::Clock;
+use sinew_core::replay::{Known, Replayer};
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Record, Tap, taps};
+use sinew_runtime::Kinds;
 use sinew_spec::plan::Plan;
 
 use super::ends::Seen;
@@ -78,7 +78,7 @@ impl Thread {
     pub(super) fn begin_life(
         &mut self,
         graphs: &Graphs,
-        table: &[NodeEntry],
+        table: &Kinds,
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
         (self.replay, self.ended, self.seen) = (None, None, None);
@@ -86,7 +86,8 @@ impl Thread {
             notes.push(format!("thread {} is not in this graph any more", self.name));
             return Ok(());
         };
-        let made = Replayer::new(&graphs.now, table, &graphs.base, id, Clock::from_rate(1.0));
+        let made =
+            Replayer::new(&graphs.now, &table.nodes, &graphs.base, id, Clock::from_rate(1.0));
         let replayer = made.map_err(|at| match at.node {
             Some(node) => format!("node '{}': {}", graphs.now.nodes[node].name, at.fault),
             None => format!("thread {}: {}", self.name, at.fault),

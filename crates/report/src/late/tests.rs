@@ -1,6 +1,6 @@
 //! Late cycles of threads that the kernel does not know, or that are this test.
 
-use sinew_runtime::catalogue::MessageType;
+use sinew_core::catalogue::MessageType;
 use sinew_spec::plan::{Delivery, End, Full, Link, Sync, Transport, Wait};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use sinew_runtime::{Cause, Fault};
+use sinew_core::{Cause, Fault};
 
 use super::*;
 use crate::stats::fixture;

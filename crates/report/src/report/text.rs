@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use sinew_runtime::board::FaultAt;
-use sinew_runtime::status::FlowStatus;
+use sinew_control::status::FlowStatus;
+use sinew_core::board::FaultAt;
 
 use super::{Ending, Report};
 use crate::stats::ThreadStats;

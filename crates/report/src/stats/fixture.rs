@@ -2,9 +2,9 @@
 
 pub mod status;
 
-use sinew_runtime::catalogue::{Kind, RunsIn, Signal};
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Totals;
+use sinew_core::catalogue::{Kind, RunsIn, Signal};
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::Totals;
 use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
 
 use super::{Observed, Stats};

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use sinew_spec::plan::Limits;
 
 use super::line_of;
-use crate::clock::{now_ns, timespec};
+use sinew_core::clock::{now_ns, timespec};
 
 /// How long the kernel may take to end what was killed in a cgroup before that stays behind. The
 /// next run in the same place removes it, whatever it runs.

@@ -7,7 +7,7 @@ use std::io;
 use super::cgroup::{Controller, Refusal};
 use super::user::User;
 use super::{Confinement, bytes};
-use crate::status::LimitStatus;
+use sinew_control::status::LimitStatus;
 
 /// The remedy where somebody undid what we set.
 const CHANGED: &str = "see who else writes to the cgroup of the domain";

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::clock::{now_ns, timespec};
+use sinew_core::clock::{now_ns, timespec};
 
 /// The variable that the supervisor sets for the process of a domain; its children inherit it.
 pub const MARKER: &str = "SINEW_DOMAIN";

@@ -12,7 +12,7 @@ use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, S
 
 use super::cgroup::Refusal;
 use super::*;
-use crate::status::LimitStatus;
+use sinew_control::status::LimitStatus;
 
 /// How long anything may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,9 +81,9 @@ impl Drop for Shell {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until_ns = crate::clock::now_ns() + PATIENCE.as_nanos() as u64;
+    let until_ns = sinew_core::clock::now_ns() + PATIENCE.as_nanos() as u64;
     while !is_so() {
-        assert!(crate::clock::now_ns() < until_ns, "waited in vain until {what}");
+        assert!(sinew_core::clock::now_ns() < until_ns, "waited in vain until {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -266,7 +266,7 @@ fn who_has_strays_sought_is_woken_once_they_are_gone() {
     let marker = run("sought");
     let _shell = Shell::start_as(&confinement, "sleep 600; true", &marker);
     let strays = Strays::seek(&marker);
-    let until_ns = crate::clock::now_ns() + PATIENCE.as_nanos() as u64;
+    let until_ns = sinew_core::clock::now_ns() + PATIENCE.as_nanos() as u64;
     await_end(strays.over().expect("a thread and a pipe"), until_ns);
     assert!(strays.are_gone(), "waited in vain until the search was over");
     assert!(strays.count() >= 1, "the shell");

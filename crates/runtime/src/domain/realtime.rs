@@ -11,17 +11,17 @@ use rustix::thread::gettid;
 use sinew_spec::plan::Realtime;
 
 use super::{Process, at_start, await_end, await_order, system, wake_with_parents_end};
-use crate::assemble::{Assembly, Ends};
-use crate::board::{Board, FaultAt, State};
-use crate::clock::{Clock, now_ns};
-use crate::cyclic::{Cyclic, STOP_PERIODS_MAX, Times};
-use crate::executor::Executor;
-use crate::fault::{Cause, Fault};
-use crate::halt::Halt;
-use crate::panics;
-use crate::privileges::{Asked, lock_memory, obtain};
-use crate::sys::{Region, adopt};
-use crate::trace;
+use crate::inject::Injections;
+use sinew_core::board::{Board, FaultAt, State};
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::cycle::assemble::{Assembly, Ends, Wrap};
+use sinew_core::cycle::release::{Cyclic, STOP_PERIODS_MAX, Times};
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
+use sinew_core::privileges::{Asked, lock_memory, obtain};
+use sinew_core::sys::{Region, adopt};
+use sinew_core::trace;
 
 /// Stack of a realtime thread. It is locked in memory as a whole, so it is not the usual 8 MiB.
 const STACK_BYTES: usize = 512 * 1024;
@@ -32,18 +32,20 @@ const HANG_NS_MAX: u64 = 5_000_000_000;
 
 /// Runs the domain until its threads have ended.
 pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> Result<(), FaultAt> {
-    let Process { launch, plan, table, board, halt } = process;
+    let Process { launch, plan, kinds, board, halt } = process;
     let (ready, all_ready) = channel();
     let mut made = Vec::new();
     let clock = Clock::from_rate(f64::from_bits(launch.rate));
-    let injections = &launch.injections;
-    let assembly = Assembly { plan, table, base: &launch.base, clock, injections };
+    let injections = Injections { plan, all: &launch.injections };
+    let wrap = (!launch.injections.is_empty()).then_some(&injections as &dyn Wrap);
+    let table = &kinds.nodes;
+    let assembly = Assembly { plan, table, base: &launch.base, clock, wrap };
     for (at, &descriptor) in launch.traces.iter().enumerate() {
         let (mut executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
-        begin_life(&mut executor, launch.life);
+        executor.begin_life(launch.life);
         let region =
             adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
-        let trace = trace::Writer::attach(region, &executor.record, domain.period_ns, launch.pace);
+        let trace = trace::Writer::attach(region, executor.record(), domain.period_ns, launch.pace);
         let trace =
             trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
         let times = Times::of(domain, launch.pace);
@@ -67,17 +69,6 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     }
     let hang_ns_max = HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns;
     await_end(&all_ready, halt, launch.parent, hang_ns_max)
-}
-
-/// What follows is this life of the core. After a reset, what services had sent before is dropped,
-/// and counted as lost: a wish from before must not move a machine now.
-fn begin_life(executor: &mut Executor, life: u32) {
-    let Executor { steps, slots, record, .. } = executor;
-    record.begin_life(life);
-    if life > 0 {
-        let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
-        inputs.for_each(|input| input.drop_old(slots, record));
-    }
 }
 
 struct Start {

@@ -15,20 +15,25 @@ use sinew_link::counter;
 use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
 
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
-use crate::assemble::{Ends, entry, leader, no_carrier, parameters};
-use crate::board::{FaultAt, State};
 use crate::confine::kill_strays;
-use crate::fault::{Cause, Fault};
-use crate::flow::{Crew, MessageInput, MessageOutput, Setup};
-use crate::halt::Halt;
-use crate::inject;
-use crate::panics;
-use crate::privileges::may_have;
+use crate::inject::{self, Injections};
 use crate::profile::Profiler;
-use crate::service::{Counted, Service, ServiceIo, counters_shape};
-use crate::sys::{Region, adopt, leave_realtime};
-use crate::transport::{Receiver, Sender, Shape, row};
-use crate::watch::{Shown, Spec, Supervisor, Watch};
+use crate::service::{Service, ServiceIo};
+use crate::watch::{Shown, Watch};
+use sinew_control::Supervisor;
+use sinew_control::counters::{Counted, counters_shape};
+use sinew_core::Parameters;
+use sinew_core::board::{FaultAt, State};
+use sinew_core::cycle::assemble::Wrap;
+use sinew_core::cycle::assemble::{Ends, no_carrier};
+use sinew_core::ends::leader;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
+use sinew_core::privileges::may_have;
+use sinew_core::sys::{Region, adopt, leave_realtime};
+use sinew_core::transport::{Receiver, Sender, Shape, row};
+use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
 const GRACE_NS: u64 = 1_000_000_000;
@@ -157,7 +162,7 @@ fn setup(
     ends: &mut Ends,
     supervisor: Option<Supervisor>,
 ) -> Result<Setup, FaultAt> {
-    let Process { launch, plan, table, .. } = process;
+    let Process { launch, plan, kinds, .. } = process;
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     let (mut nodes, mut counted) = (Vec::new(), Vec::new());
     let flows = domain.nodes.iter().enumerate().filter(|(_, node)| plan.is_flow(**node));
@@ -183,8 +188,8 @@ fn setup(
     Ok(Setup {
         plan: Arc::new((*plan).clone()),
         nodes,
-        table: table.to_vec(),
-        spec: Spec::of(launch),
+        table: kinds.flows.clone(),
+        spec: launch.spec(),
         domain: launch.domain,
         workers: workers(plan, domain, &launch.cpus),
         blocking: domain.flows.blocking,
@@ -242,10 +247,9 @@ fn left(core: &[&Thread], cpus: &[u32], is_preempted: bool) -> Vec<u32> {
 
 /// Makes and starts a node, and opens its links.
 fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> Result<Made, Fault> {
-    let Process { launch, plan, table, .. } = process;
+    let Process { launch, plan, kinds, .. } = process;
     let node = &plan.nodes[index];
-    let make = entry(table, node).make;
-    let made = make.service(&parameters(plan, node, &launch.base))?;
+    let made = kinds.service(node)(&Parameters::of(plan, node, &launch.base))?;
     let mut service = inject::service(made, index, &launch.injections);
     service.start()?;
     let (counters, beats) = counters(launch.counters.get(place).copied())?;
@@ -295,13 +299,14 @@ fn outputs(
     node: usize,
     ends: &mut Ends,
 ) -> Result<Vec<Vec<Box<dyn Sender>>>, Fault> {
-    let (plan, injections) = (process.plan, &process.launch.injections);
+    let plan = process.plan;
+    let injections = Injections { plan, all: &process.launch.injections };
     let mut outputs: Vec<Vec<Box<dyn Sender>>> = Vec::new();
     outputs.resize_with(plan.nodes[node].kind.ports.len(), Vec::new);
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.from.node == node);
     for (at, link) in links.filter(|(at, _)| leader(plan, *at) == *at) {
         let carrier = ends.writers.remove(&at).ok_or_else(|| no_carrier(at))?;
-        outputs[link.from.port].push(inject::sender(carrier, plan, at, injections)?);
+        outputs[link.from.port].push(injections.sender(carrier, at)?);
     }
     Ok(outputs)
 }

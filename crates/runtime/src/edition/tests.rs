@@ -5,7 +5,7 @@ use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 
 use super::*;
-use crate::flow::{input, output};
+use sinew_flow::{input, output};
 
 static WORD: MessageType = MessageType { name: "word", size: 8, align: 8, fields: &[], hash: 0 };
 

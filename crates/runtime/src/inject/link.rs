@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::{Injection, What};
-use crate::fault::Fault;
-use crate::sys::Region;
-use crate::transport::{Claim, Sender, Sent};
+use sinew_core::fault::Fault;
+use sinew_core::sys::Region;
+use sinew_core::transport::{Claim, Sender, Sent};
 
 /// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
 /// nothing new, and cost the writer, who is innocent, its time.

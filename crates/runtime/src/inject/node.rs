@@ -3,9 +3,9 @@
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
 use super::{Injection, What, error, hang, signal, write_nan};
-use crate::clock::now_ns;
-use crate::fault::Fault;
-use crate::node::{Cycle, Io, Node};
+use sinew_core::clock::now_ns;
+use sinew_core::fault::Fault;
+use sinew_core::node::{Cycle, Io, Node};
 
 /// The wrapper.
 pub(super) struct Injected {
@@ -25,9 +25,7 @@ impl Injected {
 
     fn spoil(&self, io: &mut Io<'_>) {
         for &(port, message) in &self.outputs {
-            let slot = io.wiring.ports[port];
-            write_nan(io.slots.bytes_mut(slot), message);
-            io.slots.mark_new(slot, io.cycle);
+            write_nan(io.write_bytes(port), message);
         }
     }
 }

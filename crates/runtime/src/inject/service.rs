@@ -7,8 +7,8 @@ use std::time::Duration;
 use sinew_spec::catalogue::MessageType;
 
 use super::{Injection, What, error, hang, signal, write_nan};
-use crate::fault::Fault;
 use crate::service::{NAP_NS, Service, ServiceIo};
+use sinew_core::fault::Fault;
 
 /// The wrapper.
 pub(super) struct Injected {

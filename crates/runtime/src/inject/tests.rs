@@ -3,7 +3,7 @@
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use super::*;
-use crate::transport::{Received, Receiver, Sent};
+use sinew_core::transport::{Received, Receiver, Sent};
 
 const SHAPE: Shape = Shape {
     message_size: 8,

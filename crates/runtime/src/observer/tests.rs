@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
 use super::*;
-use crate::privileges::cpus;
+use sinew_core::privileges::cpus;
 
 const ID: ThreadId = ThreadId { domain: 0, thread: 0 };
 

@@ -2,8 +2,8 @@
 //! its own services.
 
 use super::Run;
-use crate::control::{Answer, Incoming, PeerId, Request};
-use crate::status::{EventKind, Phase, cut};
+use sinew_control::status::{EventKind, Phase, cut};
+use sinew_control::{Answer, Incoming, PeerId, Request};
 
 impl Run {
     /// Takes what came, and carries out the orders. Who asks what the run looks like is answered

@@ -13,14 +13,14 @@ use sinew_spec::plan::{Domain as Planned, Plan};
 use self::domain::Charge;
 pub(super) use self::domain::Domain;
 use self::thread::{Counts, Thread};
-use super::ThreadId;
 use super::process::Spawner;
-use crate::bell::Bell;
-use crate::board::{FaultAt, State};
-use crate::clock::Clock;
 use crate::confine::Confinement;
-use crate::status::{EventKind, Events};
-use crate::trace::Record;
+use sinew_control::status::{EventKind, Events};
+use sinew_core::bell::Bell;
+use sinew_core::board::{FaultAt, State};
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 
 /// How long a realtime domain may take to make its nodes and links.
 pub(super) const START_NS_MAX: u64 = 10_000_000_000;

@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::mem::take;
 
+use sinew_control::Answer;
+use sinew_control::status::EventKind;
+use sinew_core::board::Wish;
+use sinew_core::clock::now_ns;
 use sinew_spec::plan::Plan;
 
 use super::Run;
-use crate::board::Wish;
-use crate::clock::now_ns;
-use crate::control::Answer;
 use crate::edition::{Edition, changes};
-use crate::status::EventKind;
 
 /// How long a domain may take to prepare an edited graph. It takes milliseconds; past this the edit
 /// is refused.

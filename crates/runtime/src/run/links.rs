@@ -13,12 +13,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
-use crate::assemble::{crosses_domains, leader, link_ends};
-use crate::clock::now_ns;
 use crate::inject;
-use crate::status::EventKind;
-use crate::sys::Region;
-use crate::transport::{Carrier, Shape, row};
+use sinew_control::status::EventKind;
+use sinew_core::clock::now_ns;
+use sinew_core::ends::{crosses_domains, leader, link_ends};
+use sinew_core::sys::Region;
+use sinew_core::transport::{Carrier, Shape, row};
 
 /// Link and number of the descriptor, for each end of one sort.
 pub(super) type Numbers = Vec<(usize, RawFd)>;

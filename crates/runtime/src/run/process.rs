@@ -15,11 +15,11 @@ use signal_hook::consts::SIGCHLD;
 
 use super::links::{Links, number};
 use super::{DOMAIN_COMMAND, Origin, Request};
-use crate::bell::Bell;
-use crate::board::Board;
-use crate::clock::now_ns;
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::Launch;
+use sinew_core::bell::Bell;
+use sinew_core::board::Board;
+use sinew_core::clock::now_ns;
 
 /// How long a run that is dropped waits for the end of a process that it has killed. Only one that
 /// the kernel holds (a broken disk or driver) takes longer, and is left behind.
@@ -141,7 +141,7 @@ impl Process {
         // order; and a service's children can be killed with it.
         let [out, error] = output;
         command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(error);
-        crate::sys::keep_open(&mut command, open);
+        sinew_core::sys::keep_open(&mut command, open);
         confinement.apply(&mut command);
         let mut child = command.spawn()?;
         // A domain outside its bounds runs all the same, and its status says so.

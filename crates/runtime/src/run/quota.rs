@@ -1,7 +1,7 @@
 //! How many events a service can make in a second. One that writes or asks without end must not
 //! drive out what the others have to say.
 
-use crate::status::{EventKind, Events};
+use sinew_control::status::{EventKind, Events};
 
 /// So many a second are kept; what is more is counted, and the count told.
 const EVENTS_PER_S_MAX: u64 = 50;

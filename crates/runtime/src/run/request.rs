@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use sinew_spec::plan::Plan;
 
-use crate::board::THREADS_MAX;
 use crate::inject::Injection;
-use crate::launch::Pace;
+use sinew_core::board::THREADS_MAX;
+use sinew_core::pace::Pace;
 
 /// What is to be run.
 #[derive(Clone, Debug)]

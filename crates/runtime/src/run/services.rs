@@ -14,8 +14,8 @@ use sinew_spec::plan::Plan;
 pub(super) use self::supervised::Supervised;
 use super::process::Spawner;
 use crate::confine::Confinement;
-use crate::control::Server;
-use crate::status::Events;
+use sinew_control::Server;
+use sinew_control::status::Events;
 
 /// The service domains.
 pub(super) struct Services {

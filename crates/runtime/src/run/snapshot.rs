@@ -3,24 +3,25 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use sinew_control::status::{
+    DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LinkStatus, NodeStatus,
+    PrivilegesStatus, Status, ThreadStatus,
+};
+use sinew_core::board::FaultAt;
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::ends::link_ends;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::privileges::{Asked, Obtained};
+use sinew_core::transport;
 use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Link, Plan};
 
+use super::Run;
 use super::core::Domain;
 use super::lifecycle::Stage;
 use super::process::Process;
 use super::services::Supervised;
-use super::{Run, ThreadId};
-use crate::assemble::link_ends;
-use crate::board::FaultAt;
-use crate::clock::{Clock, now_ns};
-use crate::fault::{Cause, Fault};
-use crate::privileges::{Asked, Obtained};
-use crate::status::{
-    DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LinkStatus, NodeStatus,
-    PrivilegesStatus, Status, ThreadStatus,
-};
-use crate::transport;
+use sinew_core::trace::ThreadId;
 
 /// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
 #[derive(Clone, Debug, PartialEq)]

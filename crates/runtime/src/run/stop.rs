@@ -3,9 +3,10 @@
 
 use sinew_spec::plan::Plan;
 
-use super::{Run, ThreadId};
-use crate::clock::now_ns;
-use crate::status::{DomainStop, StopStatus, cut};
+use super::Run;
+use sinew_control::status::{DomainStop, StopStatus, cut};
+use sinew_core::clock::now_ns;
+use sinew_core::trace::ThreadId;
 
 /// A stop of the core: who or what wants it, and since when that is known here.
 #[derive(Clone, Debug)]

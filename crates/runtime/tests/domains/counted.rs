@@ -3,10 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::privileges::cpus;
-use sinew_runtime::run::{Outcome, Run, ThreadId};
-use sinew_runtime::status::Phase;
-use sinew_runtime::trace::Totals;
+use sinew_control::status::Phase;
+use sinew_core::privileges::cpus;
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::Totals;
+use sinew_runtime::run::{Outcome, Run};
 
 use crate::{HANGS_AFTER, request, signal, two_domains};
 
@@ -66,7 +67,7 @@ pub(crate) fn cycles_are_counted_though_their_records_are_lost() {
     sleep(Duration::from_secs(4));
     let (mut read, mut totals) = (0, Totals::default());
     let control = ThreadId { domain: 0, thread: 0 };
-    let mut each = |id, record: &sinew_runtime::trace::Record| {
+    let mut each = |id, record: &sinew_core::trace::Record| {
         if id == control {
             (read, totals) = (read + 1, record.totals());
         }

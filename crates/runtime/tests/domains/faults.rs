@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
-use sinew_runtime::Cause;
+use sinew_core::Cause;
+use sinew_core::privileges::cpus;
+use sinew_core::trace::Record;
 use sinew_runtime::inject::{Injection, Target, What};
-use sinew_runtime::privileges::cpus;
 use sinew_runtime::run::{Outcome, Run};
-use sinew_runtime::trace::Record;
 
 use crate::{Seen, assert_stopped, request, run, run_with, two_domains, watch};
 

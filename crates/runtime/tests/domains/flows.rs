@@ -4,12 +4,11 @@ use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{
-    At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output,
-};
-use sinew_runtime::status::EventKind;
-use sinew_runtime::{Edition, Fault, Parameters, privileges};
+use sinew_control::status::EventKind;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Fault, Parameters, privileges};
+use sinew_flow::{At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output};
+use sinew_runtime::Edition;
 use tokio::time::sleep;
 
 use crate::stage::{QUICK, Stage};

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::run::{Outcome, Pace, Run};
-use sinew_runtime::trace::Record;
-use sinew_runtime::{Cause, privileges};
+use sinew_core::pace::Pace;
+use sinew_core::trace::Record;
+use sinew_core::{Cause, privileges};
+use sinew_runtime::run::{Outcome, Run};
 
 use crate::{HANGS_AFTER, Seen, assert_stopped, request, two_domains, watch};
 

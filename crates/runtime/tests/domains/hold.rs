@@ -3,9 +3,9 @@
 use std::fs;
 use std::process;
 
-use sinew_runtime::clock::now_ns;
+use sinew_control::status::{DomainState, EventKind, LinkStatus, Phase};
+use sinew_core::clock::now_ns;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::{DomainState, EventKind, LinkStatus, Phase};
 
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use sinew_runtime::status::{DomainState, EventKind, LinkStatus};
+use sinew_control::status::{DomainState, EventKind, LinkStatus};
 
 use crate::service_kinds::FILLED;
 use crate::stage::{QUICK, Service, Stage, graph, marked};

@@ -7,12 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::fs::ftruncate;
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
-use sinew_runtime::{
-    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, fault, message,
-};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_runtime::Kinds;
+use sinew_runtime::ServiceEntry;
 use zerocopy::FromBytes;
 
 use crate::flows::{Acts, BEAT, Beat, STEP};
@@ -30,27 +32,26 @@ message! {
 }
 
 /// All kinds.
+pub(crate) fn all() -> Kinds {
+    Kinds { nodes: NODES.to_vec(), services: SERVICES.to_vec(), flows: FLOWS.to_vec() }
+}
+
+/// Those of the core.
 pub(crate) const NODES: &[NodeEntry] = &[
-    NodeEntry { kind: &SOURCE, make: Make::Cyclic(|p| Ok(Box::new(Source::new(p)))), safe: None },
-    NodeEntry { kind: &RELAY, make: Make::Cyclic(|_| Ok(Box::new(Relay))), safe: None },
-    NodeEntry {
-        kind: &MOTOR,
-        make: Make::Cyclic(|p| Ok(Box::new(Motor::new(p)))),
-        safe: Some(safe),
-    },
-    NodeEntry { kind: &HUB, make: Make::Cyclic(|_| Ok(Box::new(Hub::default()))), safe: None },
-    NodeEntry {
-        kind: &SERVANT,
-        make: Make::Service(|p| Ok(Box::new(Servant::new(p)))),
-        safe: None,
-    },
-    NodeEntry {
-        kind: &WATCHER,
-        make: Make::Service(|p| Ok(Box::new(Watcher::new(p)))),
-        safe: None,
-    },
-    NodeEntry { kind: &BEAT, make: Make::Source(|_| Ok(Box::new(Beat))), safe: None },
-    NodeEntry { kind: &STEP, make: Make::Flow(|p| Ok(Box::new(Acts::new(p)))), safe: None },
+    NodeEntry { kind: &SOURCE, make: |p| Ok(Box::new(Source::new(p))), safe: None },
+    NodeEntry { kind: &RELAY, make: |_| Ok(Box::new(Relay)), safe: None },
+    NodeEntry { kind: &MOTOR, make: |p| Ok(Box::new(Motor::new(p))), safe: Some(safe) },
+    NodeEntry { kind: &HUB, make: |_| Ok(Box::new(Hub::default())), safe: None },
+];
+
+const SERVICES: &[ServiceEntry] = &[
+    ServiceEntry { kind: &SERVANT, make: |p| Ok(Box::new(Servant::new(p))) },
+    ServiceEntry { kind: &WATCHER, make: |p| Ok(Box::new(Watcher::new(p))) },
+];
+
+const FLOWS: &[FlowEntry] = &[
+    FlowEntry { kind: &BEAT, make: Make::Source(|_| Ok(Box::new(Beat))) },
+    FlowEntry { kind: &STEP, make: Make::Node(|p| Ok(Box::new(Acts::new(p)))) },
 ];
 
 /// For so many cycles a source that lets go tells the motor to halt; then it says nothing.

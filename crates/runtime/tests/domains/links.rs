@@ -1,8 +1,8 @@
 //! What links between nodes do in whole graphs, beyond carrying messages.
 
-use sinew_runtime::Cause;
+use sinew_core::Cause;
+use sinew_core::trace::Record;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::trace::Record;
 
 use crate::{assert_stopped, run};
 
@@ -21,7 +21,7 @@ nodes:
   - {kind: motor, name: one, safe: {in: {value: halt, after: 2}}}
   - {kind: motor, name: two, safe: {in: {value: hold, after: 1000000}}}
 ";
-    let cpus = sinew_runtime::privileges::cpus().expect("affinity");
+    let cpus = sinew_core::privileges::cpus().expect("affinity");
     let seen = crate::run_with(text, &cpus, |run, cycles| {
         if cycles > 100 {
             run.stop();

@@ -28,12 +28,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-use sinew_runtime::board::FaultAt;
-use sinew_runtime::control::place;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Pace, Request, Run, ThreadId};
-use sinew_runtime::sys::Counting;
-use sinew_runtime::trace::Record;
-use sinew_runtime::{Cause, domain, privileges};
+use sinew_control::place;
+use sinew_core::board::FaultAt;
+use sinew_core::sys::Counting;
+use sinew_core::trace::Record;
+use sinew_core::{Cause, privileges};
+use sinew_core::{pace::Pace, trace::ThreadId};
+use sinew_runtime::domain;
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Request, Run};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -140,7 +142,7 @@ fn main() -> ExitCode {
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), kinds::NODES);
+        return domain::main(descriptor.parse().expect("a number"), &kinds::all());
     }
     if let Ok(failure) = env::var(quiet::TRACED) {
         quiet::run_to_be_traced(&failure);
@@ -238,7 +240,7 @@ impl Seen {
 }
 
 fn request(text: &str, cpus: &[u32]) -> Request {
-    let catalogue: Vec<_> = kinds::NODES.iter().map(|row| row.kind).collect();
+    let catalogue = kinds::all().catalogue();
     let machine = Machine { cpus: cpus.to_vec() };
     let source = Source { file: "test.yaml", text, overrides: &[] };
     let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use sinew_runtime::privileges;
+use sinew_core::privileges;
 
 use crate::{HANGS_AFTER, run_with, two_domains};
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::privileges::cpus;
+use sinew_control::status::EventKind;
+use sinew_core::privileges::cpus;
 use sinew_runtime::run::{Outcome, Run};
-use sinew_runtime::status::EventKind;
 
 use crate::{HANGS_AFTER, request, two_domains};
 

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-use sinew_runtime::Cycle;
-use sinew_runtime::executor::Executor;
-use sinew_runtime::privileges;
+use sinew_core::Cycle;
+use sinew_core::cycle::executor::Executor;
+use sinew_core::privileges;
+use sinew_core::sys;
+use sinew_core::trace::COUNTS_ALLOCATIONS;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::sys;
-use sinew_runtime::trace::COUNTS_ALLOCATIONS;
 
 use crate::{kinds, request, run_with, two_domains};
 

@@ -14,14 +14,13 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
 };
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown,
 };
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::sys::adopt;
-use sinew_runtime::{
-    Cycle, Fault, Fresh, Io, Message, Node, Parameters, Service, ServiceIo, fault, message,
-};
+use sinew_core::clock::now_ns;
+use sinew_core::sys::adopt;
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, Parameters, fault, message};
+use sinew_runtime::{Service, ServiceIo};
 
 /// Inputs of the hub.
 pub(crate) const INPUTS: usize = 3;

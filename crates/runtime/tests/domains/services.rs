@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::{process, thread};
 
-use sinew_runtime::control::client::{self, Connection};
-use sinew_runtime::control::{Answer, Request};
+use sinew_control::client::{self, Connection};
+use sinew_control::status::{DomainState, EventKind};
+use sinew_control::{Answer, Request};
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::{DomainState, EventKind};
 
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};

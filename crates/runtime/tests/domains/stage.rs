@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::privileges;
+use sinew_control::status::{DomainState, DomainStatus, Event, EventKind};
+use sinew_core::privileges;
+use sinew_core::trace::Record;
 use sinew_runtime::run::{Outcome, Run};
-use sinew_runtime::status::{DomainState, DomainStatus, Event, EventKind};
-use sinew_runtime::trace::Record;
 
 use crate::request;
 use crate::service_kinds::INPUTS;

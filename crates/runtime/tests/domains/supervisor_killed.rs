@@ -11,9 +11,9 @@ use std::{env, process};
 
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
-use sinew_runtime::Cause;
+use sinew_control::status::{EventKind, Phase};
+use sinew_core::Cause;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::{EventKind, Phase};
 
 use crate::stage::{Service, Stage, graph, marked};
 use crate::{HANGS_AFTER, Test, signal};

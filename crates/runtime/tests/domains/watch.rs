@@ -3,9 +3,9 @@
 
 use std::process;
 
-use sinew_runtime::control::client::{self, Connection};
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::status::EventKind;
+use sinew_control::client::{self, Connection};
+use sinew_control::status::EventKind;
+use sinew_control::{Answer, Request};
 
 use crate::Test;
 use crate::stage::{QUICK, Stage, graph};

@@ -9,10 +9,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::control::Request;
-use sinew_runtime::sys::Region;
-use sinew_runtime::{Fault, Parameters, Service, ServiceIo, fault};
+use sinew_control::Request;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::sys::Region;
+use sinew_core::{Fault, Parameters, fault};
+use sinew_runtime::{Service, ServiceIo};
 
 /// Turns until a mood strikes.
 const TURNS: u32 = 20;

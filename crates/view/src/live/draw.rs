@@ -7,9 +7,9 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
 use ratatui::widgets::{Block, Padding, Paragraph};
+use sinew_control::status::Phase;
 use sinew_figures::wrap::wrap_at;
 use sinew_report::ThreadStats;
-use sinew_runtime::status::Phase;
 
 use super::signals::signals;
 use super::tables::{self, addresses};

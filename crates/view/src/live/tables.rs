@@ -166,9 +166,9 @@ pub(super) fn flows(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line
 
 #[cfg(test)]
 mod tests {
+    use sinew_control::status::{DomainState, FlowStatus};
     use sinew_report::fixture;
     use sinew_runtime::run::NodeState;
-    use sinew_runtime::status::{DomainState, FlowStatus};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Where the tool has been: every signal of three numbers in metres, as a way through space.
 
+use sinew_core::trace::ThreadId;
 use sinew_report::{Observed, Stats};
-use sinew_runtime::run::ThreadId;
 
 /// A point in space, m.
 pub(crate) type Point = [f64; 3];

@@ -2,8 +2,8 @@
 
 use ratatui::style::Style;
 use ratatui::text::Line;
+use sinew_control::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
 use sinew_figures::short::rate;
-use sinew_runtime::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
 
 use crate::rows::Side::{Left, Right};
 use crate::rows::{Cell, Rows, elapsed, memory, printable};

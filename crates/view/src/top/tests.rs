@@ -1,11 +1,11 @@
 //! The tables on a terminal that is only memory.
 
 use ratatui::style::Color;
-use sinew_report::fixture::status as fixture;
-use sinew_runtime::status::{
+use sinew_control::status::{
     DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LimitStatus, LinkStatus,
     NodeStatus, PrivilegesStatus, ThreadStatus,
 };
+use sinew_report::fixture::status as fixture;
 
 use super::*;
 use crate::screen;

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sinew_core::Fault;
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Fixture, Opened, Source as FlowSource, output};
 use sinew_flows::FLOWS;
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{Fixture, Opened, Source as FlowSource, output};
-use sinew_runtime::{Fault, Make, NodeEntry};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -29,7 +31,7 @@ impl FlowSource for Begin {
 
 /// The nodes of a graph that may name the kind `begin`.
 pub(crate) fn fixture(text: &str) -> Fixture {
-    let begin = NodeEntry { kind: &BEGIN, make: Make::Source(|_| Ok(Box::new(Begin))), safe: None };
+    let begin = FlowEntry { kind: &BEGIN, make: Make::Source(|_| Ok(Box::new(Begin))) };
     let table = [&[begin], FLOWS].concat();
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
     let source = Source { file: "bench.yaml", text, overrides: &[] };

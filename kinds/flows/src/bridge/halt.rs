@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::control::Request;
-use sinew_runtime::flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
-use sinew_runtime::status::{Phase, Status};
-use sinew_runtime::watch::Supervisor;
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_control::Request;
+use sinew_control::Supervisor;
+use sinew_control::status::{Phase, Status};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
 
 use super::supervisor::Rank;
 use super::{shown, supervisor};
 use crate::script::template::Template;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "halt",

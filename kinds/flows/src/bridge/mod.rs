@@ -10,7 +10,7 @@ mod supervisor;
 #[cfg(test)]
 mod testing;
 
-use sinew_runtime::flow::{Error, Value};
+use sinew_flow::{Error, Value};
 
 /// The core cannot be reached now; whoever asked is told so, and may ask again.
 fn unavailable(text: &str) -> Error {

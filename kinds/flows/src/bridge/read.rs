@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::catalogue::{
-    ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port, RunsIn,
-};
-use sinew_runtime::flow::{
+use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::{Fault, Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{
     At, Error, FlowNode, MessageInput, Seen, Site, Step, Value, error, input, output,
 };
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
 use tokio::time::sleep;
 
 use super::unavailable;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "read",

@@ -3,21 +3,23 @@
 mod fields;
 
 use bytestring::ByteString;
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn,
 };
-use sinew_runtime::flow::{
+use sinew_core::transport::Sent;
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{
     At, Error, FlowNode, MessageOutput, Site, Step, Value, error, input, output, to_message,
 };
-use sinew_runtime::transport::Sent;
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
 use self::fields::{check, count_max};
 use super::{shown, unavailable};
 use crate::script::template::Template;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "send",

@@ -1,15 +1,17 @@
 //! `status`: how the run goes.
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
-use sinew_runtime::status::{DomainStatus, Status};
-use sinew_runtime::watch::Supervisor;
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_control::Supervisor;
+use sinew_control::status::{DomainStatus, Status};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
 
 use super::supervisor::{self, Rank};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "status",

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::Fault;
-use sinew_runtime::control::{Answer, Request};
-use sinew_runtime::flow::{At, Error, Value};
-use sinew_runtime::status::{Phase, Status, StopStatus};
-use sinew_runtime::watch::Supervisor;
+use sinew_control::Supervisor;
+use sinew_control::status::{Phase, Status, StopStatus};
+use sinew_control::{Answer, Request};
+use sinew_core::Fault;
+use sinew_flow::{At, Error, Value};
 use tokio::time::sleep;
 
 use super::{shown, unavailable};

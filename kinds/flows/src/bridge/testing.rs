@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
-use sinew_runtime::flow::{Fixture, MessageInput, MessageOutput, Reply, Site, Value};
-use sinew_runtime::transport::{Receiver, Sender, Shape, row};
-use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::transport::{Receiver, Sender, Shape, row};
+use sinew_core::{Message, Refusal};
+use sinew_flow::{Fixture, MessageInput, MessageOutput, Reply, Site, Value};
 use sinew_spec::plan::{Delivery, Machine, Plan, Sync, Transport, Wait};
 use sinew_spec::{Source, compile, render};
 
@@ -16,7 +16,7 @@ use crate::testing::{run, table};
 /// Longest that a flow in a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
-sinew_runtime::message! {
+sinew_core::message! {
     /// What the core says and hears in tests.
     pub struct Word {
         /// Counts.
@@ -56,31 +56,17 @@ static CORE: Kind = Kind {
     signals: &[],
 };
 
-struct Core;
-
-fn make(_parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    Ok(Box::new(Core))
-}
-
-impl Node for Core {
-    fn update(&mut self, _io: &mut Io<'_>, _cycle: &Cycle) -> Result<(), Fault> {
-        Ok(())
-    }
-}
-
 /// The kinds of the tests, and this one.
-fn kinds() -> Vec<NodeEntry> {
-    let core = NodeEntry { kind: &CORE, make: Make::Cyclic(make), safe: None };
-    [&[core], table().as_slice()].concat()
+fn kinds() -> Vec<&'static Kind> {
+    [&CORE].into_iter().chain(table().iter().map(|row| row.kind)).collect()
 }
 
 /// The plan of nodes that stand in the domains `core` and `api`, or what the compiler says.
 pub(super) fn try_plan(nodes: &str) -> Result<Plan, String> {
     let domains = "{core: {realtime: {period: 1ms}}, api: {}}";
     let text = format!("name: t\ndomains: {domains}\nnodes:\n{nodes}");
-    let kinds: Vec<_> = kinds().iter().map(|row| row.kind).collect();
     let source = Source { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    let plan = compile(&source, &kinds(), &Machine { cpus: vec![0, 1] });
     plan.map_err(|errors| render(&errors, &text, false))
 }
 
@@ -152,7 +138,7 @@ impl Graph {
                 furnish(&|port| node.kind.port_index(port).expect("a port"), site);
             }
         };
-        Fixture::with_sites(&plan, &kinds(), Path::new("."), furnish_node).map(Graph)
+        Fixture::with_sites(&plan, &table(), Path::new("."), furnish_node).map(Graph)
     }
 
     /// The node's reply to a packet.

@@ -1,14 +1,16 @@
 //! `assert`: passes on only what is as expected.
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Step, Value, error, input, output};
 
 use super::show;
 use crate::script::expression::Expression;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "assert",
@@ -56,7 +58,7 @@ impl FlowNode for Assert {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::{refusals, reply};
 

@@ -6,7 +6,7 @@ pub(crate) mod test;
 
 pub use suite::{Outcome, Suite};
 
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 
 use crate::script::expression::shortened;
 

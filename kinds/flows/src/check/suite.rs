@@ -5,8 +5,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sinew_runtime::flow::{Fixture, Reply, Value};
-use sinew_runtime::{NodeEntry, Refusal, parameters};
+use sinew_core::Parameters;
+use sinew_core::Refusal;
+use sinew_flow::FlowEntry;
+use sinew_flow::{Fixture, Reply, Value};
 use sinew_spec::plan::{Node, Plan};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
@@ -51,12 +53,12 @@ impl Suite {
     /// If the plan was made with another table, or the kernel refuses a thread.
     pub fn new(
         plan: &Arc<Plan>,
-        table: &[NodeEntry],
+        table: &[FlowEntry],
         folder: &Path,
     ) -> Result<Suite, Vec<Refusal>> {
         let nodes = plan.nodes.iter().filter(|node| node.kind.name == INFO.name);
         let test =
-            |node: &Node| Ok((node.name.clone(), Test::of(&parameters(plan, node, folder))?));
+            |node: &Node| Ok((node.name.clone(), Test::of(&Parameters::of(plan, node, folder))?));
         let tests = nodes.map(test).collect::<Result<Vec<_>, Vec<Refusal>>>()?;
         let made = (!tests.is_empty()).then(|| Fixture::new(plan, table, folder)).transpose()?;
         let runtime = Builder::new_current_thread().enable_all().build();

@@ -1,18 +1,18 @@
 //! `test`: a packet and what its reply must be. Carried out by `sinew test`; in a run it does
 //! nothing.
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{
-    Error, Flow, Limits, Opened, Reply, Source, Value, WORK_DEFAULT, output,
-};
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Fault, Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Error, Flow, Limits, Opened, Reply, Source, Value, WORK_DEFAULT, output};
 
 use crate::script::expression::{Expression, Scope};
 use crate::script::template::Template;
 use crate::work::{WORK_MAX, limits};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 pub(super) static INFO: Kind = Kind {
     name: "test",

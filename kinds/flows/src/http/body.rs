@@ -11,7 +11,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use sinew_runtime::flow::{BytesToCome, Error};
+use sinew_flow::{BytesToCome, Error};
 
 /// What an answer carries.
 pub(crate) enum Content {

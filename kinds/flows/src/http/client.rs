@@ -17,9 +17,11 @@ use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, Flow, FlowNode, Site, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, Flow, FlowNode, Site, Step, Value, error, input, output};
 use sinew_spec::{Data, Item};
 use tokio::time::timeout;
 
@@ -31,7 +33,7 @@ use names::Names;
 use target::Hosts;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 /// The other server cannot be reached, or says nonsense.
 const BAD_GATEWAY: u16 = 502;

@@ -12,7 +12,7 @@ use hyper::header::{CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, SET_COOKIE};
 use indexmap::map::Entry;
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
-use sinew_runtime::flow::{Error, Map, Value};
+use sinew_flow::{Error, Map, Value};
 
 /// Names and values of a query or a form, without percent encoding. A name that comes several times
 /// has the list of its values.

@@ -22,9 +22,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{Held, Local, Opened, Outlet, Source, Stop, output};
-use sinew_runtime::{Cause, Fault, Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Cause, Fault, Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Held, Local, Opened, Outlet, Source, Stop, output};
 
 use accept::Acceptor;
 use log::AccessLog;
@@ -33,7 +35,7 @@ use room::Room;
 use worker::Worker;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 static INFO: Kind = Kind {
     name: "listener",

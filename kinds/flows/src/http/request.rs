@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, Uri};
 use hyper::{Request as HttpRequest, Version};
-use sinew_runtime::flow::{Document, Error, Map, Value};
+use sinew_flow::{Document, Error, Map, Value};
 
 use super::decode;
 
@@ -179,7 +179,7 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use sinew_runtime::flow::{Fixture, Limits, Pool, Site};
+    use sinew_flow::{Fixture, Limits, Pool, Site};
     use tokio::task::yield_now;
 
     use super::*;

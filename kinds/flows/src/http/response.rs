@@ -12,7 +12,7 @@ use hyper::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Response, StatusCode};
-use sinew_runtime::flow::{Error, Flow, Reply, Value};
+use sinew_flow::{Error, Flow, Reply, Value};
 
 use super::body::Content;
 use super::request::Request;

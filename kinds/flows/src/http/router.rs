@@ -9,17 +9,19 @@ mod tests;
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{
     Ahead, At, Document, Error, Flow, FlowNode, Map, Step, Value, error, input, output,
 };
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
 
 use super::request::Request;
 pub use routes::{Found, Routes};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "router",

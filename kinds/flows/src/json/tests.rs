@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use sinew_runtime::flow::Stream;
+use sinew_flow::Stream;
 
 use super::*;
 use crate::testing::{fixture, run};

@@ -3,14 +3,16 @@
 use std::cell::Cell;
 
 use futures_util::{StreamExt, stream};
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
 
 use crate::script::expression::Expression;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "for",
@@ -144,7 +146,7 @@ impl For {
 mod tests {
     use std::time::Duration;
 
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::{fixture, run};
 

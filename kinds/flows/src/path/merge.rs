@@ -4,14 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
 
 use super::ports::linked_inputs;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "merge",

@@ -1,11 +1,13 @@
 //! `nop`: passes every packet on.
 
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{At, FlowNode, Step, Value, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, FlowNode, Step, Value, input, output};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "nop",
@@ -32,7 +34,7 @@ impl FlowNode for Nop {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::reply;
 

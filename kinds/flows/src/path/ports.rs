@@ -1,6 +1,6 @@
 //! Numbered ports: which of `out[0]`, `out[1]` and so on are linked in a graph.
 
-use sinew_runtime::flow::Site;
+use sinew_flow::Site;
 
 /// The outputs of a node, from index `first` on, that lead somewhere; in order.
 pub(super) fn linked_outputs(site: &Site, first: usize) -> Vec<usize> {

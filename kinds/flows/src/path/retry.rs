@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Step, Value, error, input, output};
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::{Expression, Scope};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "retry",

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Step, Value, error, input, output};
 use sinew_spec::item_json;
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::Expression;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "sleep",
@@ -102,7 +104,7 @@ impl Sleep {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::{refusals, reply};
 

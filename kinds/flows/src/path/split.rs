@@ -1,15 +1,17 @@
 //! `split`: the elements of a list, each on a way of its own.
 
 use futures_util::future::join_all;
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Site, Step, Value};
-use sinew_runtime::flow::{error, input, join_replies, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Site, Step, Value};
+use sinew_flow::{error, input, join_replies, output};
 
 use super::ports::linked_outputs;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "split",

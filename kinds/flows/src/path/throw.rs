@@ -1,14 +1,16 @@
 //! `throw`: an error on purpose.
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Step, Value, error, input};
 
 use crate::json;
 use crate::script::template::Template;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "throw",
@@ -112,7 +114,7 @@ fn checked(status: &Value) -> Result<u16, Error> {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::{Error, Value};
+    use sinew_flow::{Error, Value};
 
     use crate::testing::{refusals, reply};
 

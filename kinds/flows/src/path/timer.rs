@@ -5,16 +5,18 @@ mod schedule;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{Limits, Local, Opened, Outlet, Reply, Source, Stop, Value, output};
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Fault, Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{Limits, Local, Opened, Outlet, Reply, Source, Stop, Value, output};
 
 use super::LIMIT_NS_MAX;
 use crate::work::{WORK_MAX, limits};
 use schedule::{Clock, Schedule};
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Source(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 static INFO: Kind = Kind {
     name: "timer",

@@ -1,13 +1,15 @@
 //! `if`: one way for packets of which something is true, another for all others.
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, FlowNode, Step, Value, error, input, output};
 
 use super::expression::Expression;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "if",
@@ -51,7 +53,7 @@ impl FlowNode for Branch {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::{refusals, reply};
 

@@ -20,8 +20,8 @@ use std::thread;
 use cel::common::{ast, types, value};
 use cel::context::VariableResolver;
 use cel::{Context, Env, ExecutionError, IdedExpr};
-use sinew_runtime::Refusal;
-use sinew_runtime::flow::{Error, Flow, Value};
+use sinew_core::Refusal;
+use sinew_flow::{Error, Flow, Value};
 use sinew_spec::{Data, Item, Span};
 
 use ast::Expr;

@@ -1,14 +1,16 @@
 //! `switch`: the first of several ways of which something is true.
 
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, FlowNode, Step, Value, error, input, output};
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, FlowNode, Step, Value, error, input, output};
 use sinew_spec::{Data, Entry, Item};
 
 use super::expression::Expression;
 
 /// The row of the table.
-pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Flow(make), safe: None };
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
     name: "switch",
@@ -147,7 +149,7 @@ impl Switch {
 
 #[cfg(test)]
 mod tests {
-    use sinew_runtime::flow::Value;
+    use sinew_flow::Value;
 
     use crate::testing::{refusals, reply};
 

@@ -7,8 +7,8 @@
 mod tests;
 
 use bytestring::ByteString;
-use sinew_runtime::Refusal;
-use sinew_runtime::flow::{Error, Flow, Map, Value};
+use sinew_core::Refusal;
+use sinew_flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Item, item_json};
 
 use super::expression::{Expression, Place, Scope, weight};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sinew_runtime::flow::{Limits, Reply, Value, WORK_DEFAULT};
+use sinew_flow::{Limits, Reply, Value, WORK_DEFAULT};
 use tokio::task::{spawn_local, yield_now};
 
 use super::WORK_MAX;

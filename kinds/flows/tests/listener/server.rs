@@ -10,13 +10,15 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sinew_flows::FLOWS;
-use sinew_runtime::catalogue::{Kind, RunsIn};
-use sinew_runtime::flow::{
+use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::{Made, Parameters, Refusal};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{
     Ahead, At, Error, Fixture, FlowNode, NodeFigures, Source as FlowSource, Step, Stop, Stopper,
     Stream, Value, input,
 };
-use sinew_runtime::{Made, Make, NodeEntry, Parameters, Refusal, parameters};
+use sinew_flows::FLOWS;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 use socket2::{Domain, Socket, Type};
@@ -135,8 +137,8 @@ impl FlowNode for App {
     }
 }
 
-fn table() -> Vec<NodeEntry> {
-    let app = NodeEntry { kind: &APP, make: Make::Flow(make), safe: None };
+fn table() -> Vec<FlowEntry> {
+    let app = FlowEntry { kind: &APP, make: Make::Node(make) };
     [&[app], FLOWS].concat()
 }
 
@@ -163,7 +165,7 @@ pub(crate) fn plan(options: &str) -> Arc<Plan> {
 /// The listener of a plan, made.
 pub(crate) fn source(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
     let node = plan.nodes.iter().find(|node| node.name == "listener").expect("a listener");
-    let parameters = parameters(plan, node, Path::new("."));
+    let parameters = Parameters::of(plan, node, Path::new("."));
     let table = table();
     let row = table.iter().find(|row| row.kind.name == "listener").expect("its row");
     match row.make {

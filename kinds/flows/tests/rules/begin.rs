@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::{Fault, Made, Parameters};
+use sinew_flow::FlowEntry;
+use sinew_flow::Make;
+use sinew_flow::{At, Error, Fixture, FlowNode, Opened, Reply, Source as FlowSource};
+use sinew_flow::{Step, Value, error, input, output};
 use sinew_flows::FLOWS;
-use sinew_runtime::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_runtime::flow::{At, Error, Fixture, FlowNode, Opened, Reply, Source as FlowSource};
-use sinew_runtime::flow::{Step, Value, error, input, output};
-use sinew_runtime::{Fault, Made, Make, NodeEntry, Parameters};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 use tokio::runtime::Builder;
@@ -86,8 +88,8 @@ impl FlowNode for Doer {
 
 /// The nodes of a graph, made.
 pub(crate) fn fixture(text: &str) -> Fixture {
-    let entry = |kind, make| NodeEntry { kind, make, safe: None };
-    let own = [entry(&BEGIN, Make::Source(make_begin)), entry(&STEP, Make::Flow(make_step))];
+    let entry = |kind, make| FlowEntry { kind, make };
+    let own = [entry(&BEGIN, Make::Source(make_begin)), entry(&STEP, Make::Node(make_step))];
     let table = [&own, FLOWS].concat();
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
     let source = Source { file: "test.yaml", text, overrides: &[] };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use sinew_runtime::flow::{Document, Error, Fixture, Reply, Value};
+use sinew_flow::{Document, Error, Fixture, Reply, Value};
 use tokio::time::{sleep, timeout};
 
 use crate::begin::{LIMIT, fixture, run};

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use sinew_runtime::flow::{Reply, Value};
+use sinew_flow::{Reply, Value};
 
 use crate::begin;
 use crate::graph::{Does, Fan, Sort, Tree, number, spec};

@@ -1,7 +1,7 @@
 //! The rules as a table: small graphs, a packet, the reply that must come.
 
 use serde_json::Value as Json;
-use sinew_runtime::flow::{Reply, Value};
+use sinew_flow::{Reply, Value};
 
 use crate::begin::reply;
 

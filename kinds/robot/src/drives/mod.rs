@@ -4,10 +4,10 @@ mod axis;
 
 use std::f64::consts::TAU;
 
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use zerocopy::{FromZeros, IntoBytes};
 
 use self::axis::{Axis, Physics};
@@ -163,7 +163,7 @@ pub const INFO: Kind = Kind {
 };
 
 /// The kind's row in the table.
-pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make: Make::Cyclic(make), safe: Some(safe) };
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let home = arm::joints_rad(parameters.numbers("home_deg"));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sinew_runtime::Fixture;
+use sinew_core::Fixture;
 
 use super::*;
 use crate::testing::fixture;

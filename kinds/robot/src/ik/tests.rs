@@ -9,7 +9,7 @@ fn graph() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
 }
 
-fn ik(given: &[(&str, &str)]) -> Result<sinew_runtime::Fixture, Fault> {
+fn ik(given: &[(&str, &str)]) -> Result<sinew_core::Fixture, Fault> {
     let mut given = given.to_vec();
     given.push(("arm", "irb120.urdf"));
     fixture(&NODE, &graph(), &given)

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 
 use crate::file::read as read_file;
 

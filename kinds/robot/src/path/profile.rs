@@ -8,7 +8,7 @@
 
 use rs_opw_kinematics::kinematic_traits::Pose;
 use rsruckig::prelude::{DataArrayOrVec, InputParameter, Ruckig, ThrowErrorHandler, Trajectory};
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 
 use super::Move;
 use super::geometry::Segment;

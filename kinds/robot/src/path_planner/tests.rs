@@ -4,7 +4,7 @@ mod commands;
 
 use std::path::{Path, PathBuf};
 
-use sinew_runtime::Fixture;
+use sinew_core::Fixture;
 
 use super::*;
 use crate::testing::fixture;

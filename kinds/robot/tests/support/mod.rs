@@ -5,9 +5,9 @@ pub(crate) mod testing;
 
 use std::path::{Path, PathBuf};
 
+use sinew_core::{Fault, Fixture, NodeEntry};
 use sinew_robot::NODES;
 use sinew_robot::messages::{AxisFeedback, CartesianTarget, Frame, JointTargets, PlannerCommand};
-use sinew_runtime::{Fault, Fixture, NodeEntry};
 
 pub(crate) const IRB120: (&str, &str) = ("arm", "irb120.urdf");
 

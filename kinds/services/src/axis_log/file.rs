@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 
 use sinew_robot::ethercat::DRIVES;
 use sinew_robot::ethercat::cia402::State;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sinew_runtime::catalogue::Value;
-use sinew_runtime::zerocopy::FromZeros;
+use sinew_core::catalogue::Value;
+use sinew_core::zerocopy::FromZeros;
 
 use super::*;
 
@@ -206,7 +206,7 @@ fn making_it_writes_nothing() {
         period_ns: 0,
         messages: vec![],
     };
-    let mut service = NODE.make.service(&parameters).expect("makes");
+    let mut service = (NODE.make)(&parameters).expect("makes");
     assert!(!path.exists());
     service.start().expect("starts");
     assert!(path.exists());

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, Take};
 use std::path::{Path, PathBuf};
 
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 
 use super::image::{POINTS_LEN, ROW_LEN, Row};
 use super::jpeg;

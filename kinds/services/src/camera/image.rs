@@ -13,7 +13,7 @@ pub const ROW_LEN: usize = 3 * WIDTH;
 /// Bytes of its points, row by row from the top.
 pub const POINTS_LEN: usize = ROW_LEN * HEIGHT;
 
-sinew_runtime::message! {
+sinew_core::message! {
     /// A frame of 640 x 480 points.
     pub struct Image {
         /// When it was taken, monotonic ns.

@@ -1,9 +1,9 @@
 //! Where frames come from. A camera that Sinew does not know is a type that implements [`Source`],
-//! a [`Kind`](sinew_runtime::catalogue::Kind) with the ports of [`INFO`](super::INFO), and a
+//! a [`Kind`](sinew_core::catalogue::Kind) with the ports of [`INFO`](super::INFO), and a
 //! [`Camera`](super::Camera) made with both.
 
+use sinew_core::Fault;
 use sinew_robot::kinematics::Joints;
-use sinew_runtime::Fault;
 
 use super::image::Row;
 

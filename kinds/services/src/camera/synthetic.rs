@@ -13,9 +13,9 @@ mod words;
 use std::path::Path;
 
 use glam::Vec3;
+use sinew_core::Fault;
 use sinew_robot::arm::Chain;
 use sinew_robot::kinematics::Joints;
-use sinew_runtime::Fault;
 use tiny_skia::{Pixmap, Shader};
 
 use self::arm::{Tube, frames};

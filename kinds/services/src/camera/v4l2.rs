@@ -9,7 +9,7 @@ use moq_v4l::io::traits::CaptureStream;
 use moq_v4l::video::Capture;
 use moq_v4l::video::capture::Parameters;
 use moq_v4l::{Device, Format, FourCC};
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 
 use super::image::{HEIGHT, POINTS_LEN, ROW_LEN, Row, WIDTH};
 use super::jpeg;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use sinew_runtime::{Fault, fault};
+use sinew_core::{Fault, fault};
 use urdf_rs::{JointType, Robot};
 
 use super::protocol::{Arm, Joint};

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use sinew_runtime::catalogue::Direction;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::status::StopStatus;
-use sinew_runtime::trace::Record;
+use sinew_control::status::StopStatus;
+use sinew_core::catalogue::Direction;
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::{Plan, Release};
 

@@ -1,9 +1,9 @@
 //! What the cycles cost, added up from their records.
 
+use sinew_control::status::LinkStatus;
+use sinew_core::clock::Clock;
+use sinew_core::trace::{Record, Totals};
 use sinew_figures::Distribution;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::status::LinkStatus;
-use sinew_runtime::trace::{Record, Totals};
 
 use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, Times};
 

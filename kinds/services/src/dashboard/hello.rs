@@ -1,8 +1,8 @@
 //! What the page is told first: the graph, its threads and signals, the arm.
 
 use serde_json::json;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::ThreadId;
+use sinew_core::clock::now_ns;
+use sinew_core::trace::ThreadId;
 use sinew_runtime::watch::Watch;
 use sinew_spec::catalogue::Value;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};

@@ -2,8 +2,8 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
-pub(super) use sinew_runtime::hosts::Hosts;
-use sinew_runtime::hosts::Port;
+pub(super) use sinew_control::hosts::Hosts;
+use sinew_control::hosts::Port;
 
 /// Whether a request calls this server by one of its names.
 ///

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
-use sinew_runtime::status::{Event, Status};
-use sinew_runtime::watch::Supervisor;
+use sinew_control::Supervisor;
+use sinew_control::status::{Event, Status};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{broadcast, watch};
 

@@ -2,8 +2,8 @@
 //! the planner, through a bounded mailbox that the core reads at the boundary of a cycle.
 
 use axum::extract::ws::Utf8Bytes;
+use sinew_control::Request;
 use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
-use sinew_runtime::control::Request;
 use subtle::ConstantTimeEq;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;

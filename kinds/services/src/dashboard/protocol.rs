@@ -73,7 +73,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sinew_runtime::status::{Event, Status};
+use sinew_control::status::{Event, Status};
 
 /// Version of the protocol, in [`Hello`] and in each binary message.
 pub const VERSION: u8 = 1;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use sinew_control::status::Status;
+use sinew_core::Fault;
+use sinew_core::clock::now_ns;
 use sinew_robot::messages::PlannerCommand;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::status::Status;
+use sinew_runtime::ServiceIo;
 use sinew_runtime::watch::Watch;
-use sinew_runtime::{Fault, ServiceIo};
 use tokio::runtime::Handle;
 
 use super::cycles::Cycles;

@@ -12,9 +12,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};
 use prometheus_client::registry::{Registry, Unit};
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::{Record, Tally, Totals};
+use sinew_core::clock::Clock;
+use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Record, Tally, Totals};
 use sinew_spec::plan::{Plan, Release};
 
 pub(super) use self::standing::Standing;

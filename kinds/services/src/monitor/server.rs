@@ -18,8 +18,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::hosts::{Hosts, Port};
+use sinew_control::hosts::{Hosts, Port};
+use sinew_core::clock::now_ns;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 

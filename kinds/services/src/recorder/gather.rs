@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sinew_core::clock::Clock;
+use sinew_core::trace::{Record, ThreadId};
 use sinew_recording::cycle::Layout;
 use sinew_recording::format::{CDR_HEAD, Gap};
 use sinew_recording::messages::{Messages, Stamp};
 use sinew_recording::topics::{Topic, What, topics};
 use sinew_runtime::Watch;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
 
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
 /// come back within the two seconds that the core remembers.

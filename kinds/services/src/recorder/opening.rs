@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sinew_core::clock::now_ns;
 use sinew_recording::format::{ATTACHMENT_BYTES_MAX, Head, SPEC};
 use sinew_recording::topics::{files, topics};
 use sinew_recording::writer::Opening;
 use sinew_runtime::Watch;
-use sinew_runtime::clock::now_ns;
 
 /// How often the two clocks are compared: the closest look counts.
 const CLOCK_LOOKS: usize = 16;

@@ -4,11 +4,11 @@
 use std::io::{Write, stdout};
 use std::time::Duration;
 
+use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
-use sinew_runtime::catalogue::{Direction, Kind, Port, RunsIn};
-use sinew_runtime::{
-    Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo, fault,
-};
+use sinew_runtime::ServiceEntry;
+use sinew_runtime::{Service, ServiceIo};
 use sinew_services::camera::image::{HEIGHT, Head, Image, ROW_LEN, Row, Rows};
 use sinew_services::camera::source::{Shot, Source};
 use sinew_services::camera::{Camera, INFO};
@@ -25,13 +25,10 @@ const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Ki
 
 /// Nodes that stand beside the services.
 pub(crate) const JOINTS: NodeEntry =
-    NodeEntry { kind: &JOINTS_INFO, make: Make::Cyclic(|_| Ok(Box::new(Joints))), safe: None };
-pub(crate) const NUMBERED: NodeEntry =
-    NodeEntry { kind: &NUMBERED_INFO, make: Make::Service(numbered), safe: None };
-pub(crate) const PULLED: NodeEntry =
-    NodeEntry { kind: &PULLED_INFO, make: Make::Service(pulled), safe: None };
-pub(crate) const SCREEN: NodeEntry =
-    NodeEntry { kind: &SCREEN_INFO, make: Make::Service(screen), safe: None };
+    NodeEntry { kind: &JOINTS_INFO, make: |_| Ok(Box::new(Joints)), safe: None };
+pub(crate) const NUMBERED: ServiceEntry = ServiceEntry { kind: &NUMBERED_INFO, make: numbered };
+pub(crate) const PULLED: ServiceEntry = ServiceEntry { kind: &PULLED_INFO, make: pulled };
+pub(crate) const SCREEN: ServiceEntry = ServiceEntry { kind: &SCREEN_INFO, make: screen };
 
 static JOINTS_INFO: Kind = kind(
     "joints",

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sinew_runtime::run::{Outcome, Pace, Request, Run};
-use sinew_runtime::status::{Event, EventKind};
-use sinew_runtime::{NodeEntry, check_node, privileges};
+use sinew_control::status::{Event, EventKind};
+use sinew_core::pace::Pace;
+use sinew_core::privileges;
+use sinew_runtime::Kinds;
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_services::SERVICES;
 use sinew_services::camera::image::POINTS_LEN;
 use sinew_services::camera::jpeg;
@@ -50,13 +52,14 @@ nodes:
 ";
 
 fn main() -> ExitCode {
-    program::carry_out(TESTS, &nodes())
+    program::carry_out(TESTS, &all_kinds())
 }
 
 /// The services, and what these tests add.
-fn nodes() -> Vec<NodeEntry> {
-    let own = [kinds::JOINTS, kinds::NUMBERED, kinds::PULLED, kinds::SCREEN];
-    SERVICES.iter().copied().chain(own).collect()
+fn all_kinds() -> Kinds {
+    let own = [kinds::NUMBERED, kinds::PULLED, kinds::SCREEN];
+    let services = SERVICES.iter().copied().chain(own).collect();
+    Kinds { nodes: vec![kinds::JOINTS], services, ..Kinds::default() }
 }
 
 /// The folder of an arm.
@@ -66,8 +69,7 @@ fn base() -> PathBuf {
 
 fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
     let source = Source { file: "film.yaml", text, overrides };
-    let kinds: Vec<_> = nodes().iter().map(|entry| entry.kind).collect();
-    compile(&source, &kinds, &Machine { cpus: cpus.to_vec() })
+    compile(&source, &all_kinds().catalogue(), &Machine { cpus: cpus.to_vec() })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 
@@ -218,7 +220,7 @@ fn refused() {
         let overrides: Vec<_> = overrides.iter().map(own).collect();
         let plan = plan(&text, &overrides, &[0]);
         let at = plan.nodes.iter().position(|node| node.name == "camera").expect("it is there");
-        check_node(&plan, at, &nodes(), &base()).err().map(|refusals| refusals[0].message.clone())
+        all_kinds().check_node(&plan, at, &base()).err().map(|refusals| refusals[0].message.clone())
     };
     assert_eq!(said(&[("camera.arm", "irb120.urdf")]), None);
     assert!(said(&[]).is_some_and(|text| text.contains("'arm'")));

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use sinew_robot::messages::PlannerCommand;
-use sinew_runtime::catalogue::{
+use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown,
 };
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::{
-    Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo,
-};
+use sinew_core::clock::now_ns;
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_robot::messages::PlannerCommand;
+use sinew_runtime::ServiceEntry;
+use sinew_runtime::{Service, ServiceIo};
 use sinew_services::camera::image::{Image, ROW_LEN, Row};
 
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
@@ -20,11 +20,8 @@ const fn shown(name: &'static str, count: usize, labels: &'static [&'static str]
 }
 
 /// Nodes that stand beside the services.
-pub(crate) const PROBE: NodeEntry = NodeEntry {
-    kind: &PROBE_INFO,
-    make: Make::Cyclic(|_| Ok(Box::new(Probe::default()))),
-    safe: None,
-};
+pub(crate) const PROBE: NodeEntry =
+    NodeEntry { kind: &PROBE_INFO, make: |_| Ok(Box::new(Probe::default())), safe: None };
 
 static PROBE_INFO: Kind = Kind {
     name: "probe",
@@ -86,8 +83,7 @@ impl Node for Probe {
 }
 
 /// A camera that needs no arm.
-pub(crate) const FILM: NodeEntry =
-    NodeEntry { kind: &FILM_INFO, make: Make::Service(film), safe: None };
+pub(crate) const FILM: ServiceEntry = ServiceEntry { kind: &FILM_INFO, make: film };
 
 static FILM_INFO: Kind = Kind {
     name: "film",

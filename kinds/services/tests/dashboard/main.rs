@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Instant;
 
 use serde_json::json;
-use sinew_runtime::NodeEntry;
+use sinew_control::status::EventKind;
+use sinew_runtime::Kinds;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::EventKind;
 use sinew_services::SERVICES;
 use sinew_services::dashboard::protocol::{FLAG_FRESH, FLAG_STOPPING};
 
@@ -42,12 +42,13 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    program::carry_out(TESTS, &nodes())
+    program::carry_out(TESTS, &all_kinds())
 }
 
 /// The services, and what these tests add.
-pub(crate) fn nodes() -> Vec<NodeEntry> {
-    SERVICES.iter().copied().chain([kinds::PROBE, kinds::FILM]).collect()
+pub(crate) fn all_kinds() -> Kinds {
+    let services = SERVICES.iter().copied().chain([kinds::FILM]).collect();
+    Kinds { nodes: vec![kinds::PROBE], services, ..Kinds::default() }
 }
 
 fn greeted() {

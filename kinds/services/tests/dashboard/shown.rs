@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use sinew_runtime::privileges;
-use sinew_runtime::run::{Outcome, Pace, Request, Run};
-use sinew_runtime::status::{Event, EventKind};
+use sinew_control::status::{Event, EventKind};
+use sinew_core::pace::Pace;
+use sinew_core::privileges;
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 
-use crate::nodes;
+use crate::all_kinds;
 
 /// A wait that is longer than this is a hang. Never a statement about speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -141,7 +142,7 @@ fn request(text: &str, overrides: &[(&str, &str)]) -> Request {
     let overrides: Vec<_> = overrides.iter().map(own).collect();
     let cpus = privileges::cpus().expect("affinity");
     let source = Source { file: "shown.yaml", text, overrides: &overrides };
-    let kinds: Vec<_> = nodes().iter().map(|entry| entry.kind).collect();
+    let kinds = all_kinds().catalogue();
     let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)));
     Request {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
+use sinew_control::status::EventKind;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::EventKind;
 use sinew_services::dashboard::protocol::{FLAG_STOPPING, ORDER_LEN_MAX, WRONG_TOKENS_MAX};
 use tungstenite::Message;
 

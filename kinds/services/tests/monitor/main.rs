@@ -14,11 +14,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sinew_control::status::{EventKind, Phase};
+use sinew_core::privileges;
+use sinew_core::trace::Record;
+use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_robot::NODES;
-use sinew_runtime::run::{Outcome, Pace, Request, Run, ThreadId};
-use sinew_runtime::status::{EventKind, Phase};
-use sinew_runtime::trace::Record;
-use sinew_runtime::{NodeEntry, privileges};
+use sinew_runtime::Kinds;
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_services::monitor;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
@@ -39,14 +41,12 @@ const TESTS: &[(&str, fn())] = &[
     ("a_rule_about_nothing_in_the_graph_is_the_monitors_fault", a_rule_about_nothing),
 ];
 
-fn table() -> &'static [NodeEntry] {
-    let rows = NODES.iter().chain([&monitor::NODE]);
-    let rows = rows.map(|row| NodeEntry { kind: row.kind, make: row.make, safe: row.safe });
-    Vec::leak(rows.collect())
+fn kinds() -> Kinds {
+    Kinds { nodes: NODES.to_vec(), services: vec![monitor::NODE], ..Kinds::default() }
 }
 
 fn main() -> ExitCode {
-    program::carry_out(TESTS, table())
+    program::carry_out(TESTS, &kinds())
 }
 
 /// The arm with a monitor that has these lines in its block of the spec.
@@ -62,7 +62,7 @@ impl Arm {
         let text = include_str!("arm.yaml").replace("listen: 127.0.0.1:9600", monitor);
         let cpus = privileges::cpus().expect("affinity");
         let source = Source { file: "arm.yaml", text: &text, overrides: &[] };
-        let kinds: Vec<_> = table().iter().map(|entry| entry.kind).collect();
+        let kinds = kinds().catalogue();
         let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
             .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)));
         let request = Request {

@@ -7,16 +7,16 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use sinew_runtime::run::DOMAIN_COMMAND;
-use sinew_runtime::{NodeEntry, domain};
+use sinew_runtime::{Kinds, domain};
 
 /// Is a domain of a graph with these nodes, if it was started as one; else carries out the tests,
 /// which `cargo test` filters by name as usual.
-pub(crate) fn carry_out(tests: &[(&str, fn())], nodes: &[NodeEntry]) -> ExitCode {
+pub(crate) fn carry_out(tests: &[(&str, fn())], kinds: &Kinds) -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), nodes);
+        return domain::main(descriptor.parse().expect("a number"), kinds);
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));

@@ -1,8 +1,8 @@
 //! Two kinds whose messages follow from the number of the cycle alone: what is recorded can be
 //! compared, bit by bit, with what was sent.
 
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
-use sinew_runtime::{Cycle, Fault, Io, Make, Message, Node, NodeEntry, message};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
 
 message! {
     /// Every sort of scalar but one, and bytes that nobody can compress.
@@ -84,9 +84,9 @@ static SINK: Kind = Kind {
 
 /// The kinds of the core.
 pub(crate) const CORE: [NodeEntry; 3] = [
-    NodeEntry { kind: &SOURCE, make: Make::Cyclic(|_| Ok(Box::new(Source))), safe: None },
-    NodeEntry { kind: &RELAY, make: Make::Cyclic(|_| Ok(Box::new(Relay))), safe: None },
-    NodeEntry { kind: &SINK, make: Make::Cyclic(|_| Ok(Box::new(Sink))), safe: None },
+    NodeEntry { kind: &SOURCE, make: |_| Ok(Box::new(Source)), safe: None },
+    NodeEntry { kind: &RELAY, make: |_| Ok(Box::new(Relay)), safe: None },
+    NodeEntry { kind: &SINK, make: |_| Ok(Box::new(Sink)), safe: None },
 ];
 
 struct Source;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use sinew_runtime::run::Outcome;
 
-use self::stage::{Recorded, Stage, nodes, python};
+use self::stage::{Recorded, Stage, kinds, python};
 
 /// All tests; `cargo test` filters them by name as usual.
 const TESTS: &[(&str, fn())] = &[
@@ -45,7 +45,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    program::carry_out(TESTS, &nodes())
+    program::carry_out(TESTS, &kinds())
 }
 
 /// Topics of the graph of these tests, with messages.

@@ -6,9 +6,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sinew_runtime::run::{Outcome, Pace, Request, Run};
-use sinew_runtime::status::{Event, EventKind};
-use sinew_runtime::{NodeEntry, privileges};
+use sinew_control::status::{Event, EventKind};
+use sinew_core::pace::Pace;
+use sinew_core::privileges;
+use sinew_runtime::Kinds;
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_services::recorder;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
@@ -39,8 +41,8 @@ nodes:
 ";
 
 /// The kinds of the core, and the recorder.
-pub(crate) fn nodes() -> Vec<NodeEntry> {
-    CORE.into_iter().chain([recorder::NODE]).collect()
+pub(crate) fn kinds() -> Kinds {
+    Kinds { nodes: CORE.to_vec(), services: vec![recorder::NODE], ..Kinds::default() }
 }
 
 /// A run.
@@ -76,7 +78,7 @@ impl Stage {
         let text = [lines.join("\n").as_str(), GRAPH, &recorder].concat();
         let cpus = privileges::cpus().expect("affinity");
         let source = Source { file: "noise.yaml", text: &text, overrides: &[] };
-        let kinds: Vec<_> = nodes().iter().map(|entry| entry.kind).collect();
+        let kinds = kinds().catalogue();
         let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
             .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)));
         let request = Request {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
+use sinew_control::status::EventKind;
 use sinew_runtime::run::Outcome;
-use sinew_runtime::status::EventKind;
 
 use crate::stage::{Recorded, Stage, empty_folder, python, skip};
 use crate::{CYCLES, TOPICS};

@@ -3,9 +3,10 @@
 use super::*;
 use crate::drill::{Graph, Only, short, table};
 use crate::scenario;
+use sinew_runtime::Kinds;
 
 fn arm() -> Plan {
-    Graph::arm(&table(&scenario::table(&[])), &[0, 1]).expect("the arm compiles").plan
+    Graph::arm(&table(&scenario::table(&Kinds::default())), &[0, 1]).expect("the arm compiles").plan
 }
 
 /// The drill of a subject, by its name, and a fault.

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sinew_core::catalogue::Kind;
 use sinew_figures::Distribution;
 use sinew_figures::process::{cpu, resident_kib};
-use sinew_runtime::catalogue::Kind;
 
 use super::load::{Answered, Demand, Enough, drive};
 use super::row::{BEGIN, Load, PING, Server, Shape};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use sinew_core::clock::now_ns;
 use sinew_figures::Distribution;
 use sinew_figures::process::Taken;
-use sinew_runtime::clock::now_ns;
 
 /// An answer without a word for so long is none.
 const SILENCE: Duration = Duration::from_secs(10);

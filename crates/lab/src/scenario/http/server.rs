@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use sinew_runtime::catalogue::Kind;
-use sinew_runtime::run::{Outcome, Pace, Run};
+use sinew_core::catalogue::Kind;
+use sinew_core::pace::Pace;
+use sinew_runtime::run::{Outcome, Run};
 
 use super::row::{Server, Shape};
 use crate::graph::Graph;

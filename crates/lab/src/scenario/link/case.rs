@@ -1,6 +1,6 @@
 //! What is measured: every link that the runtime has, in every size.
 
-use sinew_runtime::transport::{Shape, TRANSPORTS, row};
+use sinew_core::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use crate::harness::{Access, Placement, What};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sinew_runtime::sys::Region;
+use sinew_core::sys::Region;
 
 use super::case::Case;
 use super::ends::Ends;

@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::sys::Region;
-use sinew_runtime::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
+use sinew_core::clock::now_ns;
+use sinew_core::sys::Region;
+use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
 
 use super::case::Case;
 use crate::harness::in_place::{InPlace, sum};
@@ -197,6 +197,6 @@ fn read(message: &[u8]) -> u64 {
     message.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
-fn broken(fault: sinew_runtime::Fault) -> Gone {
+fn broken(fault: sinew_core::Fault) -> Gone {
     Gone(fault.to_string())
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::sys::Region;
 use sinew_link::latest::{Fresh, Reader, Writer};
 use sinew_link::{Shape, create};
-use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::sys::Region;
 
 use crate::harness::reference::Reference;
 use crate::harness::{Gone, Life, of_means, on_thread, on_threads};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sinew_runtime::clock::Clock;
+use sinew_core::clock::Clock;
 
 use crate::harness::reference::{MOVED, Reference, TOKEN};
 use crate::harness::token::{self, Lines};

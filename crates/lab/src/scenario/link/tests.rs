@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_runtime::privileges;
+use sinew_core::privileges;
 
 use super::*;
 use crate::bar::Holds;

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{sleep, yield_now};
 use std::time::Duration;
 
-use sinew_runtime::clock::Clock;
+use sinew_core::clock::Clock;
 
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone, on_thread, on_threads};
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn all_costs_are_found_on_two_cpus_and_on_one() {
-        let cpus = sinew_runtime::privileges::cpus().expect("affinity");
+        let cpus = sinew_core::privileges::cpus().expect("affinity");
         let (near, last) = (cpus[0], cpus[cpus.len() - 1]);
         for far in [near, last] {
             let costs = Costs::measure(&Reference::new(Cpus { near, far }, Clock::calibrate()));

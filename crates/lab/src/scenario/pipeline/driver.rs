@@ -4,15 +4,17 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sinew_core::board::FaultAt;
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::trace::Record;
+use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_figures::{Distribution, process};
-use sinew_runtime::board::FaultAt;
-use sinew_runtime::clock::{Clock, now_ns};
-use sinew_runtime::run::{Outcome, Pace, Run, ThreadId};
-use sinew_runtime::trace::Record;
+use sinew_runtime::Kinds;
+use sinew_runtime::run::{Outcome, Run};
 use sinew_spec::plan::{Plan, Release};
 
 use super::setup::{Period, Setup};
-use crate::graph::{Graph, kinds};
+use crate::graph::Graph;
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
@@ -73,7 +75,7 @@ impl<'a> Driver<'a> {
         setup: Setup,
         share: Share,
     ) -> Result<Driver<'a>, String> {
-        let (text, kinds) = (setup.text(), kinds(&table(&[])));
+        let (text, kinds) = (setup.text(), table(&Kinds::default()).catalogue());
         let graph = Graph::compile(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
         let all = Seen::new(&graph.plan, share.warm_up, u64::MAX);
         Ok(Driver { shared, setup, share, graph, all, free_cycle_ns: None })

@@ -1,8 +1,8 @@
 //! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
 //! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
 
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
-use sinew_runtime::{Cycle, Fault, Fresh, Io, Make, Message, Node, NodeEntry, message};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
 
 message! {
     /// 256 bytes; whole numbers, so that nothing is checked to be finite.
@@ -46,7 +46,7 @@ static KIND: Kind = Kind {
 /// The kind's row in the table; users do not see it.
 pub(in crate::scenario) const NODE: NodeEntry = NodeEntry {
     kind: &KIND,
-    make: Make::Cyclic(|parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") }))),
+    make: |parameters| Ok(Box::new(Stage { leads: parameters.bool("leads") })),
     safe: None,
 };
 

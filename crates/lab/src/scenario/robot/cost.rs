@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sinew_control::status::Status;
 use sinew_recording::recording::counted;
 use sinew_runtime::run::Run;
-use sinew_runtime::status::Status;
 
 use super::setup::SERVICES;
 

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::catalogue::Kind;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::{self, Pace, Run};
+use sinew_core::catalogue::Kind;
+use sinew_core::clock::now_ns;
+use sinew_core::pace::Pace;
+use sinew_runtime::run::{self, Run};
 
 use super::Shared;
 use super::cost::{Used, recorded};

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::status::{DomainState, EventKind};
+use sinew_core::clock::now_ns;
+use sinew_core::pace::Pace;
 use sinew_figures::Distribution;
-use sinew_runtime::clock::now_ns;
-use sinew_runtime::run::{self, Pace, Run};
-use sinew_runtime::status::{DomainState, EventKind};
+use sinew_runtime::Kinds;
+use sinew_runtime::run::{self, Run};
 
 use super::Shared;
 use super::setup::{BACKOFF_MS, Beside};
-use crate::graph::{Graph, kinds};
+use crate::graph::Graph;
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
 use crate::scenario::beside::{Seen, figure};
@@ -30,7 +32,7 @@ const START: Duration = Duration::from_millis(500);
 /// # Errors
 /// What is wrong with its text.
 pub(super) fn request(text: &str, shared: &Shared<'_>) -> Result<run::Request, String> {
-    let (text, kinds) = (text.to_owned(), kinds(&table(&[])));
+    let (text, kinds) = (text.to_owned(), table(&Kinds::default()).catalogue());
     let graph = Graph::compile(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
     Ok(graph.request(Pace::AsPlanned, Vec::new()))
 }

@@ -6,16 +6,15 @@ use std::thread::park;
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::zerocopy::FromZeros;
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::AxisFeedback;
-use sinew_runtime::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
-use sinew_runtime::zerocopy::FromZeros;
-use sinew_runtime::{
-    Cycle, Fault, Io, Make, Message, Node, NodeEntry, Parameters, Service, ServiceIo, fault,
-};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use crate::words::words;
 
-sinew_runtime::message! {
+sinew_core::message! {
     /// What a service puts into a mailbox.
     pub struct Letter {
         /// Counts them.
@@ -108,15 +107,11 @@ static INBOX_KIND: Kind = Kind {
     signals: &[],
 };
 
-/// Rows of the table; users do not see them.
-pub(in crate::scenario) const NODES: [NodeEntry; 2] = [
-    NodeEntry { kind: &SERVICE_KIND, make: Make::Service(make), safe: None },
-    NodeEntry {
-        kind: &INBOX_KIND,
-        make: Make::Cyclic(|_| Ok(Box::new(Inbox { sum: 0 }))),
-        safe: None,
-    },
-];
+/// Rows of the tables; users do not see them.
+pub(in crate::scenario) const NODE: NodeEntry =
+    NodeEntry { kind: &INBOX_KIND, make: |_| Ok(Box::new(Inbox { sum: 0 })), safe: None };
+/// As above.
+pub(in crate::scenario) const SERVICE: ServiceEntry = ServiceEntry { kind: &SERVICE_KIND, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let deed = parameters.text("deed").parse().map_err(|why| fault!("deed: {why}"))?;

@@ -145,6 +145,8 @@ fn service(at: usize, deed: Deed, writes: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sinew_runtime::Kinds;
+
     use super::*;
     use crate::scenario::table;
     use sinew_spec::plan::Machine;
@@ -152,7 +154,8 @@ mod tests {
 
     #[test]
     fn every_row_compiles_with_its_services_and_the_same_core() {
-        let kinds: Vec<_> = table(sinew_services::SERVICES).iter().map(|row| row.kind).collect();
+        let services = sinew_services::SERVICES.to_vec();
+        let kinds = table(&Kinds { services, ..Kinds::default() }).catalogue();
         let rows = Beside::ALL.iter().map(|beside| (beside.text(), 2, beside.deeds().len()));
         for (text, core, services) in rows.chain([(services_alone(), 0, 3), (logged(), 2, 1)]) {
             let source = Source { file: "row", text: &text, overrides: &[] };

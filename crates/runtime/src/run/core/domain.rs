@@ -8,16 +8,16 @@ use sinew_spec::plan::Realtime;
 
 use super::START_NS_MAX;
 use super::thread::Thread;
-use crate::bell::Bell;
-use crate::board::{FaultAt, State};
-use crate::clock::{Clock, now_ns};
 use crate::confine::Confinement;
-use crate::cyclic::{REST_NS_MAX, STOP_PERIODS_MAX};
-use crate::fault::{Cause, Fault};
 use crate::run::output::MemoryFile;
 use crate::run::process::{Given, Process, Spawner, ending};
-use crate::status::{DomainState, EventKind, Events};
-use crate::trace::Record;
+use sinew_control::status::{DomainState, EventKind, Events};
+use sinew_core::bell::Bell;
+use sinew_core::board::{FaultAt, State};
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::cycle::release::{REST_NS_MAX, STOP_PERIODS_MAX};
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::trace::Record;
 
 /// A thread that leaves no record for so long, or for so many periods, hangs.
 const SILENT_NS_MAX: u64 = 2_000_000_000;

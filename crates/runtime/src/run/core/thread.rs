@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use sinew_spec::plan::{Plan, Realtime};
 
-use crate::clock::{Clock, now_ns};
-use crate::launch::Pace;
 use crate::run::links::number;
-use crate::sys::Region;
-use crate::trace::{self, Record, Totals};
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::pace::Pace;
+use sinew_core::sys::Region;
+use sinew_core::trace::{self, Record, Totals};
 
 /// A thread.
 pub(crate) struct Thread {
@@ -134,7 +134,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Head;
+    use sinew_core::trace::Head;
 
     fn thread(record: &Record) -> (Thread, trace::Writer) {
         let thread = Thread::of(record, 100_000, Pace::AsPlanned).expect("memfd");

@@ -13,9 +13,9 @@ use rustix::fs::{
 };
 
 use super::{Lines, TAKEN_MAX};
-use crate::clock::now_ns;
 use crate::run::quota::Quota;
-use crate::status::{EventKind, Events};
+use sinew_control::status::{EventKind, Events};
+use sinew_core::clock::now_ns;
 
 /// The file, and how far it was read: the newest bytes, at each look; a domain that writes faster
 /// than it is looked at, twice a second at least, loses what is older. It is counted.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use sinew_spec::plan::{Plan, Service};
 
 use crate::run::links::number;
-use crate::service::{Counted, open_counters};
-use crate::sys::Region;
+use sinew_control::counters::{Counted, open_counters};
+use sinew_core::sys::Region;
 
 /// The nodes of a service, in the order of the plan.
 pub(super) struct Hearts(Vec<Heart>);

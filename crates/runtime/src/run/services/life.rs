@@ -9,12 +9,12 @@ use std::os::unix::net::UnixStream;
 use rustix::event::{PollFd, PollFlags};
 use sinew_spec::plan::Plan;
 
-use crate::bell::Bell;
-use crate::board::State;
-use crate::clock::now_ns;
 use crate::confine::{Confinement, Strays};
 use crate::run::output::Pipe;
 use crate::run::process::{Given, Process, Spawner, ending};
+use sinew_core::bell::Bell;
+use sinew_core::board::State;
+use sinew_core::clock::now_ns;
 
 /// A process, and what it leaves behind.
 pub(super) struct Life {

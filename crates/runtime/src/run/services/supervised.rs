@@ -14,13 +14,13 @@ use sinew_spec::plan::{self, Plan};
 use super::hearts::Hearts;
 use super::life::{Life, Progress};
 use super::restarts::{History, Next};
-use crate::board::{State, Wish};
-use crate::clock::now_ns;
 use crate::confine::Confinement;
 use crate::profile::{Profile, WRITE_NS_MAX, is_whole};
 use crate::run::process::{Process, Spawner};
 use crate::run::quota::Quota;
-use crate::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
+use sinew_control::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
+use sinew_core::board::{State, Wish};
+use sinew_core::clock::now_ns;
 
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sinew_runtime::Message;
-use sinew_runtime::flow::{MessageInput, Reply, Value};
-use sinew_runtime::transport::Sender;
-use sinew_runtime::zerocopy::IntoBytes;
+use sinew_core::Message;
+use sinew_core::transport::Sender;
+use sinew_core::zerocopy::IntoBytes;
+use sinew_flow::{MessageInput, Reply, Value};
 use sinew_spec::plan::Delivery;
 
 use crate::bridge::testing::{Graph, Word, link, try_plan};

@@ -1,8 +1,8 @@
 //! What can be said of a `send` before anything is sent: whether its fields are those of the
 //! message that the mailbox takes.
 
-use sinew_runtime::catalogue::{MessageType, Scalar};
-use sinew_runtime::{Parameters, Refusal};
+use sinew_core::catalogue::{MessageType, Scalar};
+use sinew_core::{Parameters, Refusal};
 use sinew_spec::{Data, suggest};
 
 /// What is wrong with `value` and `count` for messages of this type.

@@ -1,9 +1,9 @@
 //! `send` with both ends of a link in this process.
 
-use sinew_runtime::Message;
-use sinew_runtime::flow::{MessageOutput, Value};
-use sinew_runtime::transport::Receiver;
-use sinew_runtime::zerocopy::{FromZeros, IntoBytes};
+use sinew_core::Message;
+use sinew_core::transport::Receiver;
+use sinew_core::zerocopy::{FromZeros, IntoBytes};
+use sinew_flow::{MessageOutput, Value};
 use sinew_spec::plan::Delivery;
 
 use crate::bridge::testing::{Graph, Word, link, try_plan};

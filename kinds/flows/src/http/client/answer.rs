@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::response::Parts;
-use sinew_runtime::flow::{Document, Error, Stream, Value};
+use sinew_flow::{Document, Error, Stream, Value};
 use tokio::time::timeout;
 
 use super::BAD_GATEWAY;

@@ -10,7 +10,7 @@ use hyper::header::{
     TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use sinew_runtime::flow::{BytesToCome, Error, Flow, Value};
+use sinew_flow::{BytesToCome, Error, Flow, Value};
 
 use super::target::{self, Hosts, plain};
 use crate::http::request::Request as Packet;

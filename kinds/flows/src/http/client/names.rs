@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::vec;
 
 use hyper_util::client::legacy::connect::dns::Name;
-use sinew_runtime::flow::{Error, Pool};
+use sinew_flow::{Error, Pool};
 use tower_service::Service;
 
 /// Who looks up names. Made before its node has a worker, and so without threads at first.

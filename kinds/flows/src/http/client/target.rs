@@ -3,7 +3,7 @@
 use hyper::Uri;
 use hyper::http::uri::Authority;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 
 /// What a name or value of a query cannot hold as it is (RFC 3986: all but `unreserved`).
 const NOT_IN_QUERIES: &AsciiSet =

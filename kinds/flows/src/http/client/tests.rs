@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt};
 use hyper::{Response, StatusCode};
 use serde_json::json;
-use sinew_runtime::flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
+use sinew_flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
 use tokio::sync::Notify;
 
 use crate::testing::{fixture, plan, refusals, run, table};
@@ -218,7 +218,7 @@ fn a_stream_is_sent_while_it_is_made_and_once() {
             format!("url: 'http://{}/', method: POST, body: '{{{{ packet }}}}'", server.address);
         let fixture = fixture(&graph(&url));
         let parts = [Ok(Bytes::from_static(b"a")), Ok(Bytes::from_static(b"b"))];
-        let stream = sinew_runtime::flow::Stream::new(futures_util::stream::iter(parts));
+        let stream = sinew_flow::Stream::new(futures_util::stream::iter(parts));
         let packet = Value::Stream(stream);
         let answer = ask(&fixture, packet.clone()).await.expect("an answer").expect("a value");
         assert_eq!(body(&answer)["body"], "ab");

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sinew_runtime::flow::{Error, Stop};
-use sinew_runtime::{Cause, Fault};
+use sinew_core::{Cause, Fault};
+use sinew_flow::{Error, Stop};
 use slab::Slab;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;

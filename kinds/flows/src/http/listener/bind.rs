@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sinew_runtime::flow::Held;
-use sinew_runtime::{Cause, Fault};
+use sinew_core::{Cause, Fault};
+use sinew_flow::Held;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that may wait to be accepted; the kernel takes less if `net.core.somaxconn` is less.

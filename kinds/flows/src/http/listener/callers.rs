@@ -5,8 +5,8 @@
 
 use std::net::SocketAddr;
 
-use sinew_runtime::hosts::{Hosts, Port};
-use sinew_runtime::{Parameters, Refusal};
+use sinew_control::hosts::{Hosts, Port};
+use sinew_core::{Parameters, Refusal};
 
 /// Allows every name, or every page.
 const ALL: &str = "*";

@@ -16,7 +16,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
-use sinew_runtime::flow::{Error, Flow, Local, Value};
+use sinew_flow::{Error, Flow, Local, Value};
 use tokio::time::timeout;
 
 use super::callers::{Callers, Origin};

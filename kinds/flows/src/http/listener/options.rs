@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sinew_runtime::flow::Limits;
-use sinew_runtime::{Parameters, Refusal};
+use sinew_core::{Parameters, Refusal};
+use sinew_flow::Limits;
 
 use super::callers::Callers;
 use super::tls::Tls;

@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use sinew_runtime::{Parameters, Refusal};
+use sinew_core::{Parameters, Refusal};
 use tokio_rustls::TlsAcceptor;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error as Invalid, KeyUsage};
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sinew_runtime::flow::{Local, Outlet};
+use sinew_flow::{Local, Outlet};
 use tokio::sync::watch;
 
 use super::life::{Life, Round, Seat};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use hyper::body::Body as _;
-use sinew_runtime::flow::Stream;
+use sinew_flow::Stream;
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;

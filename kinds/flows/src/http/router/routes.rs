@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytestring::ByteString;
-use sinew_runtime::Refusal;
-use sinew_runtime::catalogue::Kind;
-use sinew_runtime::flow::{Map, Value};
+use sinew_core::Refusal;
+use sinew_core::catalogue::Kind;
+use sinew_flow::{Map, Value};
 use sinew_spec::{Data, Item, Span};
 
 use super::escapes;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use proptest::collection;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
-use sinew_runtime::Refusal;
-use sinew_runtime::flow::Reply;
+use sinew_core::Refusal;
+use sinew_flow::Reply;
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::*;

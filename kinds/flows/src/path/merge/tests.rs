@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 
 use super::*;
 use crate::testing::{reply, try_plan};

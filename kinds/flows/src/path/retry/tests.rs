@@ -1,6 +1,6 @@
 //! Attempts, pauses, and who is worth another.
 
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 
 use super::*;
 use crate::testing::{fixture, refusals, reply, run};

@@ -6,7 +6,7 @@ use croner::Cron;
 use croner::parser::{CronParser, Seconds};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use sinew_runtime::{Parameters, Refusal};
+use sinew_core::{Parameters, Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Someone may set the clock on the wall while we wait for it: look at it so often.

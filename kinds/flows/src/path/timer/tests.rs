@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sinew_runtime::flow::Fixture;
-use sinew_runtime::{Refusal, check_node};
+use sinew_core::Refusal;
+use sinew_flow::Fixture;
 use tokio::time::timeout;
 
 use super::*;
@@ -22,7 +22,9 @@ fn graph(parameters: &str, next: &str) -> String {
 
 fn refusals(parameters: &str) -> Vec<Refusal> {
     let plan = plan(&graph(parameters, "nop"));
-    check_node(&plan, 0, &table(), Path::new(".")).err().unwrap_or_default()
+    let node = &plan.nodes[0];
+    let row = table().into_iter().find(|row| row.kind.name == node.kind.name).expect("its row");
+    row.check(&Parameters::of(&plan, node, Path::new("."))).err().unwrap_or_default()
 }
 
 /// A timer whose flows go to a node `next` of this kind.

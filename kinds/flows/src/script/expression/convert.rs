@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 
 use super::types::{
     CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional,

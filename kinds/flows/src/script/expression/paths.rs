@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use bytestring::ByteString;
-use sinew_runtime::flow::{Error, Value};
+use sinew_flow::{Error, Value};
 
 use super::Scope;
 use super::budget::{charge, make};

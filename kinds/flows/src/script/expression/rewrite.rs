@@ -3,7 +3,7 @@
 
 use std::env::{self, VarError};
 
-use sinew_runtime::Refusal;
+use sinew_core::Refusal;
 
 use super::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use super::functions::{EACH, FUNCTIONS, MATCHES_ANY, WEIGH, own_name, own_pattern};

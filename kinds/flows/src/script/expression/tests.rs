@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use sinew_runtime::flow::Document;
+use sinew_flow::Document;
 
 use super::budget::WORK_MAX;
 use super::*;

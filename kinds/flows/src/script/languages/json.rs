@@ -2,7 +2,7 @@
 //! is put in can never become syntax.
 
 use serde_json::Value as Json;
-use sinew_runtime::{Made, Refusal};
+use sinew_core::{Made, Refusal};
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script, code};

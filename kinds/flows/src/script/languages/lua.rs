@@ -24,8 +24,8 @@ use mlua::{
     Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Thread,
     Value as LuaValue, VmState,
 };
-use sinew_runtime::flow::{Document, Error, Flow, FlowValues, Step, Value};
-use sinew_runtime::{Made, Refusal};
+use sinew_core::{Made, Refusal};
+use sinew_flow::{Document, Error, Flow, FlowValues, Step, Value};
 use sinew_spec::Item;
 use tokio::sync::Notify;
 

@@ -8,8 +8,8 @@ mod yaml;
 
 use std::time::Duration;
 
-use sinew_runtime::flow::{Error, Flow, Step, Value};
-use sinew_runtime::{Made, Refusal};
+use sinew_core::{Made, Refusal};
+use sinew_flow::{Error, Flow, Step, Value};
 use sinew_spec::{Data, Item};
 
 /// The output of `snippet`, index into its ports.

@@ -1,7 +1,7 @@
 //! `text`: a template that makes a text. Without expressions it is made once.
 
-use sinew_runtime::Made;
-use sinew_runtime::flow::{Flow, Step, Value};
+use sinew_core::Made;
+use sinew_flow::{Flow, Step, Value};
 use sinew_spec::Item;
 
 use super::{Limits, Script, code, made};

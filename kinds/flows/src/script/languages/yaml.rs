@@ -2,7 +2,7 @@
 //! own. A text is read first, so that a value that is put in can never become syntax.
 
 use granit_parser::{Event, Parser, ScalarStyle};
-use sinew_runtime::{Made, Refusal};
+use sinew_core::{Made, Refusal};
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script};

@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use sinew_runtime::status::{DomainState, DomainStatus, Event, LinkStatus, Phase, Status};
+use sinew_control::status::{DomainState, DomainStatus, Event, LinkStatus, Phase, Status};
 
 use super::{Labels, counters_of, gauge};
 

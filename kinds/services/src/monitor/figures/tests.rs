@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use prometheus_client::encoding::prometheus_protobuf::encode;
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 use prometheus_client::encoding::text;
+use sinew_core::trace::Past;
 use sinew_robot::NODES;
-use sinew_runtime::trace::Past;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
@@ -15,7 +15,8 @@ use crate::SERVICES;
 
 fn robot() -> Plan {
     let text = include_str!("../../../../../graphs/robot/robot.yaml");
-    let kinds: Vec<_> = NODES.iter().chain(SERVICES).map(|entry| entry.kind).collect();
+    let nodes = NODES.iter().map(|row| row.kind);
+    let kinds: Vec<_> = nodes.chain(SERVICES.iter().map(|row| row.kind)).collect();
     let source = Source { file: "robot.yaml", text, overrides: &[] };
     compile(&source, &kinds, &Machine { cpus: vec![0, 1] }).expect("it compiles")
 }

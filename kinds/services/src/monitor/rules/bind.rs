@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use sinew_runtime::catalogue::Signal;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::status::Status;
+use sinew_control::status::Status;
+use sinew_core::catalogue::Signal;
+use sinew_core::trace::ThreadId;
 use sinew_spec::plan::{End, Link, Plan, Release};
 
 use super::parse::suggest;

@@ -1,6 +1,6 @@
 //! What a rule may watch, beside the signals of nodes: one row each.
 
-use sinew_runtime::status::{DomainState, DomainStatus, LinkStatus, NodeStatus};
+use sinew_control::status::{DomainState, DomainStatus, LinkStatus, NodeStatus};
 
 use crate::monitor::figures::Cycle;
 

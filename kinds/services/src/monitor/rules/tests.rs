@@ -1,9 +1,9 @@
 //! Rules as they are written, well and badly, where they look, and when they fire.
 
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_robot::NODES;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::run::ThreadId;
-use sinew_runtime::trace::Record;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
@@ -21,7 +21,8 @@ fn rule(text: &str) -> Rule {
 /// graphs/robot/robot.yaml.
 fn robot() -> Plan {
     let text = include_str!("../../../../../graphs/robot/robot.yaml");
-    let kinds: Vec<_> = NODES.iter().chain(SERVICES).map(|entry| entry.kind).collect();
+    let nodes = NODES.iter().map(|row| row.kind);
+    let kinds: Vec<_> = nodes.chain(SERVICES.iter().map(|row| row.kind)).collect();
     let source = Source { file: "robot.yaml", text, overrides: &[] };
     compile(&source, &kinds, &Machine { cpus: vec![0, 1] })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))

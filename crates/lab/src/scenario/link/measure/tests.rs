@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
+use sinew_core::privileges;
 use sinew_figures::Interval;
-use sinew_runtime::clock::Clock;
-use sinew_runtime::privileges;
 use sinew_spec::plan::{Transport, Wait};
 
 use super::super::case::{all, copied};

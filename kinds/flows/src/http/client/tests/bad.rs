@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::StreamExt;
-use sinew_runtime::flow::Value;
+use sinew_flow::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;

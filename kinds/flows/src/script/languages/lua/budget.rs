@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sinew_runtime::flow::SLICE;
+use sinew_flow::SLICE;
 
 use super::{INSTRUCTIONS_PER_LOOK, Limits, TEXTS_LEN_MAX};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mlua::{Function, Lua, Table, Value as LuaValue};
-use sinew_runtime::flow::{Document, Error, Value};
+use sinew_flow::{Document, Error, Value};
 
 use super::{Budget, Current, NO_MEMORY, TEXTS_LEN_MAX};
 

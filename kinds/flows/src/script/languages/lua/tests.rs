@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sinew_runtime::flow::{Document, Reply, Value};
+use sinew_flow::{Document, Reply, Value};
 
 use super::pattern::Matcher;
 use super::*;

@@ -1,0 +1,226 @@
+//! The asker's end of the control socket: finds the runs of this user, and talks to one.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+
+use super::{Answer, Line, Request, VERSION, place, to_line};
+use sinew_core::clock::timespec;
+use sinew_core::sys::peer_of;
+
+/// How long a run may take to accept and to answer. It looks at its socket many times a second, so
+/// one that needs longer is stopped, or hangs.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer. A thousand domains take 1 MB; what sends more is no run.
+const ANSWER_LEN_MAX: usize = 64 << 20;
+
+/// A run that may be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its process.
+    pub pid: u32,
+    /// Its socket.
+    pub socket: PathBuf,
+}
+
+/// Every run of this user, by process. The sockets of runs that were killed are removed.
+pub fn runs() -> Vec<Found> {
+    let mut runs: Vec<_> = place::folders().iter().flat_map(|folder| look(folder)).collect();
+    runs.sort_by_key(|run| run.pid);
+    runs
+}
+
+/// Removes the sockets of runs that were killed.
+pub(super) fn remove_stale(folder: &Path) {
+    look(folder);
+}
+
+/// The runs in a folder, less those that are stale: nobody listens, and the process is gone.
+fn look(folder: &Path) -> Vec<Found> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sockets = entries.filter_map(|entry| {
+        let socket = entry.path();
+        Some(Found { pid: place::process_of(&socket)?, socket })
+    });
+    let is_stale = |run: &Found| {
+        let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+        !Path::new(&format!("/proc/{}", run.pid)).exists()
+            && dial(&run.socket).is_err_and(is_refused)
+    };
+    let (stale, there): (Vec<_>, Vec<_>) = sockets.partition(is_stale);
+    // Somebody else may have removed it just now.
+    stale.iter().for_each(|run| drop(fs::remove_file(&run.socket)));
+    there
+}
+
+fn dial(socket: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&stream, Timeout::Send, Some(ANSWER_WITHIN))?;
+    connect(&stream, &address)?;
+    Ok(UnixStream::from(stream))
+}
+
+/// A connection to a run.
+#[derive(Debug)]
+pub struct Connection {
+    input: BufReader<UnixStream>,
+    /// What came of a line that is not whole yet.
+    line: Vec<u8>,
+    /// The run's process, if it can be seen from here.
+    process: Option<OwnedFd>,
+}
+
+impl Connection {
+    /// Connects to a run.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` or `NotFound` if it has ended; otherwise what is wrong.
+    pub fn open(socket: &Path) -> io::Result<Connection> {
+        let stream = dial(socket).map_err(explain)?;
+        let (process, uid) = peer_of(stream.as_fd())?;
+        let ours = geteuid().as_raw();
+        if uid != ours {
+            let socket = socket.display();
+            let text = format!("{socket} is of user {uid}, expected {ours}; remove it");
+            return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+        }
+        // None: it is in another pid namespace, or just gone, which the connection will tell.
+        let pid = Pid::from_raw(process as i32);
+        let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Ok(Connection { input: BufReader::new(stream), line: Vec::new(), process })
+    }
+
+    /// A connection that the run has made itself, to one of its services.
+    pub fn over(stream: UnixStream) -> Connection {
+        Connection { input: BufReader::new(stream), line: Vec::new(), process: None }
+    }
+
+    /// Asks, and waits for no answer: [`Connection::next`] has it.
+    ///
+    /// # Errors
+    /// If the run has closed the connection. It may have said why: that is the next line.
+    pub fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.input.get_mut().write_all(&to_line(request)).map_err(explain)
+    }
+
+    /// Asks, and waits for the first line of the answer.
+    ///
+    /// # Errors
+    /// If the run does not answer, or ends.
+    pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
+        // A run that takes no more connections says so before it closes this one: then only the
+        // writing fails.
+        let sent = self.send(request);
+        match self.next(Some(ANSWER_WITHIN)) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => {
+                sent?;
+                Err(io::Error::new(ErrorKind::UnexpectedEof, "the run ended before it answered"))
+            }
+            Err(error) => Err(explain(error)),
+        }
+    }
+
+    /// The next line of an answer that has begun.
+    ///
+    /// # Errors
+    /// As for [`Connection::ask`].
+    pub fn next_in_time(&mut self) -> io::Result<Answer> {
+        let next = self.next(Some(ANSWER_WITHIN)).map_err(explain)?;
+        next.ok_or_else(|| {
+            io::Error::new(ErrorKind::UnexpectedEof, "the run ended before it had answered")
+        })
+    }
+
+    /// The next line, for which it waits `limit` at most; `None` if the run closed the connection.
+    ///
+    /// # Errors
+    /// `TimedOut` after `limit`; a line may come later. Any other error is the connection's end.
+    pub fn next(&mut self, limit: Option<Duration>) -> io::Result<Option<Answer>> {
+        // No time at all would mean for ever.
+        let limit = limit.map(|limit| limit.max(Duration::from_millis(1)));
+        self.input.get_ref().set_read_timeout(limit)?;
+        let room = ANSWER_LEN_MAX - self.line.len();
+        let read = (&mut self.input).take(room as u64).read_until(b'\n', &mut self.line);
+        match read {
+            Ok(_) if self.line.last() == Some(&b'\n') => {}
+            Ok(_) if self.line.len() >= ANSWER_LEN_MAX => {
+                let text = format!("an answer is longer than {ANSWER_LEN_MAX} bytes");
+                return Err(io::Error::other(text));
+            }
+            // The end, perhaps in the middle of a line that nobody will get.
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Err(error) => return Err(error),
+        }
+        let line = std::mem::take(&mut self.line);
+        parse_answer(&line).map(Some)
+    }
+
+    /// Waits until the run's process has ended, `limit` at most; whether it has. A process that
+    /// cannot be seen from here counts as ended.
+    pub fn wait_for_end(&self, limit: Duration) -> bool {
+        let Some(process) = &self.process else { return true };
+        let mut waits = [PollFd::new(process, PollFlags::IN)];
+        let limit = timespec(limit.as_nanos() as u64);
+        // A signal that ends the wait early is one for this process: then it ends too.
+        poll(&mut waits, Some(&limit)).is_ok_and(|ended| ended > 0)
+    }
+}
+
+fn parse_answer(line: &[u8]) -> io::Result<Answer> {
+    let other = |text| io::Error::new(ErrorKind::InvalidData, text);
+    let parsed: Result<Line<Answer>, _> = serde_json::from_slice(line);
+    match parsed {
+        Ok(line) if line.sinew == VERSION => Ok(line.what),
+        Ok(line) => Err(other(format!(
+            "the run speaks version {} of the protocol, expected {VERSION}; use the sinew that it \
+             was started with",
+            line.sinew
+        ))),
+        Err(error) => Err(other(format!(
+            "the run's answer is none that this sinew knows ({error}); use the sinew that it was \
+             started with"
+        ))),
+    }
+}
+
+/// The same error in words for a user, where the kernel's would not say enough.
+fn explain(error: io::Error) -> io::Error {
+    let kind = error.kind();
+    let text = match kind {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
+            "it does not answer within {} s: its process is stopped or hangs; see 'ps', or kill it",
+            ANSWER_WITHIN.as_secs()
+        ),
+        ErrorKind::BrokenPipe => "the run closed the connection".into(),
+        _ => return error,
+    };
+    io::Error::new(kind, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_another_version_is_refused() {
+        let error = parse_answer(br#"{"sinew":2,"end":0}"#).expect_err("another version");
+        assert!(error.to_string().contains("speaks version 2"), "{error}");
+        let error = parse_answer(br#"{"sinew":1,"tide":0}"#).expect_err("no answer");
+        assert!(error.to_string().contains("none that this sinew knows"), "{error}");
+    }
+}

@@ -1,0 +1,481 @@
+//! A run as others see it: its status at a moment, and its events one by one. Plain data, as it
+//! goes through the control socket; who asks for it reads the same types.
+
+mod stop;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::stop::{DomainStop, StopStatus};
+use sinew_core::clock::now_ns;
+use sinew_core::privileges::{Asked, Obtained};
+
+/// Declares a state: an enum whose words are the same in JSON and on the screen.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)* }
+        impl $name {
+            /// Its word.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+    };
+}
+
+words! {
+    /// How far a run is.
+    Phase {
+        /// Its domains make ready.
+        Starting = "starting",
+        /// The core runs.
+        Running = "running",
+        /// The core has stopped; the services go on.
+        Held = "held",
+        /// Its domains stop.
+        Stopping = "stopping",
+    }
+}
+
+words! {
+    /// What a domain promises.
+    DomainRole {
+        /// Its fault stops the graph.
+        Realtime = "realtime",
+        /// It fails alone.
+        Service = "service",
+    }
+}
+
+words! {
+    /// How far a domain is.
+    DomainState {
+        /// Others start before it.
+        Waiting = "waiting",
+        /// It makes its nodes and links.
+        Starting = "starting",
+        /// It waits for the order to run.
+        Ready = "ready",
+        /// It runs.
+        Running = "running",
+        /// It was told to stop.
+        Stopping = "stopping",
+        /// It has ended, and is restarted after a pause.
+        Backoff = "backoff",
+        /// It says that the job is done.
+        Finished = "finished",
+        /// It has ended, and its policy starts it no more.
+        Ended = "ended",
+        /// It has ended more often than its policy bears.
+        GivenUp = "given_up",
+        /// It has ended with a fault that stops the graph.
+        Faulted = "faulted",
+    }
+}
+
+words! {
+    /// What an event is about.
+    EventKind {
+        /// The process of a domain was started.
+        Started = "started",
+        /// A domain is ready.
+        Ready = "ready",
+        /// A domain has ended.
+        Ended = "ended",
+        /// A domain has faulted.
+        Faulted = "faulted",
+        /// A service is to be started again.
+        Restarting = "restarting",
+        /// A service is not started any more.
+        GivenUp = "given_up",
+        /// A domain, or the graph, is told to stop.
+        Stopping = "stopping",
+        /// A domain wrote a line.
+        Output = "output",
+        /// A cycle was late.
+        Late = "late",
+        /// Somebody asked for something through the control socket.
+        Request = "request",
+        /// The core has stopped: why, and how long that took.
+        Stopped = "stopped",
+        /// A service says where people find what it serves.
+        Address = "address",
+        /// A service raised an alarm.
+        Alarm = "alarm",
+        /// The graph was edited, and the edited one runs.
+        Edited = "edited",
+        /// The graph was edited, and the one before goes on: why.
+        EditRefused = "edit_refused",
+        /// Whatever else somebody should know.
+        Note = "note",
+    }
+}
+
+/// A run at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Name of the graph.
+    pub graph: String,
+    /// The spec's file, as the user named it.
+    pub file: String,
+    /// The process that supervises it.
+    pub pid: u32,
+    /// How far it is.
+    pub phase: Phase,
+    /// Since its start.
+    pub elapsed_ms: u64,
+    /// In the order of the plan.
+    pub domains: Vec<DomainStatus>,
+    /// In the order of the plan.
+    pub links: Vec<LinkStatus>,
+    /// What the plan decided otherwise than the spec asked; a sentence each.
+    pub notes: Vec<String>,
+    /// The last stop of the core, if there was one.
+    pub stop: Option<StopStatus>,
+}
+
+/// A domain at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DomainStatus {
+    /// Its name.
+    pub name: String,
+    /// What it promises.
+    pub role: DomainRole,
+    /// How far it is.
+    pub state: DomainState,
+    /// Its process, if there is one.
+    pub pid: Option<u32>,
+    /// The user that it runs as.
+    pub user: String,
+    /// Since the start of its process; 0 without one.
+    pub up_ms: u64,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Why it ended last.
+    pub last_reason: Option<String>,
+    /// Until it is started again.
+    pub next_restart_ms: Option<u64>,
+    /// Where people find what it serves.
+    pub address: Option<String>,
+    /// Resident memory of its process, KiB.
+    pub resident_kib: Option<u64>,
+    /// Of a realtime domain.
+    pub threads: Vec<ThreadStatus>,
+    /// Its nodes.
+    pub nodes: Vec<NodeStatus>,
+    /// What it may use.
+    pub limits: Vec<LimitStatus>,
+}
+
+/// A realtime thread at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadStatus {
+    /// Cycles so far, as the thread counts them; so are overruns and skipped.
+    pub cycles: u64,
+    /// Cycles whose records were gone before the supervisor came to them: no latency is known of
+    /// them.
+    #[serde(default)]
+    pub records_lost: u64,
+    /// Cycles past the deadline or without their feedback.
+    pub overruns: u64,
+    /// Whole periods lost.
+    pub skipped: u64,
+    /// Cycle latency of the last cycle; `None` before the first.
+    pub latency_ns_last: Option<u64>,
+    /// The longest so far.
+    pub latency_ns_max: Option<u64>,
+    /// The CPU that it is planned for.
+    #[serde(default)]
+    pub cpu: Option<u32>,
+    /// The SCHED_FIFO priority that it is planned for.
+    #[serde(default)]
+    pub priority: u8,
+    /// What the kernel gave it.
+    pub privileges: PrivilegesStatus,
+}
+
+/// What a thread asked of the kernel, and what it got; in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivilegesStatus {
+    /// By the plan.
+    pub asked: String,
+    /// Read back from the kernel.
+    pub obtained: String,
+    /// What is missing and how to get it; empty if nothing is.
+    pub missing: Vec<String>,
+}
+
+impl PrivilegesStatus {
+    /// In words.
+    pub fn of(asked: &Asked, obtained: &Obtained) -> PrivilegesStatus {
+        let cpu = |cpu: Option<u32>| cpu.map_or("any CPU".into(), |cpu| format!("CPU {cpu}"));
+        let locked = if obtained.locked_kib > 0 { "locked" } else { "unlocked" };
+        let (policy, priority) = (obtained.policy_name(), obtained.priority);
+        PrivilegesStatus {
+            asked: format!("SCHED_FIFO {}, {}, locked", asked.priority, cpu(asked.cpu)),
+            obtained: format!("{policy} {priority}, {}, {locked}", cpu(obtained.cpu)),
+            missing: obtained.missing(asked),
+        }
+    }
+}
+
+/// A node at a moment. A realtime node has no counters of its own: they are 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Heartbeats.
+    pub beats: u64,
+    /// Messages that it took.
+    pub received: u64,
+    /// Messages that it was too slow for.
+    pub lost: u64,
+    /// Messages that it sent.
+    pub sent: u64,
+    /// Messages that it could not send.
+    pub dropped: u64,
+    /// Of a flow node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowStatus>,
+}
+
+/// What a flow node has done since its process was started; as its workers said last, half a second
+/// ago at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Packets that it has done with; of a source: flows that have ended.
+    pub packets: u64,
+    /// Packets at which it failed; of a source: flows that ended with an error.
+    pub errors: u64,
+    /// What a source did not take for want of room: connections and requests of a listener.
+    #[serde(default)]
+    pub refused: u64,
+    /// Packets that wait in it; of a source: flows under way.
+    pub in_flight: u64,
+    /// Packets in a second, of late.
+    pub packets_per_s: f64,
+    /// How long it had a packet: half of them took no longer. To an eighth, upwards; `None` with
+    /// fewer than ten packets beyond it. Where it waits for a reply, that is part of it.
+    pub time_ns_p50: Option<u64>,
+    /// The same for 99 of 100.
+    pub time_ns_p99: Option<u64>,
+    /// The longest time; `None` before the first packet.
+    pub time_ns_max: Option<u64>,
+}
+
+/// What a service says of one of its flow nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowFigures {
+    /// The node.
+    pub name: String,
+    /// Its figures.
+    pub status: FlowStatus,
+}
+
+/// A limit of a domain: asked for, and read back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitStatus {
+    /// What is limited.
+    pub what: String,
+    /// By the spec.
+    pub asked: String,
+    /// By the kernel.
+    pub got: String,
+    /// Whether the kernel holds the domain to it.
+    pub enforced: bool,
+    /// How to get what is missing.
+    pub remedy: Option<String>,
+}
+
+/// A link at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// `node.port` that writes.
+    pub from: String,
+    /// `node.port` that reads.
+    pub to: String,
+    /// How it crosses; `fused` within a thread.
+    pub transport: String,
+    /// Which messages the reader gets.
+    pub delivery: String,
+    /// Messages that it can hold.
+    pub capacity: u32,
+    /// Messages in it now; `None` if nobody outside can know.
+    pub fill: Option<u32>,
+    /// Messages written so far; `None` if nobody outside can know.
+    pub written: Option<u64>,
+    /// Messages that the reader was too slow for; `None` if not counted for this link alone.
+    pub lost: Option<u64>,
+    /// Messages that the writer found no room for; `None` as above.
+    pub dropped: Option<u64>,
+    /// Whether an end broke its rules or is gone.
+    pub broken: bool,
+}
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// From 1, never the same twice in a run, without gaps.
+    pub number: u64,
+    /// When, by the monotonic clock.
+    pub time_ns: u64,
+    /// When, by the clock on the wall; for people, never to reckon with.
+    pub unix_ms: u64,
+    /// Of which domain.
+    pub domain: Option<String>,
+    /// What it is about.
+    pub what: EventKind,
+    /// In words; [`Events::TEXT_MAX`] bytes at most.
+    pub text: String,
+    /// Of [`EventKind::Stopped`]: the same in figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopStatus>,
+}
+
+/// The last events of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    kept: VecDeque<Event>,
+    newest: u64,
+}
+
+impl Events {
+    /// So many are kept: enough for the story of a crash loop. Older ones are gone, and a reader
+    /// sees by the numbers how many it missed.
+    pub const KEPT_MAX: usize = 1000;
+    /// Bytes of a text; a longer one is cut and ends in `...`. A service may write what it likes.
+    pub const TEXT_MAX: usize = 1024;
+
+    /// None yet.
+    pub fn new() -> Events {
+        Events::default()
+    }
+
+    /// Something happened now.
+    pub fn add(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
+        self.keep(what, domain, text.into(), None);
+    }
+
+    /// The core has stopped.
+    pub fn add_stop(&mut self, stop: StopStatus) {
+        self.keep(EventKind::Stopped, None, stop.to_string(), Some(stop));
+    }
+
+    fn keep(
+        &mut self,
+        what: EventKind,
+        domain: Option<&str>,
+        text: String,
+        stop: Option<StopStatus>,
+    ) {
+        if self.kept.len() == Self::KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.newest += 1;
+        // A clock before 1970 is wrong anyway.
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.kept.push_back(Event {
+            number: self.newest,
+            time_ns: now_ns(),
+            unix_ms: unix.as_millis() as u64,
+            domain: domain.map(str::to_owned),
+            what,
+            text: cut(text),
+            stop,
+        });
+    }
+
+    /// Number of the newest one; 0 before the first.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Those after number `after` that are still kept, oldest first.
+    pub fn after(&self, after: u64) -> impl Iterator<Item = &Event> {
+        let newer = self.newest.saturating_sub(after);
+        let skipped = self.kept.len() - self.kept.len().min(newer as usize);
+        self.kept.range(skipped..)
+    }
+
+    /// How many after number `after` are kept no more.
+    pub fn missed(&self, after: u64) -> u64 {
+        self.newest.saturating_sub(after).saturating_sub(self.kept.len() as u64)
+    }
+}
+
+/// What comes from outside may be anything: control characters would play with the terminal of
+/// whoever reads it.
+pub fn cut(text: String) -> String {
+    const END: &str = "...";
+    let mut text = text.replace(|c: char| c.is_control(), "\u{fffd}");
+    if text.len() > Events::TEXT_MAX {
+        text.truncate(text.floor_char_boundary(Events::TEXT_MAX - END.len()));
+        text.push_str(END);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(events: &Events, after: u64) -> Vec<u64> {
+        events.after(after).map(|event| event.number).collect()
+    }
+
+    #[test]
+    fn a_reader_gets_what_it_has_not_seen() {
+        let mut events = Events::new();
+        assert_eq!((numbers(&events, 0), events.missed(0)), (vec![], 0));
+        (0..3).for_each(|_| events.add(EventKind::Note, None, "now"));
+        assert_eq!(numbers(&events, 0), [1, 2, 3]);
+        assert_eq!(numbers(&events, 2), [3]);
+        // A reader may ask for anything.
+        assert_eq!((numbers(&events, u64::MAX), events.missed(u64::MAX)), (vec![], 0));
+    }
+
+    #[test]
+    fn what_a_reader_missed_is_counted() {
+        let mut events = Events::new();
+        let all = Events::KEPT_MAX as u64 + 7;
+        (0..all).for_each(|_| events.add(EventKind::Note, None, "now"));
+        assert_eq!(events.missed(0), 7);
+        assert_eq!(events.missed(3), 4);
+        assert_eq!(events.missed(7), 0);
+        assert_eq!(numbers(&events, 0).first(), Some(&8));
+        assert_eq!(numbers(&events, all - 1), [all]);
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        let mut events = Events::new();
+        events.add(EventKind::Output, Some("camera"), "µ".repeat(Events::TEXT_MAX));
+        let event = events.after(0).next().expect("an event");
+        assert!(event.text.len() <= Events::TEXT_MAX && event.text.ends_with("µ..."));
+    }
+
+    #[test]
+    fn a_text_plays_with_no_terminal() {
+        let mut events = Events::new();
+        events.add(EventKind::Alarm, Some("monitor"), "a\u{1b}[2J\nb");
+        assert_eq!(events.after(0).next().expect("an event").text, "a\u{fffd}[2J\u{fffd}b");
+    }
+
+    #[test]
+    fn a_word_is_the_same_in_json_and_on_the_screen() {
+        let json = serde_json::to_string(&DomainState::GivenUp).expect("JSON");
+        assert_eq!(json, format!("\"{}\"", DomainState::GivenUp));
+    }
+}

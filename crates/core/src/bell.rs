@@ -1,0 +1,44 @@
+//! The bell: a domain rings it when its state has changed, so that the supervisor can sleep. Each
+//! service has one of its own, for who holds a bell can fill it, and then others may have to wait.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{ReadWriteFlags, preadv2};
+
+/// An eventfd that both sides hold.
+#[derive(Debug)]
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    /// A new one.
+    pub fn create() -> io::Result<Bell> {
+        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// The one that the parent made.
+    pub fn adopt(file: OwnedFd) -> Bell {
+        Bell(file)
+    }
+
+    /// Wakes the supervisor.
+    pub fn ring(&self) {
+        // It is refused only when it has rung 2^64 times unheard: then it still rings.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Silences it. To be called before what it tells of is looked at. Never waits, also when a
+    /// domain has taken O_NONBLOCK away from what both sides hold.
+    pub fn hush(&self) {
+        let (mut count, end) = ([0; 8], u64::MAX);
+        // Silence is no failure.
+        let _ = preadv2(&self.0, &mut [IoSliceMut::new(&mut count)], end, ReadWriteFlags::NOWAIT);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

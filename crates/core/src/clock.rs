@@ -1,0 +1,172 @@
+//! Time: the monotonic clock for when, the time stamp counter for how long.
+//!
+//! A cycle reads the monotonic clock once and the counter at every node: on x86-64 the counter
+//! costs a few nanoseconds, `clock_gettime` several times that. The counter is used only where the
+//! kernel says that it runs at a constant rate.
+
+use std::fs;
+use std::hint::spin_loop;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::sys;
+pub use crate::sys::timespec;
+
+/// How long [`Clock::calibrate`] takes. Both clocks are read to about 50 ns, so the rate is right
+/// to about 10 ppm: 10 ns in a cycle of 1 ms.
+pub const CALIBRATION: Duration = Duration::from_millis(5);
+
+/// The monotonic clock, ns.
+#[inline]
+pub fn now_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// Turns counter ticks into nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    ns_per_tick: f64,
+}
+
+impl Clock {
+    /// The rate of the counter, measured against the monotonic clock; takes [`CALIBRATION`].
+    /// Where the counter is not to be trusted, the monotonic clock stands in for it.
+    pub fn calibrate() -> Clock {
+        if !counter_is_constant() {
+            return Clock::from_rate(0.0);
+        }
+        let (ticks, ns) = both();
+        std::thread::sleep(CALIBRATION);
+        let (ticks_after, ns_after) = both();
+        let ticks = ticks_after.wrapping_sub(ticks);
+        Clock::from_rate(if ticks == 0 { 0.0 } else { (ns_after - ns) as f64 / ticks as f64 })
+    }
+
+    /// The clock that another process calibrated.
+    pub fn from_rate(ns_per_tick: f64) -> Clock {
+        Clock { ns_per_tick }
+    }
+
+    /// Nanoseconds per tick; 0 if the monotonic clock stands in for the counter.
+    pub fn rate(self) -> f64 {
+        self.ns_per_tick
+    }
+
+    /// Whether the rate is not 0; by its bits, for a cycle asks often.
+    #[inline(always)]
+    fn has_counter(self) -> bool {
+        self.ns_per_tick.to_bits() != 0
+    }
+
+    /// Ticks now; of use only as a difference.
+    #[inline(always)]
+    pub fn ticks(self) -> u64 {
+        if self.has_counter() { sys::ticks() } else { stand_in() }
+    }
+
+    /// A time as a difference of ticks.
+    pub fn ticks_of(self, time: Duration) -> u64 {
+        let ns = time.as_nanos() as u64;
+        if self.has_counter() { (ns as f64 / self.ns_per_tick) as u64 } else { ns }
+    }
+
+    /// A difference of ticks in nanoseconds.
+    #[inline]
+    pub fn ns(self, ticks: u64) -> u64 {
+        if self.has_counter() { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
+    }
+}
+
+/// The monotonic clock in place of the counter; apart, so that the cycle stays small with one.
+#[cold]
+#[inline(never)]
+fn stand_in() -> u64 {
+    now_ns()
+}
+
+/// Between two polls of a word that another core writes. Measured on two cores with PAUSE of 13 ns
+/// (`cargo bench -p sinew-link --bench layouts`): round trips were shortest 40 to 80 ns apart, by a
+/// third against one PAUSE, and the same when messages came at random times.
+const POLL_GAP_NS: u64 = 50;
+
+/// How many PAUSE make up [`POLL_GAP_NS`]: one lasts 10 to 60 ns, as the processor's maker likes.
+static PAUSES: LazyLock<u32> = LazyLock::new(|| {
+    const TRIED: u32 = 64;
+    let lasts = || {
+        let before = now_ns();
+        (0..TRIED).for_each(|_| spin_loop());
+        now_ns() - before
+    };
+    // The shortest of several: this thread may lose its CPU in between.
+    let ns = (0..8).map(|_| lasts()).min().expect("eight tries").max(1);
+    (POLL_GAP_NS * u64::from(TRIED)).div_ceil(ns).clamp(1, 64) as u32
+});
+
+/// Measures what [`poll_gap`] needs, so that no cycle has to; takes microseconds, once.
+pub(crate) fn know_poll_gap() {
+    LazyLock::force(&PAUSES);
+}
+
+/// Passes [`POLL_GAP_NS`].
+#[inline]
+pub(crate) fn poll_gap() {
+    (0..*PAUSES).for_each(|_| spin_loop());
+}
+
+/// Sleeps until the monotonic clock shows `until_ns`; returns at once if that is past.
+pub fn sleep_until(until_ns: u64) {
+    let until = timespec(until_ns);
+    // A signal ends the sleep early; then the rest is slept.
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
+}
+
+fn ns(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Counter and clock at the same moment: of several tries the one with the least time between.
+fn both() -> (u64, u64) {
+    let read = || {
+        let before = now_ns();
+        let ticks = sys::ticks();
+        let after = now_ns();
+        (after - before, ticks, before + (after - before) / 2)
+    };
+    let (_, ticks, ns) = (0..16).map(|_| read()).min().expect("sixteen tries");
+    (ticks, ns)
+}
+
+fn counter_is_constant() -> bool {
+    if cfg!(target_arch = "aarch64") {
+        return true;
+    }
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
+    cfg!(target_arch = "x86_64") && has("constant_tsc") && has("nonstop_tsc")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_agrees_with_the_monotonic_clock() {
+        let clock = Clock::calibrate();
+        let (ticks, start) = (clock.ticks(), now_ns());
+        sleep_until(start + 20_000_000);
+        let (by_ticks, by_clock) = (clock.ns(clock.ticks() - ticks), now_ns() - start);
+        // Whatever the scheduler did, both clocks saw it, to within a preemption between the reads.
+        let ratio = by_ticks as f64 / by_clock as f64;
+        assert!((0.5..2.0).contains(&ratio), "{by_ticks} ns by ticks, {by_clock} ns by the clock");
+    }
+
+    #[test]
+    fn without_a_counter_the_clock_stands_in() {
+        let clock = Clock::from_rate(0.0);
+        assert_eq!(clock.ns(1234), 1234);
+        assert!(clock.ticks() <= now_ns());
+    }
+}

@@ -1,0 +1,381 @@
+//! A step of the cycle: a node with all that surrounds it. Inputs bring what crossed from other
+//! threads, guards keep commands that are too old from an actuator, outputs send what was written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sinew_plan::catalogue::Signal;
+use sinew_plan::plan::Full;
+
+use super::finite::{Finite, are_finite};
+use crate::clock::{now_ns, sleep_until};
+use crate::fault::{Cause, Fault};
+use crate::node::{Cycle, Node, Wiring};
+use crate::panics;
+use crate::slots::{Slot, Slots};
+use crate::trace::{Holds, Record};
+use crate::transport::{Received, Receiver, Sender, Sent};
+
+/// Looks in a wait for who was silent before.
+const SILENT_NAPS: u64 = 10;
+
+/// A node with all that surrounds it in a cycle.
+pub(crate) struct Step {
+    pub(crate) node: Box<dyn Node>,
+    pub(crate) name: String,
+    /// Index of the node in the plan.
+    pub(crate) index: usize,
+    /// Place of the node in the thread's order, and so in the record.
+    pub(crate) place: usize,
+    pub(crate) wiring: Wiring,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) guards: Vec<Guard>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) numbers: Vec<Numbers>,
+    pub(crate) signals: &'static [Signal],
+}
+
+/// A link from another thread.
+pub(crate) struct Input {
+    pub(crate) slot: Slot,
+    pub(crate) receiver: Box<dyn Receiver>,
+    /// The writing node.
+    pub(crate) from: String,
+    /// Feedback only: whether the last cycle waited for it in vain.
+    pub(crate) missing: bool,
+    pub(crate) closed: bool,
+    /// Place of this end among those of the thread.
+    pub(crate) end: usize,
+    /// Of a link from a service: what keeps it from harming this thread.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// The lock between a service and the core: what a service sends is looked at in a place of its
+/// own, and only what is whole gets to the node. Nothing that the service does is a fault here.
+pub(crate) struct Lock {
+    /// Where a message waits until it was looked at.
+    pub(crate) staging: Slot,
+    pub(crate) finite: Option<Finite>,
+    /// Messages that the link can hold.
+    pub(crate) capacity: u32,
+    pub(crate) broken: bool,
+}
+
+/// A link to another thread.
+pub(crate) struct Output {
+    pub(crate) slot: Slot,
+    pub(crate) sender: Box<dyn Sender>,
+    pub(crate) full: Full,
+    /// The safe value of the actuator port at the other end.
+    pub(crate) safe: Option<Vec<u8>>,
+    /// The reading node.
+    pub(crate) to: String,
+    pub(crate) closed: bool,
+    /// Place of this end among those of the thread.
+    pub(crate) end: usize,
+    /// Whether a service reads it: then nothing that it does may stop this thread.
+    pub(crate) to_service: bool,
+    /// Whether its reader has broken the link: nothing is sent any more.
+    pub(crate) broken: bool,
+}
+
+/// What keeps an actuator port from obeying a command that is too old.
+pub(crate) struct Guard {
+    pub(crate) slot: Slot,
+    /// Where the command comes from, if this thread writes it. The port has a place of its own, so
+    /// that a safe value in it is seen by nobody else.
+    pub(crate) from: Option<Slot>,
+    pub(crate) after: u32,
+    /// The safe value: of the port's own size, as both are laid out from one message type.
+    pub(crate) safe: Slot,
+    /// Cycles since the last fresh command.
+    pub(crate) missed: u64,
+    pub(crate) holds: Holds,
+}
+
+/// An output slot whose numbers must be finite.
+pub(crate) struct Numbers {
+    pub(crate) slot: Slot,
+    pub(crate) port: &'static str,
+    pub(crate) finite: Finite,
+}
+
+impl Step {
+    /// Whether there is anything to do before the node's update.
+    #[inline]
+    pub(crate) fn is_fed(&self) -> bool {
+        !self.inputs.is_empty() || !self.guards.is_empty()
+    }
+
+    /// Whether there is anything to do after the node's update.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// Stops the node. Its panic must not keep other nodes from coming to rest.
+    pub(crate) fn stop(&mut self) -> Result<(), Fault> {
+        catch_unwind(AssertUnwindSafe(|| self.node.stop())).map_err(|_| {
+            let fault = panics::take();
+            Fault::new(fault.cause, format_args!("node '{}' as it stopped: {fault}", self.name))
+        })
+    }
+
+    /// Takes what came over links, then lets the guards judge.
+    pub(crate) fn receive(
+        &mut self,
+        slots: &mut Slots,
+        cycle: &Cycle,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        for input in &mut self.inputs {
+            input.receive(slots, cycle.number, record)?;
+        }
+        for guard in &mut self.guards {
+            let lost = self.inputs.iter().any(|input| input.closed && input.slot == guard.slot);
+            guard.judge(slots, cycle, lost);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn check_finite(
+        &self,
+        slots: &Slots,
+        values: &[f64],
+        cycle: &Cycle,
+    ) -> Result<(), Fault> {
+        for numbers in &self.numbers {
+            if slots.is_new(numbers.slot, cycle.number)
+                && !numbers.finite.holds(slots.words(numbers.slot))
+            {
+                return Err(not_finite("port", numbers.port));
+            }
+        }
+        let all = self.wiring.signals[0]..self.wiring.signals_end();
+        if are_finite(&values[all]) { Ok(()) } else { Err(self.signal_not_finite(values)) }
+    }
+
+    /// Apart, so that the cycle stays small.
+    #[cold]
+    #[inline(never)]
+    fn signal_not_finite(&self, values: &[f64]) -> Fault {
+        let of = |at: &usize| &values[self.wiring.signals[*at]..self.wiring.signals[at + 1]];
+        let at = (0..self.signals.len()).find(|at| !are_finite(of(at)));
+        not_finite("signal", at.map_or("", |at| self.signals[at].name))
+    }
+
+    /// Sends what was written in this cycle.
+    pub(crate) fn send(
+        &mut self,
+        slots: &Slots,
+        cycle: &Cycle,
+        until_ns: u64,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        for output in &mut self.outputs {
+            if slots.is_new(output.slot, cycle.number) {
+                output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
+            } else if !output.to_service && !output.broken {
+                output.sender.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Apart, so that the cycle stays small.
+#[cold]
+#[inline(never)]
+fn not_finite(what: &str, name: &str) -> Fault {
+    Fault::new(Cause::NotFinite, format_args!("a number on {what} '{name}' is not finite"))
+}
+
+impl Input {
+    /// Takes a message and marks it as new in cycle `cycle`. Whether there was one.
+    #[inline]
+    fn receive(
+        &mut self,
+        slots: &mut Slots,
+        cycle: u64,
+        record: &mut Record,
+    ) -> Result<bool, Fault> {
+        if let Some(lock) = &mut self.lock {
+            let arrived = lock.pass(&mut *self.receiver, slots, self.end, record);
+            if arrived {
+                slots.copy(lock.staging, self.slot);
+                slots.mark_new(self.slot, cycle);
+            }
+            return Ok(arrived);
+        }
+        if self.closed {
+            return Ok(false);
+        }
+        let received = self.receiver.receive(slots.bytes_mut(self.slot));
+        // From a peer that lies nothing is taken any more.
+        match received.inspect_err(|_| self.closed = true)? {
+            Received::New { lost } => {
+                slots.mark_new(self.slot, cycle);
+                record.lost(self.end, lost);
+                Ok(true)
+            }
+            Received::None => Ok(false),
+            Received::Closed => {
+                self.closed = true;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Drops what a service has sent so far, and counts it as lost.
+    pub(crate) fn drop_old(&mut self, slots: &mut Slots, record: &mut Record) {
+        let Some(lock) = &mut self.lock else { return };
+        // A mailbox holds no more, and who goes on sending meanwhile sends no old messages.
+        for _ in 0..lock.capacity {
+            match self.receiver.receive(slots.bytes_mut(lock.staging)) {
+                Ok(Received::New { lost }) => record.lost(self.end, lost + 1),
+                // What is broken is found so again, and counted, in the first cycle.
+                Ok(Received::None | Received::Closed) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Waits for a message; whether one came. Who was silent before may be dead, and whoever is to
+    /// see to that needs a CPU: then this thread does not keep its own by polling, it looks now and
+    /// then.
+    pub(crate) fn wait_for(&mut self, until_ns: u64, was_silent: bool) -> bool {
+        if !was_silent {
+            return self.receiver.wait(until_ns);
+        }
+        let nap_ns = until_ns.saturating_sub(now_ns()) / SILENT_NAPS;
+        loop {
+            let now_ns = now_ns();
+            if self.receiver.wait(now_ns) {
+                return true;
+            }
+            if now_ns >= until_ns {
+                return false;
+            }
+            sleep_until(until_ns.min(now_ns + nap_ns));
+        }
+    }
+
+    /// As [`Input::receive`], outside of any node's step: so the fault says where.
+    pub(crate) fn receive_feedback(
+        &mut self,
+        slots: &mut Slots,
+        cycle: u64,
+        record: &mut Record,
+    ) -> Result<bool, Fault> {
+        self.receive(slots, cycle, record).map_err(|fault| {
+            Fault::new(fault.cause, format_args!("feedback from node '{}': {fault}", self.from))
+        })
+    }
+}
+
+impl Lock {
+    /// Takes a message into the staging place. Whether there was one, and it is whole. A service
+    /// that has closed its end may come back.
+    fn pass(
+        &mut self,
+        receiver: &mut dyn Receiver,
+        slots: &mut Slots,
+        end: usize,
+        record: &mut Record,
+    ) -> bool {
+        if self.broken {
+            return false;
+        }
+        match receiver.receive(slots.bytes_mut(self.staging)) {
+            Ok(Received::New { lost }) => {
+                let finite = self.finite.as_ref();
+                let whole = finite.is_none_or(|finite| finite.holds(slots.words(self.staging)));
+                record.lost(end, lost + u32::from(!whole));
+                whole
+            }
+            Ok(Received::None | Received::Closed) => false,
+            Err(_) => {
+                self.broken = true;
+                record.broken(end);
+                false
+            }
+        }
+    }
+}
+
+impl Output {
+    /// Sends to a service, which may be gone, stand or lie: that concerns only itself.
+    fn send_out(&mut self, message: &[u8], record: &mut Record) {
+        if !self.broken && self.sender.send(message).is_err() {
+            self.broken = true;
+            record.broken(self.end);
+        }
+    }
+
+    fn send(
+        &mut self,
+        message: &[u8],
+        until_ns: u64,
+        stopping: bool,
+        record: &mut Record,
+    ) -> Result<(), Fault> {
+        if self.to_service {
+            self.send_out(message, record);
+            return Ok(());
+        }
+        if self.broken {
+            return Ok(());
+        }
+        let sent = self.sender.send(message);
+        let mut sent = sent.inspect_err(|_| self.broken = true)?;
+        if sent == Sent::Full && self.full == Full::Wait {
+            while sent == Sent::Full && self.sender.wait_room(until_ns) {
+                sent = self.sender.send(message).inspect_err(|_| self.broken = true)?;
+            }
+        }
+        match sent {
+            Sent::Done => Ok(()),
+            Sent::Full if self.full == Full::Drop => {
+                record.dropped(self.end);
+                Ok(())
+            }
+            Sent::Closed => {
+                self.closed = true;
+                Ok(())
+            }
+            Sent::Full if stopping => Ok(()),
+            Sent::Full => Err(Fault::new(
+                Cause::Full,
+                format_args!(
+                    "the queue to node '{}' is full: it does not keep up; raise its capacity, or \
+                     set 'delivery: latest' or 'full: drop'",
+                    self.to
+                ),
+            )),
+        }
+    }
+}
+
+impl Guard {
+    /// Puts the safe value in place of a command that is too old.
+    #[inline]
+    fn judge(&mut self, slots: &mut Slots, cycle: &Cycle, lost: bool) {
+        if let Some(from) = self.from
+            && slots.is_new(from, cycle.number)
+        {
+            slots.copy(from, self.slot);
+            slots.mark_new(self.slot, cycle.number);
+        }
+        if slots.is_new(self.slot, cycle.number) {
+            self.missed = 0;
+            let is_safe = slots.words(self.slot) == slots.words(self.safe);
+            self.holds = if is_safe { Holds::Safe } else { Holds::Command };
+        } else {
+            self.missed += 1 + cycle.skipped;
+        }
+        if cycle.stopping || lost || self.missed > u64::from(self.after) {
+            slots.copy(self.safe, self.slot);
+            slots.mark_safe(self.slot);
+            self.holds = Holds::Nothing;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a domain stops. A fault is made without allocating, so a cycle may fail as it must run.
+
+use std::fmt;
+
+/// Bytes of text that a fault can hold; what is longer is cut.
+pub const TEXT_MAX: usize = 232;
+
+/// What sort of thing went wrong. The numbers stand in shared memory; do not change them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// A node returned an error.
+    Error = 1,
+    /// A node panicked.
+    Panic = 2,
+    /// A node wrote a number that is not finite.
+    NotFinite = 3,
+    /// Deadlines were exceeded past the policy.
+    Overrun = 4,
+    /// A peer is gone.
+    LostPeer = 5,
+    /// A peer wrote what no peer may write.
+    BadPeer = 6,
+    /// A queue was full and the spec says that this is a fault.
+    Full = 7,
+    /// The kernel refused something the domain cannot do without.
+    System = 8,
+    /// The domain died without a word: a signal, or an exit that it did not choose.
+    Died = 9,
+}
+
+impl Cause {
+    /// Every cause with its word in reports.
+    pub const ALL: &'static [(Cause, &'static str)] = &[
+        (Cause::Error, "error"),
+        (Cause::Panic, "panic"),
+        (Cause::NotFinite, "not_finite"),
+        (Cause::Overrun, "overrun"),
+        (Cause::LostPeer, "lost_peer"),
+        (Cause::BadPeer, "bad_peer"),
+        (Cause::Full, "full"),
+        (Cause::System, "system"),
+        (Cause::Died, "died"),
+    ];
+
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        Cause::ALL[self as usize - 1].1
+    }
+
+    /// The cause with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Cause> {
+        Cause::ALL.get((number as usize).checked_sub(1)?).map(|row| row.0)
+    }
+}
+
+/// A reason to stop.
+#[derive(Clone)]
+pub struct Fault {
+    /// What sort.
+    pub cause: Cause,
+    text: [u8; TEXT_MAX],
+    len: usize,
+}
+
+impl Fault {
+    /// A fault with a text; does not allocate.
+    pub fn new(cause: Cause, text: fmt::Arguments<'_>) -> Fault {
+        let mut fault = Fault { cause, text: [0; TEXT_MAX], len: 0 };
+        // Cutting a text that is too long is the only failure, and `write_str` does not report it.
+        let _ = fmt::write(&mut fault, text);
+        fault
+    }
+
+    /// What went wrong, where, and what to change.
+    pub fn text(&self) -> &str {
+        let valid = &self.text[..self.len];
+        std::str::from_utf8(valid).unwrap_or_else(|error| {
+            std::str::from_utf8(&valid[..error.valid_up_to()]).unwrap_or_default()
+        })
+    }
+}
+
+impl fmt::Write for Fault {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = TEXT_MAX - self.len;
+        let bytes = &text.as_bytes()[..text.len().min(room)];
+        self.text[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause.word(), self.text())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A [`Fault`] with [`Cause::Error`], written like `format!`; does not allocate.
+///
+/// ```
+/// let fault = sinew_core::fault!("joint {} at {:.1} deg", 3, 181.5);
+/// assert_eq!(fault.text(), "joint 3 at 181.5 deg");
+/// ```
+#[macro_export]
+macro_rules! fault {
+    ($($text:tt)*) => {
+        $crate::Fault::new($crate::Cause::Error, format_args!($($text)*))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_too_long_is_cut_at_a_character() {
+        let fault = crate::fault!("{}", "µ".repeat(TEXT_MAX));
+        assert_eq!(fault.text(), "µ".repeat(TEXT_MAX / 2));
+        let odd = crate::fault!("a{}", "µ".repeat(TEXT_MAX));
+        assert_eq!(odd.text(), format!("a{}", "µ".repeat(TEXT_MAX / 2 - 1)));
+    }
+
+    #[test]
+    fn causes_survive_their_number() {
+        for &(cause, word) in Cause::ALL {
+            assert_eq!(Cause::from_number(cause as u32), Some(cause));
+            assert_eq!(cause.word(), word);
+        }
+        assert_eq!(Cause::from_number(0), None);
+        assert_eq!(Cause::from_number(99), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! What a node is, and what it sees: its ports, its parameters, the cycle.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sinew_plan::catalogue::{Direction, Kind, MessageType, Value};
+use sinew_plan::plan::{End, Link, Node as PlanNode, Plan};
+use sinew_plan::{Item, Span};
+
+use crate::fault::Fault;
+use crate::message::Message;
+pub use crate::slots::Fresh;
+use crate::slots::{Slot, Slots};
+
+/// A cyclic node. After `start` it neither allocates, locks, logs nor calls the kernel.
+pub trait Node: Send {
+    /// Once, before the first cycle, in the domain's process; may allocate and take its time.
+    fn start(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The node's work in one cycle; bounded. An error stops the graph.
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
+
+    /// Once, after the last cycle.
+    fn stop(&mut self) {}
+
+    /// Whether the machine behind this node stands still and is safe: a domain that is told to stop
+    /// goes on with safe commands until all its nodes say so (or a limit of time is over). Asked in
+    /// every cycle of the stop, and before it in those in which no actuator of the thread, if it
+    /// has any, obeys a command other than its safe value. Bounded; its time is part of no figure.
+    fn at_rest(&self) -> bool {
+        true
+    }
+}
+
+/// A row of a node table.
+#[derive(Clone, Copy)]
+pub struct NodeEntry {
+    /// What the compiler knows of the kind.
+    pub kind: &'static Kind,
+    /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
+    /// `sinew check`, so it must have no effect outside itself.
+    pub make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>,
+    /// Writes safe value `safe` (index into the port's table) of actuator port `port` into
+    /// `message`, which is zeroed. `None` for kinds without actuator ports.
+    pub safe: Option<fn(port: usize, safe: usize, message: &mut [u8])>,
+}
+
+/// One pass of an executor, as its nodes see it.
+#[derive(Debug, Default)]
+pub struct Cycle {
+    /// Counts from 0.
+    pub number: u64,
+    /// Nominal spacing, ns.
+    pub period_ns: u64,
+    /// Whole periods lost immediately before this cycle.
+    pub skipped: u64,
+    /// The graph is stopping: actuators now get their safe values.
+    pub stopping: bool,
+    finished: Cell<bool>,
+}
+
+impl Cycle {
+    /// A cycle; for executors and tests.
+    pub fn new(number: u64, period_ns: u64) -> Cycle {
+        Cycle { number, period_ns, ..Cycle::default() }
+    }
+
+    /// The node's job is done: the graph stops in order after this cycle, with outcome `finished`.
+    pub fn finish(&self) {
+        self.finished.set(true);
+    }
+
+    /// Whether a node called [`Cycle::finish`].
+    pub fn is_finished(&self) -> bool {
+        self.finished.get()
+    }
+
+    /// Nominal spacing, s.
+    pub fn period_s(&self) -> f64 {
+        self.period_ns as f64 * 1e-9
+    }
+}
+
+/// Where a node's ports and signals are.
+#[derive(Debug)]
+pub(crate) struct Wiring {
+    /// Slot of each port of the kind.
+    pub(crate) ports: Vec<Slot>,
+    /// Start of each signal among those of all nodes, and the end of the last one.
+    pub(crate) signals: Vec<usize>,
+}
+
+impl Wiring {
+    /// The wiring of a node of this kind whose signals start at `first`.
+    pub(crate) fn new(kind: &Kind, ports: Vec<Slot>, first: usize) -> Wiring {
+        let mut signals = vec![first];
+        for signal in kind.signals {
+            signals.push(signals[signals.len() - 1] + signal.count);
+        }
+        Wiring { ports, signals }
+    }
+
+    /// The end of the last signal.
+    pub(crate) fn signals_end(&self) -> usize {
+        self.signals[self.signals.len() - 1]
+    }
+}
+
+/// A node's ports and signals during one update.
+pub struct Io<'a> {
+    pub(crate) wiring: &'a Wiring,
+    pub(crate) slots: &'a mut Slots,
+    /// The signals of all nodes.
+    pub(crate) values: &'a mut [f64],
+    pub(crate) cycle: u64,
+}
+
+impl Io<'_> {
+    /// The newest value at port `port` (index into the kind's table).
+    ///
+    /// # Panics
+    /// If `T` is not the message type that the kind's table gives for this port.
+    #[inline]
+    pub fn read<T: Message>(&self, port: usize) -> &T {
+        let value = self.slots.value(self.wiring.ports[port]);
+        value.expect("the port's table names another message type")
+    }
+
+    /// What is to be said of the value at port `port`.
+    #[inline]
+    pub fn fresh(&self, port: usize) -> Fresh {
+        self.slots.fresh(self.wiring.ports[port], self.cycle)
+    }
+
+    /// The place to write this cycle's message for port `port`; what is not overwritten keeps the
+    /// previous message's bytes. Without this call nothing is sent in this cycle.
+    ///
+    /// # Panics
+    /// If `T` is not the message type that the kind's table gives for this port.
+    #[inline]
+    pub fn write<T: Message>(&mut self, port: usize) -> &mut T {
+        let value = self.slots.write(self.wiring.ports[port], self.cycle);
+        value.expect("the port's table names another message type")
+    }
+
+    /// As [`Io::write`], as bytes, of whatever message type.
+    pub fn write_bytes(&mut self, port: usize) -> &mut [u8] {
+        let slot = self.wiring.ports[port];
+        self.slots.mark_new(slot, self.cycle);
+        self.slots.bytes_mut(slot)
+    }
+
+    /// The numbers of signal `signal` (index into the kind's table).
+    #[inline]
+    pub fn signal(&mut self, signal: usize) -> &mut [f64] {
+        &mut self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
+    }
+}
+
+/// The values of a node's parameters.
+pub struct Parameters<'a> {
+    /// The node's kind.
+    pub kind: &'static Kind,
+    /// One value for each of the kind's parameters.
+    pub values: &'a [Value],
+    /// The folder of the spec: relative paths start here.
+    pub base: &'a Path,
+    /// Where each value stands in the spec; empty outside a graph.
+    pub spans: &'a [Span],
+    /// Nominal period of the node's domain, ns; 0 in a service domain.
+    pub period_ns: u64,
+    /// Ports (by index of the kind's table) and what crosses their links to other nodes: one entry
+    /// for each link that carries messages.
+    pub messages: Vec<(usize, &'static MessageType)>,
+}
+
+impl<'a> Parameters<'a> {
+    /// What a node is made of.
+    pub fn of(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
+        let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
+        let (values, spans) = (&node.values, &node.spans);
+        Parameters {
+            kind: node.kind,
+            values,
+            base,
+            spans,
+            period_ns,
+            messages: messages(plan, node),
+        }
+    }
+}
+
+/// What crosses the links of a node, with its ports.
+fn messages(plan: &Plan, node: &PlanNode) -> Vec<(usize, &'static MessageType)> {
+    let is_here = |end: &End| std::ptr::eq(&plan.nodes[end.node], node);
+    let here = |link: &Link| [link.from, link.to].into_iter().find(is_here);
+    plan.links.iter().filter_map(|link| Some((here(link)?.port, link.message))).collect()
+}
+
+impl Parameters<'_> {
+    fn value(&self, name: &str) -> &Value {
+        &self.values[self.index(name)]
+    }
+
+    fn index(&self, name: &str) -> usize {
+        let at = self.kind.parameters.iter().position(|parameter| parameter.name == name);
+        at.unwrap_or_else(|| panic!("{} has no parameter '{name}'", self.kind.name))
+    }
+
+    /// Where a value stands in the spec; where the node's name does, if it is a default.
+    pub fn span(&self, name: &str) -> Span {
+        self.spans.get(self.index(name)).copied().unwrap_or_default()
+    }
+
+    /// A time.
+    pub fn duration(&self, name: &str) -> Duration {
+        match self.value(name) {
+            Value::Duration(ns) => Duration::from_nanos(*ns),
+            other => panic!("parameter '{name}' is no time: {other:?}"),
+        }
+    }
+
+    /// A size, bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        match self.value(name) {
+            Value::Size(bytes) => *bytes,
+            other => panic!("parameter '{name}' is no size: {other:?}"),
+        }
+    }
+
+    /// A piece of YAML.
+    pub fn yaml(&self, name: &str) -> &Item {
+        match self.value(name) {
+            Value::Yaml(item) => item,
+            other => panic!("parameter '{name}' is no piece of YAML: {other:?}"),
+        }
+    }
+
+    /// A flag. Like its siblings it panics if the kind's table has no such parameter of that type.
+    pub fn bool(&self, name: &str) -> bool {
+        match self.value(name) {
+            Value::Bool(value) => *value,
+            other => panic!("parameter '{name}' is no flag: {other:?}"),
+        }
+    }
+
+    /// A whole number.
+    pub fn integer(&self, name: &str) -> i64 {
+        match self.value(name) {
+            Value::Integer(value) => *value,
+            other => panic!("parameter '{name}' is no whole number: {other:?}"),
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Value::Number(value) => *value,
+            other => panic!("parameter '{name}' is no number: {other:?}"),
+        }
+    }
+
+    /// A list of numbers, as long as the table says.
+    pub fn numbers(&self, name: &str) -> &[f64] {
+        match self.value(name) {
+            Value::Numbers(values) => values,
+            other => panic!("parameter '{name}' is no list of numbers: {other:?}"),
+        }
+    }
+
+    /// Text, or the word of a choice.
+    pub fn text(&self, name: &str) -> &str {
+        match self.value(name) {
+            Value::Text(value) => value,
+            other => panic!("parameter '{name}' is no text: {other:?}"),
+        }
+    }
+
+    /// A list of texts.
+    pub fn texts(&self, name: &str) -> &[String] {
+        match self.value(name) {
+            Value::Texts(values) => values,
+            other => panic!("parameter '{name}' is no list of texts: {other:?}"),
+        }
+    }
+
+    /// A list of files, seen from the folder of the spec.
+    pub fn paths(&self, name: &str) -> Vec<PathBuf> {
+        self.texts(name).iter().map(|text| self.base.join(text)).collect()
+    }
+
+    /// A file, seen from the folder of the spec.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.base.join(self.text(name))
+    }
+}
+
+/// One node with nothing around it, to test it: write its inputs, update, read its outputs.
+pub struct Fixture {
+    node: Box<dyn Node>,
+    kind: &'static Kind,
+    slots: Slots,
+    wiring: Wiring,
+    values: Vec<f64>,
+    /// The cycle that comes next.
+    pub cycle: Cycle,
+}
+
+impl Fixture {
+    /// Makes and starts a node.
+    ///
+    /// # Errors
+    /// What `make` or `start` say.
+    pub fn new(entry: &NodeEntry, parameters: &Parameters<'_>) -> Result<Fixture, Fault> {
+        let kind = entry.kind;
+        let mut node = (entry.make)(parameters)?;
+        node.start()?;
+        let mut slots = Slots::default();
+        let ports = kind.ports.iter().map(|port| slots.add(port.message.size)).collect();
+        let wiring = Wiring::new(kind, ports, 0);
+        let values = vec![0.0; wiring.signals_end()];
+        let cycle = Cycle::new(0, parameters.period_ns);
+        Ok(Fixture { node, kind, slots, wiring, values, cycle })
+    }
+
+    /// Puts a new message on input port `port`.
+    pub fn put<T: Message>(&mut self, port: usize, message: &T) {
+        assert_eq!(self.kind.ports[port].direction, Direction::In);
+        self.put_as(port, message, false);
+    }
+
+    /// Puts a message on actuator port `port` as its safe value.
+    pub fn put_safe<T: Message>(&mut self, port: usize, message: &T) {
+        self.put_as(port, message, true);
+    }
+
+    fn put_as<T: Message>(&mut self, port: usize, message: &T, safe: bool) {
+        let slot = self.wiring.ports[port];
+        self.slots.bytes_mut(slot).copy_from_slice(message.as_bytes());
+        self.slots.mark_new(slot, self.cycle.number);
+        if safe {
+            self.slots.mark_safe(slot);
+        }
+    }
+
+    /// Runs one cycle.
+    ///
+    /// # Errors
+    /// What the node says.
+    pub fn update(&mut self) -> Result<(), Fault> {
+        let mut io = Io {
+            wiring: &self.wiring,
+            slots: &mut self.slots,
+            values: &mut self.values,
+            cycle: self.cycle.number,
+        };
+        let result = self.node.update(&mut io, &self.cycle);
+        self.cycle.number += 1;
+        result
+    }
+
+    /// The message on output port `port`, if the last update wrote one.
+    pub fn get<T: Message>(&self, port: usize) -> Option<T> {
+        let slot = self.wiring.ports[port];
+        // The last update was that of the cycle before the one to come.
+        let written = self.cycle.number > 0 && self.slots.is_new(slot, self.cycle.number - 1);
+        written.then(|| *self.slots.value(slot).expect("the port has another message type"))
+    }
+
+    /// The numbers of signal `signal`.
+    pub fn signal(&self, signal: usize) -> &[f64] {
+        &self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
+    }
+
+    /// Whether the node says that the machine behind it stands still.
+    pub fn at_rest(&self) -> bool {
+        self.node.at_rest()
+    }
+}

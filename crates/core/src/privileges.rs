@@ -1,0 +1,163 @@
+//! What a realtime thread asks of the kernel, and what it got: everything is read back, for a call
+//! that returned without an error is not yet a thread that runs as it should.
+
+use std::fs;
+use std::io;
+
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity};
+
+use crate::sys;
+
+/// What a thread is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// SCHED_FIFO priority.
+    pub priority: u8,
+    /// The one CPU to run on, if the plan names one.
+    pub cpu: Option<u32>,
+}
+
+/// What the kernel says that a thread has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Obtained {
+    /// SCHED_* number.
+    pub policy: i32,
+    /// Realtime priority, 0 without one.
+    pub priority: u8,
+    /// The CPU it is pinned to, if it is pinned to one.
+    pub cpu: Option<u32>,
+    /// Memory of the process that is locked, KiB.
+    pub locked_kib: u32,
+}
+
+impl Obtained {
+    /// The policy by its name in the manual.
+    pub fn policy_name(&self) -> &'static str {
+        match self.policy {
+            libc::SCHED_OTHER => "SCHED_OTHER",
+            libc::SCHED_FIFO => "SCHED_FIFO",
+            libc::SCHED_RR => "SCHED_RR",
+            libc::SCHED_BATCH => "SCHED_BATCH",
+            libc::SCHED_IDLE => "SCHED_IDLE",
+            libc::SCHED_DEADLINE => "SCHED_DEADLINE",
+            _ => "unknown",
+        }
+    }
+
+    /// What is missing, in words that say how to get it; empty if nothing is.
+    pub fn missing(&self, asked: &Asked) -> Vec<String> {
+        let mut missing = Vec::new();
+        if (self.policy, self.priority) != (libc::SCHED_FIFO, asked.priority) {
+            missing.push(format!(
+                "SCHED_FIFO {} refused, runs as {}: allow it with 'rtprio {}' in \
+                 /etc/security/limits.conf or CAP_SYS_NICE",
+                asked.priority,
+                self.policy_name(),
+                asked.priority
+            ));
+        }
+        if self.locked_kib == 0 {
+            missing.push(
+                "mlockall refused, memory may be paged: allow it with 'memlock unlimited' in \
+                 /etc/security/limits.conf or CAP_IPC_LOCK"
+                    .into(),
+            );
+        }
+        match asked.cpu {
+            Some(cpu) if self.cpu != Some(cpu) => {
+                missing.push(format!("pinning to CPU {cpu} refused: see the process's cpuset"));
+            }
+            _ => {}
+        }
+        missing
+    }
+}
+
+/// Whether the kernel would give a thread of this process that SCHED_FIFO priority.
+pub fn may_have(priority: u8) -> bool {
+    let held =
+        capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_NICE));
+    held || getrlimit(Resource::Rtprio).current.is_none_or(|limit| limit >= u64::from(priority))
+}
+
+/// Locks the memory of this process, present and future. Whether it worked shows in [`obtain`].
+///
+/// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads
+/// cannot start and the heap cannot grow.
+pub fn lock_memory() {
+    let unlimited = getrlimit(Resource::Memlock).current.is_none();
+    let held =
+        capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::IPC_LOCK));
+    if !unlimited && !held {
+        return;
+    }
+    // A refusal is seen when the locked size is read back.
+    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+}
+
+/// Asks for the calling thread, then reads back what it has.
+pub fn obtain(asked: &Asked) -> Obtained {
+    if let Some(cpu) = asked.cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu as usize);
+        // A refusal is seen when the affinity is read back.
+        let _ = sched_setaffinity(None, &set);
+    }
+    // A refusal is seen when the policy is read back.
+    let _ = sys::set_fifo(asked.priority);
+    let (policy, priority) = sys::scheduling().unwrap_or((-1, 0));
+    Obtained {
+        policy,
+        priority: u8::try_from(priority).unwrap_or(0),
+        cpu: pinned_to(),
+        locked_kib: locked_kib(),
+    }
+}
+
+/// The CPUs that this process may use, ascending.
+///
+/// # Errors
+/// What sched_getaffinity says.
+pub fn cpus() -> io::Result<Vec<u32>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
+}
+
+fn pinned_to() -> Option<u32> {
+    match cpus().ok()?.as_slice() {
+        [cpu] => Some(*cpu),
+        _ => None,
+    }
+}
+
+fn locked_kib() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        let asked = Asked { priority: 80, cpu: Some(1) };
+        let all = Obtained { policy: libc::SCHED_FIFO, priority: 80, cpu: Some(1), locked_kib: 9 };
+        assert!(all.missing(&asked).is_empty());
+        let missing = Obtained::default().missing(&asked);
+        assert_eq!(missing.len(), 3, "{missing:?}");
+        assert!(missing[0].contains("runs as SCHED_OTHER"), "{missing:?}");
+    }
+
+    #[test]
+    fn a_thread_reads_back_what_it_has() {
+        let cpu = cpus().expect("affinity")[0];
+        let obtained = std::thread::spawn(move || obtain(&Asked { priority: 1, cpu: Some(cpu) }));
+        let obtained = obtained.join().expect("no panic");
+        assert_eq!(obtained.cpu, Some(cpu));
+        assert_ne!(obtained.policy_name(), "unknown");
+    }
+}

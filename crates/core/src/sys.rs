@@ -1,0 +1,748 @@
+//! The only unsafe code of this crate: mapped memory, the time stamp counter, scheduling classes,
+//! robust mutexes between processes, and descriptors that outlive an exec.
+
+#![expect(unsafe_code, reason = "this is the place that DESIGN lists for it")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, ftruncate, memfd_create,
+};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
+use rustix::thread::{
+    clear_ambient_capability_set, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+use rustix::time::Timespec;
+
+thread_local! {
+    /// Without a destructor and made beforehand: to touch it allocates nothing.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts for each thread how often memory is asked of it. A program
+/// that has it as its `#[global_allocator]` learns which nodes allocate in their cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting;
+
+/// How often this thread has asked [`Counting`] for memory; 0 where that is not the allocator.
+#[inline]
+pub fn allocations() -> u64 {
+    ALLOCATIONS.get()
+}
+
+// SAFETY: every call goes to `System`, with what the caller has promised for it; to count is a
+// plain load and store of this thread's own word, and cannot unwind.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+        // SAFETY: as above.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+/// Bytes that several threads or processes may map. Clones share the mapping.
+#[derive(Clone, Debug)]
+pub struct Region(Arc<Mapping>);
+
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    file: Option<OwnedFd>,
+}
+
+// SAFETY: the mapping is only an address range; every access goes through atomics, or through
+// copies whose users are kept apart by the algorithms of sinew-link or by a mutex.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and len are what mmap gave; the last handle is gone, so nobody reads it now.
+        // It cannot fail for a range that was mapped, and there is nothing to do if it does.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Bytes of a region that a peer has made.
+fn sealed_len(file: &OwnedFd) -> io::Result<usize> {
+    if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK) {
+        return Err(io::Error::other("the region is not sealed against shrinking"));
+    }
+    match usize::try_from(fstat(file)?.st_size).unwrap_or(0) {
+        0 => Err(io::Error::other("the region is empty")),
+        len => Ok(len),
+    }
+}
+
+impl Region {
+    /// Zeroed memory of this process only.
+    ///
+    /// # Errors
+    /// What mmap says.
+    pub fn anonymous(len: usize) -> io::Result<Region> {
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), len, prot, flags) }?;
+        Ok(Region::own(base.cast(), len, None))
+    }
+
+    /// Zeroed memory behind a descriptor, sealed so that nobody can resize it.
+    ///
+    /// # Errors
+    /// What memfd_create, ftruncate, fcntl or mmap say.
+    pub fn shared(name: &str, len: usize) -> io::Result<Region> {
+        let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, len as u64)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        // Another user who was given it for reading does not get more by opening it again.
+        fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        Region::map(file)
+    }
+
+    /// Maps what another process shares.
+    ///
+    /// # Errors
+    /// If it may still shrink (an access past its end would kill this process), is empty, or cannot
+    /// be mapped.
+    pub fn map(file: OwnedFd) -> io::Result<Region> {
+        let len = sealed_len(&file)?;
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, &file, 0) }?;
+        Ok(Region::own(base.cast(), len, Some(file)))
+    }
+
+    /// Maps a region that a peer has made, for reading only: who writes through it dies. For
+    /// readers of a broadcast.
+    ///
+    /// # Errors
+    /// As for [`Region::map`].
+    pub fn map_read_only(file: OwnedFd) -> io::Result<Region> {
+        let len = sealed_len(&file)?;
+        let (prot, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: as in `map`. That atomics in it cannot be stored to makes such a store a signal,
+        // not undefined behaviour of ours; 32-bit atomic loads write nothing.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, &file, 0) }?;
+        Ok(Region::own(base.cast(), len, Some(file)))
+    }
+
+    /// A second descriptor of this region, which can only be read from.
+    ///
+    /// # Errors
+    /// What the kernel says; anonymous regions have none.
+    pub fn read_only(&self) -> io::Result<OwnedFd> {
+        let file = self.file().ok_or_else(|| io::Error::other("the region has no descriptor"))?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    fn own(base: *mut u8, len: usize, file: Option<OwnedFd>) -> Region {
+        let base = NonNull::new(base).expect("mmap gives no null pointer");
+        Region(Arc::new(Mapping { base, len, file }))
+    }
+
+    /// Length in bytes.
+    pub fn size(&self) -> usize {
+        self.0.len
+    }
+
+    /// The descriptor behind it, if it has one.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.0.file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The region as words, for those who share nothing but words.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: mapped, aligned to a page, alive as long as self; atomics may be shared.
+        unsafe { std::slice::from_raw_parts(self.0.base.as_ptr().cast(), self.0.len / 4) }
+    }
+
+    /// Lets go of the pages that this process has touched: for one that keeps a region for others.
+    /// The bytes stay as they are, and the next access finds them.
+    pub fn let_go(&self) {
+        if self.0.file.is_none() {
+            return;
+        }
+        let base = self.0.base.as_ptr().cast();
+        // SAFETY: the range is one that mmap gave, shared and backed by a file: its pages are in
+        // the file, only the entries of this process's page table go. A refusal changes nothing.
+        let _ = unsafe { madvise(base, self.0.len, Advice::LinuxDontNeed) };
+    }
+
+    /// Copies bytes out. Whoever else may write them must be kept away by a lock; if a hostile peer
+    /// breaks the lock, the copy holds arbitrary bytes.
+    ///
+    /// # Panics
+    /// If the range does not lie in the region.
+    pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
+        assert!(offset.checked_add(into.len()).is_some_and(|end| end <= self.0.len));
+        // SAFETY: in bounds by the line above; `into` is ours alone, so they do not overlap.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                self.0.base.as_ptr().add(offset),
+                into.as_mut_ptr(),
+                into.len(),
+            )
+        }
+    }
+
+    /// Copies bytes in; as for [`Region::copy_out`].
+    ///
+    /// # Panics
+    /// If the range does not lie in the region.
+    pub fn copy_in(&self, offset: usize, from: &[u8]) {
+        assert!(offset.checked_add(from.len()).is_some_and(|end| end <= self.0.len));
+        // SAFETY: in bounds by the line above; `from` is not in the region, so they do not overlap.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr(), self.0.base.as_ptr().add(offset), from.len())
+        }
+    }
+}
+
+// SAFETY: base and len stay as they are while any clone lives; a page is aligned to 4096.
+unsafe impl sinew_link::Memory for Region {
+    fn base(&self) -> NonNull<u8> {
+        self.0.base
+    }
+
+    fn len(&self) -> usize {
+        self.0.len
+    }
+}
+
+/// The CPU's time stamp counter; 0 where the architecture has none that user code may read.
+#[inline(always)]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 CPU has the instruction; it reads a counter and touches no memory.
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: the virtual counter is readable by user code on Linux; no memory is touched.
+        unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        0
+    }
+}
+
+/// Puts the calling thread into SCHED_FIFO.
+///
+/// # Errors
+/// What sched_setscheduler says; EPERM without CAP_SYS_NICE or an rtprio limit.
+pub fn set_fifo(priority: u8) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: i32::from(priority) };
+    // SAFETY: 0 is the calling thread; the parameter outlives the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Puts the calling thread into SCHED_OTHER, and with it all threads and processes that it starts
+/// from now on.
+///
+/// # Errors
+/// What sched_setscheduler says.
+pub fn leave_realtime() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameter outlives the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The scheduling policy (SCHED_*) and realtime priority that the calling thread has.
+///
+/// # Errors
+/// What sched_getscheduler or sched_getparam say.
+pub fn scheduling() -> io::Result<(i32, i32)> {
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    // SAFETY: as above; the parameter outlives the call.
+    if policy < 0 || unsafe { libc::sched_getparam(0, &mut parameter) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((policy, parameter.sched_priority))
+}
+
+/// Lets go of the pages of this program's code and constants, most of which only its start has
+/// needed. Those that are needed again come out of the kernel's cache of the file. A refusal
+/// changes nothing: the pages may be locked.
+pub fn let_go_of_code() {
+    let program = std::fs::read_link("/proc/self/exe");
+    let (Ok(program), Ok(mappings)) = (program, std::fs::read_to_string("/proc/self/smaps")) else {
+        return;
+    };
+    for Range { start, end } in unwritten(&program.display().to_string(), &mappings) {
+        let base = ptr::without_provenance_mut(start);
+        // SAFETY: a private mapping of a file that nobody may write to or has written to, also not
+        // the loader or a debugger, and the kernel keeps others from writing to a file that runs:
+        // every page comes back as it was.
+        let _ = unsafe { madvise(base, end - start, Advice::LinuxDontNeed) };
+    }
+}
+
+/// The addresses of this program's mappings that may not be written to and have no page of their
+/// own, by /proc/PID/smaps.
+fn unwritten(program: &str, mappings: &str) -> Vec<Range<usize>> {
+    let (mut found, mut last) = (Vec::new(), None);
+    for line in mappings.lines() {
+        if let Some(own_kib) = line.strip_prefix("Anonymous:") {
+            found.extend(last.take().filter(|_| own_kib.trim() == "0 kB"));
+        } else if line.split_once(' ').is_some_and(|(first, _)| !first.ends_with(':')) {
+            last = read_only(program, line);
+        }
+    }
+    found
+}
+
+/// The addresses of a mapping, if it is of this program and may not be written to.
+fn read_only(program: &str, line: &str) -> Option<Range<usize>> {
+    let (addresses, rest) = line.split_once(' ')?;
+    let may_not = rest.starts_with("r-xp ") || rest.starts_with("r--p ");
+    let is_ours = may_not && rest.ends_with(&format!(" {program}"));
+    let (start, end) = addresses.split_once('-').filter(|_| is_ours)?;
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    Some(number(start)?..number(end)?)
+}
+
+/// Keeps these descriptors open in the program that `command` starts, and beside standard input,
+/// output and error no others: also what whoever started us left open stays here.
+pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
+    let keep = move || {
+        let (first, last, at_exec) = (3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        // Kernels before 5.11 refuse: what we opened ourselves closes all the same.
+        // SAFETY: it marks descriptors and touches no memory; a system call is async-signal-safe.
+        let _ = unsafe { libc::syscall(libc::SYS_close_range, first, last, at_exec) };
+        for &descriptor in &descriptors {
+            // SAFETY: fcntl on a number is harmless whatever it names, and async-signal-safe.
+            if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only, which are
+    // async-signal-safe; its vector was made before the fork.
+    unsafe { command.pre_exec(keep) };
+}
+
+/// Process and effective user at the other end of a Unix socket, as they were when it connected.
+/// The process is 0 if it lives where this one cannot see it, and so it is no rustix `Pid`.
+///
+/// # Errors
+/// What getsockopt says.
+pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let into = ptr::from_mut(&mut peer).cast();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: the kernel writes `len` bytes at most, which is the size of `peer`; every bit pattern
+    // is one.
+    if unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, into, &mut len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((peer.pid as u32, peer.uid))
+}
+
+/// What a process takes upon itself between fork and exec; see [`bound`].
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// The `cgroup.procs` of the cgroup that it enters.
+    pub cgroup: Option<OwnedFd>,
+    /// Its resource limits.
+    pub limits: Vec<(Resource, Rlimit)>,
+    /// The user, the first group and all groups that it gets, for good and with no capabilities.
+    pub user: Option<(u32, u32, Vec<u32>)>,
+}
+
+/// Has the process that `command` starts take these bounds before its program begins; the start
+/// fails where it cannot take a limit or become the user. That it could not enter its cgroup only
+/// shows there.
+pub fn bound(command: &mut Command, bounds: Bounds) {
+    let Bounds { cgroup, limits, user } = bounds;
+    let groups = user.iter().flat_map(|(_, _, groups)| groups);
+    let groups: Vec<_> = groups.map(|&group| Gid::from_raw(group)).collect();
+    let user = user.map(|(uid, gid, _)| (Uid::from_raw(uid), Gid::from_raw(gid)));
+    let take = move || {
+        if let Some(cgroup) = &cgroup {
+            // 0 is who writes it. The parent looks where the process stands.
+            let _ = rustix::io::write(cgroup, b"0");
+        }
+        for (resource, limit) in &limits {
+            setrlimit(*resource, *limit)?;
+        }
+        if let Some((uid, gid)) = user {
+            // These act on one thread, and there is no other between fork and exec.
+            set_thread_groups(&groups)?;
+            set_thread_res_gid(gid, gid, gid)?;
+            set_thread_res_uid(uid, uid, uid)?;
+            clear_ambient_capability_set()?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only, and rustix makes them
+    // without the C library, so nothing allocates or locks; its lists were made before the fork.
+    unsafe { command.pre_exec(take) };
+}
+
+/// Takes a descriptor that the parent left open for us.
+///
+/// # Errors
+/// If nothing is open under this number.
+pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is not -1, by the lines above; the borrowed descriptor lives for this call only; a
+    // number that names nothing gives EBADF. The copy is owned by nobody else.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let copy = rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?;
+    // SAFETY: close on a number that we were told is ours; the copy stays.
+    unsafe { libc::close(descriptor) };
+    Ok(copy)
+}
+
+unsafe extern "C" {
+    // glibc 2.30 and musl 1.2 have it; the libc crate does not declare it for every target.
+    fn pthread_mutex_clocklock(
+        mutex: *mut libc::pthread_mutex_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
+}
+
+/// A robust process-shared mutex with a condition variable, at the start of a region.
+///
+/// The condition variable is a futex word of ours: that of glibc waits for its waiters to leave, so
+/// one that was killed as it slept can hang whoever notifies next.
+#[derive(Debug)]
+pub struct SharedMutex {
+    region: Region,
+}
+
+#[repr(C)]
+struct MutexWords {
+    mutex: libc::pthread_mutex_t,
+    /// Changes with every notification.
+    event: AtomicU32,
+    /// Not 0 if somebody may wait for the event. Both words are only written under the lock.
+    waiting: AtomicU32,
+}
+
+const EVENT: usize = std::mem::offset_of!(MutexWords, event) / 4;
+const WAITING: usize = std::mem::offset_of!(MutexWords, waiting) / 4;
+
+/// Bytes that a [`SharedMutex`] takes at the start of its region.
+pub const SHARED_MUTEX_LEN: usize = size_of::<MutexWords>().next_multiple_of(128);
+
+/// How a lock was got, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// As it should be.
+    Clean,
+    /// The previous owner died with it; what the lock guards may be half written.
+    OwnerDied,
+    /// Not within the time.
+    TimedOut,
+    /// The bytes are no mutex (any more).
+    Broken,
+}
+
+impl SharedMutex {
+    /// Makes the mutex in `region`, which is zeroed and nobody else uses yet.
+    ///
+    /// # Errors
+    /// What the pthread functions say.
+    ///
+    /// # Panics
+    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
+    pub fn create(region: &Region) -> io::Result<()> {
+        assert!(region.size() >= SHARED_MUTEX_LEN);
+        let words: *mut MutexWords = region.0.base.as_ptr().cast();
+        let mut mutex = MaybeUninit::uninit();
+        // SAFETY: the attributes are initialised before use and destroyed after it; the words lie
+        // in the region (asserted), aligned to a page, and no other user exists yet.
+        unsafe {
+            check(libc::pthread_mutexattr_init(mutex.as_mut_ptr()))?;
+            check(libc::pthread_mutexattr_setpshared(mutex.as_mut_ptr(), 1))?;
+            let robust = libc::PTHREAD_MUTEX_ROBUST;
+            check(libc::pthread_mutexattr_setrobust(mutex.as_mut_ptr(), robust))?;
+            check(libc::pthread_mutex_init(&raw mut (*words).mutex, mutex.as_ptr()))?;
+            libc::pthread_mutexattr_destroy(mutex.as_mut_ptr());
+        }
+        Ok(())
+    }
+
+    /// The mutex that [`SharedMutex::create`] made in `region`.
+    ///
+    /// # Panics
+    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
+    pub fn attach(region: Region) -> SharedMutex {
+        assert!(region.size() >= SHARED_MUTEX_LEN);
+        SharedMutex { region }
+    }
+
+    fn mutex(&self) -> *mut libc::pthread_mutex_t {
+        let words: *mut MutexWords = self.region.0.base.as_ptr().cast();
+        // SAFETY: the words lie in the region (asserted at attach).
+        unsafe { &raw mut (*words).mutex }
+    }
+
+    /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and
+    /// `OwnerDied` the caller must [`SharedMutex::unlock`] or one of its siblings.
+    pub fn lock(&self, until_ns: u64) -> Locked {
+        let until = libc_timespec(until_ns);
+        // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it
+        // can make the call fail or time out; `sync: mutex` trusts its peer not to forge glibc's
+        // robust list, and `transport/mutex.rs` says so.
+        let code = unsafe {
+            pthread_mutex_clocklock(self.mutex(), libc::CLOCK_MONOTONIC, &raw const until)
+        };
+        match code {
+            0 => Locked::Clean,
+            libc::ETIMEDOUT => Locked::TimedOut,
+            // SAFETY: EOWNERDEAD means that we hold the mutex now and may declare it consistent.
+            libc::EOWNERDEAD => match unsafe { libc::pthread_mutex_consistent(self.mutex()) } {
+                0 => Locked::OwnerDied,
+                _ => Locked::Broken,
+            },
+            _ => Locked::Broken,
+        }
+    }
+
+    /// Unlocks; only for who holds the lock.
+    pub fn unlock(&self) {
+        // SAFETY: as in lock. If the caller does not hold it, a robust mutex answers EPERM.
+        unsafe { libc::pthread_mutex_unlock(self.mutex()) };
+    }
+
+    /// Unlocks and sleeps until notified or until `until_ns`; may come back early, without the
+    /// lock.
+    pub fn unlock_and_wait(&self, until_ns: u64) {
+        let words = self.region.words();
+        words[WAITING].store(1, Ordering::Relaxed);
+        let event = words[EVENT].load(Ordering::Relaxed);
+        self.unlock();
+        let until = timespec(until_ns);
+        // Nothing is to be done on an error: whoever waits looks again at what it waits for. Not
+        // private, for the waker may be another process.
+        let _ = futex::wait_bitset(
+            &words[EVENT],
+            futex::Flags::empty(),
+            event,
+            Some(&until),
+            NonZeroU32::MAX,
+        );
+    }
+
+    /// Unlocks and wakes all who wait.
+    pub fn unlock_and_notify(&self) {
+        let words = self.region.words();
+        let waiting = words[WAITING].load(Ordering::Relaxed) != 0;
+        if waiting {
+            words[WAITING].store(0, Ordering::Relaxed);
+            let event = words[EVENT].load(Ordering::Relaxed).wrapping_add(1);
+            words[EVENT].store(event, Ordering::Relaxed);
+        }
+        self.unlock();
+        if waiting {
+            // It fails only for an address that is not mapped.
+            let _ = futex::wake(&words[EVENT], futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+}
+
+/// `ns` since the clock's start as the kernel wants it.
+pub fn timespec(ns: u64) -> Timespec {
+    let tv_sec = i64::try_from(ns / 1_000_000_000).expect("64 bits of ns are less of s");
+    Timespec { tv_sec, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+fn libc_timespec(ns: u64) -> libc::timespec {
+    // A deadline past the end of time_t is as good as none.
+    let seconds = libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX);
+    libc::timespec { tv_sec: seconds, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+}
+
+fn check(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// The numbers of descriptors, for [`keep_open`].
+pub fn numbers<'a>(descriptors: impl IntoIterator<Item = &'a OwnedFd>) -> Vec<RawFd> {
+    descriptors.into_iter().map(AsRawFd::as_raw_fd).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_region_is_the_same_memory_under_both_mappings() {
+        let one = Region::shared("test", 8192).expect("memfd");
+        let copy = one.file().expect("a descriptor").try_clone_to_owned().expect("dup");
+        let two = Region::map(copy).expect("mmap");
+        one.words()[7].store(0xfeed, Ordering::Relaxed);
+        assert_eq!(two.words()[7].load(Ordering::Relaxed), 0xfeed);
+        assert_eq!((two.size(), two.words().len()), (8192, 2048));
+    }
+
+    #[test]
+    fn a_region_that_is_let_go_keeps_its_bytes() {
+        let sorts = [Region::shared("test", 8192), Region::anonymous(8192)];
+        for region in sorts.map(|region| region.expect("memory")) {
+            region.words()[7].store(0xfeed, Ordering::Relaxed);
+            region.let_go();
+            assert_eq!(region.words()[7].load(Ordering::Relaxed), 0xfeed);
+        }
+    }
+
+    #[test]
+    fn code_that_is_let_go_still_runs_and_takes_less_room() {
+        let program =
+            std::fs::read_link("/proc/self/exe").expect("a program").display().to_string();
+        let resident_kib = || {
+            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("its mappings");
+            let code = |line: &&str| line.contains(" r-xp ") && read_only(&program, line).is_some();
+            let mut lines = smaps.lines().skip_while(|line| !code(line));
+            let line = lines.find_map(|line| line.strip_prefix("Rss:")).expect("code");
+            line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+        };
+        let before_kib = resident_kib();
+        let_go_of_code();
+        let after_kib = resident_kib();
+        assert!(after_kib < before_kib, "{after_kib} of {before_kib} KiB");
+    }
+
+    #[test]
+    fn only_what_nobody_has_written_to_is_let_go() {
+        let mapping = |addresses: &str, rights: &str, program: &str, own_kib: u32| {
+            format!(
+                "{addresses} {rights} 00616bc0 fe:00 1049    {program}\nRss:   8 kB\n\
+                 Anonymous:  {own_kib} kB\nVmFlags: rd ex mr mw me\n"
+            )
+        };
+        let smaps = [
+            mapping("1000-2a00", "r--p", "/bin/sinew", 0),
+            mapping("3000-4000", "r-xp", "/bin/sinew", 0),
+            // The loader has written here, before it took the right away.
+            mapping("5000-6000", "r--p", "/bin/sinew", 12),
+            mapping("7000-8000", "rw-p", "/bin/sinew", 0),
+            mapping("9000-a000", "r-xp", "/bin/sh", 0),
+        ];
+        let found = unwritten("/bin/sinew", &smaps.concat());
+        assert_eq!(found, [0x1000..0x2a00, 0x3000..0x4000]);
+    }
+
+    #[test]
+    fn a_region_that_may_shrink_is_refused() {
+        let file =
+            memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("fd");
+        ftruncate(&file, 4096).expect("ftruncate");
+        let error = Region::map(file).expect_err("it is not sealed");
+        assert!(error.to_string().contains("not sealed"), "{error}");
+    }
+
+    #[test]
+    fn a_mutex_tells_that_its_owner_died() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        SharedMutex::create(&region).expect("mutex");
+        let other = SharedMutex::attach(region.clone());
+        std::thread::spawn(move || assert_eq!(other.lock(u64::MAX), Locked::Clean))
+            .join()
+            .expect("the thread ends with the lock held");
+        let mutex = SharedMutex::attach(region);
+        assert_eq!(mutex.lock(u64::MAX), Locked::OwnerDied);
+        mutex.unlock();
+        assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+        mutex.unlock();
+    }
+
+    #[test]
+    fn a_notification_wakes_who_waits() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        SharedMutex::create(&region).expect("mutex");
+        let flag = &region.words()[512];
+        let mutex = SharedMutex::attach(region.clone());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+                flag.store(1, Ordering::Relaxed);
+                mutex.unlock_and_notify();
+            });
+            loop {
+                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
+                if flag.load(Ordering::Relaxed) == 1 {
+                    break;
+                }
+                mutex.unlock_and_wait(u64::MAX);
+            }
+        });
+        mutex.unlock_and_wait(0);
+    }
+
+    #[test]
+    fn bytes_that_are_no_mutex_do_not_hang() {
+        let region = Region::shared("test", 4096).expect("memfd");
+        for word in region.words() {
+            word.store(u32::MAX, Ordering::Relaxed);
+        }
+        let mutex = SharedMutex::attach(region);
+        let soon = crate::clock::now_ns() + 1_000_000;
+        assert_ne!(mutex.lock(soon), Locked::Clean);
+    }
+
+    #[test]
+    fn a_program_gets_the_descriptors_that_are_meant_for_it_and_no_others() {
+        // Without CLOEXEC, as whoever started us may have left it.
+        let _left_open = memfd_create("left", MemfdFlags::empty()).expect("memfd");
+        let meant = memfd_create("meant", MemfdFlags::CLOEXEC).expect("memfd");
+        // By name: `ls` opens the folder under a number that it finds free.
+        let mut command = Command::new("ls");
+        keep_open(command.args(["-l", "/proc/self/fd"]), vec![meant.as_raw_fd()]);
+        let listed = command.output().expect("ls").stdout;
+        let listed = String::from_utf8(listed).expect("names");
+        assert!(listed.contains("memfd:meant"), "{listed}");
+        assert!(!listed.contains("memfd:left"), "{listed}");
+    }
+}

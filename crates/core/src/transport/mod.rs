@@ -1,0 +1,229 @@
+//! How a link crosses: one file and one row of [`TRANSPORTS`] each. All of them carry fixed-size
+//! messages from one writer, and all go through the same conformance suite.
+//!
+//! A transport is opened once, by whoever starts the graph; that gives a [`Carrier`] for each side.
+//! A carrier with descriptors may travel to another process; there it becomes a [`Sender`] or a
+//! [`Receiver`].
+
+mod in_place;
+mod mutex;
+mod pipe;
+mod region;
+mod stream;
+mod tcp;
+mod unix;
+mod wait;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+pub use in_place::{Claim, Peek};
+pub use region::{Kernel, look};
+
+use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
+
+use crate::fault::Fault;
+use crate::sys::Region;
+
+/// What both sides of a link must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of a message.
+    pub message_size: u32,
+    /// Hash of the message type.
+    pub type_hash: u32,
+    /// Messages that the link can hold; a power of two. Byte streams hold at least one, and beyond
+    /// that what the kernel's buffer, sized for this many, takes.
+    pub capacity: u32,
+    /// How both sides keep out of each other's way.
+    pub sync: Sync,
+    /// Which messages the reader gets.
+    pub delivery: Delivery,
+    /// How a side waits.
+    pub wait: Wait,
+}
+
+impl Shape {
+    /// The shape of a planned link.
+    pub fn of(link: &Link) -> Shape {
+        Shape {
+            message_size: link.message.size,
+            type_hash: link.message.hash,
+            capacity: link.capacity,
+            sync: link.sync,
+            delivery: link.delivery,
+            wait: link.wait,
+        }
+    }
+}
+
+/// One side of an open link, not yet in use.
+#[derive(Debug)]
+pub enum Carrier {
+    /// Bytes that both sides map.
+    Region(Region),
+    /// One end of a byte stream.
+    Stream(OwnedFd),
+}
+
+/// What became of a message that was handed to [`Sender::send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is on its way.
+    Done,
+    /// There is no room; it was not taken. Only `delivery: queue` says this.
+    Full,
+    /// The reader has closed the link or is gone; it was not taken.
+    Closed,
+}
+
+/// The writing end. No call blocks but [`Sender::wait_room`], except that a byte stream waits a
+/// bounded time in `close` if the rest of a message has yet to go out, and that `sync: mutex` waits
+/// a bounded time for its lock.
+pub trait Sender: Send {
+    /// Sends one message of the link's size and wakes a reader that sleeps.
+    ///
+    /// # Errors
+    /// [`Cause::BadPeer`](crate::Cause::BadPeer) if the reader wrote what no reader may write,
+    /// [`Cause::System`](crate::Cause::System) if the kernel refuses.
+    fn send(&mut self, message: &[u8]) -> Result<Sent, Fault>;
+
+    /// The place of the next message, to be written part by part; for `delivery: queue` in shared
+    /// memory. `None`: there is no room, or the reader has closed the link.
+    ///
+    /// # Errors
+    /// As for `send`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
+    fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
+        Err(in_place::unsupported())
+    }
+
+    /// Goes on with what an earlier `send` took but could not yet move; called every cycle.
+    ///
+    /// # Errors
+    /// As for `send`.
+    fn flush(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Waits, as the link's wait strategy says, until there may be room or the monotonic clock
+    /// shows `until_ns`. Whether there may be room.
+    fn wait_room(&mut self, until_ns: u64) -> bool;
+
+    /// Says to the reader that nothing more will come. Dropping does the same. (A writer that was
+    /// killed cannot say it in a region: to attach another sender and to drop it says it for the
+    /// dead one.)
+    fn close(&mut self);
+}
+
+/// What [`Receiver::receive`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing since the last call.
+    None,
+    /// A message.
+    New {
+        /// With `broadcast`: how many messages before it were overwritten or dropped. 0 otherwise.
+        lost: u32,
+    },
+    /// Nothing, and the writer has closed the link or is gone: nothing will come.
+    Closed,
+}
+
+/// The reading end. No call blocks but [`Receiver::wait`], except that `sync: mutex` waits a
+/// bounded time for its lock.
+pub trait Receiver: Send {
+    /// Takes a message (the next one, or with `latest` the newest) into `into`, which has the
+    /// link's message size. Without a new one `into` may be overwritten with the old one, nothing
+    /// else.
+    ///
+    /// # Errors
+    /// [`Cause::BadPeer`](crate::Cause::BadPeer) if the writer wrote what no writer may write,
+    /// [`Cause::System`](crate::Cause::System) if the kernel refuses.
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault>;
+
+    /// The next message, to be read part by part; for `delivery: queue` in shared memory. `None`:
+    /// there is none, or there will be none.
+    ///
+    /// # Errors
+    /// As for `receive`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
+    fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
+        Err(in_place::unsupported())
+    }
+
+    /// Waits, as the link's wait strategy says, until `receive` may say something else than `None`
+    /// or the monotonic clock shows `until_ns`. Whether it may.
+    fn wait(&mut self, until_ns: u64) -> bool;
+}
+
+/// A transport: how to open it, and how to make ends of its carriers.
+pub struct TransportRow {
+    /// Its name in the plan.
+    pub transport: Transport,
+    /// What it supports.
+    pub syncs: &'static [Sync],
+    /// Whether the carriers may go to other processes.
+    pub crosses_processes: bool,
+    /// Opens a link: the writer's carrier and the reader's. Regions of `broadcast` may have more
+    /// readers: their carriers are clones of the reader's.
+    pub open: fn(&Shape) -> io::Result<(Carrier, Carrier)>,
+    /// Makes the writing end.
+    pub sender: Make<dyn Sender>,
+    /// Makes a reading end.
+    pub receiver: Make<dyn Receiver>,
+}
+
+/// Makes an end of a carrier; refuses one that is of another shape. (A byte stream tells its shape
+/// only when the writer has sent it, so there the first `receive` refuses.)
+pub type Make<End> = fn(Carrier, &Shape) -> Result<Box<End>, Fault>;
+
+const BOTH: &[Sync] = &[Sync::LockFree, Sync::Mutex];
+const KERNEL: &[Sync] = &[Sync::LockFree];
+
+/// All transports.
+pub const TRANSPORTS: &[TransportRow] = &[
+    TransportRow {
+        transport: Transport::InProcess,
+        syncs: BOTH,
+        crosses_processes: false,
+        open: region::open_in_process,
+        sender: region::sender,
+        receiver: region::receiver,
+    },
+    TransportRow {
+        transport: Transport::SharedMemory,
+        syncs: BOTH,
+        crosses_processes: true,
+        open: region::open_shared,
+        sender: region::sender,
+        receiver: region::receiver,
+    },
+    TransportRow {
+        transport: Transport::Pipe,
+        syncs: KERNEL,
+        crosses_processes: true,
+        open: pipe::open,
+        sender: stream::sender,
+        receiver: stream::receiver,
+    },
+    TransportRow {
+        transport: Transport::Unix,
+        syncs: KERNEL,
+        crosses_processes: true,
+        open: unix::open,
+        sender: stream::sender,
+        receiver: stream::receiver,
+    },
+    TransportRow {
+        transport: Transport::Tcp,
+        syncs: KERNEL,
+        crosses_processes: true,
+        open: tcp::open,
+        sender: stream::sender,
+        receiver: stream::receiver,
+    },
+];
+
+/// The row of a transport.
+pub fn row(transport: Transport) -> &'static TransportRow {
+    TRANSPORTS.iter().find(|row| row.transport == transport).expect("every transport has a row")
+}

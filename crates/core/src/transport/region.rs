@@ -1,0 +1,386 @@
+//! `transport: in_process` and `shared_memory`: both sides map the same bytes. What stands in them
+//! is `sinew_link`'s (`sync: lock_free`) or [`mutex`](super::mutex)'s.
+
+use std::io;
+use std::sync::atomic::AtomicU32;
+
+use rustix::thread::{futex, sched_yield};
+use sinew_link::observe::Seen;
+use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
+use sinew_plan::plan::{Delivery, Sync, Wait};
+
+use super::{Carrier, Claim, Peek, Received, Receiver, Sender, Sent, Shape, mutex};
+use crate::clock::{know_poll_gap, now_ns, poll_gap};
+use crate::fault::{Cause, Fault};
+use crate::sys::Region;
+use crate::sys::timespec;
+
+/// Opens a link between threads.
+pub(super) fn open_in_process(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+    open(shape, Region::anonymous)
+}
+
+/// Opens a link between processes.
+pub(super) fn open_shared(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+    open(shape, |len| Region::shared("sinew-link", len))
+}
+
+fn open(
+    shape: &Shape,
+    region: impl FnOnce(usize) -> io::Result<Region>,
+) -> io::Result<(Carrier, Carrier)> {
+    let region = match shape.sync {
+        Sync::Mutex => {
+            let region = region(mutex::region_len(shape))?;
+            mutex::create(&region, shape)?;
+            region
+        }
+        Sync::LockFree => {
+            let shape = layout(shape);
+            let region = region(shape.region_len())?;
+            sinew_link::create(&region, &shape)
+                .map_err(|error| io::Error::other(error.to_string()))?;
+            region
+        }
+    };
+    Ok((Carrier::Region(region.clone()), Carrier::Region(region)))
+}
+
+/// The shape in the words of `sinew_link`.
+fn layout(shape: &Shape) -> sinew_link::Shape {
+    let Shape { message_size, type_hash, capacity, .. } = *shape;
+    let layout = match shape.delivery {
+        Delivery::Queue => sinew_link::Shape::queue(message_size, type_hash, capacity),
+        Delivery::Latest => sinew_link::Shape::latest(message_size, type_hash),
+        Delivery::Broadcast => sinew_link::Shape::broadcast(message_size, type_hash, capacity),
+    };
+    match shape.wait {
+        Wait::Park | Wait::SpinThenPark => layout.parking(),
+        Wait::Spin | Wait::Yield => layout,
+    }
+}
+
+fn strategy(wait: Wait) -> sinew_link::Wait {
+    match wait {
+        Wait::Spin => sinew_link::Wait::Spin,
+        Wait::Yield => sinew_link::Wait::Yield,
+        Wait::Park => sinew_link::Wait::Park,
+        Wait::SpinThenPark => sinew_link::Wait::SpinThenPark,
+    }
+}
+
+/// Makes the writing end.
+pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>, Fault> {
+    know_poll_gap();
+    let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
+    Ok(match (shape.sync, shape.delivery) {
+        (Sync::Mutex, _) => return mutex::sender(region, shape),
+        (Sync::LockFree, Delivery::Queue) => {
+            let end = queue::Writer::attach(region, &layout).map_err(refused)?;
+            Box::new(QueueSender { end, wait, closed: false })
+        }
+        (Sync::LockFree, Delivery::Latest) => {
+            let end = latest::Writer::attach(region, &layout).map_err(refused)?;
+            Box::new(LatestSender { end, closed: false })
+        }
+        (Sync::LockFree, Delivery::Broadcast) => {
+            let end = broadcast::Writer::attach(region, &layout).map_err(refused)?;
+            Box::new(BroadcastSender { end, closed: false })
+        }
+    })
+}
+
+/// Makes a reading end.
+pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
+    know_poll_gap();
+    let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
+    Ok(match (shape.sync, shape.delivery) {
+        (Sync::Mutex, _) => return mutex::receiver(region, shape),
+        (Sync::LockFree, Delivery::Queue) => {
+            let end = queue::Reader::attach(region, &layout).map_err(refused)?;
+            Box::new(QueueReceiver { end, wait })
+        }
+        (Sync::LockFree, Delivery::Latest) => {
+            let end = latest::Reader::attach(region, &layout).map_err(refused)?;
+            Box::new(LatestReceiver { end, wait })
+        }
+        (Sync::LockFree, Delivery::Broadcast) => {
+            let start = broadcast::Start::Oldest;
+            let end = broadcast::Reader::attach(region, &layout, start).map_err(refused)?;
+            let message = vec![0; shape.message_size as usize];
+            Box::new(BroadcastReceiver { end, wait, message })
+        }
+    })
+}
+
+/// What an onlooker sees of the region of a link; `None` if its bytes are not of this shape, or
+/// those of a mutex.
+pub fn look(region: &Region, shape: &Shape) -> Option<Seen> {
+    match shape.sync {
+        Sync::Mutex => None,
+        Sync::LockFree => sinew_link::observe::look(region.clone(), &layout(shape)).ok(),
+    }
+}
+
+fn region(carrier: Carrier) -> Result<Region, Fault> {
+    match carrier {
+        Carrier::Region(region) => Ok(region),
+        Carrier::Stream(_) => Err(Fault::new(
+            Cause::System,
+            format_args!("got a stream, expected a region; open and use one transport"),
+        )),
+    }
+}
+
+fn refused(error: RegionError) -> Fault {
+    Fault::new(Cause::BadPeer, format_args!("{error}"))
+}
+
+fn corrupt(error: Corrupt) -> Fault {
+    Fault::new(Cause::BadPeer, format_args!("{error}"))
+}
+
+/// What waiting needs of Linux. For ends of `sinew_link` that are used without a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
+
+impl sinew_link::Os for Kernel {
+    fn pause(&self) {
+        poll_gap();
+    }
+
+    fn yield_now(&self) {
+        sched_yield();
+    }
+
+    fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
+        // Every way in which it can end, error or not, has the caller look again. Without the
+        // private flag, for the waker may be another process.
+        let timeout = timespec(timeout_ns);
+        let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&timeout));
+    }
+
+    fn futex_wake(&self, word: &AtomicU32) {
+        // It fails only for an address that is not mapped.
+        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+}
+
+/// Takes a message, and how many were lost before it. If there is none: a writer closes after its
+/// last message, so once it is seen to have closed there is one more look.
+#[inline]
+fn receive<E>(
+    end: &mut E,
+    mut take: impl FnMut(&mut E) -> Result<Option<u32>, Corrupt>,
+    is_closed: impl FnOnce(&E) -> bool,
+) -> Result<Received, Fault> {
+    if let Some(lost) = take(end).map_err(corrupt)? {
+        return Ok(Received::New { lost });
+    }
+    if !is_closed(end) {
+        return Ok(Received::None);
+    }
+    let last = take(end).map_err(corrupt)?;
+    Ok(last.map_or(Received::Closed, |lost| Received::New { lost }))
+}
+
+struct QueueSender {
+    end: queue::Writer<Region>,
+    wait: sinew_link::Wait,
+    closed: bool,
+}
+
+impl Sender for QueueSender {
+    fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
+        if self.closed || self.end.is_peer_closed() {
+            return Ok(Sent::Closed);
+        }
+        match self.end.try_send(message) {
+            Ok(()) => {
+                self.end.wake(&Kernel);
+                Ok(Sent::Done)
+            }
+            Err(queue::SendError::Full) => Ok(Sent::Full),
+            Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
+        }
+    }
+
+    fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
+        if self.closed || self.end.is_peer_closed() {
+            return Ok(None);
+        }
+        match self.end.claim() {
+            Ok(claim) => Ok(Some(Claim::new(claim))),
+            Err(queue::SendError::Full) => Ok(None),
+            Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
+        }
+    }
+
+    fn wait_room(&mut self, until_ns: u64) -> bool {
+        self.end.wait_room(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.end.close();
+        self.end.wake(&Kernel);
+    }
+}
+
+struct QueueReceiver {
+    end: queue::Reader<Region>,
+    wait: sinew_link::Wait,
+}
+
+impl Receiver for QueueReceiver {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
+        let take = |end: &mut queue::Reader<Region>| {
+            let found = end.try_receive(into)?;
+            if found {
+                end.wake(&Kernel);
+            }
+            Ok(found.then_some(0))
+        };
+        receive(&mut self.end, take, queue::Reader::is_peer_closed)
+    }
+
+    fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
+        Ok(self.end.peek().map_err(corrupt)?.map(Peek::new))
+    }
+
+    fn wait(&mut self, until_ns: u64) -> bool {
+        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+    }
+}
+
+impl Drop for QueueReceiver {
+    fn drop(&mut self) {
+        self.end.close();
+        self.end.wake(&Kernel);
+    }
+}
+
+struct LatestSender {
+    end: latest::Writer<Region>,
+    closed: bool,
+}
+
+impl Sender for LatestSender {
+    fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
+        if self.closed || self.end.is_peer_closed() {
+            return Ok(Sent::Closed);
+        }
+        self.end.send(message);
+        self.end.wake(&Kernel);
+        Ok(Sent::Done)
+    }
+
+    fn wait_room(&mut self, _until_ns: u64) -> bool {
+        true
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.end.close();
+        self.end.wake(&Kernel);
+    }
+}
+
+struct LatestReceiver {
+    end: latest::Reader<Region>,
+    wait: sinew_link::Wait,
+}
+
+impl Receiver for LatestReceiver {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
+        let take = |end: &mut latest::Reader<Region>| {
+            // An old message is not copied again.
+            let found = end.has_new() && end.read(into)? == latest::Fresh::New;
+            Ok(found.then_some(0))
+        };
+        receive(&mut self.end, take, latest::Reader::is_peer_closed)
+    }
+
+    fn wait(&mut self, until_ns: u64) -> bool {
+        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+    }
+}
+
+struct BroadcastSender {
+    end: broadcast::Writer<Region>,
+    closed: bool,
+}
+
+impl Sender for BroadcastSender {
+    fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
+        if self.closed {
+            return Ok(Sent::Closed);
+        }
+        self.end.send(message);
+        self.end.wake(&Kernel);
+        Ok(Sent::Done)
+    }
+
+    fn wait_room(&mut self, _until_ns: u64) -> bool {
+        true
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.end.close();
+        self.end.wake(&Kernel);
+    }
+}
+
+struct BroadcastReceiver {
+    end: broadcast::Reader<Region>,
+    wait: sinew_link::Wait,
+    /// A message that is overwritten while it is copied ends here, not at the caller.
+    message: Vec<u8>,
+}
+
+impl Receiver for BroadcastReceiver {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
+        let take = |end: &mut broadcast::Reader<Region>| {
+            let Some(found) = end.receive(&mut self.message)? else { return Ok(None) };
+            into.copy_from_slice(&self.message);
+            Ok(Some(found.lost))
+        };
+        receive(&mut self.end, take, broadcast::Reader::is_peer_closed)
+    }
+
+    fn wait(&mut self, until_ns: u64) -> bool {
+        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+    }
+}
+
+/// A writer that is dropped wakes those who wait for it.
+macro_rules! close_on_drop {
+    ($($end:ident),*) => { $(
+        impl Drop for $end {
+            fn drop(&mut self) {
+                self.close();
+            }
+        }
+    )* };
+}
+
+close_on_drop!(QueueSender, LatestSender, BroadcastSender);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_sent_just_before_the_close_is_received() {
+        // The writer sends and closes between the first look and the question whether it has.
+        let mut looks = [None, Some(0), None].into_iter();
+        let mut look = || receive(&mut looks, |looks| Ok(looks.next().flatten()), |_| true);
+        assert_eq!(look().expect("no fault"), Received::New { lost: 0 });
+        assert_eq!(look().expect("no fault"), Received::Closed);
+    }
+}

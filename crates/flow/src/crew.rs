@@ -1,0 +1,228 @@
+//! The crew of a domain: its workers, and the thread that watches them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use sinew_link::counter;
+use sinew_spec::plan::Plan;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::at_work::{AtWork, NOBODY};
+use super::entry::FlowEntry;
+use super::reload::Reload;
+use super::sources::{self, Graph, HeldBy, OpenSources};
+use super::tally::Tally;
+use super::tell::Told;
+use super::worker::{BEAT, Order, Post, Shared, at};
+use super::{Figures, MessageInput, MessageOutput, Pool, spans};
+use sinew_control::counters::BEATS;
+use sinew_control::{Spec, Supervisor};
+use sinew_core::board::{Board, FaultAt, Order as Orders};
+use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::sys::Region;
+
+/// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
+/// threads to end in order, before the supervisor kills them.
+const PATIENCE: f64 = 0.75;
+
+/// What a crew is made of.
+pub struct Setup {
+    /// The graph.
+    pub plan: Arc<Plan>,
+    /// What it was compiled from.
+    pub spec: Spec,
+    /// Index of the domain.
+    pub domain: usize,
+    /// Its flow nodes, by index of the plan.
+    pub nodes: Vec<usize>,
+    /// Makes its nodes; the plan was made from the same.
+    pub table: Vec<FlowEntry>,
+    /// Threads among which sources and connections are divided.
+    pub workers: usize,
+    /// Threads for work that blocks.
+    pub blocking: u32,
+    /// Ends of links to the core, by node and port.
+    pub inputs: BTreeMap<(usize, usize), MessageInput>,
+    /// As above.
+    pub outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
+    /// One for each of `nodes`.
+    pub counters: Vec<counter::Writer<Region>>,
+    /// Who starts and watches this domain.
+    pub supervisor: Option<Supervisor>,
+    /// Says when the domain is to stop.
+    pub halt: Arc<Halt>,
+    /// How long the domain may take to stop.
+    pub stop_deadline: Duration,
+}
+
+/// The workers of a domain's flows.
+pub struct Crew {
+    workers: Vec<Worker>,
+    /// The counters of each node, by index of the plan.
+    counters: Vec<(usize, counter::Writer<Region>)>,
+    told: Told,
+    tally: Tally,
+    reload: Reload,
+}
+
+/// A worker, from outside.
+struct Worker {
+    thread: JoinHandle<()>,
+    orders: UnboundedSender<Order>,
+    at_work: AtWork,
+    /// How many stretches of its work had ended at the last look.
+    seen: u32,
+    keeper: Keeper,
+}
+
+/// Who has had a packet since a worker's last sign of life, as far as looks have found.
+#[derive(Clone, Copy)]
+enum Keeper {
+    Nobody,
+    /// This node, by index of the plan of the start, and no other.
+    Node(u32),
+    /// One that has passed it on, or given it back: no node keeps the worker, if the flow does.
+    Several,
+}
+
+/// What a look at a worker finds.
+enum Sign {
+    /// It has given a sign of life since the last look.
+    Life,
+    /// None: this node keeps it.
+    KeptBy(u32),
+    /// None, and nobody knows why.
+    Silence,
+}
+
+impl Crew {
+    /// Opens all sources and makes all nodes; flows begin with [`Crew::serve`].
+    pub fn open(setup: Setup) -> Result<Crew, FaultAt> {
+        spans::begin()
+            .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
+        let shared = Arc::new(Shared {
+            graph: Graph { plan: setup.plan, nodes: setup.nodes.into() },
+            folder: setup.spec.base.clone(),
+            spec: Arc::new(setup.spec),
+            domain: setup.domain,
+            table: setup.table,
+            workers: setup.workers,
+            pool: Pool::start(setup.blocking).map_err(no_thread)?,
+            clock: Clock::calibrate(),
+            inputs: setup.inputs,
+            outputs: setup.outputs,
+            supervisor: setup.supervisor,
+            halt: setup.halt,
+            patience: setup.stop_deadline.mul_f64(PATIENCE),
+        });
+        let opened = sources::open(&shared, &shared.graph, |_| true, &HeldBy::new());
+        let in_node = |(node, fault)| at(Some(node), fault);
+        let OpenSources { parts, held, addresses } = opened.map_err(in_node)?;
+        sources::announce(&shared, addresses).map_err(in_node)?;
+        let mut told = Told::new();
+        let (sender, made) = mpsc::channel();
+        let (mut workers, mut counted) = (Vec::new(), Vec::new());
+        for (number, parts) in parts.into_iter().enumerate() {
+            let (figures, at_work) = (Arc::<Figures>::default(), AtWork::new());
+            counted.push(Arc::clone(&figures));
+            let post = Post {
+                number,
+                shared: Arc::clone(&shared),
+                parts,
+                figures,
+                voice: told.voice(),
+                at_work: at_work.clone(),
+            };
+            let (orders, receiver) = unbounded_channel();
+            let sender = sender.clone();
+            let thread = thread::Builder::new().name(format!("flows/{number}"));
+            let thread = thread.spawn(move || post.run(sender, receiver)).map_err(no_thread)?;
+            workers.push(Worker { thread, orders, at_work, seen: 0, keeper: Keeper::Nobody });
+        }
+        drop(sender);
+        // Each worker says one word; the first that cannot is the domain's fault.
+        made.iter().collect::<Result<(), FaultAt>>()?;
+        let tally = Tally::new(counted, shared.clock, shared.supervisor.clone());
+        let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
+        let counters = shared.graph.nodes.iter().copied().zip(setup.counters).collect();
+        let reload = Reload::new(shared, orders, held);
+        Ok(Crew { workers, counters, told, tally, reload })
+    }
+
+    /// Lets flows begin, until the domain is to stop; returns when those that have begun have
+    /// ended, or time for that is over.
+    pub fn serve(mut self, board: &Board, halt: &Halt) {
+        self.order(|| Order::Serve);
+        while !halt.is_stopping() {
+            self.beat();
+            self.told.write();
+            self.tally.tell_in_time();
+            self.reload.look(board);
+            board.sleep_while(Orders::Run, BEAT.as_nanos() as u64);
+        }
+        self.reload.end();
+        self.order(|| Order::Stop);
+        for worker in self.workers {
+            // A worker that panicked has said so.
+            let _ = worker.thread.join();
+        }
+        self.told.write();
+        self.tally.tell();
+        spans::end();
+    }
+
+    fn order(&self, order: impl Fn() -> Order) {
+        for worker in &self.workers {
+            // One that is gone has said why.
+            let _ = worker.orders.send(order());
+        }
+    }
+
+    /// Heartbeats of all nodes, if all workers live. A node that keeps a worker gets none: so the
+    /// supervisor knows which one hangs. Where nobody knows, none gets any.
+    fn beat(&mut self) {
+        let mut keepers = Vec::new();
+        for worker in &mut self.workers {
+            match worker.look() {
+                Sign::Life => {}
+                Sign::KeptBy(node) => keepers.push(node as usize),
+                Sign::Silence => return,
+            }
+        }
+        for (node, counters) in &mut self.counters {
+            if !keepers.contains(node) {
+                counters.add(BEATS, 1);
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn look(&mut self) -> Sign {
+        let (ended, node) = self.at_work.look();
+        if ended != self.seen {
+            (self.seen, self.keeper) = (ended, Keeper::Nobody);
+            return Sign::Life;
+        }
+        self.keeper = match self.keeper {
+            Keeper::Nobody if node == NOBODY => Keeper::Nobody,
+            Keeper::Nobody => Keeper::Node(node),
+            Keeper::Node(keeper) if keeper == node => Keeper::Node(node),
+            Keeper::Node(_) | Keeper::Several => Keeper::Several,
+        };
+        match self.keeper {
+            Keeper::Node(node) => Sign::KeptBy(node),
+            Keeper::Nobody | Keeper::Several => Sign::Silence,
+        }
+    }
+}
+
+fn no_thread(error: io::Error) -> FaultAt {
+    at(None, Fault::new(Cause::System, format_args!("cannot start a thread: {error}")))
+}

@@ -1,0 +1,72 @@
+//! Flows: what runs the flow nodes of a service domain.
+//!
+//! A [`Source`] begins a [`Flow`] with a packet. Each node answers every packet that it gets: by
+//! itself, or with the reply of the node that it passed it to. So a path is a loop of calls in one
+//! future ([`Flow`]); a node costs a call, and only one that waits costs an allocation.
+//!
+//! Flows are divided among workers, each a thread with nodes, sources and figures of its own. All
+//! that workers share are the queue before the threads that block ([`Pool`]), the ends of links to
+//! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log; each is
+//! touched only by a flow that needs it. Others take no lock that another worker could hold.
+
+mod at_work;
+mod branches;
+mod budget;
+mod children;
+mod crew;
+mod ends;
+mod entry;
+mod error;
+mod figures;
+mod make;
+mod message;
+mod node;
+mod outlet;
+mod pool;
+mod program;
+mod reload;
+mod run;
+mod sources;
+mod spans;
+mod tally;
+mod tell;
+mod turns;
+mod value;
+mod values;
+mod worker;
+
+pub use budget::{Limits, SLICE, WORK_DEFAULT};
+pub use crew::{Crew, Setup};
+pub use ends::{MessageInput, MessageOutput, Seen};
+pub use entry::{FlowEntry, Make};
+pub use error::Error;
+pub use figures::{Figures, NodeFigures};
+pub use make::Fixture;
+pub use message::{from_message, to_message};
+pub use node::{Ahead, At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
+pub use outlet::{Begun, Outlet, Stop, Stopper};
+pub use pool::Pool;
+pub use program::Program;
+pub use reload::is_same;
+pub use run::{Flow, join_replies};
+pub use spans::try_spans;
+pub use tell::one_line;
+pub use value::{BytesToCome, Document, Map, Stream, Value};
+pub use values::FlowValues;
+
+use sinew_spec::catalogue::{Direction, PACKET, Port};
+
+/// An input for packets. Some link must lead to it.
+pub const fn input(name: &'static str, doc: &'static str) -> Port {
+    Port { name, doc, direction: Direction::In, message: &PACKET, optional: false, safe: &[] }
+}
+
+/// An output for packets. Where it leads nowhere, a packet that is sent there is the reply.
+pub const fn output(name: &'static str, doc: &'static str) -> Port {
+    Port { name, doc, direction: Direction::Out, message: &PACKET, optional: true, safe: &[] }
+}
+
+/// The `error` port: where it leads somewhere, what comes back takes the place of the node's error.
+pub const fn error() -> Port {
+    output("error", "Gets {error, status, node} when this node fails; its reply is used instead.")
+}

@@ -1,0 +1,179 @@
+//! Makes the flow nodes of a graph: in a worker, or alone for tests.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sinew_spec::plan::Plan;
+
+use super::at_work::AtWork;
+use super::entry::{FlowEntry, Make, entry};
+use super::program::Base;
+use super::tell::Teller;
+use super::{
+    Figures, Flow, FlowNode, Limits, NodeFigures, Outlet, Pool, Program, Reply, Site, Value,
+};
+use sinew_core::Parameters;
+use sinew_core::clock::Clock;
+use sinew_core::refusal::Refusal;
+
+/// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
+/// that `site` says.
+pub(super) fn program(
+    plan: &Plan,
+    nodes: &[usize],
+    table: &[FlowEntry],
+    folder: &Path,
+    base: &Base,
+    site: impl Fn(usize) -> Site,
+) -> Result<Program, (usize, Vec<Refusal>)> {
+    let mut made = Vec::with_capacity(nodes.len());
+    let mut pool = None;
+    for &index in nodes {
+        let node = node(plan, index, table, folder).map_err(|refusals| (index, refusals))?;
+        let site = site(index);
+        pool.get_or_insert_with(|| site.pool.clone());
+        made.push((index, node, site));
+    }
+    let pool = pool.expect("a program has nodes");
+    Ok(Program::new(plan, made, base, pool))
+}
+
+/// Makes a node; `None` for a source.
+fn node(
+    plan: &Plan,
+    index: usize,
+    table: &[FlowEntry],
+    folder: &Path,
+) -> Result<Option<Box<dyn FlowNode>>, Vec<Refusal>> {
+    let node = &plan.nodes[index];
+    match entry(table, node).make {
+        Make::Node(make) => make(&Parameters::of(plan, node, folder)).map(Some),
+        Make::Source(_) => Ok(None),
+    }
+}
+
+/// The flow nodes of a graph with no worker, source or process around them: for tests, benchmarks
+/// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
+pub struct Fixture {
+    program: Rc<Program>,
+    figures: Arc<Figures>,
+}
+
+impl Fixture {
+    /// Makes all flow nodes of a plan.
+    ///
+    /// # Errors
+    /// Why a node cannot be made.
+    ///
+    /// # Panics
+    /// If the plan has no flow nodes, or was made with another table; if the kernel refuses a
+    /// thread.
+    pub fn new(
+        plan: &Arc<Plan>,
+        table: &[FlowEntry],
+        folder: &Path,
+    ) -> Result<Fixture, Vec<Refusal>> {
+        Fixture::with_sites(plan, table, folder, |_, _| {})
+    }
+
+    /// The same, with what `furnish` gives a node (by its index of the plan) to use.
+    ///
+    /// # Errors
+    /// As for [`Fixture::new`].
+    ///
+    /// # Panics
+    /// As for [`Fixture::new`].
+    pub fn with_sites(
+        plan: &Arc<Plan>,
+        table: &[FlowEntry],
+        folder: &Path,
+        furnish: impl Fn(usize, &mut Site),
+    ) -> Result<Fixture, Vec<Refusal>> {
+        let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
+        let figures = Arc::<Figures>::default();
+        let (clock, teller) = (Clock::calibrate(), Teller::direct());
+        let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
+        let pool = Pool::start(1).expect("a thread");
+        let site = |node: usize| {
+            let ports = plan.nodes[node].kind.ports.len();
+            let mut site = Site {
+                node,
+                worker: 0,
+                workers: 1,
+                pool: pool.clone(),
+                inputs: vec![None; ports],
+                outputs: vec![Vec::new(); ports],
+                born: Some(node),
+                supervisor: None,
+                plan: Arc::clone(plan),
+            };
+            furnish(node, &mut site);
+            site
+        };
+        let program = program(plan, &nodes, table, folder, &base, site);
+        let program = program.map_err(|(_, refusals)| refusals)?;
+        Ok(Fixture { program: Rc::new(program), figures })
+    }
+
+    /// Begins a flow with a packet at an output (index into the kind's ports) of a node, as a
+    /// source would, and waits for its reply.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub async fn open(
+        &self,
+        node: &str,
+        port: usize,
+        packet: Value,
+        limits: impl Into<Limits>,
+    ) -> Reply {
+        self.send(&self.flow(), node, port, packet, limits).await
+    }
+
+    /// A flow that has not begun.
+    pub fn flow(&self) -> Flow {
+        Flow::new(Rc::clone(&self.program))
+    }
+
+    /// Begins `flow` as [`Fixture::open`] does, so that its values can be looked at before and
+    /// after.
+    ///
+    /// # Panics
+    /// As for [`Fixture::open`].
+    pub async fn send(
+        &self,
+        flow: &Flow,
+        node: &str,
+        port: usize,
+        packet: Value,
+        limits: impl Into<Limits>,
+    ) -> Reply {
+        let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
+        flow.limit(limits.into());
+        flow.open(node, port, packet).await
+    }
+
+    /// Where a source begins its flows, for who serves it without a worker.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn outlet(&self, node: &str) -> Outlet {
+        let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
+        Outlet::new(Rc::clone(&self.program), node)
+    }
+
+    /// What a node has counted.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn figures(&self, node: &str) -> Arc<NodeFigures> {
+        assert!(self.program.find(node).is_some(), "no node '{node}'");
+        self.figures.node(node)
+    }
+
+    /// How many flows are under way, children among them.
+    pub fn flows(&self) -> u64 {
+        self.program.flows()
+    }
+}

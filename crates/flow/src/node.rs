@@ -1,0 +1,272 @@
+//! What a flow node is, and what it sees.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sinew_spec::plan::Plan;
+use tracing::Instrument;
+
+use super::branches::Calls;
+use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, spans};
+use sinew_control::Supervisor;
+use sinew_core::fault::Fault;
+
+/// What a fork costs: a future, and its turns.
+const FORK_WORK: u64 = 20;
+
+/// The answer to a packet: a value, nothing, or an error.
+pub type Reply = Result<Option<Value>, Error>;
+
+/// A future of one worker, on whose thread it stays.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A node that takes packets and answers each. Each worker has one of its own, and calls it for one
+/// packet at a time; flows that wait in it overlap. A panic in it is its failure in one flow; for
+/// others it goes on.
+pub trait FlowNode {
+    /// The files that it was made of: an edit of one is an edit of the node.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Once, in the worker, before the first packet: what the node may use of its worker.
+    fn attach(&mut self, _site: &Site) {}
+
+    /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when
+    /// there is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Unknown
+    }
+
+    /// What to do about a packet at input `input` (index into the kind's ports). It must not block
+    /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::block`].
+    fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a>;
+}
+
+/// What is known of the way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Nothing: any output may get it.
+    Unknown,
+    /// This output (index into the kind's ports) gets it.
+    Output(usize),
+    /// It ends the run or tells of it: load must not keep it out.
+    Reserved,
+    /// It does not, whatever comes.
+    Ordinary,
+}
+
+/// What a node does about a packet.
+pub enum Step<'a> {
+    /// Answers it; `None`: with nothing.
+    Reply(Option<Value>),
+    /// Passes it on through this output (index into the kind's ports); the reply that comes back is
+    /// the answer. Where the output leads nowhere, the packet itself is.
+    Pass(usize, Value),
+    /// Cannot. The `error` port, if it leads anywhere, gives the answer.
+    Fail(Error),
+    /// Needs time first. Dropped before its end, the flow is cancelled.
+    Wait(Local<'a, Step<'a>>),
+}
+
+impl<'a> Step<'a> {
+    /// Needs time first.
+    pub fn wait(future: impl Future<Output = Step<'a>> + 'a) -> Step<'a> {
+        Step::Wait(Box::pin(future))
+    }
+
+    /// What a computation comes to: at once, unless it takes longer than a slice and lets others
+    /// have the worker ([`Flow::turn`]).
+    pub fn compute(work: impl Future<Output = Step<'a>> + 'a) -> Step<'a> {
+        let mut work: Local<'a, Step<'a>> = Box::pin(work);
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(step) => step,
+            Poll::Pending => Step::Wait(work),
+        }
+    }
+
+    /// Answers with the reply of somebody else.
+    pub fn answer(reply: Reply) -> Step<'a> {
+        reply.map_or_else(Step::Fail, Step::Reply)
+    }
+}
+
+/// Where a packet is: its flow, and the node that has it.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) node: usize,
+    pub(super) calls: &'a Calls,
+}
+
+impl<'a> At<'a> {
+    /// The flow.
+    pub fn flow(self) -> &'a Flow {
+        self.flow
+    }
+
+    /// Whether an output leads anywhere.
+    pub fn is_linked(self, port: usize) -> bool {
+        !self.flow.program.targets(self.node, port).is_empty()
+    }
+
+    /// Sends a packet through an output, and waits for the reply.
+    pub fn call(self, port: usize, packet: Value) -> impl Future<Output = Reply> + 'a {
+        let call = self.calls.begin(&self.flow.branches);
+        async move {
+            let _call = call;
+            let mut reply = pin!(self.flow.pass(self.node, port, packet));
+            let program = &*self.flow.program;
+            poll_fn(|context| {
+                let polled = reply.as_mut().poll(context);
+                // It was with others meanwhile.
+                program.base.at_work.begin(program.entry(self.node).mark());
+                polled
+            })
+            .await
+        }
+    }
+
+    /// Waits until `is_there`, for what another branch of this flow brings and says with
+    /// [`At::wake_branches`]; false as soon as no branch is left that could.
+    pub async fn wait_for_branches(self, is_there: impl Fn() -> bool) -> bool {
+        self.flow.branches.wait(is_there).await
+    }
+
+    /// Lets the branches of this flow look that wait for another one.
+    pub fn wake_branches(self) {
+        self.flow.branches.wake();
+    }
+
+    /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
+    /// the values of its parent, not the other way round, draws from the same work, and has a
+    /// deadline of its own. Its errors are counted as this node's and told in the log, its replies
+    /// are dropped.
+    ///
+    /// # Errors
+    /// Too many children of this worker are under way, or the flow has done its work (503).
+    pub fn fork(self, port: usize, packet: Value, limit: Duration) -> Result<(), Error> {
+        self.flow.spend(FORK_WORK)?;
+        let begun = self.flow.program.base.children.begin()?;
+        let (child, node) = (self.flow.child(), self.node);
+        let span = spans::child(child.id(), self.flow.program.entry(node).name(), self.flow.id());
+        let running = async move {
+            let figures = child.program.entry(node).figures();
+            let _open = (figures.waits(), begun);
+            if let Err(error) = child.run(node, port, packet, limit).await {
+                figures.failed();
+                child.tell(node, &error);
+            }
+        };
+        tokio::task::spawn_local(running.instrument(span));
+        Ok(())
+    }
+
+    /// Does what blocks on a thread for that, and waits for its end.
+    ///
+    /// # Errors
+    /// It panicked, or too much waits for such a thread already (503).
+    pub async fn block<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.flow.program.pool.run(work).await
+    }
+
+    /// The same before all that waits: for what ends a run, which no other work may keep out.
+    ///
+    /// # Errors
+    /// As for [`At::block`].
+    pub async fn block_first<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.flow.program.pool.run_first(work).await
+    }
+}
+
+/// What a node may use of its worker.
+#[derive(Clone)]
+pub struct Site {
+    /// The node itself, by index of the plan.
+    pub node: usize,
+    /// Which of the workers, from 0.
+    pub worker: usize,
+    /// How many there are.
+    pub workers: usize,
+    /// Threads for work that blocks.
+    pub pool: Pool,
+    /// One for each port of the kind: an input that a node of the core writes to.
+    pub inputs: Vec<Option<MessageInput>>,
+    /// One for each port of the kind: the links of an output to nodes of the core.
+    pub outputs: Vec<Vec<MessageOutput>>,
+    /// The node by index of the plan that its domain was started with; `None` if an edit brought
+    /// it.
+    pub(super) born: Option<usize>,
+    /// Who watches this domain and the core; `None` outside a run.
+    pub supervisor: Option<Supervisor>,
+    /// The graph.
+    pub plan: Arc<Plan>,
+}
+
+/// A node that begins flows. It is made once for its domain.
+pub trait Source: Send {
+    /// The files that it was made of: an edit of one is an edit of the node.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Tries to have what only one can have, such as a port, before any process is started. What it
+    /// gives back holds that until all sources have tried, so that no two want the same.
+    ///
+    /// # Errors
+    /// The parameter that asks for what cannot be had, and why.
+    fn try_open(&self) -> Result<Option<Held>, (&'static str, Fault)> {
+        Ok(None)
+    }
+
+    /// Opens what it needs, before the domain is ready: one part for each worker, from the first;
+    /// workers past the last part have none.
+    ///
+    /// # Errors
+    /// What it needs cannot be had: a port that is in use.
+    fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault>;
+
+    /// The same after an edit of the graph, which ends other sources of this kind: `held` is what
+    /// they hold ([`Opened::held`]), and they serve until this one does.
+    ///
+    /// # Errors
+    /// As for [`Source::open`]; then they go on.
+    fn open_after(
+        self: Box<Self>,
+        workers: usize,
+        _held: &[Held],
+    ) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        self.open(workers)
+    }
+}
+
+/// What a source that takes another one's place may take over, such as a socket that listens.
+pub type Held = Arc<dyn Any + Send + Sync>;
+
+/// A source's part in one worker.
+pub trait Opened: Send {
+    /// What another source in the place of this one may take over; asked once, before it serves.
+    fn held(&self) -> Option<Held> {
+        None
+    }
+
+    /// Where people reach it, if they do: said to whoever runs the graph, once for all workers.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
+    /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
+    /// when those that it began have ended.
+    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>>;
+}

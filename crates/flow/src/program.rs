@@ -1,0 +1,253 @@
+//! A program: the flow nodes of a domain in one worker, and where their outputs lead. Made once;
+//! flows only follow it.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use futures_util::FutureExt;
+use sinew_spec::plan::Plan;
+
+use super::at_work::{AtWork, NOBODY};
+use super::budget::SLICE;
+use super::children::Children;
+use super::figures::{Figures, NodeFigures};
+use super::tell::Teller;
+use super::turns::Turns;
+use super::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, spans};
+use sinew_core::clock::Clock;
+use sinew_core::panics;
+
+/// Where a link leads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) node: usize,
+    pub(super) input: usize,
+}
+
+/// The flow nodes of a domain, in one worker.
+pub struct Program {
+    entries: Vec<Entry>,
+    pub(super) base: Base,
+    pub(super) pool: Pool,
+    /// Whether anybody asks for spans.
+    pub(super) is_traced: bool,
+}
+
+/// A node of a program.
+pub(super) struct Entry {
+    name: ByteString,
+    /// `None` for a source, which takes no packets.
+    node: Option<Box<dyn FlowNode>>,
+    /// For each output where it leads.
+    links: Vec<Vec<Target>>,
+    /// The output that gets this node's errors, if it leads anywhere.
+    error: Option<usize>,
+    figures: Arc<NodeFigures>,
+    /// What the crew knows it by.
+    mark: u32,
+}
+
+/// A node by its index of the plan, `None` for a source; and what it may use.
+pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, Site);
+
+/// What a program is made with, beside its nodes; the programs of a worker share it.
+#[derive(Clone)]
+pub(crate) struct Base {
+    /// The next flow's number, and how far it is to the one after it.
+    ids: Rc<Cell<u64>>,
+    ids_step: u64,
+    pub(super) clock: Clock,
+    /// How long a flow keeps this worker, in ticks.
+    slice_ticks: u64,
+    figures: Arc<Figures>,
+    pub(super) children: Rc<Children>,
+    pub(super) teller: Teller,
+    pub(super) at_work: AtWork,
+    pub(super) turns: Rc<Turns>,
+}
+
+impl Base {
+    /// That of worker `number` of `workers`.
+    pub(crate) fn new(
+        (number, workers): (usize, usize),
+        clock: Clock,
+        figures: Arc<Figures>,
+        teller: Teller,
+        at_work: AtWork,
+    ) -> Base {
+        let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
+        let slice_ticks = clock.ticks_of(SLICE);
+        let (children, turns) = (Rc::default(), Rc::new(Turns::new(clock)));
+        Base { ids, ids_step, clock, slice_ticks, figures, children, teller, at_work, turns }
+    }
+}
+
+impl Program {
+    /// Puts the nodes together; `nodes` are those of one domain, by index of the plan, each with
+    /// what it may use.
+    pub(crate) fn new(plan: &Plan, nodes: Vec<Part>, base: &Base, pool: Pool) -> Program {
+        let places: HashMap<usize, usize> =
+            nodes.iter().enumerate().map(|(place, (index, ..))| (*index, place)).collect();
+        let mut entries: Vec<Entry> = Vec::with_capacity(nodes.len());
+        for (index, mut node, site) in nodes {
+            if let Some(node) = &mut node {
+                node.attach(&site);
+            }
+            let planned = &plan.nodes[index];
+            entries.push(Entry {
+                name: planned.name.as_str().into(),
+                node,
+                links: Vec::new(),
+                error: planned.kind.port_index("error"),
+                figures: base.figures.node(&planned.name),
+                mark: site.born.map_or(NOBODY, |born| born as u32),
+            });
+        }
+        for link in &plan.flow_links {
+            let place = |node| places.get(&node).copied();
+            let (Some(from), Some(to)) = (place(link.from.node), place(link.to.node)) else {
+                continue;
+            };
+            let links = &mut entries[from].links;
+            if links.len() <= link.from.port {
+                links.resize_with(link.from.port + 1, Vec::new);
+            }
+            links[link.from.port].push(Target { node: to, input: link.to.port });
+        }
+        for entry in &mut entries {
+            let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
+            entry.error = entry.error.filter(leads);
+        }
+        Program { entries, base: base.clone(), pool, is_traced: spans::is_on() }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        let Base { ids, ids_step, .. } = &self.base;
+        ids.replace(ids.get() + ids_step)
+    }
+
+    /// How many flows are under way in all that this worker's sources have begun, and children.
+    pub(crate) fn flows(&self) -> u64 {
+        let sources = self.entries.iter().filter(|entry| entry.node.is_none());
+        let begun: u64 = sources.map(|source| source.figures.waiting()).sum();
+        begun + self.base.children.open() as u64
+    }
+
+    /// The place of the node with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.name == *name)
+    }
+
+    /// Whether a packet that leaves a node through this output may come to what ends the run or
+    /// tells of it.
+    pub(super) fn is_reserved(&self, node: usize, port: usize, packet: &Value) -> bool {
+        let mut seen = vec![false; self.entries.len()];
+        let mut next: Vec<usize> = self.targets(node, port).iter().map(|it| it.node).collect();
+        while let Some(node) = next.pop() {
+            if std::mem::replace(&mut seen[node], true) {
+                continue;
+            }
+            let entry = self.entry(node);
+            match entry.node().ahead(packet) {
+                Ahead::Reserved => return true,
+                Ahead::Ordinary => {}
+                Ahead::Output(port) => next.extend(entry.targets(port).iter().map(|it| it.node)),
+                Ahead::Unknown => next.extend(entry.links.iter().flatten().map(|it| it.node)),
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, node: usize) -> &Entry {
+        &self.entries[node]
+    }
+
+    /// Where an output leads.
+    #[inline]
+    pub(super) fn targets(&self, node: usize, port: usize) -> &[Target] {
+        self.entries[node].targets(port)
+    }
+
+    #[inline]
+    pub(super) fn ticks(&self) -> u64 {
+        self.base.clock.ticks()
+    }
+
+    /// Whether a flow that has had the worker since `begun`, in ticks, has had it for a slice.
+    #[inline]
+    pub(super) fn is_slice_over(&self, begun: u64, now: u64) -> bool {
+        now.wrapping_sub(begun) > self.base.slice_ticks
+    }
+}
+
+impl Entry {
+    pub(super) fn name(&self) -> &ByteString {
+        &self.name
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> u32 {
+        self.mark
+    }
+
+    #[inline]
+    pub(super) fn figures(&self) -> &NodeFigures {
+        &self.figures
+    }
+
+    /// The node.
+    ///
+    /// # Panics
+    /// For a source: the compiler lets no link lead to one.
+    #[inline]
+    pub(super) fn node(&self) -> &dyn FlowNode {
+        self.node.as_deref().expect("no link leads to a source")
+    }
+
+    /// Where an output leads.
+    #[inline]
+    pub(super) fn targets(&self, port: usize) -> &[Target] {
+        self.links.get(port).map_or(&[], Vec::as_slice)
+    }
+
+    /// What the node says when it has had the time that it needs.
+    pub(super) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
+        let (_waits, at_work) = (self.figures.waits(), &at.flow.program.base.at_work);
+        let mut waiting = AssertUnwindSafe(waiting).catch_unwind();
+        let stepped = poll_fn(|context| {
+            at_work.begin(self.mark);
+            let polled = waiting.poll_unpin(context);
+            at_work.end();
+            polled
+        });
+        stepped.await.unwrap_or_else(|panic| self.panicked(at, &*panic))
+    }
+
+    /// What becomes of a panic of the node: a failure. It is told here and once, for who takes the
+    /// error from the `error` port may tell nobody.
+    #[cold]
+    pub(super) fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
+        let error = Error::new(panics::take_or(panic)).of(&self.name);
+        at.flow.tell(at.node, &error);
+        Step::Fail(error.told())
+    }
+
+    /// What becomes of an error of this node: a packet for its `error` port, else the answer.
+    #[cold]
+    pub(super) fn failed(&self, error: Error) -> ControlFlow<Reply, (usize, Value)> {
+        self.figures.failed();
+        let error = error.of(&self.name);
+        match self.error {
+            Some(port) => Continue((port, error.to_value())),
+            None => Break(Err(error)),
+        }
+    }
+}

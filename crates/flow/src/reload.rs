@@ -1,0 +1,262 @@
+//! An edited graph in a domain's process: the crew prepares it on a thread of its own while flows
+//! go on, and swaps it in or drops it when the supervisor says so. Until then nothing of it serves.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use sinew_spec::catalogue::Value;
+use sinew_spec::plan::{Machine, Node};
+use sinew_spec::{Source, compile, item_json};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::sources::{Addresses, Graph, HeldBy, OpenSources, Parts, announce, open};
+use super::worker::{Order, Shared};
+use sinew_control::status::cut;
+use sinew_control::{Answer, Request};
+use sinew_core::board::{Board, Wish};
+
+/// How long a worker may take to make its nodes: more than the supervisor waits.
+const WORKER_WITHIN: Duration = Duration::from_secs(20);
+/// Workers swap at once unless something keeps them; then their answers are taken later.
+const SWAP_WITHIN: Duration = Duration::from_millis(20);
+
+/// An edited graph on its way into a worker.
+pub(super) struct Preparation {
+    pub(super) graph: Graph,
+    /// Sources that go on as they are.
+    pub(super) stay: Arc<[String]>,
+    /// The others.
+    pub(super) parts: Parts,
+    /// Takes why its nodes cannot be made, if they cannot.
+    pub(super) answer: Sender<Result<(), String>>,
+}
+
+/// The edits of a crew's graph.
+pub(super) struct Reload {
+    shared: Arc<Shared>,
+    workers: Vec<UnboundedSender<Order>>,
+    graph: Graph,
+    held: HeldBy,
+    /// The newest edit that was looked at, and how far it is.
+    number: u32,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Swapped in or dropped, or none has come yet.
+    Over,
+    /// Its thread tells the supervisor how it went.
+    Preparing(JoinHandle<Option<Next>>),
+    /// Workers that have swapped say how many flows end in the graph before.
+    Swapping { answers: Receiver<u64>, missing: usize, flows: u64 },
+}
+
+/// What takes the place of the graph and of what its sources hold.
+struct Next {
+    graph: Graph,
+    held: HeldBy,
+    addresses: Addresses,
+}
+
+impl Reload {
+    /// None yet.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        workers: Vec<UnboundedSender<Order>>,
+        held: HeldBy,
+    ) -> Reload {
+        let graph = shared.graph.clone();
+        Reload { shared, workers, graph, held, number: 0, stage: Stage::Over }
+    }
+
+    /// Does what the supervisor wishes; to be called again and again. Never waits for long.
+    pub(super) fn look(&mut self, board: &Board) {
+        let Some((number, wish)) = board.edition() else { return };
+        let is_next = number != self.number;
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Over if is_next && wish == Wish::Prepare => self.prepare(number),
+            Stage::Over => {}
+            Stage::Preparing(thread) if !is_next && wish == Wish::Prepare => {
+                self.stage = Stage::Preparing(thread);
+            }
+            // It has said that it is ready, and ends.
+            Stage::Preparing(thread) if !is_next && wish == Wish::Swap => {
+                match thread.join().ok().flatten() {
+                    Some(next) => self.swap(next),
+                    None => self.order(|| Order::Withdraw),
+                }
+            }
+            Stage::Preparing(thread) if thread.is_finished() => self.order(|| Order::Withdraw),
+            Stage::Preparing(thread) => self.stage = Stage::Preparing(thread),
+            Stage::Swapping { answers, missing, flows } => self.count(answers, missing, flows),
+        }
+    }
+
+    /// The domain stops: nobody takes anything over any more.
+    pub(super) fn end(&mut self) {
+        self.held.clear();
+    }
+
+    fn prepare(&mut self, number: u32) {
+        self.number = number;
+        let maker = Maker {
+            shared: Arc::clone(&self.shared),
+            workers: self.workers.clone(),
+            graph: self.graph.clone(),
+            held: self.held.clone(),
+        };
+        let thread = thread::Builder::new().name("edit".into());
+        match thread.spawn(move || maker.prepare(number)) {
+            Ok(thread) => self.stage = Stage::Preparing(thread),
+            Err(error) => self.shared.say_prepared(number, Some(format!("no thread: {error}"))),
+        }
+    }
+
+    fn swap(&mut self, next: Next) {
+        let (sender, answers) = channel();
+        self.order(|| Order::Swap(sender.clone()));
+        drop(sender);
+        (self.graph, self.held) = (next.graph, next.held);
+        // A supervisor that is gone ends this process soon.
+        let _ = announce(&self.shared, next.addresses);
+        self.count(answers, self.workers.len(), 0);
+    }
+
+    /// Takes the answers that are there, and tells the supervisor when there are all.
+    fn count(&mut self, answers: Receiver<u64>, mut missing: usize, mut flows: u64) {
+        while missing > 0
+            && let Ok(more) = answers.recv_timeout(SWAP_WITHIN)
+        {
+            (missing, flows) = (missing - 1, flows + more);
+        }
+        if missing > 0 {
+            self.stage = Stage::Swapping { answers, missing, flows };
+            return;
+        }
+        self.shared.tell(&Request::Swapped { number: self.number, flows });
+    }
+
+    fn order(&self, order: impl Fn() -> Order) {
+        for worker in &self.workers {
+            // One that is gone has said why.
+            let _ = worker.send(order());
+        }
+    }
+}
+
+impl Shared {
+    /// Tells the supervisor; one that is gone ends this process soon.
+    fn tell(&self, request: &Request) {
+        if let Some(supervisor) = &self.supervisor {
+            let _ = supervisor.order(request);
+        }
+    }
+
+    fn say_prepared(&self, number: u32, refused: Option<String>) {
+        self.tell(&Request::Prepared { number, refused: refused.map(cut) });
+    }
+}
+
+/// Makes all that an edited graph needs.
+struct Maker {
+    shared: Arc<Shared>,
+    workers: Vec<UnboundedSender<Order>>,
+    graph: Graph,
+    held: HeldBy,
+}
+
+impl Maker {
+    fn prepare(self, number: u32) -> Option<Next> {
+        let answer = self.shared.supervisor.as_ref()?.ask(&Request::Edition {}).ok()?;
+        let Answer::Edition { number: newest, text, touched } = answer else { return None };
+        if newest != number {
+            // It is withdrawn already.
+            return None;
+        }
+        let (next, refused) = match self.make(&text, &touched) {
+            Ok(next) => (Some(next), None),
+            Err(text) => (None, Some(text)),
+        };
+        self.shared.say_prepared(number, refused);
+        next
+    }
+
+    fn make(&self, text: &str, touched: &[String]) -> Result<Next, String> {
+        let graph = self.compile(text)?;
+        let old = |name: &str| {
+            let mut nodes = self.graph.nodes.iter().map(|&node| &self.graph.plan.nodes[node]);
+            nodes.find(|node| node.name == name)
+        };
+        let stays = |node: &Node| {
+            !touched.contains(&node.name) && old(&node.name).is_some_and(|old| is_same(old, node))
+        };
+        let of_source = |node: &Node| (node.kind.name, node.name.clone());
+        let nodes = graph.nodes.iter().map(|&node| &graph.plan.nodes[node]);
+        let staying = nodes.filter(|node| self.held.contains_key(&of_source(node)) && stays(node));
+        let staying: Vec<_> = staying.map(of_source).collect();
+        let (mut held, gone): (HeldBy, HeldBy) =
+            self.held.clone().into_iter().partition(|(source, _)| staying.contains(source));
+        let opened = open(&self.shared, &graph, |node| !staying.contains(&of_source(node)), &gone);
+        let OpenSources { parts, held: new, addresses } = opened
+            .map_err(|(node, fault)| format!("node '{}': {fault}", graph.plan.nodes[node].name))?;
+        held.extend(new);
+        let stay: Arc<[String]> = staying.into_iter().map(|(_, name)| name).collect();
+        self.prepare_workers(&graph, &stay, parts)?;
+        Ok(Next { graph, held, addresses })
+    }
+
+    /// As the domain's process did at its start.
+    fn compile(&self, text: &str) -> Result<Graph, String> {
+        let spec = &self.shared.spec;
+        let kinds: Vec<_> = self.shared.table.iter().map(|row| row.kind).collect();
+        let machine = Machine { cpus: spec.cpus.clone() };
+        let source = Source { file: &spec.file, text, overrides: &spec.overrides };
+        let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
+            let first = errors.first().map_or("", |error| error.message.as_str());
+            format!("the spec does not compile: {first}")
+        })?;
+        plan.leave_out_tests();
+        let domain = plan.domains.get(self.shared.domain).and_then(|domain| domain.service());
+        let nodes = domain.map_or(&[][..], |service| &service.nodes);
+        let nodes: Arc<[usize]> = nodes.iter().copied().filter(|&it| plan.is_flow(it)).collect();
+        if nodes.is_empty() {
+            return Err("the domain has no flow node left".into());
+        }
+        Ok(Graph { plan: Arc::new(plan), nodes })
+    }
+
+    fn prepare_workers(
+        &self,
+        graph: &Graph,
+        stay: &Arc<[String]>,
+        parts: Vec<Parts>,
+    ) -> Result<(), String> {
+        let (answer, answers) = channel();
+        for (worker, parts) in self.workers.iter().zip(parts) {
+            let (graph, stay, answer) = (graph.clone(), Arc::clone(stay), answer.clone());
+            let preparation = Preparation { graph, stay, parts, answer };
+            // One that is gone gives no answer.
+            let _ = worker.send(Order::Prepare(Box::new(preparation)));
+        }
+        drop(answer);
+        for _ in &self.workers {
+            let made = answers.recv_timeout(WORKER_WITHIN);
+            made.map_err(|_| "a worker does not answer".to_owned())??;
+        }
+        Ok(())
+    }
+}
+
+/// Whether two flow nodes of one name are made of the same kind and values, wherever in the text
+/// these stand.
+pub fn is_same(old: &Node, new: &Node) -> bool {
+    let same_value = |(old, new): (&Value, &Value)| match (old, new) {
+        (Value::Yaml(old), Value::Yaml(new)) => item_json(old) == item_json(new),
+        _ => old == new,
+    };
+    old.kind.name == new.kind.name
+        && old.values.len() == new.values.len()
+        && old.values.iter().zip(&new.values).all(same_value)
+}

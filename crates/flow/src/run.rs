@@ -1,0 +1,524 @@
+//! A flow, and the loop that takes it along its path.
+//!
+//! What a flow owns lives in one future, in one worker: to drop it is to cancel the flow, wherever
+//! it waits, and with it all branches of it. Only children that it forked go on.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::ops::ControlFlow::{Break, Continue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytestring::ByteString;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::task::yield_now;
+use tokio::time::sleep_until;
+use tracing::{Instrument, Span};
+
+use super::branches::{Branches, Calls};
+use super::budget::{Budget, spent};
+use super::program::{Entry, Program, Target};
+use super::values::FlowValues;
+use super::{At, Document, Error, Limits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
+
+/// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
+pub struct Flow {
+    id: u64,
+    pub(super) program: Rc<Program>,
+    /// What it may take.
+    limits: Cell<Limits>,
+    /// Known from when it waits for the first time, or asks.
+    deadline: Cell<Option<Instant>>,
+    budget: Budget,
+    /// Since when it has had its worker, in ticks.
+    turned: Cell<u64>,
+    /// `None` until somebody sets a value.
+    values: RefCell<Option<FlowValues>>,
+    pub(super) branches: Branches,
+}
+
+/// Where a packet is on its way.
+struct Place<'a> {
+    node: usize,
+    calls: &'a Calls,
+    /// Since when the node has it, in ticks.
+    begun: u64,
+    /// The node's span, if anybody asks for spans.
+    span: Span,
+}
+
+/// What a node gets to go on with.
+enum Turn<'a> {
+    /// A packet at this input.
+    Packet(usize, Value),
+    /// What it says after it has waited, or failed.
+    Step(Step<'a>),
+}
+
+/// How far a flow came by itself.
+enum Started<'a> {
+    /// To its reply, at this time, in ticks.
+    Replied(Reply, u64),
+    /// What is left needs time. In a place of its own: a flow that never waits is small without.
+    Waits(Local<'a, Reply>),
+}
+
+/// Why a packet goes no further by itself.
+enum End<'a> {
+    /// It is answered.
+    Reply(Reply),
+    /// Its node needs time.
+    Wait(Local<'a, Step<'a>>),
+    /// It goes to several nodes at once.
+    Several(&'a [Target], Value),
+    /// It goes on when others have had their turn.
+    Turn(Target, Value),
+}
+
+impl Flow {
+    /// A flow through a program; it has not begun.
+    pub(super) fn new(program: Rc<Program>) -> Flow {
+        let id = program.next_id();
+        let limits = Limits { deadline: Duration::MAX, work: WORK_DEFAULT };
+        let (limits, deadline) = (Cell::new(limits), Cell::new(None));
+        let (budget, turned) = (Budget::of(WORK_DEFAULT), Cell::new(0));
+        let (values, branches) = (RefCell::new(None), Branches::default());
+        Flow { id, program, limits, deadline, budget, turned, values, branches }
+    }
+
+    /// Its number, unique in its domain's life.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// When it must have ended; `None` if that is further away than a clock can say. A flow that
+    /// never waits needs no clock: its time counts from the first wait, or from this question.
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.deadline.get().is_none() {
+            self.deadline.set(Instant::now().checked_add(self.limits.get().deadline));
+        }
+        self.deadline.get()
+    }
+
+    /// Draws from the work that this flow may do.
+    ///
+    /// # Errors
+    /// So much was not left (503).
+    pub fn spend(&self, work: u64) -> Result<(), Error> {
+        if self.budget.draw(work) { Ok(()) } else { Err(spent(self.limits.get().work)) }
+    }
+
+    /// The work that it may still do.
+    pub fn work_left(&self) -> u64 {
+        self.budget.left()
+    }
+
+    /// From now on it may do so much.
+    pub fn allow(&self, work: u64) {
+        self.limit(Limits { work, ..self.limits.get() });
+    }
+
+    /// Whether it has had its worker for a slice of time, and others wait for theirs.
+    pub fn is_due(&self) -> bool {
+        self.program.is_slice_over(self.turned.get(), self.program.ticks())
+    }
+
+    /// Lets the others have the worker, if this flow has had it for a slice of time. Only where the
+    /// runtime runs it, or within [`Flow::in_time`], which begin a new slice; elsewhere it would
+    /// never go on.
+    pub async fn turn(&self) {
+        while self.is_due() {
+            yield_now().await;
+        }
+    }
+
+    /// A field of a document, for its price.
+    ///
+    /// # Errors
+    /// As for [`Document::field`]; or the flow has done its work.
+    pub fn field(&self, document: &dyn Document, name: &str) -> Result<Value, Error> {
+        self.spend(document.price(name))?;
+        document.field(name)
+    }
+
+    /// Makes the field of a document that takes long to make, if it has one, on a thread for what
+    /// blocks: at once for its price, for this worker cannot stop in the middle of it. What is
+    /// wrong with the field is told to whoever asks for it; also that the flow has too little work
+    /// left for it, for perhaps nobody asks.
+    ///
+    /// # Errors
+    /// Too much waits for such a thread already (503).
+    pub async fn prepare(&self, packet: &Value) -> Result<(), Error> {
+        let Some((document, field)) = heavy(packet) else { return Ok(()) };
+        if document.price(field) > self.work_left() {
+            return Ok(());
+        }
+        self.spend(document.price(field))?;
+        let document = Arc::clone(document);
+        self.program.pool.run_slow(move || drop(document.field(field))).await
+    }
+
+    /// A value with its documents made into mappings, for their price.
+    ///
+    /// # Errors
+    /// As for [`Flow::field`].
+    pub fn resolve(&self, value: &Value) -> Result<Value, Error> {
+        self.spend(value.price())?;
+        value.resolve()
+    }
+
+    /// A value of this flow, or of the nearest parent that has one of this name.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        self.values.borrow().as_ref()?.get(name)
+    }
+
+    /// Sets a value, for this flow and the children that it forks.
+    pub fn set(&self, name: ByteString, value: Value) {
+        self.values().set(name, value);
+    }
+
+    /// All its values, for who cannot hold the flow itself.
+    pub fn values(&self) -> FlowValues {
+        self.values.borrow_mut().get_or_insert_with(|| FlowValues::below(None)).clone()
+    }
+
+    /// A flow that sees the values of this one, and draws from its work.
+    pub(super) fn child(&self) -> Flow {
+        let mut child = Flow::new(Rc::clone(&self.program));
+        child.limits.set(self.limits.get());
+        child.budget = self.budget.share();
+        child.values = RefCell::new(Some(FlowValues::below(Some(self.values()))));
+        child
+    }
+
+    /// From now on it may take so much.
+    pub(super) fn limit(&self, limits: Limits) {
+        self.limits.set(limits);
+        self.budget.allow(limits.work);
+    }
+
+    /// Runs from the output of a source until the reply is there, and counts it as the source's.
+    pub(super) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
+        let (calls, entry) = (Calls::default(), self.program.entry(source));
+        let (figures, mut place) = (entry.figures(), self.place(&calls, source));
+        let (begun, _open) = (place.begun, figures.waits());
+        let span = match self.program.is_traced {
+            true => spans::flow(self.id, entry.name()),
+            false => Span::none(),
+        };
+        self.turned.set(begun);
+        let count = |reply: Reply, ended: u64| {
+            figures.record(ended.wrapping_sub(begun));
+            if reply.is_err() {
+                figures.failed();
+            }
+            reply
+        };
+        if heavy(&packet).is_some()
+            && let Err(error) =
+                Box::pin(async { self.in_time(pin!(self.prepare(&packet))).await }).await
+        {
+            return count(Err(error), self.program.ticks());
+        }
+        // What it waited for is no computing, and no time of the first node.
+        place.begun = self.program.ticks();
+        let rest = match self.start(place, port, packet, span) {
+            // The last node has just looked at the clock.
+            Started::Replied(reply, ended) => return count(reply, ended),
+            Started::Waits(rest) => rest,
+        };
+        let reply = rest.await;
+        count(reply, self.program.ticks())
+    }
+
+    /// Runs from the output of a node until the reply is there, `limit` at most.
+    pub(super) async fn run(
+        &self,
+        node: usize,
+        port: usize,
+        packet: Value,
+        limit: Duration,
+    ) -> Reply {
+        self.limits.set(Limits { deadline: limit, ..self.limits.get() });
+        let calls = Calls::default();
+        let place = self.place(&calls, node);
+        self.turned.set(place.begun);
+        let rest = match self.start(place, port, packet, Span::none()) {
+            Started::Replied(reply, _) => return reply,
+            Started::Waits(rest) => rest,
+        };
+        rest.await
+    }
+
+    /// Begins with a packet that leaves its place through an output, in the span of the flow.
+    #[inline]
+    fn start<'a>(
+        &'a self,
+        place: Place<'a>,
+        port: usize,
+        packet: Value,
+        span: Span,
+    ) -> Started<'a> {
+        let (begun, turns) = (place.begun, &self.program.base.turns);
+        let begin = || self.begin(place, port, packet);
+        let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
+        if let End::Reply(reply) = end {
+            turns.spend(place.begun.wrapping_sub(begun));
+            return Started::Replied(reply, place.begun);
+        }
+        turns.spend(self.program.ticks().wrapping_sub(begun));
+        match span.is_none() {
+            true => Started::Waits(Box::pin(self.go_on_in_time(place, end))),
+            false => Started::Waits(Box::pin(self.go_on_in_time(place, end).instrument(span))),
+        }
+    }
+
+    /// The same as `go_on`, until the flow must have ended.
+    async fn go_on_in_time<'a>(&'a self, place: Place<'a>, end: End<'a>) -> Reply {
+        self.in_time(pin!(self.go_on(place, end))).await
+    }
+
+    /// Does something for this flow that may wait or take turns, after its reply or before its
+    /// beginning, until the flow must have ended.
+    ///
+    /// # Errors
+    /// As `running`; or the deadline has passed (504).
+    pub async fn in_time<T>(
+        &self,
+        mut running: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        // Its time counts from the first wait: before that it needs neither clock nor timer.
+        let mut timer = pin!(None);
+        let mut has_turned = false;
+        poll_fn(|context| {
+            let begun = self.program.ticks();
+            // The first time it goes on without having let others.
+            if std::mem::replace(&mut has_turned, true) {
+                self.turned.set(begun);
+            }
+            let polled = running.as_mut().poll(context);
+            self.program.base.turns.spend(self.program.ticks().wrapping_sub(begun));
+            if polled.is_ready() {
+                return polled;
+            }
+            if timer.is_none() {
+                timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
+            }
+            let over = timer.as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(context));
+            over.map(|()| Err(too_late(self.limits.get().deadline)))
+        })
+        .await
+    }
+
+    /// Sends a packet through an output, and waits for the reply.
+    pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
+        let calls = Calls::default();
+        let mut place = self.place(&calls, node);
+        if self.program.is_slice_over(self.turned.get(), place.begun) {
+            self.turn().await;
+            place.begun = self.program.ticks();
+        }
+        let rest = match self.begin(place, port, packet) {
+            (_, End::Reply(reply)) => return reply,
+            (place, end) => Box::pin(self.go_on(place, end)),
+        };
+        rest.await
+    }
+
+    /// Sends a packet from its place through an output, and takes it as far as it goes by itself.
+    #[inline]
+    fn begin<'a>(&'a self, place: Place<'a>, port: usize, packet: Value) -> (Place<'a>, End<'a>) {
+        match self.program.targets(place.node, port) {
+            [one] => self.take(Place { node: one.node, ..place }, one.input, packet),
+            [] => (place, End::Reply(Ok(Some(packet)))),
+            several => (place, End::Several(several, packet)),
+        }
+    }
+
+    fn place<'a>(&self, calls: &'a Calls, node: usize) -> Place<'a> {
+        Place { node, calls, begun: self.program.ticks(), span: Span::none() }
+    }
+
+    /// Hands a packet to a node, and takes it on from there as far as it goes by itself.
+    #[inline]
+    fn take<'a>(
+        &'a self,
+        mut place: Place<'a>,
+        input: usize,
+        packet: Value,
+    ) -> (Place<'a>, End<'a>) {
+        let end = self.go(&mut place, Turn::Packet(input, packet));
+        (place, end)
+    }
+
+    /// Goes on with a packet that has come to an end by itself, until the reply is there.
+    async fn go_on<'a>(&'a self, mut place: Place<'a>, mut end: End<'a>) -> Reply {
+        loop {
+            let waiting = match end {
+                End::Reply(reply) => return reply,
+                End::Several(targets, packet) => return self.join(targets, packet).await,
+                End::Wait(waiting) => waiting,
+                End::Turn(Target { node, input }, packet) => {
+                    self.turn().await;
+                    (place.node, place.begun) = (node, self.program.ticks());
+                    end = self.go(&mut place, Turn::Packet(input, packet));
+                    continue;
+                }
+            };
+            let (entry, at) = (self.program.entry(place.node), self.at(&place));
+            let step = entry.wait(at, waiting).instrument(place.span.clone()).await;
+            end = self.go(&mut place, Turn::Step(step));
+        }
+    }
+
+    /// Takes a packet as far as it goes by itself.
+    fn go<'a>(&'a self, place: &mut Place<'a>, mut turn: Turn<'a>) -> End<'a> {
+        loop {
+            // A panic is a failure of the node that had the packet, in this flow alone.
+            match catch_unwind(AssertUnwindSafe(|| self.walk(place, turn))) {
+                Ok(end) => {
+                    self.program.base.at_work.end();
+                    return end;
+                }
+                Err(panic) => {
+                    let (entry, at) = (self.program.entry(place.node), self.at(place));
+                    turn = Turn::Step(entry.panicked(at, &*panic));
+                }
+            }
+        }
+    }
+
+    /// The loop that takes a packet from node to node, as far as none of them needs time.
+    fn walk<'a>(&'a self, place: &mut Place<'a>, turn: Turn<'a>) -> End<'a> {
+        let program = &*self.program;
+        let mut entry = program.entry(place.node);
+        let mut step = match turn {
+            Turn::Packet(input, packet) => self.hand(place, entry, input, packet),
+            Turn::Step(step) => step,
+        };
+        loop {
+            // Before it is taken apart: what it holds is large, and would be moved twice.
+            if !matches!(step, Step::Wait(_)) {
+                let ended = program.ticks();
+                entry.figures().record(ended.wrapping_sub(place.begun));
+                place.begun = ended;
+            }
+            let (port, packet) = match step {
+                Step::Pass(port, packet) => (port, packet),
+                Step::Reply(reply) => return End::Reply(Ok(reply)),
+                Step::Wait(waiting) => return End::Wait(waiting),
+                Step::Fail(error) => match entry.failed(error) {
+                    Continue(next) => next,
+                    Break(reply) => return End::Reply(reply),
+                },
+            };
+            let next @ Target { node, input } = match entry.targets(port) {
+                [one] => *one,
+                [] => return End::Reply(Ok(Some(packet))),
+                several => return End::Several(several, packet),
+            };
+            if program.is_slice_over(self.turned.get(), place.begun) {
+                return End::Turn(next, packet);
+            }
+            place.node = node;
+            entry = program.entry(node);
+            step = self.hand(place, entry, input, packet);
+        }
+    }
+
+    /// Hands a packet to the node at this place.
+    #[inline]
+    fn hand<'a>(
+        &'a self,
+        place: &mut Place<'a>,
+        entry: &'a Entry,
+        input: usize,
+        packet: Value,
+    ) -> Step<'a> {
+        self.program.base.at_work.begin(entry.mark());
+        if self.program.is_traced {
+            return self.hand_in_span(place, entry, input, packet);
+        }
+        entry.node().handle(self.at(place), input, packet)
+    }
+
+    /// The same in a span of the node; apart, so that the loop stays small without one.
+    #[cold]
+    #[inline(never)]
+    fn hand_in_span<'a>(
+        &'a self,
+        place: &mut Place<'a>,
+        entry: &'a Entry,
+        input: usize,
+        packet: Value,
+    ) -> Step<'a> {
+        let at = self.at(place);
+        place.span = spans::node(entry.name());
+        place.span.in_scope(|| entry.node().handle(at, input, packet))
+    }
+
+    fn at<'a>(&'a self, place: &Place<'a>) -> At<'a> {
+        At { flow: self, node: place.node, calls: place.calls }
+    }
+
+    /// Sends a packet to several nodes at once, and joins their replies.
+    async fn join(&self, targets: &[Target], packet: Value) -> Reply {
+        let calls = Calls::default();
+        let branch = |target: &Target| {
+            let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
+            async move {
+                let (_call, calls) = (call, Calls::default());
+                self.turn().await;
+                let place = self.place(&calls, target.node);
+                let (place, end) = self.take(place, target.input, packet);
+                self.go_on(place, end).await
+            }
+            .boxed_local()
+        };
+        join_replies(join_all(targets.iter().map(branch)).await)
+    }
+
+    /// Tells the log of an error that ends this flow, begun by the node `by`. What whoever
+    /// asked did wrong is his own business.
+    pub(super) fn tell(&self, by: usize, error: &Error) {
+        if error.status() >= 500 && !error.is_told() {
+            let (id, name) = (self.id, self.program.entry(by).name());
+            self.program.base.teller.say(format_args!("{error} (flow {id} of '{name}')"));
+        }
+    }
+}
+
+/// One reply of several: any error makes one error; of the rest nothing is nothing, one is itself,
+/// several are a list in their order.
+pub fn join_replies(replies: Vec<Reply>) -> Reply {
+    let (mut values, mut errors) = (Vec::new(), Vec::new());
+    for reply in replies {
+        match reply {
+            Ok(value) => values.extend(value),
+            Err(error) => errors.push(error),
+        }
+    }
+    match (errors.len(), values.len()) {
+        (0, 0) => Ok(None),
+        (0, 1) => Ok(values.pop()),
+        (0, _) => Ok(Some(Value::list(values))),
+        _ => Err(Error::joined(errors)),
+    }
+}
+
+/// The document and its field that takes long to make.
+fn heavy(packet: &Value) -> Option<(&Arc<dyn Document>, &'static str)> {
+    let Value::Document(document) = packet else { return None };
+    document.heavy().map(|field| (document, field))
+}
+
+#[cold]
+fn too_late(limit: Duration) -> Error {
+    Error::new(format_args!("the flow has not ended within {limit:?}, its deadline"))
+        .with_status(504)
+}

@@ -1,0 +1,208 @@
+//! The sources of a domain: opened for all workers, each serving its part; and what becomes of them
+//! when an edited graph takes the place of the one that runs.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use sinew_spec::plan::{Node, Plan};
+use tokio::task::JoinSet;
+
+use super::entry::{Make, entry};
+use super::worker::{Shared, at, refused};
+use super::{Held, Opened, Outlet, Program, Stop, Stopper};
+use sinew_control::Request;
+use sinew_core::Parameters;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
+
+/// The flow nodes of a domain, by index of the plan.
+#[derive(Clone)]
+pub(super) struct Graph {
+    pub(super) plan: Arc<Plan>,
+    pub(super) nodes: Arc<[usize]>,
+}
+
+/// What sources have opened for one worker, each with its name.
+pub(super) type Parts = Vec<(String, Box<dyn Opened>)>;
+
+/// Kind and name of each source, and what another one in its place may take over.
+pub(super) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
+
+/// Sources that are open: the part of each worker, and what they hold.
+pub(super) struct OpenSources {
+    pub(super) parts: Vec<Parts>,
+    pub(super) held: HeldBy,
+    pub(super) addresses: Addresses,
+}
+
+/// Where people reach sources, each with its node by index of the plan.
+pub(super) type Addresses = Vec<(usize, String)>;
+
+/// Opens the sources of a graph that `is_new` lets through; `before` is held by those that they
+/// take the place of.
+///
+/// # Errors
+/// The node that cannot be made or opened, and why.
+pub(super) fn open(
+    shared: &Shared,
+    graph: &Graph,
+    is_new: impl Fn(&Node) -> bool,
+    before: &HeldBy,
+) -> Result<OpenSources, (usize, Fault)> {
+    let mut parts: Vec<Parts> = (0..shared.workers).map(|_| Vec::new()).collect();
+    let (mut held, mut addresses) = (HeldBy::new(), Addresses::new());
+    for &index in graph.nodes.iter() {
+        let node = &graph.plan.nodes[index];
+        let Make::Source(make) = entry(&shared.table, node).make else { continue };
+        if !is_new(node) {
+            continue;
+        }
+        let made = make(&Parameters::of(&graph.plan, node, &shared.folder));
+        let made = made.map_err(|refusals| (index, refused(index, &refusals).fault))?;
+        let kind = node.kind.name;
+        let same_kind = before.iter().filter(|((other, _), _)| *other == kind);
+        let known: Vec<Held> = same_kind.flat_map(|(_, held)| held.iter().cloned()).collect();
+        let opened = made.open_after(shared.workers, &known).map_err(|fault| (index, fault))?;
+        let holds = opened.iter().filter_map(|part| part.held()).collect();
+        held.insert((kind, node.name.clone()), holds);
+        let address = opened.first().and_then(|part| part.address());
+        addresses.extend(address.map(|address| (index, address)));
+        for (parts, part) in parts.iter_mut().zip(opened) {
+            parts.push((node.name.clone(), part));
+        }
+    }
+    Ok(OpenSources { parts, held, addresses })
+}
+
+/// Says where people reach sources, once it is sure that they will serve.
+///
+/// # Errors
+/// The node of which the supervisor does not take that, and why.
+pub(super) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
+    let Some(supervisor) = &shared.supervisor else { return Ok(()) };
+    for (node, address) in addresses {
+        let said = supervisor.order(&Request::Announce { address });
+        said.map_err(|text| (node, Fault::new(Cause::System, format_args!("{text}"))))?;
+    }
+    Ok(())
+}
+
+/// The sources that serve in one worker.
+pub(super) struct Sources {
+    program: Rc<Program>,
+    shared: Arc<Shared>,
+    serving: Vec<Serving>,
+    /// Those that an edit has stopped: they end when they can.
+    ending: Vec<Stopper>,
+    /// Those that serve, and those that end.
+    lives: JoinSet<()>,
+}
+
+/// A source that serves.
+struct Serving {
+    name: String,
+    outlet: Outlet,
+    stopper: Stopper,
+}
+
+impl Sources {
+    /// None yet; their flows are to begin in `program`.
+    pub(super) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
+        Sources { program, shared, serving: Vec::new(), ending: Vec::new(), lives: JoinSet::new() }
+    }
+
+    /// The program in which flows begin.
+    pub(super) fn program(&self) -> &Rc<Program> {
+        &self.program
+    }
+
+    /// Lets sources begin.
+    pub(super) fn begin(&mut self, parts: Parts) {
+        for (name, part) in parts {
+            let place = self.program.find(&name).expect("a source of this program");
+            let outlet = Outlet::new(Rc::clone(&self.program), place);
+            let (stopper, stop) = Stop::new();
+            let life = Life {
+                node: self.shared.born(&name),
+                name: name.clone(),
+                halt: Arc::clone(&self.shared.halt),
+                program: Rc::downgrade(&self.program),
+            };
+            self.lives.spawn_local(life.serve(part, outlet.clone(), stop));
+            self.serving.push(Serving { name, outlet, stopper });
+        }
+    }
+
+    /// From now on flows begin in `program`. The sources that `stay` names go on as they are, all
+    /// others stop, and those of `parts` begin. How many flows end in the program before.
+    pub(super) fn swap(&mut self, program: Rc<Program>, stay: &[String], parts: Parts) -> u64 {
+        // Those that have ended are over.
+        while self.lives.try_join_next().is_some() {}
+        if self.lives.len() == self.serving.len() {
+            self.ending.clear();
+        }
+        let before = std::mem::replace(&mut self.program, program);
+        let (kept, stop): (Vec<_>, Vec<_>) =
+            self.serving.drain(..).partition(|source| stay.contains(&source.name));
+        for source in &kept {
+            let place = self.program.find(&source.name).expect("a source of both programs");
+            source.outlet.lead(&self.program, place);
+        }
+        self.serving = kept;
+        // One that had ended before has no outlet any more.
+        let ending = stop.iter().filter(|source| source.outlet.is_shared()).count();
+        stop.iter().for_each(|source| source.stopper.make_way());
+        self.ending.extend(stop.into_iter().map(|source| source.stopper));
+        self.begin(parts);
+        // Beside our own and those of sources that end, each is a flow's.
+        (Rc::strong_count(&before) - 1 - ending) as u64
+    }
+
+    /// Tells all to stop, and waits until they have ended, with the flows that they had begun and
+    /// the children of these.
+    pub(super) async fn end(&mut self) {
+        let serving = self.serving.drain(..).map(|source| source.stopper);
+        serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
+        while self.lives.join_next().await.is_some() {}
+        self.program.base.children.all_ended().await;
+    }
+}
+
+/// A source's life in this worker.
+struct Life {
+    /// Its index in the plan that the process was started with, if it is there.
+    node: Option<usize>,
+    name: String,
+    halt: Arc<Halt>,
+    program: std::rc::Weak<Program>,
+}
+
+impl Life {
+    /// It ends in order only after the stop; all else is the domain's fault, a panic too. Of a
+    /// source that an edit has stopped it is only told: the graph does without it.
+    async fn serve(self, part: Box<dyn Opened>, outlet: Outlet, stop: Stop) {
+        let stopped = stop.clone();
+        let served = async { part.serve(outlet, stop).await };
+        let served = AssertUnwindSafe(served).catch_unwind().await;
+        let Err(fault) = served.unwrap_or_else(|panic| Err(panics::take_or(&*panic))) else {
+            return;
+        };
+        let name = &self.name;
+        match self.program.upgrade() {
+            Some(program) if stopped.is_set() && !self.halt.is_stopping() => {
+                program.base.teller.say(format_args!("node '{name}' as it stopped: {fault}"));
+            }
+            _ => self.halt.fault(match self.node {
+                Some(node) => at(Some(node), fault),
+                None => at(None, Fault::new(Cause::Error, format_args!("node '{name}': {fault}"))),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

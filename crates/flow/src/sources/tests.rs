@@ -1,0 +1,193 @@
+//! Swaps with a flow in flight.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use sinew_spec::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_spec::plan::Machine;
+use sinew_spec::{Source as Text, compile, render};
+use tokio::runtime::Builder;
+use tokio::task::{LocalSet, spawn_local, yield_now};
+
+use super::*;
+use crate::at_work::AtWork;
+use crate::program::Base;
+use crate::tell::Teller;
+use crate::{At, FlowNode, Local, Pool, Site, Source, Step, Value, input, make, output};
+use crate::{FlowEntry, Make};
+use sinew_control::Spec;
+use sinew_core::bell::Bell;
+use sinew_core::board::Board;
+use sinew_core::clock::Clock;
+use sinew_core::{Made, Parameters};
+
+/// Longest that a flow may take: a hang.
+const LIMIT: Duration = Duration::from_secs(20);
+
+static BEGIN: Kind = Kind {
+    name: "begin",
+    runs_in: RunsIn::Flow,
+    doc: "",
+    ports: &[output("out", "")],
+    parameters: &[],
+    signals: &[],
+};
+
+static GATE: Kind = Kind {
+    name: "gate",
+    runs_in: RunsIn::Flow,
+    doc: "",
+    ports: &[input("in", "")],
+    parameters: &[Parameter {
+        name: "value",
+        doc: "",
+        unit: "",
+        ty: ParameterType::Integer { min: 0, max: 1000 },
+        default: None,
+    }],
+    signals: &[],
+};
+
+thread_local! {
+    /// Gates that were made and not dropped.
+    static LIVING: Cell<usize> = const { Cell::new(0) };
+    /// Where the source begins its flows.
+    static OUTLET: RefCell<Option<Outlet>> = const { RefCell::new(None) };
+    /// Whether gates are open.
+    static OPEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Answers with its value once it is opened.
+struct Gate(i64);
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        LIVING.set(LIVING.get() - 1);
+    }
+}
+
+impl FlowNode for Gate {
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
+        Step::wait(async {
+            while !OPEN.get() {
+                yield_now().await;
+            }
+            Step::Reply(Some(Value::Integer(self.0)))
+        })
+    }
+}
+
+struct Begin;
+
+impl Source for Begin {
+    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        Ok(vec![Box::new(Begin)])
+    }
+}
+
+impl Opened for Begin {
+    fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
+        OUTLET.set(Some(outlet));
+        Box::pin(async move {
+            stop.wait().await;
+            Ok(())
+        })
+    }
+}
+
+fn make_gate(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    LIVING.set(LIVING.get() + 1);
+    Ok(Box::new(Gate(parameters.integer("value"))))
+}
+
+fn make_begin(_parameters: &Parameters<'_>) -> Made<dyn Source> {
+    Ok(Box::new(Begin))
+}
+
+const TABLE: &[FlowEntry] = &[
+    FlowEntry { kind: &BEGIN, make: Make::Source(make_begin) },
+    FlowEntry { kind: &GATE, make: Make::Node(make_gate) },
+];
+
+fn graph(value: i64) -> Graph {
+    let text = format!(
+        "- {{kind: begin, name: begin, ports: {{out: [{{name: gate, port: in}}]}}}}\n\
+         - {{kind: gate, name: gate, value: {value}}}\n"
+    );
+    let source = Text { file: "test.yaml", text: &text, overrides: &[] };
+    let plan = compile(&source, &[&BEGIN, &GATE], &Machine { cpus: vec![0] });
+    let plan = plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false)));
+    Graph { plan: Arc::new(plan), nodes: Arc::new([0, 1]) }
+}
+
+fn shared() -> Arc<Shared> {
+    let (board, bell) = (Board::create().expect("memfd"), Bell::create().expect("eventfd"));
+    let (file, text, base) = ("test.yaml".into(), String::new(), ".".into());
+    let spec = Spec { file, text, base, overrides: vec![], cpus: vec![0] };
+    Arc::new(Shared {
+        graph: graph(0),
+        spec: Arc::new(spec),
+        domain: 0,
+        table: TABLE.to_vec(),
+        folder: ".".into(),
+        workers: 1,
+        pool: Pool::start(1).expect("a thread"),
+        clock: Clock::calibrate(),
+        inputs: BTreeMap::new(),
+        outputs: BTreeMap::new(),
+        supervisor: None,
+        halt: Arc::new(Halt::new(board, bell)),
+        patience: LIMIT,
+    })
+}
+
+fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
+    let graph = graph(value);
+    let site = |node| Site {
+        node,
+        worker: 0,
+        workers: 1,
+        pool: shared.pool.clone(),
+        inputs: vec![],
+        outputs: vec![],
+        born: None,
+        supervisor: None,
+        plan: Arc::clone(&graph.plan),
+    };
+    let folder = &shared.folder;
+    let made = make::program(&graph.plan, &graph.nodes, TABLE, folder, base, site);
+    Rc::new(made.unwrap_or_else(|(_, refusals)| panic!("{refusals:?}")))
+}
+
+/// Swaps two hundred times with a flow in flight.
+async fn swap_on_and_on() {
+    let shared = shared();
+    let base = Base::new((0, 1), shared.clock, Arc::default(), Teller::direct(), AtWork::new());
+    let mut sources = Sources::new(program(&shared, &base, 0), Arc::clone(&shared));
+    sources.begin(vec![("begin".into(), Box::new(Begin))]);
+    yield_now().await;
+    let outlet = OUTLET.take().expect("it serves");
+    for at in 1..=200 {
+        OPEN.set(false);
+        let outlet = outlet.clone();
+        let flow = spawn_local(async move { outlet.open(0, Value::Null, LIMIT).await });
+        yield_now().await;
+        let flows = sources.swap(program(&shared, &base, at), &["begin".into()], vec![]);
+        assert_eq!((flows, LIVING.get()), (1, 2), "one flow ends on the old graph");
+        OPEN.set(true);
+        let reply = flow.await.expect("no panic").expect("no error");
+        assert_eq!(reply, Some(Value::Integer(at - 1)));
+        assert_eq!(LIVING.get(), 1, "the old nodes are dropped with their last flow");
+    }
+    drop(outlet);
+    assert_eq!(sources.swap(program(&shared, &base, 201), &[], vec![]), 0);
+    sources.end().await;
+    assert_eq!(LIVING.get(), 1, "the source that stopped has let its graph go");
+}
+
+#[test]
+fn flows_end_where_they_began_and_then_their_nodes_are_dropped() {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, swap_on_and_on());
+    assert_eq!(LIVING.get(), 0);
+}

@@ -1,0 +1,117 @@
+//! What all workers have counted, told to the supervisor twice a second.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Figures;
+use super::figures::Sum;
+use sinew_control::Request;
+use sinew_control::Supervisor;
+use sinew_control::status::{FlowFigures, FlowStatus};
+use sinew_core::clock::Clock;
+
+/// How often the supervisor is told.
+const SPACING: Duration = Duration::from_millis(500);
+
+/// Nodes in a request, so that it stays below what the supervisor takes: a node's figures take 290
+/// bytes at most beside its name.
+const NODES_PER_REQUEST: usize = 8;
+
+/// The figures of a domain's flows.
+pub(super) struct Tally {
+    workers: Vec<Arc<Figures>>,
+    clock: Clock,
+    supervisor: Option<Supervisor>,
+    told: Instant,
+    /// Packets of each node by then.
+    packets: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Of these workers, told to this supervisor.
+    pub(super) fn new(
+        workers: Vec<Arc<Figures>>,
+        clock: Clock,
+        supervisor: Option<Supervisor>,
+    ) -> Tally {
+        Tally { workers, clock, supervisor, told: Instant::now(), packets: BTreeMap::new() }
+    }
+
+    /// Tells the supervisor, if it is time, of the nodes that are there.
+    pub(super) fn tell_in_time(&mut self) {
+        if self.told.elapsed() >= SPACING {
+            self.forget_gone();
+            self.tell();
+        }
+    }
+
+    /// Tells the supervisor, at the end too of nodes that have ended.
+    pub(super) fn tell(&mut self) {
+        let Some(supervisor) = self.supervisor.clone() else { return };
+        for nodes in self.figures().chunks(NODES_PER_REQUEST) {
+            let request = Request::Figures { nodes: nodes.to_vec() };
+            // Without a supervisor this process is about to end; that is not for figures to see.
+            let _ = supervisor.order(&request);
+        }
+    }
+
+    fn forget_gone(&self) {
+        self.workers.iter().for_each(|worker| worker.forget_gone());
+    }
+
+    fn figures(&mut self) -> Vec<FlowFigures> {
+        let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+        for worker in &self.workers {
+            worker.look(|name, figures| sums.entry(name.to_owned()).or_default().add(figures));
+        }
+        let (now, before) = (Instant::now(), &self.packets);
+        let spacing_s = now.duration_since(self.told).as_secs_f64().max(1e-3);
+        let row = |(name, sum): (&String, &Sum)| {
+            let new = sum.packets - before.get(name).copied().unwrap_or_default().min(sum.packets);
+            let ns = |ticks| self.clock.ns(ticks);
+            let status = FlowStatus {
+                packets: sum.packets,
+                errors: sum.errors,
+                refused: sum.refused,
+                in_flight: sum.waiting,
+                packets_per_s: new as f64 / spacing_s,
+                time_ns_p50: sum.quantile(0.5).map(ns),
+                time_ns_p99: sum.quantile(0.99).map(ns),
+                time_ns_max: (sum.packets > 0).then(|| ns(sum.ticks_max)),
+            };
+            FlowFigures { name: name.clone(), status }
+        };
+        let rows = sums.iter().map(row).collect();
+        self.told = now;
+        self.packets = sums.into_iter().map(|(name, sum)| (name, sum.packets)).collect();
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_workers_count_and_a_node_that_is_gone_does_not() {
+        let workers = [Arc::<Figures>::default(), Arc::default()];
+        let nodes: Vec<_> = workers.iter().map(|worker| worker.node("a")).collect();
+        let gone = workers[0].node("gone");
+        nodes.iter().for_each(|node| (0..30).for_each(|_| node.record(1000)));
+        nodes[1].failed();
+        let _waits = nodes[0].waits();
+        let mut tally = Tally::new(workers.to_vec(), Clock::from_rate(0.0), None);
+        drop(gone);
+        tally.forget_gone();
+        let rows = tally.figures();
+        let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        let FlowStatus { packets, errors, in_flight, time_ns_p99, time_ns_max, .. } =
+            rows[0].status;
+        assert_eq!((packets, errors, in_flight), (60, 1, 1));
+        assert_eq!((time_ns_p99, time_ns_max), (None, Some(1000)), "too few for a percentile");
+        assert_eq!(rows[0].status.time_ns_p50, Some(1000), "never more than the maximum");
+        assert_eq!(tally.figures()[0].status.packets_per_s, 0.0, "nothing came since");
+    }
+}

@@ -1,0 +1,225 @@
+//! The turns of a worker. Flows that compute share it with its sockets, its clocks and each other.
+//!
+//! tokio looks at sockets and clocks after so many tasks, however long each of them took. So a
+//! source asks before it begins a flow. When flows have computed for as long as a turn lasts, what
+//! comes then waits until the worker has looked around: in a line for each connection, one of each
+//! in turn. Flows that wait for something else take no part in this.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot::{self, Sender};
+use tokio::task::{spawn_local, yield_now};
+
+use super::Local;
+use sinew_core::clock::Clock;
+
+/// So long flows compute before their worker looks at its sockets and clocks. Longer: a request
+/// that comes is seen later. Shorter: the looking itself, some microseconds, shows.
+const TURN: Duration = Duration::from_millis(10);
+
+/// The turns of a worker.
+pub(crate) struct Turns {
+    /// Ticks that flows have computed in this one.
+    spent: Cell<u64>,
+    /// Ticks that it lasts.
+    turn: u64,
+    waiting: RefCell<Lines>,
+    /// Whether somebody lets those that wait go on.
+    goes_round: Cell<bool>,
+}
+
+/// Those that wait: a line for each connection.
+#[derive(Default)]
+struct Lines {
+    lines: HashMap<usize, VecDeque<Sender<()>>>,
+    /// The lines in turn, each with since when it is waiting for that.
+    order: VecDeque<(usize, Instant)>,
+}
+
+impl Lines {
+    fn push(&mut self, line: usize) -> impl Future<Output = ()> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let waiting = self.lines.entry(line).or_default();
+        if waiting.is_empty() {
+            self.order.push_back((line, Instant::now()));
+        }
+        waiting.push_back(sender);
+        // Whoever lets it go on is there until it has.
+        async move { drop(receiver.await) }
+    }
+
+    /// Lets the first of the next line go on; false if none waits.
+    fn next(&mut self) -> bool {
+        while let Some((line, _)) = self.order.pop_front() {
+            let Some(waiting) = self.lines.get_mut(&line) else { continue };
+            // One that is gone hears nothing: then it is the turn of the one behind it.
+            let went_on = std::iter::from_fn(|| waiting.pop_front()).any(|it| it.send(()).is_ok());
+            match waiting.is_empty() {
+                true => drop(self.lines.remove(&line)),
+                false => self.order.push_back((line, Instant::now())),
+            }
+            if went_on {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Turns {
+    /// Those of a worker whose clock is this one.
+    pub(super) fn new(clock: Clock) -> Turns {
+        let turn = clock.ticks_of(TURN);
+        Turns {
+            spent: Cell::new(0),
+            turn,
+            waiting: RefCell::default(),
+            goes_round: Cell::new(false),
+        }
+    }
+
+    /// A flow has computed for so many ticks.
+    #[inline]
+    pub(super) fn spend(&self, ticks: u64) {
+        self.spent.set(self.spent.get().saturating_add(ticks));
+    }
+
+    fn is_over(&self) -> bool {
+        self.spent.get() >= self.turn
+    }
+
+    /// What to wait for before a flow of this line begins; `None`: it may at once.
+    #[inline]
+    pub(super) fn wait(self: &Rc<Self>, line: usize) -> Option<Local<'static, ()>> {
+        if !self.is_over() && !self.goes_round.get() {
+            return None;
+        }
+        Some(self.line_up(line))
+    }
+
+    #[cold]
+    fn line_up(self: &Rc<Self>, line: usize) -> Local<'static, ()> {
+        if !self.goes_round.replace(true) {
+            spawn_local(Rc::clone(self).go_round());
+        }
+        Box::pin(self.waiting.borrow_mut().push(line))
+    }
+
+    /// Whether the next flow has been waiting for its turn for longer than that.
+    pub(super) fn is_behind(&self, limit: Duration) -> bool {
+        let waiting = self.waiting.borrow();
+        waiting.order.front().is_some_and(|(_, since)| since.elapsed() > limit)
+    }
+
+    /// Lets those that wait go on, until none is left.
+    async fn go_round(self: Rc<Turns>) {
+        loop {
+            if self.is_over() {
+                // tokio goes on here after it has looked at sockets and clocks.
+                yield_now().await;
+                self.spent.set(0);
+            }
+            if !self.waiting.borrow_mut().next() {
+                self.goes_round.set(false);
+                return;
+            }
+            behind_the_others().await;
+        }
+    }
+}
+
+/// Goes on after all that is ready now, in this turn of tokio still.
+pub(super) async fn behind_the_others() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::runtime::Builder;
+    use tokio::task::LocalSet;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Who waits for longer than this is never let go on.
+    const HANGS_AFTER: Duration = Duration::from_secs(20);
+
+    fn turns() -> Rc<Turns> {
+        Rc::new(Turns::new(Clock::from_rate(1.0)))
+    }
+
+    fn run(future: impl Future<Output = ()>) {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        LocalSet::new().block_on(&runtime, future);
+    }
+
+    #[test]
+    fn flows_begin_at_once_until_they_have_computed_for_a_turn() {
+        run(async {
+            let turns = turns();
+            turns.spend(turns.turn - 1);
+            assert!(turns.wait(1).is_none());
+            turns.spend(1);
+            let mut next = turns.wait(1).expect("the turn is over");
+            assert!((&mut next).now_or_never().is_none());
+            next.await;
+            while turns.goes_round.get() {
+                yield_now().await;
+            }
+            assert!(turns.wait(1).is_none(), "another turn has begun");
+        });
+    }
+
+    #[test]
+    fn one_of_each_line_goes_on_in_turn_and_one_that_is_gone_counts_for_nothing() {
+        run(async {
+            let (turns, went) = (turns(), Rc::<RefCell<Vec<(usize, u32)>>>::default());
+            turns.spend(turns.turn);
+            let of = |line: usize, number: u32| {
+                let (turn, went) = (turns.wait(line).expect("it waits"), Rc::clone(&went));
+                let turns = Rc::clone(&turns);
+                spawn_local(async move {
+                    turn.await;
+                    turns.spend(turns.turn);
+                    went.borrow_mut().push((line, number));
+                })
+            };
+            let first = [of(1, 0), of(1, 1), of(1, 2)];
+            // One that stood alone in its line, and one before another.
+            drop([turns.wait(2), turns.wait(3)]);
+            let then = [of(3, 0), of(4, 0), of(4, 1)];
+            for each in first.into_iter().chain(then) {
+                timeout(HANGS_AFTER, each).await.expect("its turn comes").expect("no panic");
+            }
+            assert_eq!(*went.borrow(), [(1, 0), (3, 0), (4, 0), (1, 1), (4, 1), (1, 2)]);
+        });
+    }
+
+    #[test]
+    fn who_waits_for_longer_than_the_limit_is_behind() {
+        run(async {
+            let turns = turns();
+            turns.spend(turns.turn);
+            assert!(!turns.is_behind(Duration::ZERO), "nobody waits");
+            let _next = turns.wait(1);
+            let begun = Instant::now();
+            while begun.elapsed().is_zero() {}
+            assert!(turns.is_behind(Duration::ZERO));
+            assert!(!turns.is_behind(Duration::from_secs(3600)));
+        });
+    }
+}

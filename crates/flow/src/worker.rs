@@ -1,0 +1,237 @@
+//! A worker: a thread with nodes, sources and flows of its own.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use sinew_spec::plan::Node;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
+
+use super::at_work::AtWork;
+use super::entry::FlowEntry;
+use super::program::Base;
+use super::reload::Preparation;
+use super::sources::{Graph, Parts, Sources};
+use super::tell::Voice;
+use super::{Figures, MessageInput, MessageOutput, Pool, Program, Site, make};
+use sinew_control::{Spec, Supervisor};
+use sinew_core::board::FaultAt;
+use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
+use sinew_core::refusal::Refusal;
+
+/// How often a worker without work says that it lives, and the crew looks whether one does. One
+/// with work says so with every stretch of it that ends.
+pub(super) const BEAT: Duration = Duration::from_millis(100);
+
+/// What a worker is told.
+pub(super) enum Order {
+    /// To let flows begin.
+    Serve,
+    /// To make the nodes of an edited graph.
+    Prepare(Box<Preparation>),
+    /// To let flows begin in it, and to say how many end in the one before.
+    Swap(mpsc::Sender<u64>),
+    /// To drop it.
+    Withdraw,
+    /// To let none begin any more, and to end with those that have.
+    Stop,
+}
+
+/// What a worker is made of.
+pub(super) struct Post {
+    pub(super) number: usize,
+    pub(super) shared: Arc<Shared>,
+    pub(super) parts: Parts,
+    pub(super) figures: Arc<Figures>,
+    pub(super) voice: Voice,
+    pub(super) at_work: AtWork,
+}
+
+/// What all workers are made of.
+pub(super) struct Shared {
+    /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
+    pub(super) graph: Graph,
+    /// What it was compiled from.
+    pub(super) spec: Arc<Spec>,
+    /// Index of the domain in every plan.
+    pub(super) domain: usize,
+    pub(super) table: Vec<FlowEntry>,
+    pub(super) folder: PathBuf,
+    pub(super) workers: usize,
+    pub(super) pool: Pool,
+    pub(super) clock: Clock,
+    pub(super) inputs: BTreeMap<(usize, usize), MessageInput>,
+    pub(super) outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) halt: Arc<Halt>,
+    /// How long flows may go on after the stop.
+    pub(super) patience: Duration,
+}
+
+impl Shared {
+    /// Index of a node in the plan of the start.
+    pub(super) fn born(&self, name: &str) -> Option<usize> {
+        let Graph { plan, nodes } = &self.graph;
+        nodes.iter().copied().find(|&node| plan.nodes[node].name == name)
+    }
+}
+
+impl Post {
+    /// A worker's whole life. What it panics with outside of any node is the domain's fault.
+    pub(super) fn run(
+        self,
+        made: mpsc::Sender<Result<(), FaultAt>>,
+        orders: UnboundedReceiver<Order>,
+    ) {
+        let halt = Arc::clone(&self.shared.halt);
+        if catch_unwind(AssertUnwindSafe(|| self.work(made, orders))).is_err() {
+            halt.fault(at(None, panics::take()));
+        }
+    }
+
+    fn work(self, made: mpsc::Sender<Result<(), FaultAt>>, mut orders: UnboundedReceiver<Order>) {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = runtime.map_err(|error| {
+            at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
+        });
+        let base = self.base();
+        let begun = runtime.and_then(|runtime| {
+            let program = self.program(&self.shared.graph, &base);
+            let refused = |(node, refusals): (usize, Vec<_>)| refused(node, &refusals);
+            Ok((runtime, program.map_err(refused)?))
+        });
+        let (runtime, program) = match begun {
+            Ok(pair) => pair,
+            Err(fault) => {
+                // The receiver is there until every worker has spoken.
+                let _ = made.send(Err(fault));
+                return;
+            }
+        };
+        let _ = made.send(Ok(()));
+        // The crew waits until nobody is left to speak.
+        drop(made);
+        runtime.block_on(self.serve(Rc::new(program), &mut orders));
+    }
+
+    fn base(&self) -> Base {
+        let number = (self.number, self.shared.workers);
+        let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
+        Base::new(number, self.shared.clock, figures, self.voice.teller(), at_work)
+    }
+
+    fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
+        let shared = &*self.shared;
+        let site = |node| self.site(graph, node);
+        make::program(&graph.plan, &graph.nodes, &shared.table, &shared.folder, base, site)
+    }
+
+    fn site(&self, graph: &Graph, node: usize) -> Site {
+        let shared = &*self.shared;
+        let Node { name, kind, .. } = &graph.plan.nodes[node];
+        let ports = 0..kind.ports.len();
+        // A node that an edit brought has no link to the core.
+        let born = shared.born(name);
+        let end = |port| born.map(|born| (born, port));
+        Site {
+            node,
+            worker: self.number,
+            workers: shared.workers,
+            pool: shared.pool.clone(),
+            inputs: ports.clone().map(|port| shared.inputs.get(&end(port)?).cloned()).collect(),
+            outputs: ports
+                .map(|port| shared.outputs.get(&end(port)?).cloned())
+                .map(Option::unwrap_or_default)
+                .collect(),
+            born,
+            supervisor: shared.supervisor.clone(),
+            plan: Arc::clone(&graph.plan),
+        }
+    }
+
+    /// Serves from the first order until all flows have ended after the last one.
+    async fn serve(mut self, program: Rc<Program>, orders: &mut UnboundedReceiver<Order>) {
+        let Some(Order::Serve) = orders.recv().await else { return };
+        let base = program.base.clone();
+        let mut sources = Sources::new(program, Arc::clone(&self.shared));
+        sources.begin(std::mem::take(&mut self.parts));
+        let lives = tokio::task::spawn_local(beat(self.at_work.clone()));
+        let mut next = None;
+        loop {
+            match orders.recv().await {
+                Some(Order::Serve) => {}
+                Some(Order::Prepare(preparation)) => next = self.prepare(*preparation, &base),
+                Some(Order::Withdraw) => next = None,
+                Some(Order::Swap(answer)) => {
+                    if let Some(Next { program, stay, parts }) = next.take() {
+                        // The crew waits for it, or is gone.
+                        let _ = answer.send(sources.swap(Rc::new(program), &stay, parts));
+                    }
+                }
+                // A crew that is gone means a stop too.
+                Some(Order::Stop) | None => break,
+            }
+        }
+        let patience = self.shared.patience;
+        if timeout(patience, sources.end()).await.is_err() {
+            let (count, number) = (sources.program().flows(), self.number);
+            base.teller.say(format_args!(
+                "worker {number}: {count} flows had not ended {patience:?} after the stop and are \
+                 cancelled; give them a shorter deadline, or the domain a longer 'stop_deadline'"
+            ));
+        }
+        lives.abort();
+    }
+
+    /// Makes the nodes of an edited graph, and says whether that went well.
+    fn prepare(&self, preparation: Preparation, base: &Base) -> Option<Next> {
+        let Preparation { graph, stay, parts, answer } = preparation;
+        let made = self.program(&graph, base).map_err(|(node, refusals)| {
+            let (name, fault) = (&graph.plan.nodes[node].name, refused(node, &refusals).fault);
+            format!("node '{name}': {fault}")
+        });
+        let (program, said) = match made {
+            Ok(program) => (Some(program), Ok(())),
+            Err(text) => (None, Err(text)),
+        };
+        // Who prepares has waited long enough, or is gone: then it is withdrawn.
+        let _ = answer.send(said);
+        program.map(|program| Next { program, stay, parts })
+    }
+}
+
+/// An edited graph that is ready to take the place of the one that runs.
+struct Next {
+    program: Program,
+    /// Sources that go on as they are.
+    stay: Arc<[String]>,
+    /// The others.
+    parts: Parts,
+}
+
+/// Says that the worker lives, also when there is nothing to do.
+async fn beat(at_work: AtWork) {
+    loop {
+        at_work.end();
+        sleep(BEAT).await;
+    }
+}
+
+pub(super) fn at(node: Option<usize>, fault: Fault) -> FaultAt {
+    FaultAt { fault, node, cycle: None }
+}
+
+pub(super) fn refused(node: usize, refusals: &[Refusal]) -> FaultAt {
+    let first = refusals.first().map(ToString::to_string).unwrap_or_default();
+    at(Some(node), Fault::new(Cause::Error, format_args!("{first}")))
+}

@@ -1,0 +1,227 @@
+//! The kinds of a program, ours and a user's own, and what must hold of their tables before anything
+//! is made of them. That is looked at in one place, when a program starts; nothing after that asks
+//! again.
+
+use std::path::{Path, PathBuf};
+
+use sinew_core::cycle::finite::Finite;
+use sinew_core::{NodeEntry, Parameters, Refusal, panics};
+use sinew_flow::{FlowEntry, Held, Make};
+use sinew_link::MESSAGE_SIZE_MAX;
+use sinew_spec::catalogue::{Kind, Port, RunsIn};
+use sinew_spec::catalogue_errors;
+use sinew_spec::plan::{Node, Plan};
+use zerocopy::IntoBytes;
+
+use crate::service::{MakeService, ServiceEntry};
+
+/// The three tables of a program, a row for each kind.
+#[derive(Clone, Default)]
+pub struct Kinds {
+    /// Nodes of realtime domains.
+    pub nodes: Vec<NodeEntry>,
+    /// Nodes of service domains, each on a thread of its own.
+    pub services: Vec<ServiceEntry>,
+    /// Nodes of flows.
+    pub flows: Vec<FlowEntry>,
+}
+
+impl Kinds {
+    /// What the compiler knows of them.
+    pub fn catalogue(&self) -> Vec<&'static Kind> {
+        let nodes = self.nodes.iter().map(|row| row.kind);
+        let others = self.services.iter().map(|row| row.kind);
+        nodes.chain(others).chain(self.flows.iter().map(|row| row.kind)).collect()
+    }
+
+    /// Makes the node at `index` and drops it again: its files are read, its parameters checked,
+    /// and a service looks whether it fits into the graph.
+    ///
+    /// # Errors
+    /// What the kind says.
+    ///
+    /// # Panics
+    /// As all of these: if the plan was made from another catalogue.
+    pub fn check_node(&self, plan: &Plan, index: usize, base: &Path) -> Result<(), Vec<Refusal>> {
+        let node = &plan.nodes[index];
+        let parameters = Parameters::of(plan, node, base);
+        match node.kind.runs_in {
+            RunsIn::Realtime => {
+                let made = (self.node(node).make)(&parameters);
+                made.map(drop).map_err(|fault| vec![fault.into()])
+            }
+            RunsIn::Service | RunsIn::Observer => {
+                let made = self.service(node)(&parameters);
+                made.map_err(|fault| vec![fault.into()])?.check(plan, index)
+            }
+            RunsIn::Flow | RunsIn::Test => self.flow(node).check(&parameters),
+        }
+    }
+
+    /// What the source at `index` holds of what it needs to open, before its domain is started.
+    /// `None` of a node that holds nothing, or cannot be made.
+    ///
+    /// # Errors
+    /// What the source says ([`sinew_flow::Source::try_open`]).
+    pub fn try_open(
+        &self,
+        plan: &Plan,
+        index: usize,
+        base: &Path,
+    ) -> Result<Option<Held>, Refusal> {
+        let node = &plan.nodes[index];
+        let entry = plan.is_flow(index).then(|| self.flow(node));
+        entry.map_or(Ok(None), |entry| entry.try_open(&Parameters::of(plan, node, base)))
+    }
+
+    /// The files that the flow node at `index` is made of: who edits one of them edits the node.
+    pub fn files(&self, plan: &Plan, index: usize, base: &Path) -> Vec<PathBuf> {
+        let node = &plan.nodes[index];
+        let entry = plan.is_flow(index).then(|| self.flow(node));
+        entry.map_or(Vec::new(), |entry| entry.files(&Parameters::of(plan, node, base)))
+    }
+
+    fn node(&self, node: &Node) -> &NodeEntry {
+        let row = self.nodes.iter().find(|row| row.kind.name == node.kind.name);
+        row.expect(SAME_TABLES)
+    }
+
+    /// What makes a service.
+    pub(crate) fn service(&self, node: &Node) -> MakeService {
+        let row = self.services.iter().find(|row| row.kind.name == node.kind.name);
+        row.expect(SAME_TABLES).make
+    }
+
+    fn flow(&self, node: &Node) -> &FlowEntry {
+        let row = self.flows.iter().find(|row| row.kind.name == node.kind.name);
+        row.expect(SAME_TABLES)
+    }
+
+    /// Everything that is wrong with the tables, a sentence each. It calls each row's `safe` once
+    /// for every safe value that the kind offers.
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = catalogue_errors(&self.catalogue());
+        for Row { kind, made, allowed, safe } in self.rows() {
+            let say = |why: String| format!("kind '{}': {why}", kind.name);
+            let of_home = of_home(kind, made, allowed).into_iter();
+            errors.extend(of_home.chain(of_sizes(kind)).map(say));
+            errors.extend(of_safe(kind, safe).into_iter().map(say));
+        }
+        errors
+    }
+
+    /// All rows, as far as the checks see them.
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        use RunsIn::{Flow, Observer, Realtime, Service, Test};
+        let nodes = self.nodes.iter().map(|&NodeEntry { kind, safe, .. }| Row {
+            kind,
+            made: "a cyclic node",
+            allowed: &[Realtime],
+            safe,
+        });
+        let services = self.services.iter().map(|row| Row {
+            kind: row.kind,
+            made: "a service",
+            allowed: &[Service, Observer],
+            safe: None,
+        });
+        let flows = self.flows.iter().map(|row| {
+            let (made, allowed): (_, &[RunsIn]) = match row.make {
+                Make::Node(_) => ("a flow node", &[Flow]),
+                Make::Source(_) => ("a source of flows", &[Flow, Test]),
+            };
+            Row { kind: row.kind, made, allowed, safe: None }
+        });
+        nodes.chain(services).chain(flows)
+    }
+}
+
+const SAME_TABLES: &str = "the plan is made from the same tables";
+
+/// Writes a safe value, as [`NodeEntry::safe`].
+type WriteSafe = fn(usize, usize, &mut [u8]);
+
+/// A row of any table.
+struct Row {
+    kind: &'static Kind,
+    made: &'static str,
+    allowed: &'static [RunsIn],
+    safe: Option<WriteSafe>,
+}
+
+/// A kind runs where its code can.
+fn of_home(kind: &Kind, made: &str, allowed: &[RunsIn]) -> Option<String> {
+    let runs_in = kind.runs_in;
+    (!allowed.contains(&runs_in)).then(|| {
+        let allowed: Vec<_> = allowed.iter().map(|it| format!("{it:?}")).collect();
+        let allowed = allowed.join(" or ");
+        format!("it is made as {made} and says 'runs_in: {runs_in:?}'; expected {allowed}")
+    })
+}
+
+/// No link carries a greater message. (Of none at all the catalogue says so.)
+fn of_sizes(kind: &Kind) -> Vec<String> {
+    let is_large = |port: &&Port| port.message.size > MESSAGE_SIZE_MAX;
+    let large = kind.ports.iter().filter(is_large).map(|port| {
+        let (name, size) = (port.message.name, port.message.size);
+        format!(
+            "port '{}': message '{name}' has {size} bytes; at most {MESSAGE_SIZE_MAX}",
+            port.name
+        )
+    });
+    large.collect()
+}
+
+/// Every safe value that is offered can be written.
+fn of_safe(kind: &Kind, safe: Option<WriteSafe>) -> Vec<String> {
+    let ports = kind.ports.iter().enumerate().filter(|(_, port)| !port.safe.is_empty());
+    let ports: Vec<_> = ports.collect();
+    let Some(write) = safe else {
+        let lacking = ports.iter().map(|(_, port)| {
+            format!(
+                "port '{}' moves an actuator, and the row has 'safe: None'; give it a function \
+                 that writes the safe values",
+                port.name
+            )
+        });
+        return lacking.collect();
+    };
+    if ports.is_empty() {
+        return vec![
+            "its row writes safe values, and no port offers any; name them in 'safe' of \
+                     the actuator's port, or write 'safe: None'"
+                .into(),
+        ];
+    }
+    let mut errors = Vec::new();
+    for (at, port) in ports {
+        // What is too large is said already.
+        if port.message.size > MESSAGE_SIZE_MAX {
+            continue;
+        }
+        for (safe, value) in port.safe.iter().enumerate() {
+            let mut words = vec![0_u64; port.message.size.div_ceil(8) as usize];
+            let message = &mut words.as_mut_bytes()[..port.message.size as usize];
+            let why = match panics::caught(|| write(at, safe, message)) {
+                Err(panic) => format!("cannot be written: it {panic}"),
+                Ok(()) if !is_finite(port, &words) => "holds a number that is not finite".into(),
+                Ok(()) => continue,
+            };
+            errors.push(format!("port '{}': safe value '{}' {why}", port.name, value.name));
+        }
+    }
+    errors
+}
+
+fn is_finite(port: &Port, words: &[u64]) -> bool {
+    // A field past the end of its message is an error of the catalogue.
+    let fits = port.message.fields.iter().all(|field| {
+        let end =
+            u64::from(field.offset) + u64::from(field.scalar.bytes()) * u64::from(field.count);
+        end <= u64::from(port.message.size)
+    });
+    !fits || Finite::of(port.message).is_none_or(|finite| finite.holds(words))
+}
+
+#[cfg(test)]
+mod tests;
