@@ -9,7 +9,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, ftruncate, memfd_create,
 };
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{
@@ -182,7 +183,8 @@ impl Region {
         self.0.file.as_ref().map(AsFd::as_fd)
     }
 
-    /// The region as words, for those who share nothing but words.
+    /// The region as words, for those who share nothing but words. A word that an end of a link
+    /// copies at the same time is garbage to it, as from a peer that breaks the rules.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: mapped, aligned to a page, alive as long as self; atomics may be shared.
         unsafe { std::slice::from_raw_parts(self.0.base.as_ptr().cast(), self.0.len / 4) }
@@ -198,35 +200,6 @@ impl Region {
         // SAFETY: the range is one that mmap gave, shared and backed by a file: its pages are in
         // the file, only the entries of this process's page table go. A refusal changes nothing.
         let _ = unsafe { madvise(base, self.0.len, Advice::LinuxDontNeed) };
-    }
-
-    /// Copies bytes out. Whoever else may write them must be kept away by a lock; if a hostile peer
-    /// breaks the lock, the copy holds arbitrary bytes.
-    ///
-    /// # Panics
-    /// If the range does not lie in the region.
-    pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
-        assert!(offset.checked_add(into.len()).is_some_and(|end| end <= self.0.len));
-        // SAFETY: in bounds by the line above; `into` is ours alone, so they do not overlap.
-        unsafe {
-            ptr::copy_nonoverlapping(
-                self.0.base.as_ptr().add(offset),
-                into.as_mut_ptr(),
-                into.len(),
-            )
-        }
-    }
-
-    /// Copies bytes in; as for [`Region::copy_out`].
-    ///
-    /// # Panics
-    /// If the range does not lie in the region.
-    pub fn copy_in(&self, offset: usize, from: &[u8]) {
-        assert!(offset.checked_add(from.len()).is_some_and(|end| end <= self.0.len));
-        // SAFETY: in bounds by the line above; `from` is not in the region, so they do not overlap.
-        unsafe {
-            ptr::copy_nonoverlapping(from.as_ptr(), self.0.base.as_ptr().add(offset), from.len())
-        }
     }
 }
 
@@ -425,21 +398,27 @@ pub fn bound(command: &mut Command, bounds: Bounds) {
     unsafe { command.pre_exec(take) };
 }
 
-/// Takes a descriptor that the parent left open for us.
+/// Takes a descriptor that the parent left open for us. Such a one is open without the flag to be
+/// closed at an exec, which everything has that this program opens itself: so no number can be taken
+/// that somebody here owns, and none twice.
 ///
 /// # Errors
-/// If nothing is open under this number.
+/// If nothing is open under this number, or not for us.
 pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
-    if descriptor < 0 {
+    if descriptor <= libc::STDERR_FILENO {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: it is not -1, by the lines above; the borrowed descriptor lives for this call only; a
-    // number that names nothing gives EBADF. The copy is owned by nobody else.
+    // SAFETY: it is not -1, by the lines above; the borrowed descriptor lives for these calls only;
+    // a number that names nothing gives EBADF.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let copy = rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?;
-    // SAFETY: close on a number that we were told is ours; the copy stays.
-    unsafe { libc::close(descriptor) };
-    Ok(copy)
+    let flags = fcntl_getfd(borrowed)?;
+    if flags.contains(FdFlags::CLOEXEC) {
+        return Err(io::Error::other(format!("descriptor {descriptor} was not left open for us")));
+    }
+    fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?;
+    // SAFETY: it is open, and nobody owns it: the standard library and rustix open everything with
+    // the flag that was missing here, and who was handed it before has set that flag.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 unsafe extern "C" {

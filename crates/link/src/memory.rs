@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// # Safety
 /// `base` is aligned to 128 and points at `len` readable and writable bytes, the same for every
 /// call. They stay where they are until the value and all its clones and copies are gone, from
-/// whatever thread they are used, and nobody holds a Rust reference to them.
+/// whatever thread they are used, and nobody holds a Rust reference to them but to atomics.
 #[expect(clippy::len_without_is_empty, reason = "an empty region holds no link")]
 pub unsafe trait Memory {
     /// The first byte.

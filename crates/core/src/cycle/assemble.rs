@@ -179,6 +179,7 @@ impl Assembly<'_> {
         let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
         let clock = self.clock;
         let executor = Executor {
+            given_up: Vec::with_capacity(steps.len()),
             steps,
             slots,
             values,
@@ -321,6 +322,7 @@ impl Assembly<'_> {
                 full: link.full,
                 safe: self.safe_message(index)?,
                 to: self.plan.nodes[link.to.node].name.clone(),
+                owes_safe: false,
                 closed: false,
                 end: 0,
                 to_service: self.plan.is_service(link.to.node),

@@ -5,7 +5,7 @@
 
 use super::step::{Input, Step};
 use super::taps::Taps;
-use crate::clock::{Clock, now_ns};
+use crate::clock::{Clock, now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Io};
 use crate::slots::{Slot, Slots};
@@ -16,9 +16,16 @@ use crate::trace::{Failed, Record};
 /// hold the cycle up.
 const DRAINED_MAX: usize = 16;
 
+/// How long safe outputs wait for locks in all. Who lives holds one for a copy, and no longer; past
+/// this time the reader's guard has to act.
+const LOCKS_NS_MAX: u64 = 2_000_000;
+const LOCKS_NAP_NS: u64 = 50_000;
+
 /// The nodes of one thread, wired up.
 pub struct Executor {
     pub(crate) steps: Vec<Step>,
+    /// Those that a fault has ended: room for all of them was made at the start.
+    pub(crate) given_up: Vec<Step>,
     pub(crate) slots: Slots,
     /// The signals of all nodes.
     pub(crate) values: Vec<f64>,
@@ -192,15 +199,30 @@ impl Executor {
     }
 
     /// Writes the safe value to every actuator at the other end of a link. This is the first thing
-    /// that happens after a fault, so nothing here can fail, and nothing waits (but for the lock of
-    /// a link with `sync: mutex`).
+    /// that happens after a fault, so nothing here can fail, and no link waits for another: those
+    /// with `sync: mutex` whose lock somebody holds are tried again when all others have theirs, for
+    /// [`LOCKS_NS_MAX`] in all.
     pub(crate) fn safe_outputs(&mut self) {
+        let outputs = self.steps.iter_mut().flat_map(|step| &mut step.outputs);
+        outputs.for_each(|output| output.owes_safe = output.safe.is_some());
+        let until_ns = now_ns() + LOCKS_NS_MAX;
+        while !self.pay_safe() && now_ns() < until_ns {
+            // Who holds a lock may need this CPU to let it go.
+            sleep_until(now_ns() + LOCKS_NAP_NS);
+        }
+    }
+
+    /// Sends the safe values that are still owed; whether none is any more.
+    fn pay_safe(&mut self) -> bool {
+        let mut paid = true;
         for output in self.steps.iter_mut().flat_map(|step| &mut step.outputs) {
-            if let Some(safe) = &output.safe {
+            if let (true, Some(safe)) = (output.owes_safe, &output.safe) {
                 // A full or broken link cannot be mended here; the reader's own guard acts then.
-                let _ = output.sender.send(safe);
+                output.owes_safe = output.sender.try_send(safe).is_none();
+                paid &= !output.owes_safe;
             }
         }
+        paid
     }
 
     /// Keeps only the nodes that hold actuators, so that they can come to rest after a fault;
@@ -213,15 +235,20 @@ impl Executor {
         // A node whose peer lies is sound, and needed: only its link is given up.
         let faulted = at.filter(|_| updating);
         let mut stopped = Ok(());
-        let mut at = 0;
-        self.steps.retain_mut(|step| {
-            let keep = !step.guards.is_empty() && Some(at) != faulted;
+        let (mut at, mut kept) = (0, 0);
+        while kept < self.steps.len() {
+            let keep = !self.steps[kept].guards.is_empty() && Some(at) != faulted;
             at += 1;
-            if !keep {
-                stopped = stopped.clone().and(step.stop());
+            if keep {
+                kept += 1;
+                continue;
             }
-            keep
-        });
+            // What it holds is given back when the actuators are at rest: that may take time.
+            let mut step = self.steps.remove(kept);
+            stopped = stopped.and(step.stop());
+            step.outputs.iter_mut().for_each(|output| output.sender.hang_up());
+            self.given_up.push(step);
+        }
         // Nobody has looked at these yet.
         self.restless = (!self.steps.is_empty()).then_some(0);
         self.record.clear();
@@ -245,3 +272,6 @@ impl Executor {
         stopped
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,8 @@ pub(crate) struct Output {
     pub(crate) full: Full,
     /// The safe value of the actuator port at the other end.
     pub(crate) safe: Option<Vec<u8>>,
+    /// After a fault: it has not gone out yet.
+    pub(crate) owes_safe: bool,
     /// The reading node.
     pub(crate) to: String,
     pub(crate) closed: bool,

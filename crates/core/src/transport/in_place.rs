@@ -6,7 +6,7 @@
 
 use sinew_link::queue;
 
-use super::region::Kernel;
+use super::kernel::Kernel;
 use crate::fault::Fault;
 use crate::sys::Region;
 

@@ -6,6 +6,7 @@
 //! [`Receiver`].
 
 mod in_place;
+mod kernel;
 mod mutex;
 mod pipe;
 mod region;
@@ -18,7 +19,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 pub use in_place::{Claim, Peek};
-pub use region::{Kernel, look};
+pub use kernel::Kernel;
+pub use region::look;
 
 use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
 
@@ -88,6 +90,11 @@ pub trait Sender: Send {
     /// [`Cause::System`](crate::Cause::System) if the kernel refuses.
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault>;
 
+    /// As `send`, without waiting for a lock either. `None`: somebody holds it.
+    fn try_send(&mut self, message: &[u8]) -> Option<Result<Sent, Fault>> {
+        Some(self.send(message))
+    }
+
     /// The place of the next message, to be written part by part; for `delivery: queue` in shared
     /// memory. `None`: there is no room, or the reader has closed the link.
     ///
@@ -113,6 +120,12 @@ pub trait Sender: Send {
     /// killed cannot say it in a region: to attach another sender and to drop it says it for the
     /// dead one.)
     fn close(&mut self);
+
+    /// As `close`, at once: what was taken and has not yet gone out is lost, and where somebody
+    /// holds the link's lock the reader is not told.
+    fn hang_up(&mut self) {
+        self.close();
+    }
 }
 
 /// What [`Receiver::receive`] found.

@@ -20,7 +20,7 @@
 //! `receive` check with the lock. `park` sleeps on the condition variable.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use sinew_plan::plan::Delivery;
 
@@ -158,14 +158,18 @@ impl Link {
     }
 
     fn lock(&self) -> Result<Guard<'_>, Fault> {
-        match self.mutex.lock(now_ns().saturating_add(LOCK_NS_MAX)) {
+        self.lock_within(LOCK_NS_MAX)
+    }
+
+    fn lock_within(&self, wait_ns: u64) -> Result<Guard<'_>, Fault> {
+        match self.mutex.lock(now_ns().saturating_add(wait_ns)) {
             // Positions move last, so there is nothing to repair after an owner that died.
             Locked::Clean | Locked::OwnerDied => Ok(Guard { link: self, held: true }),
             Locked::TimedOut => Err(Fault::new(
                 Cause::LostPeer,
                 format_args!(
                     "the link's mutex was not to be had in {} ms; was the peer stopped with it?",
-                    LOCK_NS_MAX / 1_000_000
+                    wait_ns / 1_000_000
                 ),
             )),
             Locked::Broken => Err(Fault::new(
@@ -185,9 +189,33 @@ impl Link {
         SLOTS + (position as usize & (slot_count(&self.shape) - 1)) * stride(&self.shape)
     }
 
-    fn close(&self, word: usize) {
+    /// The words of the slot at `position`.
+    fn slot_words(&self, position: u32) -> &[AtomicU32] {
+        &self.region.words()[self.slot(position) / 4..][..stride(&self.shape) / 4]
+    }
+
+    /// Copies a message into its slot, word by word: a peer that breaks the lock can spoil the
+    /// message, and nothing else.
+    fn copy_in(&self, position: u32, message: &[u8]) {
+        for (word, part) in self.slot_words(position).iter().zip(message.chunks(4)) {
+            let mut bytes = [0; 4];
+            bytes[..part.len()].copy_from_slice(part);
+            // Relaxed: the lock orders it.
+            word.store(u32::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
+    /// Copies a message out of its slot; as above.
+    fn copy_out(&self, position: u32, into: &mut [u8]) {
+        for (word, part) in self.slot_words(position).iter().zip(into.chunks_mut(4)) {
+            // Relaxed: as above.
+            part.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..part.len()]);
+        }
+    }
+
+    fn close(&self, word: usize, wait_ns: u64) {
         // If the lock is not to be had, there is nobody to tell.
-        if let Ok(guard) = self.lock() {
+        if let Ok(guard) = self.lock_within(wait_ns) {
             guard.set(word, 1);
             guard.notify();
         }
@@ -257,27 +285,14 @@ struct MutexSender {
 
 impl Sender for MutexSender {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
-        let shape = &self.link.shape;
-        assert_eq!(message.len(), shape.message_size as usize, "a message of another type");
         let guard = self.link.lock()?;
-        if self.closed || guard.get(READER_CLOSED) != 0 {
-            return Ok(Sent::Closed);
-        }
-        if shape.delivery == Delivery::Queue {
-            let head = guard.get(HEAD);
-            let fill = self.tail.wrapping_sub(head);
-            if fill == shape.capacity {
-                return Ok(Sent::Full);
-            }
-            if fill > shape.capacity {
-                return Err(bad_position("head", head, self.tail, shape.capacity));
-            }
-        }
-        self.link.region.copy_in(self.link.slot(self.tail), message);
-        self.tail = self.tail.wrapping_add(1);
-        guard.set(TAIL, self.tail);
-        guard.notify();
-        Ok(Sent::Done)
+        put(&self.link, &mut self.tail, self.closed, guard, message)
+    }
+
+    fn try_send(&mut self, message: &[u8]) -> Option<Result<Sent, Fault>> {
+        // Whatever keeps the lock from being had is told by the next send that waits for it.
+        let guard = self.link.lock_within(0).ok()?;
+        Some(put(&self.link, &mut self.tail, self.closed, guard, message))
     }
 
     fn wait_room(&mut self, until_ns: u64) -> bool {
@@ -288,9 +303,46 @@ impl Sender for MutexSender {
     fn close(&mut self) {
         if !self.closed {
             self.closed = true;
-            self.link.close(WRITER_CLOSED);
+            self.link.close(WRITER_CLOSED, LOCK_NS_MAX);
         }
     }
+
+    fn hang_up(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.link.close(WRITER_CLOSED, 0);
+        }
+    }
+}
+
+/// Puts a message into the link whose lock is held.
+fn put(
+    link: &Link,
+    tail: &mut u32,
+    closed: bool,
+    guard: Guard<'_>,
+    message: &[u8],
+) -> Result<Sent, Fault> {
+    let shape = &link.shape;
+    assert_eq!(message.len(), shape.message_size as usize, "a message of another type");
+    if closed || guard.get(READER_CLOSED) != 0 {
+        return Ok(Sent::Closed);
+    }
+    if shape.delivery == Delivery::Queue {
+        let head = guard.get(HEAD);
+        let fill = tail.wrapping_sub(head);
+        if fill == shape.capacity {
+            return Ok(Sent::Full);
+        }
+        if fill > shape.capacity {
+            return Err(bad_position("head", head, *tail, shape.capacity));
+        }
+    }
+    link.copy_in(*tail, message);
+    *tail = tail.wrapping_add(1);
+    guard.set(TAIL, *tail);
+    guard.notify();
+    Ok(Sent::Done)
 }
 
 impl MutexSender {
@@ -344,7 +396,7 @@ impl Receiver for MutexReceiver {
         }
         let overwritten = behind.saturating_sub(window);
         let at = self.head.wrapping_add(overwritten);
-        self.link.region.copy_out(self.link.slot(at), into);
+        self.link.copy_out(at, into);
         self.head = at.wrapping_add(1);
         if queue {
             guard.set(HEAD, self.head);
@@ -380,7 +432,7 @@ impl Drop for MutexReceiver {
     fn drop(&mut self) {
         // A broadcast goes on for the other readers.
         if self.link.shape.delivery != Delivery::Broadcast {
-            self.link.close(READER_CLOSED);
+            self.link.close(READER_CLOSED, LOCK_NS_MAX);
         }
     }
 }

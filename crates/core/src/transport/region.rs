@@ -2,18 +2,16 @@
 //! is `sinew_link`'s (`sync: lock_free`) or [`mutex`](super::mutex)'s.
 
 use std::io;
-use std::sync::atomic::AtomicU32;
 
-use rustix::thread::{futex, sched_yield};
 use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_plan::plan::{Delivery, Sync, Wait};
 
+use super::kernel::Kernel;
 use super::{Carrier, Claim, Peek, Received, Receiver, Sender, Sent, Shape, mutex};
-use crate::clock::{know_poll_gap, now_ns, poll_gap};
+use crate::clock::know_poll_gap;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
-use crate::sys::timespec;
 
 /// Opens a link between threads.
 pub(super) fn open_in_process(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
@@ -138,36 +136,6 @@ fn refused(error: RegionError) -> Fault {
 
 fn corrupt(error: Corrupt) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
-}
-
-/// What waiting needs of Linux. For ends of `sinew_link` that are used without a transport.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel;
-
-impl sinew_link::Os for Kernel {
-    fn pause(&self) {
-        poll_gap();
-    }
-
-    fn yield_now(&self) {
-        sched_yield();
-    }
-
-    fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
-        // Every way in which it can end, error or not, has the caller look again. Without the
-        // private flag, for the waker may be another process.
-        let timeout = timespec(timeout_ns);
-        let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&timeout));
-    }
-
-    fn futex_wake(&self, word: &AtomicU32) {
-        // It fails only for an address that is not mapped.
-        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
-    }
-
-    fn now_ns(&self) -> u64 {
-        now_ns()
-    }
 }
 
 /// Takes a message, and how many were lost before it. If there is none: a writer closes after its

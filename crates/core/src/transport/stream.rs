@@ -230,6 +230,10 @@ impl Sender for StreamSender {
             && poll_until(stream.as_fd(), PollFlags::OUT, until_ns)
             && self.flush().is_ok()
         {}
+        self.hang_up();
+    }
+
+    fn hang_up(&mut self) {
         if let Some(stream) = self.stream.take() {
             // So that the reader sees it even if somebody else holds a copy of the descriptor; what
             // is no socket says no.
