@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sinew_core::fault::{Cause, Fault};
 
@@ -13,12 +13,31 @@ use crate::{Answer, Request};
 /// The supervisor of the run, who may be asked from any thread. It answers within a millisecond, if
 /// the machine lets it; each call waits for that, and for the calls of other threads.
 #[derive(Clone, Debug)]
-pub struct Supervisor(Arc<Mutex<Option<Connection>>>);
+pub struct Supervisor(Arc<Mutex<Talk>>);
+
+/// The connection, and what must still come over it before another question: an answer that took
+/// too long must not be taken for the answer to something else.
+#[derive(Debug)]
+struct Talk {
+    connection: Connection,
+    owed: Owed,
+}
+
+/// What an earlier question still brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    /// One line.
+    Answer,
+    /// Lines up to the log's end.
+    Log,
+}
 
 impl Supervisor {
     /// Over a connection that it has made.
     pub fn over(stream: UnixStream) -> Supervisor {
-        Supervisor(Arc::new(Mutex::new(Some(Connection::over(stream)))))
+        let talk = Talk { connection: Connection::over(stream), owed: Owed::Nothing };
+        Supervisor(Arc::new(Mutex::new(talk)))
     }
 
     /// Asks for anything but the log.
@@ -26,19 +45,23 @@ impl Supervisor {
     /// # Errors
     /// The supervisor does not answer, or is gone: then this process is to end too.
     pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
-        self.talk(|connection| connection.ask(request).map_err(|error| silent(&error)))
+        let mut talk = self.talk()?;
+        talk.owed = Owed::Answer;
+        let answer = talk.connection.ask(request).map_err(|error| silent(&error))?;
+        talk.owed = Owed::Nothing;
+        Ok(answer)
     }
 
-    /// An exchange, all of it. Half of one, after an error or a panic, is the last: what is still
-    /// under way must not be taken for the answer to something else.
-    fn talk<T>(&self, talk: impl FnOnce(&mut Connection) -> Result<T, Fault>) -> Result<T, Fault> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = place.take();
-        let mut connection =
-            connection.ok_or_else(|| silent(&"it left an earlier question without an answer"))?;
-        let answer = talk(&mut connection)?;
-        *place = Some(connection);
-        Ok(answer)
+    /// The connection, once what earlier questions still bring has come.
+    fn talk(&self) -> Result<MutexGuard<'_, Talk>, Fault> {
+        let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while talk.owed != Owed::Nothing {
+            let late = talk.connection.next_in_time().map_err(|error| silent(&error))?;
+            if talk.owed == Owed::Answer || is_last(&late) {
+                talk.owed = Owed::Nothing;
+            }
+        }
+        Ok(talk)
     }
 
     /// The run, as it is now.
@@ -58,19 +81,22 @@ impl Supervisor {
     /// As for [`Supervisor::ask`].
     pub fn events(&self, after: u64) -> Result<(Vec<Event>, u64), Fault> {
         let request = Request::Log { after, follow: false };
-        self.talk(|connection| {
-            let mut answer = connection.ask(&request).map_err(|error| silent(&error))?;
-            let (mut events, mut missed) = (Vec::new(), 0);
-            loop {
-                match answer {
-                    Answer::Event(event) => events.push(event),
-                    Answer::Missed(count) => missed += count,
-                    Answer::End(_) => return Ok((events, missed)),
-                    other => return Err(unexpected(&other)),
-                }
-                answer = connection.next_in_time().map_err(|error| silent(&error))?;
+        let mut talk = self.talk()?;
+        talk.owed = Owed::Log;
+        let mut answer = talk.connection.ask(&request).map_err(|error| silent(&error))?;
+        let (mut events, mut missed) = (Vec::new(), 0);
+        loop {
+            if is_last(&answer) {
+                talk.owed = Owed::Nothing;
             }
-        })
+            match answer {
+                Answer::Event(event) => events.push(event),
+                Answer::Missed(count) => missed += count,
+                Answer::End(_) => return Ok((events, missed)),
+                other => return Err(unexpected(&other)),
+            }
+            answer = talk.connection.next_in_time().map_err(|error| silent(&error))?;
+        }
     }
 
     /// Gives an order. What comes of it, in words.
@@ -86,10 +112,62 @@ impl Supervisor {
     }
 }
 
+/// Whether nothing follows it in answer to a question for the log.
+fn is_last(answer: &Answer) -> bool {
+    !matches!(answer, Answer::Event(_) | Answer::Missed(_))
+}
+
 fn silent(error: &dyn fmt::Display) -> Fault {
     Fault::new(Cause::System, format_args!("the supervisor: {error}"))
 }
 
 fn unexpected(answer: &Answer) -> Fault {
     Fault::new(Cause::System, format_args!("the supervisor answered {answer:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::thread;
+
+    use super::*;
+
+    /// A supervisor that answers each request with these lines; `None`: it reads on first.
+    fn answers(lines: Vec<Option<&'static str>>) -> Supervisor {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        thread::spawn(move || {
+            let mut requests = BufReader::new(theirs.try_clone().expect("a descriptor")).lines();
+            let mut theirs = theirs;
+            for line in lines {
+                match line {
+                    None => assert!(requests.next().is_some_and(|line| line.is_ok())),
+                    // Nobody may be left to hear it.
+                    Some(line) => drop(writeln!(theirs, "{line}")),
+                }
+            }
+            requests.for_each(drop);
+        });
+        Supervisor::over(ours)
+    }
+
+    const REFUSED: &str = r#"{"sinew":1,"error":"not now"}"#;
+    const DONE: &str = r#"{"sinew":1,"done":{"text":"yes","newest":1}}"#;
+
+    #[test]
+    fn an_answer_that_came_late_is_not_taken_for_the_next_one() {
+        let supervisor = answers(vec![Some(REFUSED), None, Some(DONE)]);
+        // As after a question whose answer did not come in time.
+        supervisor.0.lock().expect("nobody has panicked").owed = Owed::Answer;
+        assert_eq!(supervisor.order(&Request::Stop {}), Ok("yes".into()));
+        assert_eq!(supervisor.0.lock().expect("as above").owed, Owed::Nothing);
+    }
+
+    #[test]
+    fn what_is_left_of_a_log_is_read_to_its_end_first() {
+        let missed = r#"{"sinew":1,"missed":7}"#;
+        let end = r#"{"sinew":1,"end":3}"#;
+        let supervisor = answers(vec![Some(missed), Some(missed), Some(end), None, Some(DONE)]);
+        supervisor.0.lock().expect("nobody has panicked").owed = Owed::Log;
+        assert_eq!(supervisor.order(&Request::Stop {}), Ok("yes".into()));
+    }
 }
