@@ -29,7 +29,7 @@ impl AtWork {
 
     /// From now on it is this one. Relaxed: a hint, and nothing that goes with it.
     #[inline]
-    pub(super) fn begin(&self, node: u32) {
+    pub(crate) fn begin(&self, node: u32) {
         let stretches = self.0.0.load(Ordering::Relaxed) & STRETCHES;
         self.0.0.store(stretches | u64::from(node), Ordering::Relaxed);
     }
@@ -37,14 +37,14 @@ impl AtWork {
     /// A stretch has ended: from now on it is nobody, and the worker has given a sign of life.
     /// Relaxed: as above.
     #[inline]
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let stretches = self.0.0.load(Ordering::Relaxed) & STRETCHES;
         let ended = stretches.wrapping_add(STRETCH);
         self.0.0.store(ended | u64::from(NOBODY), Ordering::Relaxed);
     }
 
     /// How many stretches have ended, and who has the packet, for the crew. Relaxed: as above.
-    pub(super) fn look(&self) -> (u32, u32) {
+    pub(crate) fn look(&self) -> (u32, u32) {
         let word = self.0.0.load(Ordering::Relaxed);
         ((word / STRETCH) as u32, (word % STRETCH) as u32)
     }

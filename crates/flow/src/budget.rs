@@ -9,7 +9,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Error;
+use crate::Error;
 
 /// Work of a flow whose source says nothing else, in units: one takes 100 ns at most in a release
 /// build, most take less. So this is some half a second of a processor.
@@ -33,7 +33,7 @@ impl From<Duration> for Limits {
 }
 
 /// The work that is left to a flow.
-pub(super) struct Budget {
+pub(crate) struct Budget {
     own: Cell<u64>,
     /// In the place of `own` since there are children that draw from it too.
     shared: OnceCell<Rc<Cell<u64>>>,
@@ -41,22 +41,22 @@ pub(super) struct Budget {
 
 impl Budget {
     /// One of so much work.
-    pub(super) fn of(work: u64) -> Budget {
+    pub(crate) fn of(work: u64) -> Budget {
         Budget { own: Cell::new(work), shared: OnceCell::new() }
     }
 
     /// From now on so much is left.
-    pub(super) fn allow(&self, work: u64) {
+    pub(crate) fn allow(&self, work: u64) {
         self.place().set(work);
     }
 
     /// What is left.
-    pub(super) fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.place().get()
     }
 
     /// Draws so much; `false` if that was not left, and then nothing is.
-    pub(super) fn draw(&self, work: u64) -> bool {
+    pub(crate) fn draw(&self, work: u64) -> bool {
         let place = self.place();
         let left = place.get().checked_sub(work);
         place.set(left.unwrap_or(0));
@@ -64,7 +64,7 @@ impl Budget {
     }
 
     /// The same budget for a child.
-    pub(super) fn share(&self) -> Budget {
+    pub(crate) fn share(&self) -> Budget {
         let shared = self.shared.get_or_init(|| Rc::new(Cell::new(self.own.get())));
         Budget { own: Cell::default(), shared: Rc::clone(shared).into() }
     }
@@ -75,7 +75,7 @@ impl Budget {
 }
 
 #[cold]
-pub(super) fn spent(limit: u64) -> Error {
+pub(crate) fn spent(limit: u64) -> Error {
     Error::new(format_args!(
         "the flow has done the work that it may, {limit} units; give it less to do, or raise \
          'work_max' of the node that began it"

@@ -1,5 +1,11 @@
 //! The crew of a domain: its workers, and the thread that watches them.
 
+pub(crate) mod reload;
+pub(crate) mod shared;
+pub(crate) mod sources;
+pub(crate) mod tally;
+pub(crate) mod worker;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -11,14 +17,15 @@ use sinew_link::counter;
 use sinew_spec::plan::Plan;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::at_work::{AtWork, NOBODY};
-use super::entry::FlowEntry;
-use super::reload::Reload;
-use super::sources::{self, Graph, HeldBy, OpenSources};
-use super::tally::Tally;
-use super::tell::Told;
-use super::worker::{BEAT, Order, Post, Shared, at};
-use super::{Figures, MessageInput, MessageOutput, Pool, spans};
+use crate::at_work::{AtWork, NOBODY};
+use crate::crew::reload::Reload;
+use crate::crew::shared::{Graph, Order, Shared, at};
+use crate::crew::sources::{HeldBy, OpenSources};
+use crate::crew::tally::Tally;
+use crate::crew::worker::{BEAT, Post};
+use crate::entry::FlowEntry;
+use crate::tell::Told;
+use crate::{Figures, MessageInput, MessageOutput, Pool, spans};
 use sinew_control::counters::BEATS;
 use sinew_control::{Spec, Supervisor};
 use sinew_core::board::{Board, FaultAt, Order as Orders};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sinew_spec::catalogue::MessageType;
 
-use super::{Error, Value, from_message};
+use crate::{Error, Value, from_message};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
 use sinew_core::transport::{Received, Receiver, Sender, Sent};

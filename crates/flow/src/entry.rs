@@ -6,7 +6,7 @@ use sinew_core::{Made, Parameters, Refusal};
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Node;
 
-use super::{FlowNode, Held, Source};
+use crate::{FlowNode, Held, Source};
 
 /// A row of a table of kinds whose nodes take packets.
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl FlowEntry {
 ///
 /// # Panics
 /// If the plan was made from another catalogue.
-pub(super) fn entry<'a>(table: &'a [FlowEntry], node: &Node) -> &'a FlowEntry {
+pub(crate) fn entry<'a>(table: &'a [FlowEntry], node: &Node) -> &'a FlowEntry {
     let row = table.iter().find(|row| row.kind.name == node.kind.name);
     row.expect("the plan is made from the same table")
 }

@@ -23,12 +23,12 @@ impl Figures {
     }
 
     /// Forgets nodes that no program has any more.
-    pub(super) fn forget_gone(&self) {
+    pub(crate) fn forget_gone(&self) {
         self.all().retain(|_, figures| Arc::strong_count(figures) > 1);
     }
 
     /// Shows those of all nodes to `each`.
-    pub(super) fn look(&self, mut each: impl FnMut(&str, &NodeFigures)) {
+    pub(crate) fn look(&self, mut each: impl FnMut(&str, &NodeFigures)) {
         self.all().iter().for_each(|(name, figures)| each(name, figures));
     }
 
@@ -65,7 +65,7 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 /// A flow that waits in a node, until this is dropped.
-pub(super) struct Waits<'a>(&'a NodeFigures);
+pub(crate) struct Waits<'a>(&'a NodeFigures);
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
@@ -75,22 +75,22 @@ impl Drop for Waits<'_> {
 
 impl NodeFigures {
     #[inline]
-    pub(super) fn record(&self, ticks: u64) {
+    pub(crate) fn record(&self, ticks: u64) {
         add(&self.buckets[bucket(ticks)], 1);
         if ticks > self.ticks_max.load(Ordering::Relaxed) {
             self.ticks_max.store(ticks, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn failed(&self) {
+    pub(crate) fn failed(&self) {
         add(&self.errors, 1);
     }
 
-    pub(super) fn refused(&self) {
+    pub(crate) fn refused(&self) {
         add(&self.refused, 1);
     }
 
-    pub(super) fn waits(&self) -> Waits<'_> {
+    pub(crate) fn waits(&self) -> Waits<'_> {
         add(&self.waiting, 1);
         Waits(self)
     }
@@ -123,12 +123,12 @@ impl NodeFigures {
 
 /// The figures of a node, all workers together.
 #[derive(Debug)]
-pub(super) struct Sum {
-    pub(super) packets: u64,
-    pub(super) errors: u64,
-    pub(super) refused: u64,
-    pub(super) waiting: u64,
-    pub(super) ticks_max: u64,
+pub(crate) struct Sum {
+    pub(crate) packets: u64,
+    pub(crate) errors: u64,
+    pub(crate) refused: u64,
+    pub(crate) waiting: u64,
+    pub(crate) ticks_max: u64,
     buckets: Vec<u64>,
 }
 
@@ -141,7 +141,7 @@ impl Default for Sum {
 
 impl Sum {
     /// Adds those of a worker.
-    pub(super) fn add(&mut self, figures: &NodeFigures) {
+    pub(crate) fn add(&mut self, figures: &NodeFigures) {
         self.errors += figures.errors();
         self.refused += figures.refusals();
         self.waiting += figures.waiting();
@@ -156,7 +156,7 @@ impl Sum {
 
     /// The time, in ticks, that so large a part of all packets took at most: to an eighth, upwards.
     /// `None` with fewer than [`BEYOND_MIN`] packets beyond it.
-    pub(super) fn quantile(&self, part: f64) -> Option<u64> {
+    pub(crate) fn quantile(&self, part: f64) -> Option<u64> {
         let below = (self.packets as f64 * part).ceil() as u64;
         if self.packets - below.min(self.packets) < BEYOND_MIN {
             return None;

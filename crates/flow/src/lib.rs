@@ -10,47 +10,36 @@
 //! touched only by a flow that needs it. Others take no lock that another worker could hold.
 
 mod at_work;
-mod branches;
 mod budget;
-mod children;
 mod crew;
 mod ends;
 mod entry;
-mod error;
 mod figures;
 mod make;
 mod message;
-mod node;
-mod outlet;
+mod path;
 mod pool;
-mod program;
-mod reload;
-mod run;
-mod sources;
 mod spans;
-mod tally;
 mod tell;
-mod turns;
 mod value;
 mod values;
-mod worker;
 
 pub use budget::{Limits, SLICE, WORK_DEFAULT};
+pub use crew::reload::is_same;
 pub use crew::{Crew, Setup};
 pub use ends::{MessageInput, MessageOutput, Seen};
 pub use entry::{FlowEntry, Make};
-pub use error::Error;
 pub use figures::{Figures, NodeFigures};
 pub use make::Fixture;
 pub use message::{from_message, to_message};
-pub use node::{Ahead, At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
-pub use outlet::{Begun, Outlet, Stop, Stopper};
+pub use path::outlet::{Begun, Outlet, Stop, Stopper};
+pub use path::program::Program;
+pub use path::run::{Flow, join_replies};
+pub use path::{Ahead, At, FlowNode, Held, Local, Opened, Reply, Site, Source, Step};
 pub use pool::Pool;
-pub use program::Program;
-pub use reload::is_same;
-pub use run::{Flow, join_replies};
 pub use spans::try_spans;
 pub use tell::one_line;
+pub use value::error::Error;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 pub use values::FlowValues;
 

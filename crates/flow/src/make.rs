@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use sinew_spec::plan::Plan;
 
-use super::at_work::AtWork;
-use super::entry::{FlowEntry, Make, entry};
-use super::program::Base;
-use super::tell::Teller;
-use super::{
+use crate::at_work::AtWork;
+use crate::entry::{FlowEntry, Make, entry};
+use crate::path::program::Base;
+use crate::tell::Teller;
+use crate::{
     Figures, Flow, FlowNode, Limits, NodeFigures, Outlet, Pool, Program, Reply, Site, Value,
 };
 use sinew_core::Parameters;
@@ -19,7 +19,7 @@ use sinew_core::refusal::Refusal;
 
 /// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
 /// that `site` says.
-pub(super) fn program(
+pub(crate) fn program(
     plan: &Plan,
     nodes: &[usize],
     table: &[FlowEntry],

@@ -3,7 +3,7 @@
 use bytestring::ByteString;
 use sinew_spec::catalogue::{Field, MessageType, Scalar};
 
-use super::{Error, Map, Value};
+use crate::{Error, Map, Value};
 
 /// 2^53: the last double before which every whole number has one of its own.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;

@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use tokio::sync::{Semaphore, oneshot};
 
-use super::Error;
+use crate::Error;
 use sinew_core::fault::Fault;
 use sinew_core::panics;
 

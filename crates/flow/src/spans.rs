@@ -40,7 +40,7 @@ struct Lines<W> {
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn begin() -> io::Result<()> {
+pub(crate) fn begin() -> io::Result<()> {
     let Some(file) = open()? else { return Ok(()) };
     let spans = SPANS.get_or_init(|| Arc::new(Spans::of(file)));
     tracing::subscriber::set_global_default(subscriber(Arc::clone(spans)))
@@ -48,7 +48,7 @@ pub(super) fn begin() -> io::Result<()> {
 }
 
 /// Says what is missing, when all flows have ended.
-pub(super) fn end() {
+pub(crate) fn end() {
     if let Some(spans) = SPANS.get() {
         spans.end();
     }
@@ -128,22 +128,22 @@ where
 }
 
 /// Whether anybody asks; that is known before the first program is made.
-pub(super) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
 }
 
 /// A flow that the source `source` begins.
-pub(super) fn flow(id: u64, source: &ByteString) -> Span {
+pub(crate) fn flow(id: u64, source: &ByteString) -> Span {
     info_span!(target: TARGET, parent: None, "flow", id, source = &**source)
 }
 
 /// A flow that the node `by` of the flow `parent` forks.
-pub(super) fn child(id: u64, by: &ByteString, parent: u64) -> Span {
+pub(crate) fn child(id: u64, by: &ByteString, parent: u64) -> Span {
     info_span!(target: TARGET, parent: None, "flow", id, by = &**by, parent)
 }
 
 /// A node that has the packet of the flow whose span this thread is in.
-pub(super) fn node(name: &ByteString) -> Span {
+pub(crate) fn node(name: &ByteString) -> Span {
     info_span!(target: TARGET, "node", node = &**name)
 }
 

@@ -3,6 +3,8 @@
 //! Cheap to clone: what is long is shared. A [`Document`] stands for a mapping whose fields are
 //! made when somebody asks for them, such as an HTTP request.
 
+pub(crate) mod error;
+
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use indexmap::IndexMap;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::Error;
+use crate::Error;
 
 /// A packet, a reply, or a part of one.
 #[derive(Clone, Debug, Default)]

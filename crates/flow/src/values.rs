@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytestring::ByteString;
 
-use super::Value;
+use crate::Value;
 
 /// Values of a flow, and behind them those of its parent. Clones are the same values.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ struct Values {
 }
 
 impl FlowValues {
-    pub(super) fn below(parent: Option<FlowValues>) -> FlowValues {
+    pub(crate) fn below(parent: Option<FlowValues>) -> FlowValues {
         FlowValues(Rc::new(Values { own: RefCell::default(), parent }))
     }
 

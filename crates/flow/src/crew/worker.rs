@@ -1,8 +1,6 @@
 //! A worker: a thread with nodes, sources and flows of its own.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -13,81 +11,34 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
-use super::at_work::AtWork;
-use super::entry::FlowEntry;
-use super::program::Base;
-use super::reload::Preparation;
-use super::sources::{Graph, Parts, Sources};
-use super::tell::Voice;
-use super::{Figures, MessageInput, MessageOutput, Pool, Program, Site, make};
-use sinew_control::{Spec, Supervisor};
+use crate::at_work::AtWork;
+use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared, at, refused};
+use crate::crew::sources::Sources;
+use crate::path::program::Base;
+use crate::tell::Voice;
+use crate::{Figures, Program, Site, make};
 use sinew_core::board::FaultAt;
-use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
-use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::refusal::Refusal;
 
 /// How often a worker without work says that it lives, and the crew looks whether one does. One
 /// with work says so with every stretch of it that ends.
-pub(super) const BEAT: Duration = Duration::from_millis(100);
-
-/// What a worker is told.
-pub(super) enum Order {
-    /// To let flows begin.
-    Serve,
-    /// To make the nodes of an edited graph.
-    Prepare(Box<Preparation>),
-    /// To let flows begin in it, and to say how many end in the one before.
-    Swap(mpsc::Sender<u64>),
-    /// To drop it.
-    Withdraw,
-    /// To let none begin any more, and to end with those that have.
-    Stop,
-}
+pub(crate) const BEAT: Duration = Duration::from_millis(100);
 
 /// What a worker is made of.
-pub(super) struct Post {
-    pub(super) number: usize,
-    pub(super) shared: Arc<Shared>,
-    pub(super) parts: Parts,
-    pub(super) figures: Arc<Figures>,
-    pub(super) voice: Voice,
-    pub(super) at_work: AtWork,
-}
-
-/// What all workers are made of.
-pub(super) struct Shared {
-    /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
-    pub(super) graph: Graph,
-    /// What it was compiled from.
-    pub(super) spec: Arc<Spec>,
-    /// Index of the domain in every plan.
-    pub(super) domain: usize,
-    pub(super) table: Vec<FlowEntry>,
-    pub(super) folder: PathBuf,
-    pub(super) workers: usize,
-    pub(super) pool: Pool,
-    pub(super) clock: Clock,
-    pub(super) inputs: BTreeMap<(usize, usize), MessageInput>,
-    pub(super) outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
-    pub(super) supervisor: Option<Supervisor>,
-    pub(super) halt: Arc<Halt>,
-    /// How long flows may go on after the stop.
-    pub(super) patience: Duration,
-}
-
-impl Shared {
-    /// Index of a node in the plan of the start.
-    pub(super) fn born(&self, name: &str) -> Option<usize> {
-        let Graph { plan, nodes } = &self.graph;
-        nodes.iter().copied().find(|&node| plan.nodes[node].name == name)
-    }
+pub(crate) struct Post {
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) parts: Parts,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) voice: Voice,
+    pub(crate) at_work: AtWork,
 }
 
 impl Post {
     /// A worker's whole life. What it panics with outside of any node is the domain's fault.
-    pub(super) fn run(
+    pub(crate) fn run(
         self,
         made: mpsc::Sender<Result<(), FaultAt>>,
         orders: UnboundedReceiver<Order>,
@@ -225,13 +176,4 @@ async fn beat(at_work: AtWork) {
         at_work.end();
         sleep(BEAT).await;
     }
-}
-
-pub(super) fn at(node: Option<usize>, fault: Fault) -> FaultAt {
-    FaultAt { fault, node, cycle: None }
-}
-
-pub(super) fn refused(node: usize, refusals: &[Refusal]) -> FaultAt {
-    let first = refusals.first().map(ToString::to_string).unwrap_or_default();
-    at(Some(node), Fault::new(Cause::Error, format_args!("{first}")))
 }

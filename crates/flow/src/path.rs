@@ -1,5 +1,12 @@
 //! What a flow node is, and what it sees.
 
+pub(crate) mod branches;
+pub(crate) mod children;
+pub(crate) mod outlet;
+pub(crate) mod program;
+pub(crate) mod run;
+pub(crate) mod turns;
+
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
@@ -11,8 +18,8 @@ use std::time::Duration;
 use sinew_spec::plan::Plan;
 use tracing::Instrument;
 
-use super::branches::Calls;
-use super::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, spans};
+use crate::path::branches::Calls;
+use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, spans};
 use sinew_control::Supervisor;
 use sinew_core::fault::Fault;
 
@@ -99,9 +106,9 @@ impl<'a> Step<'a> {
 /// Where a packet is: its flow, and the node that has it.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
-    pub(super) flow: &'a Flow,
-    pub(super) node: usize,
-    pub(super) calls: &'a Calls,
+    pub(crate) flow: &'a Flow,
+    pub(crate) node: usize,
+    pub(crate) calls: &'a Calls,
 }
 
 impl<'a> At<'a> {
@@ -207,7 +214,7 @@ pub struct Site {
     pub outputs: Vec<Vec<MessageOutput>>,
     /// The node by index of the plan that its domain was started with; `None` if an edit brought
     /// it.
-    pub(super) born: Option<usize>,
+    pub(crate) born: Option<usize>,
     /// Who watches this domain and the core; `None` outside a run.
     pub supervisor: Option<Supervisor>,
     /// The graph.

@@ -20,16 +20,16 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 use tracing::{Instrument, Span};
 
-use super::branches::{Branches, Calls};
-use super::budget::{Budget, spent};
-use super::program::{Entry, Program, Target};
-use super::values::FlowValues;
-use super::{At, Document, Error, Limits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
+use crate::budget::{Budget, spent};
+use crate::path::branches::{Branches, Calls};
+use crate::path::program::{Entry, Program, Target};
+use crate::values::FlowValues;
+use crate::{At, Document, Error, Limits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
     id: u64,
-    pub(super) program: Rc<Program>,
+    pub(crate) program: Rc<Program>,
     /// What it may take.
     limits: Cell<Limits>,
     /// Known from when it waits for the first time, or asks.
@@ -39,7 +39,7 @@ pub struct Flow {
     turned: Cell<u64>,
     /// `None` until somebody sets a value.
     values: RefCell<Option<FlowValues>>,
-    pub(super) branches: Branches,
+    pub(crate) branches: Branches,
 }
 
 /// Where a packet is on its way.
@@ -82,7 +82,7 @@ enum End<'a> {
 
 impl Flow {
     /// A flow through a program; it has not begun.
-    pub(super) fn new(program: Rc<Program>) -> Flow {
+    pub(crate) fn new(program: Rc<Program>) -> Flow {
         let id = program.next_id();
         let limits = Limits { deadline: Duration::MAX, work: WORK_DEFAULT };
         let (limits, deadline) = (Cell::new(limits), Cell::new(None));
@@ -188,7 +188,7 @@ impl Flow {
     }
 
     /// A flow that sees the values of this one, and draws from its work.
-    pub(super) fn child(&self) -> Flow {
+    pub(crate) fn child(&self) -> Flow {
         let mut child = Flow::new(Rc::clone(&self.program));
         child.limits.set(self.limits.get());
         child.budget = self.budget.share();
@@ -197,13 +197,13 @@ impl Flow {
     }
 
     /// From now on it may take so much.
-    pub(super) fn limit(&self, limits: Limits) {
+    pub(crate) fn limit(&self, limits: Limits) {
         self.limits.set(limits);
         self.budget.allow(limits.work);
     }
 
     /// Runs from the output of a source until the reply is there, and counts it as the source's.
-    pub(super) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
+    pub(crate) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, mut place) = (entry.figures(), self.place(&calls, source));
         let (begun, _open) = (place.begun, figures.waits());
@@ -237,7 +237,7 @@ impl Flow {
     }
 
     /// Runs from the output of a node until the reply is there, `limit` at most.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         node: usize,
         port: usize,
@@ -316,7 +316,7 @@ impl Flow {
     }
 
     /// Sends a packet through an output, and waits for the reply.
-    pub(super) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
+    pub(crate) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
         let calls = Calls::default();
         let mut place = self.place(&calls, node);
         if self.program.is_slice_over(self.turned.get(), place.begun) {
@@ -485,7 +485,7 @@ impl Flow {
 
     /// Tells the log of an error that ends this flow, begun by the node `by`. What whoever
     /// asked did wrong is his own business.
-    pub(super) fn tell(&self, by: usize, error: &Error) {
+    pub(crate) fn tell(&self, by: usize, error: &Error) {
         if error.status() >= 500 && !error.is_told() {
             let (id, name) = (self.id, self.program.entry(by).name());
             self.program.base.teller.say(format_args!("{error} (flow {id} of '{name}')"));

@@ -1,11 +1,11 @@
-//! Flows that go on by themselves: the children that [`At::fork`](super::At::fork) makes.
+//! Flows that go on by themselves: the children that [`At::fork`](crate::At::fork) makes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-use super::Error;
+use crate::Error;
 
 /// So many children of a worker are under way at once: some ten megabytes of flows. A fork past
 /// that is an error, for a graph that forks faster than its children end would never stop growing.
@@ -13,7 +13,7 @@ const CHILDREN_MAX: usize = 10_000;
 
 /// The children of a worker that are under way.
 #[derive(Default)]
-pub(super) struct Children {
+pub(crate) struct Children {
     open: Cell<usize>,
     ended: Notify,
 }
@@ -23,7 +23,7 @@ impl Children {
     ///
     /// # Errors
     /// Too many are (503).
-    pub(super) fn begin(self: &Rc<Children>) -> Result<Child, Error> {
+    pub(crate) fn begin(self: &Rc<Children>) -> Result<Child, Error> {
         if self.open.get() == CHILDREN_MAX {
             return Err(too_many());
         }
@@ -32,12 +32,12 @@ impl Children {
     }
 
     /// How many are under way.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.get()
     }
 
     /// Waits until none is.
-    pub(super) async fn all_ended(&self) {
+    pub(crate) async fn all_ended(&self) {
         while self.open.get() > 0 {
             self.ended.notified().await;
         }
@@ -54,7 +54,7 @@ fn too_many() -> Error {
 }
 
 /// A child that is under way.
-pub(super) struct Child(Rc<Children>);
+pub(crate) struct Child(Rc<Children>);
 
 impl Drop for Child {
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 //! go on, and swaps it in or drops it when the supervisor says so. Until then nothing of it serves.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use sinew_spec::plan::{Machine, Node};
 use sinew_spec::{Source, compile, item_json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::sources::{Addresses, Graph, HeldBy, OpenSources, Parts, announce, open};
-use super::worker::{Order, Shared};
+use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared};
+use crate::crew::sources::{Addresses, HeldBy, OpenSources, announce, open};
 use sinew_control::status::cut;
 use sinew_control::{Answer, Request};
 use sinew_core::board::{Board, Wish};
@@ -22,19 +22,8 @@ const WORKER_WITHIN: Duration = Duration::from_secs(20);
 /// Workers swap at once unless something keeps them; then their answers are taken later.
 const SWAP_WITHIN: Duration = Duration::from_millis(20);
 
-/// An edited graph on its way into a worker.
-pub(super) struct Preparation {
-    pub(super) graph: Graph,
-    /// Sources that go on as they are.
-    pub(super) stay: Arc<[String]>,
-    /// The others.
-    pub(super) parts: Parts,
-    /// Takes why its nodes cannot be made, if they cannot.
-    pub(super) answer: Sender<Result<(), String>>,
-}
-
 /// The edits of a crew's graph.
-pub(super) struct Reload {
+pub(crate) struct Reload {
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Order>>,
     graph: Graph,
@@ -62,7 +51,7 @@ struct Next {
 
 impl Reload {
     /// None yet.
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         workers: Vec<UnboundedSender<Order>>,
         held: HeldBy,
@@ -72,7 +61,7 @@ impl Reload {
     }
 
     /// Does what the supervisor wishes; to be called again and again. Never waits for long.
-    pub(super) fn look(&mut self, board: &Board) {
+    pub(crate) fn look(&mut self, board: &Board) {
         let Some((number, wish)) = board.edition() else { return };
         let is_next = number != self.number;
         match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -95,7 +84,7 @@ impl Reload {
     }
 
     /// The domain stops: nobody takes anything over any more.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.held.clear();
     }
 

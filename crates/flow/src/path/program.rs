@@ -14,34 +14,34 @@ use bytestring::ByteString;
 use futures_util::FutureExt;
 use sinew_spec::plan::Plan;
 
-use super::at_work::{AtWork, NOBODY};
-use super::budget::SLICE;
-use super::children::Children;
-use super::figures::{Figures, NodeFigures};
-use super::tell::Teller;
-use super::turns::Turns;
-use super::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, spans};
+use crate::at_work::{AtWork, NOBODY};
+use crate::budget::SLICE;
+use crate::figures::{Figures, NodeFigures};
+use crate::path::children::Children;
+use crate::path::turns::Turns;
+use crate::tell::Teller;
+use crate::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, spans};
 use sinew_core::clock::Clock;
 use sinew_core::panics;
 
 /// Where a link leads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    pub(super) node: usize,
-    pub(super) input: usize,
+pub(crate) struct Target {
+    pub(crate) node: usize,
+    pub(crate) input: usize,
 }
 
 /// The flow nodes of a domain, in one worker.
 pub struct Program {
     entries: Vec<Entry>,
-    pub(super) base: Base,
-    pub(super) pool: Pool,
+    pub(crate) base: Base,
+    pub(crate) pool: Pool,
     /// Whether anybody asks for spans.
-    pub(super) is_traced: bool,
+    pub(crate) is_traced: bool,
 }
 
 /// A node of a program.
-pub(super) struct Entry {
+pub(crate) struct Entry {
     name: ByteString,
     /// `None` for a source, which takes no packets.
     node: Option<Box<dyn FlowNode>>,
@@ -63,14 +63,14 @@ pub(crate) struct Base {
     /// The next flow's number, and how far it is to the one after it.
     ids: Rc<Cell<u64>>,
     ids_step: u64,
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     /// How long a flow keeps this worker, in ticks.
     slice_ticks: u64,
     figures: Arc<Figures>,
-    pub(super) children: Rc<Children>,
-    pub(super) teller: Teller,
-    pub(super) at_work: AtWork,
-    pub(super) turns: Rc<Turns>,
+    pub(crate) children: Rc<Children>,
+    pub(crate) teller: Teller,
+    pub(crate) at_work: AtWork,
+    pub(crate) turns: Rc<Turns>,
 }
 
 impl Base {
@@ -128,7 +128,7 @@ impl Program {
         Program { entries, base: base.clone(), pool, is_traced: spans::is_on() }
     }
 
-    pub(super) fn next_id(&self) -> u64 {
+    pub(crate) fn next_id(&self) -> u64 {
         let Base { ids, ids_step, .. } = &self.base;
         ids.replace(ids.get() + ids_step)
     }
@@ -147,7 +147,7 @@ impl Program {
 
     /// Whether a packet that leaves a node through this output may come to what ends the run or
     /// tells of it.
-    pub(super) fn is_reserved(&self, node: usize, port: usize, packet: &Value) -> bool {
+    pub(crate) fn is_reserved(&self, node: usize, port: usize, packet: &Value) -> bool {
         let mut seen = vec![false; self.entries.len()];
         let mut next: Vec<usize> = self.targets(node, port).iter().map(|it| it.node).collect();
         while let Some(node) = next.pop() {
@@ -166,40 +166,40 @@ impl Program {
     }
 
     #[inline]
-    pub(super) fn entry(&self, node: usize) -> &Entry {
+    pub(crate) fn entry(&self, node: usize) -> &Entry {
         &self.entries[node]
     }
 
     /// Where an output leads.
     #[inline]
-    pub(super) fn targets(&self, node: usize, port: usize) -> &[Target] {
+    pub(crate) fn targets(&self, node: usize, port: usize) -> &[Target] {
         self.entries[node].targets(port)
     }
 
     #[inline]
-    pub(super) fn ticks(&self) -> u64 {
+    pub(crate) fn ticks(&self) -> u64 {
         self.base.clock.ticks()
     }
 
     /// Whether a flow that has had the worker since `begun`, in ticks, has had it for a slice.
     #[inline]
-    pub(super) fn is_slice_over(&self, begun: u64, now: u64) -> bool {
+    pub(crate) fn is_slice_over(&self, begun: u64, now: u64) -> bool {
         now.wrapping_sub(begun) > self.base.slice_ticks
     }
 }
 
 impl Entry {
-    pub(super) fn name(&self) -> &ByteString {
+    pub(crate) fn name(&self) -> &ByteString {
         &self.name
     }
 
     #[inline]
-    pub(super) fn mark(&self) -> u32 {
+    pub(crate) fn mark(&self) -> u32 {
         self.mark
     }
 
     #[inline]
-    pub(super) fn figures(&self) -> &NodeFigures {
+    pub(crate) fn figures(&self) -> &NodeFigures {
         &self.figures
     }
 
@@ -208,18 +208,18 @@ impl Entry {
     /// # Panics
     /// For a source: the compiler lets no link lead to one.
     #[inline]
-    pub(super) fn node(&self) -> &dyn FlowNode {
+    pub(crate) fn node(&self) -> &dyn FlowNode {
         self.node.as_deref().expect("no link leads to a source")
     }
 
     /// Where an output leads.
     #[inline]
-    pub(super) fn targets(&self, port: usize) -> &[Target] {
+    pub(crate) fn targets(&self, port: usize) -> &[Target] {
         self.links.get(port).map_or(&[], Vec::as_slice)
     }
 
     /// What the node says when it has had the time that it needs.
-    pub(super) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
+    pub(crate) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
         let (_waits, at_work) = (self.figures.waits(), &at.flow.program.base.at_work);
         let mut waiting = AssertUnwindSafe(waiting).catch_unwind();
         let stepped = poll_fn(|context| {
@@ -234,7 +234,7 @@ impl Entry {
     /// What becomes of a panic of the node: a failure. It is told here and once, for who takes the
     /// error from the `error` port may tell nobody.
     #[cold]
-    pub(super) fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
+    pub(crate) fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
         let error = Error::new(panics::take_or(panic)).of(&self.name);
         at.flow.tell(at.node, &error);
         Step::Fail(error.told())
@@ -242,7 +242,7 @@ impl Entry {
 
     /// What becomes of an error of this node: a packet for its `error` port, else the answer.
     #[cold]
-    pub(super) fn failed(&self, error: Error) -> ControlFlow<Reply, (usize, Value)> {
+    pub(crate) fn failed(&self, error: Error) -> ControlFlow<Reply, (usize, Value)> {
         self.figures.failed();
         let error = error.of(&self.name);
         match self.error {

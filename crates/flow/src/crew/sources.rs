@@ -7,47 +7,37 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use sinew_spec::plan::{Node, Plan};
+use sinew_spec::plan::Node;
 use tokio::task::JoinSet;
 
-use super::entry::{Make, entry};
-use super::worker::{Shared, at, refused};
-use super::{Held, Opened, Outlet, Program, Stop, Stopper};
+use crate::crew::shared::{Graph, Parts, Shared, at, refused};
+use crate::entry::{Make, entry};
+use crate::{Held, Opened, Outlet, Program, Stop, Stopper};
 use sinew_control::Request;
 use sinew_core::Parameters;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
 
-/// The flow nodes of a domain, by index of the plan.
-#[derive(Clone)]
-pub(super) struct Graph {
-    pub(super) plan: Arc<Plan>,
-    pub(super) nodes: Arc<[usize]>,
-}
-
-/// What sources have opened for one worker, each with its name.
-pub(super) type Parts = Vec<(String, Box<dyn Opened>)>;
-
 /// Kind and name of each source, and what another one in its place may take over.
-pub(super) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
+pub(crate) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
 
 /// Sources that are open: the part of each worker, and what they hold.
-pub(super) struct OpenSources {
-    pub(super) parts: Vec<Parts>,
-    pub(super) held: HeldBy,
-    pub(super) addresses: Addresses,
+pub(crate) struct OpenSources {
+    pub(crate) parts: Vec<Parts>,
+    pub(crate) held: HeldBy,
+    pub(crate) addresses: Addresses,
 }
 
 /// Where people reach sources, each with its node by index of the plan.
-pub(super) type Addresses = Vec<(usize, String)>;
+pub(crate) type Addresses = Vec<(usize, String)>;
 
 /// Opens the sources of a graph that `is_new` lets through; `before` is held by those that they
 /// take the place of.
 ///
 /// # Errors
 /// The node that cannot be made or opened, and why.
-pub(super) fn open(
+pub(crate) fn open(
     shared: &Shared,
     graph: &Graph,
     is_new: impl Fn(&Node) -> bool,
@@ -82,7 +72,7 @@ pub(super) fn open(
 ///
 /// # Errors
 /// The node of which the supervisor does not take that, and why.
-pub(super) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
+pub(crate) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
     let Some(supervisor) = &shared.supervisor else { return Ok(()) };
     for (node, address) in addresses {
         let said = supervisor.order(&Request::Announce { address });
@@ -92,7 +82,7 @@ pub(super) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usi
 }
 
 /// The sources that serve in one worker.
-pub(super) struct Sources {
+pub(crate) struct Sources {
     program: Rc<Program>,
     shared: Arc<Shared>,
     serving: Vec<Serving>,
@@ -111,17 +101,17 @@ struct Serving {
 
 impl Sources {
     /// None yet; their flows are to begin in `program`.
-    pub(super) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
+    pub(crate) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
         Sources { program, shared, serving: Vec::new(), ending: Vec::new(), lives: JoinSet::new() }
     }
 
     /// The program in which flows begin.
-    pub(super) fn program(&self) -> &Rc<Program> {
+    pub(crate) fn program(&self) -> &Rc<Program> {
         &self.program
     }
 
     /// Lets sources begin.
-    pub(super) fn begin(&mut self, parts: Parts) {
+    pub(crate) fn begin(&mut self, parts: Parts) {
         for (name, part) in parts {
             let place = self.program.find(&name).expect("a source of this program");
             let outlet = Outlet::new(Rc::clone(&self.program), place);
@@ -139,7 +129,7 @@ impl Sources {
 
     /// From now on flows begin in `program`. The sources that `stay` names go on as they are, all
     /// others stop, and those of `parts` begin. How many flows end in the program before.
-    pub(super) fn swap(&mut self, program: Rc<Program>, stay: &[String], parts: Parts) -> u64 {
+    pub(crate) fn swap(&mut self, program: Rc<Program>, stay: &[String], parts: Parts) -> u64 {
         // Those that have ended are over.
         while self.lives.try_join_next().is_some() {}
         if self.lives.len() == self.serving.len() {
@@ -164,7 +154,7 @@ impl Sources {
 
     /// Tells all to stop, and waits until they have ended, with the flows that they had begun and
     /// the children of these.
-    pub(super) async fn end(&mut self) {
+    pub(crate) async fn end(&mut self) {
         let serving = self.serving.drain(..).map(|source| source.stopper);
         serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
         while self.lives.join_next().await.is_some() {}

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{self, Sender};
 use tokio::task::{spawn_local, yield_now};
 
-use super::Local;
+use crate::Local;
 use sinew_core::clock::Clock;
 
 /// So long flows compute before their worker looks at its sockets and clocks. Longer: a request
@@ -73,7 +73,7 @@ impl Lines {
 
 impl Turns {
     /// Those of a worker whose clock is this one.
-    pub(super) fn new(clock: Clock) -> Turns {
+    pub(crate) fn new(clock: Clock) -> Turns {
         let turn = clock.ticks_of(TURN);
         Turns {
             spent: Cell::new(0),
@@ -85,7 +85,7 @@ impl Turns {
 
     /// A flow has computed for so many ticks.
     #[inline]
-    pub(super) fn spend(&self, ticks: u64) {
+    pub(crate) fn spend(&self, ticks: u64) {
         self.spent.set(self.spent.get().saturating_add(ticks));
     }
 
@@ -95,7 +95,7 @@ impl Turns {
 
     /// What to wait for before a flow of this line begins; `None`: it may at once.
     #[inline]
-    pub(super) fn wait(self: &Rc<Self>, line: usize) -> Option<Local<'static, ()>> {
+    pub(crate) fn wait(self: &Rc<Self>, line: usize) -> Option<Local<'static, ()>> {
         if !self.is_over() && !self.goes_round.get() {
             return None;
         }
@@ -111,7 +111,7 @@ impl Turns {
     }
 
     /// Whether the next flow has been waiting for its turn for longer than that.
-    pub(super) fn is_behind(&self, limit: Duration) -> bool {
+    pub(crate) fn is_behind(&self, limit: Duration) -> bool {
         let waiting = self.waiting.borrow();
         waiting.order.front().is_some_and(|(_, since)| since.elapsed() > limit)
     }
@@ -134,7 +134,7 @@ impl Turns {
 }
 
 /// Goes on after all that is ready now, in this turn of tokio still.
-pub(super) async fn behind_the_others() {
+pub(crate) async fn behind_the_others() {
     let mut has_waited = false;
     poll_fn(|context| {
         if std::mem::replace(&mut has_waited, true) {

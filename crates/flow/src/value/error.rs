@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytestring::ByteString;
 
-use super::Value;
+use crate::Value;
 
 /// A flow's answer that is none. What it says is for the log; only [`Error::shown`] may leave
 /// the machine.
@@ -66,7 +66,7 @@ impl Error {
     }
 
     /// The same, of this node, if it is of none yet.
-    pub(super) fn of(mut self, node: &ByteString) -> Error {
+    pub(crate) fn of(mut self, node: &ByteString) -> Error {
         self.0.node.get_or_insert_with(|| node.clone());
         self
     }
@@ -79,13 +79,13 @@ impl Error {
     }
 
     /// The same, once the log has it.
-    pub(super) fn told(mut self) -> Error {
+    pub(crate) fn told(mut self) -> Error {
         self.0.told = true;
         self
     }
 
     /// Whether the log has it, or all of which it was joined.
-    pub(super) fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         self.0.told || (!self.0.parts.is_empty() && self.0.parts.iter().all(Error::is_told))
     }
 

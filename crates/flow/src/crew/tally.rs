@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Figures;
-use super::figures::Sum;
+use crate::Figures;
+use crate::figures::Sum;
 use sinew_control::Request;
 use sinew_control::Supervisor;
 use sinew_control::status::{FlowFigures, FlowStatus};
@@ -19,7 +19,7 @@ const SPACING: Duration = Duration::from_millis(500);
 const NODES_PER_REQUEST: usize = 8;
 
 /// The figures of a domain's flows.
-pub(super) struct Tally {
+pub(crate) struct Tally {
     workers: Vec<Arc<Figures>>,
     clock: Clock,
     supervisor: Option<Supervisor>,
@@ -30,7 +30,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Of these workers, told to this supervisor.
-    pub(super) fn new(
+    pub(crate) fn new(
         workers: Vec<Arc<Figures>>,
         clock: Clock,
         supervisor: Option<Supervisor>,
@@ -39,7 +39,7 @@ impl Tally {
     }
 
     /// Tells the supervisor, if it is time, of the nodes that are there.
-    pub(super) fn tell_in_time(&mut self) {
+    pub(crate) fn tell_in_time(&mut self) {
         if self.told.elapsed() >= SPACING {
             self.forget_gone();
             self.tell();
@@ -47,7 +47,7 @@ impl Tally {
     }
 
     /// Tells the supervisor, at the end too of nodes that have ended.
-    pub(super) fn tell(&mut self) {
+    pub(crate) fn tell(&mut self) {
         let Some(supervisor) = self.supervisor.clone() else { return };
         for nodes in self.figures().chunks(NODES_PER_REQUEST) {
             let request = Request::Figures { nodes: nodes.to_vec() };

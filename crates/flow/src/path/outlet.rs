@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Error, Flow, Limits, Local, Program, Reply, Value};
+use crate::{Error, Flow, Limits, Local, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -25,12 +25,12 @@ impl Outlet {
     }
 
     /// From now on flows begin in `program`, at its node `node`.
-    pub(super) fn lead(&self, program: &Rc<Program>, node: usize) {
+    pub(crate) fn lead(&self, program: &Rc<Program>, node: usize) {
         *self.0.borrow_mut() = Current { program: Rc::clone(program), node };
     }
 
     /// Whether anybody else has it.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         Rc::strong_count(&self.0) > 1
     }
 

@@ -8,11 +8,11 @@ use std::cell::Cell;
 
 use tokio::sync::Notify;
 
-use super::turns::behind_the_others;
+use crate::path::turns::behind_the_others;
 
 /// The branches of a flow.
 #[derive(Default)]
-pub(super) struct Branches {
+pub(crate) struct Branches {
     /// Beside the one that every flow has.
     more: Cell<usize>,
     idle: Cell<usize>,
@@ -21,10 +21,10 @@ pub(super) struct Branches {
 
 /// How many replies one node, or one fan-out, waits for.
 #[derive(Default)]
-pub(super) struct Calls(Cell<usize>);
+pub(crate) struct Calls(Cell<usize>);
 
 /// A packet whose reply is not back yet.
-pub(super) struct Call<'a> {
+pub(crate) struct Call<'a> {
     calls: &'a Calls,
     branches: &'a Branches,
 }
@@ -32,7 +32,7 @@ pub(super) struct Call<'a> {
 impl Calls {
     /// A packet is sent; its reply is back when what this returns is dropped. The first goes on as
     /// the branch that sent it, each other one is a branch more.
-    pub(super) fn begin<'a>(&'a self, branches: &'a Branches) -> Call<'a> {
+    pub(crate) fn begin<'a>(&'a self, branches: &'a Branches) -> Call<'a> {
         let open = self.0.replace(self.0.get() + 1);
         if open > 0 {
             branches.more.set(branches.more.get() + 1);
@@ -54,7 +54,7 @@ impl Drop for Call<'_> {
 
 impl Branches {
     /// Lets idle branches look again.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if self.idle.get() > 0 {
             self.changed.notify_waiters();
         }
@@ -70,7 +70,7 @@ impl Branches {
 
     /// Waits until `is_there`, for what another branch brings and says with [`Branches::wake`];
     /// false as soon as none can.
-    pub(super) async fn wait(&self, is_there: impl Fn() -> bool) -> bool {
+    pub(crate) async fn wait(&self, is_there: impl Fn() -> bool) -> bool {
         let _idle = Idle::new(self);
         let mut others_had_a_turn = false;
         loop {

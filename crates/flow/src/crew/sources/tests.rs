@@ -11,7 +11,7 @@ use tokio::task::{LocalSet, spawn_local, yield_now};
 
 use super::*;
 use crate::at_work::AtWork;
-use crate::program::Base;
+use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::{At, FlowNode, Local, Pool, Site, Source, Step, Value, input, make, output};
 use crate::{FlowEntry, Make};

@@ -1,0 +1,90 @@
+//! What the workers of a domain share, and what they are told.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use sinew_control::{Spec, Supervisor};
+use sinew_core::Refusal;
+use sinew_core::board::FaultAt;
+use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_spec::plan::Plan;
+
+use crate::{FlowEntry, MessageInput, MessageOutput, Opened, Pool};
+
+/// The flow nodes of a domain, by index of the plan.
+#[derive(Clone)]
+pub(crate) struct Graph {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) nodes: Arc<[usize]>,
+}
+
+/// What sources have opened for one worker, each with its name.
+pub(crate) type Parts = Vec<(String, Box<dyn Opened>)>;
+
+/// What all workers are made of.
+pub(crate) struct Shared {
+    /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
+    pub(crate) graph: Graph,
+    /// What it was compiled from.
+    pub(crate) spec: Arc<Spec>,
+    /// Index of the domain in every plan.
+    pub(crate) domain: usize,
+    pub(crate) table: Vec<FlowEntry>,
+    pub(crate) folder: PathBuf,
+    pub(crate) workers: usize,
+    pub(crate) pool: Pool,
+    pub(crate) clock: Clock,
+    pub(crate) inputs: BTreeMap<(usize, usize), MessageInput>,
+    pub(crate) outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
+    pub(crate) supervisor: Option<Supervisor>,
+    pub(crate) halt: Arc<Halt>,
+    /// How long flows may go on after the stop.
+    pub(crate) patience: Duration,
+}
+
+impl Shared {
+    /// Index of a node in the plan of the start.
+    pub(crate) fn born(&self, name: &str) -> Option<usize> {
+        let Graph { plan, nodes } = &self.graph;
+        nodes.iter().copied().find(|&node| plan.nodes[node].name == name)
+    }
+}
+
+/// What a worker is told.
+pub(crate) enum Order {
+    /// To let flows begin.
+    Serve,
+    /// To make the nodes of an edited graph.
+    Prepare(Box<Preparation>),
+    /// To let flows begin in it, and to say how many end in the one before.
+    Swap(mpsc::Sender<u64>),
+    /// To drop it.
+    Withdraw,
+    /// To let none begin any more, and to end with those that have.
+    Stop,
+}
+
+/// An edited graph on its way into a worker.
+pub(crate) struct Preparation {
+    pub(crate) graph: Graph,
+    /// Sources that go on as they are.
+    pub(crate) stay: Arc<[String]>,
+    /// The others.
+    pub(crate) parts: Parts,
+    /// Takes why its nodes cannot be made, if they cannot.
+    pub(crate) answer: mpsc::Sender<Result<(), String>>,
+}
+
+pub(crate) fn at(node: Option<usize>, fault: Fault) -> FaultAt {
+    FaultAt { fault, node, cycle: None }
+}
+
+pub(crate) fn refused(node: usize, refusals: &[Refusal]) -> FaultAt {
+    let first = refusals.first().map(ToString::to_string).unwrap_or_default();
+    at(Some(node), Fault::new(Cause::Error, format_args!("{first}")))
+}
