@@ -1,6 +1,7 @@
 //! The process of a domain: the parent starts this program again for each. What all of them
 //! do stands here; then each runs as its role says.
 
+mod injected;
 mod realtime;
 mod service;
 

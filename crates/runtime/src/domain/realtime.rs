@@ -10,8 +10,8 @@ use std::thread;
 use rustix::thread::gettid;
 use sinew_spec::plan::Realtime;
 
+use super::injected::Injections;
 use super::{Process, at_start, await_end, await_order, system, wake_with_parents_end};
-use crate::inject::Injections;
 use sinew_core::board::{Board, FaultAt, State};
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::assemble::{Assembly, Ends, Wrap};

@@ -14,9 +14,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_link::counter;
 use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
 
+use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::confine::kill_strays;
-use crate::inject::{self, Injections};
 use crate::profile::Profiler;
 use crate::service::{Service, ServiceIo};
 use crate::watch::{Shown, Watch};
@@ -250,7 +250,7 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
     let Process { launch, plan, kinds, .. } = process;
     let node = &plan.nodes[index];
     let made = kinds.service(node)(&Parameters::of(plan, node, &launch.base))?;
-    let mut service = inject::service(made, index, &launch.injections);
+    let mut service = injected::service(made, index, &launch.injections);
     service.start()?;
     let (counters, beats) = counters(launch.counters.get(place).copied())?;
     let io = ServiceIo {

@@ -2,7 +2,8 @@
 
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
-use super::{Injection, What, error, hang, signal, write_nan};
+use super::{error, hang, signal, write_nan};
+use crate::inject::{Injection, What};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
 use sinew_core::node::{Cycle, Io, Node};

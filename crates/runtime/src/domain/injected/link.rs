@@ -1,8 +1,6 @@
 //! A writing end to which something happens.
 
-use std::sync::atomic::Ordering;
-
-use super::{Injection, What};
+use crate::inject::{Injection, What, spoil};
 use sinew_core::fault::Fault;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Claim, Sender, Sent};
@@ -65,22 +63,6 @@ impl Injected {
     }
 }
 
-/// Writes garbage into all words of a region.
-pub(crate) fn spoil(region: &Region, seed: &mut u64) {
-    for word in region.words() {
-        // Relaxed: garbage is ordered after nothing.
-        word.store(garbage(seed), Ordering::Relaxed);
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014), its upper half.
-fn garbage(seed: &mut u64) -> u32 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let bits = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((bits ^ (bits >> 31)) >> 32) as u32
-}
-
 impl Sender for Injected {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
         self.begin_cycle();
@@ -124,5 +106,9 @@ impl Sender for Injected {
 
     fn close(&mut self) {
         self.sender.close();
+    }
+
+    fn hang_up(&mut self) {
+        self.sender.hang_up();
     }
 }

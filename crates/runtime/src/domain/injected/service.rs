@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use sinew_spec::catalogue::MessageType;
 
-use super::{Injection, What, error, hang, signal, write_nan};
-use crate::service::{NAP_NS, Service, ServiceIo};
+use super::{error, hang, signal, write_nan};
+use crate::inject::{Injection, What};
+use crate::service::{AtHeartbeats, NAP_NS, Service, ServiceIo};
 use sinew_core::fault::Fault;
 
 /// The wrapper.
@@ -31,7 +32,7 @@ impl Service for Injected {
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        io.injected = Some(Heartbeats::new(mem::take(&mut self.injections)));
+        io.injected = Some(Box::new(Heartbeats::new(mem::take(&mut self.injections))));
         self.service.run(io)?;
         match &io.injected {
             Some(heartbeats) if heartbeats.has_failed() => Err(error("the service fails")),
@@ -44,8 +45,8 @@ impl Service for Injected {
     }
 }
 
-/// What happens to a service at its heartbeats: the only calls that every service makes.
-pub(crate) struct Heartbeats {
+/// What happens to a service at its heartbeats.
+pub(super) struct Heartbeats {
     injections: Vec<Injection>,
     failed: bool,
     /// Whether the next message is spoiled.
@@ -56,9 +57,10 @@ impl Heartbeats {
     pub(super) fn new(injections: Vec<Injection>) -> Heartbeats {
         Heartbeats { injections, failed: false, spoils: false }
     }
+}
 
-    /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
-    pub(crate) fn beat(&mut self, number: u64) {
+impl AtHeartbeats for Heartbeats {
+    fn beat(&mut self, number: u64) {
         let due = self.injections.iter().find(|injection| injection.at_cycle == number);
         match due.map(|injection| injection.what) {
             Some(What::Panic) => panic!("injected by a drill"),
@@ -73,13 +75,11 @@ impl Heartbeats {
         }
     }
 
-    /// Whether the service is to end with an error; until then it believes that the graph stops.
-    pub(crate) fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// The message as it goes out, if something happens to it.
-    pub(crate) fn spoiled(&mut self, message: &[u8], ty: &MessageType) -> Option<Vec<u8>> {
+    fn spoiled(&mut self, message: &[u8], ty: &MessageType) -> Option<Vec<u8>> {
         mem::take(&mut self.spoils).then(|| {
             let mut spoiled = message.to_vec();
             write_nan(&mut spoiled, ty);

@@ -2,7 +2,9 @@
 
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
+use super::service::Heartbeats;
 use super::*;
+use crate::service::AtHeartbeats;
 use sinew_core::transport::{Received, Receiver, Sent};
 
 const SHAPE: Shape = Shape {
