@@ -94,7 +94,8 @@ pub struct Failed {
 impl Failed {
     /// As it stands in the flags.
     fn bits(self) -> u64 {
-        let place = self.place.map_or(0, |place| place as u16 + 1);
+        // The compiler puts no more nodes on a thread than this counts.
+        let place = self.place.map_or(0, |place| u16::try_from(place + 1).unwrap_or(0));
         let in_link = if self.in_link { FLAG_IN_LINK } else { 0 };
         in_link | (self.cause as u64) << CAUSE_SHIFT | u64::from(place) << PLACE_SHIFT
     }

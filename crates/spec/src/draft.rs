@@ -8,13 +8,12 @@ mod reader;
 mod service;
 mod set;
 
+use std::borrow::Cow;
+
 pub(crate) use block::{Block, Gate, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
 pub(crate) use node::{Link, Node, read_default};
 pub(crate) use set::set;
-
-use std::borrow::Cow;
-
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, Item};
 

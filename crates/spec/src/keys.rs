@@ -11,6 +11,8 @@ pub const PERIOD_NS_MAX: u64 = 10_000_000_000;
 pub const CAPACITY_MAX: u32 = 65_536;
 /// Most nodes in a graph.
 pub const NODES_MAX: usize = 100_000;
+/// Most nodes on one realtime thread: a record of a cycle names the one that failed in 16 bits.
+pub const THREAD_NODES_MAX: usize = 65_534;
 /// Longest name of a graph, domain or node, in bytes.
 pub const NAME_LEN_MAX: usize = 64;
 /// Most cycles that an actuator may go on without a fresh command.

@@ -1,5 +1,7 @@
 //! What a service needs at least, held against its limits: one that can never get ready would only
-//! be restarted in vain.
+//! be restarted in vain. And how many nodes a realtime thread bears.
+
+use std::collections::BTreeMap;
 
 use sinew_plan::Span;
 use sinew_plan::plan::Flows;
@@ -7,7 +9,7 @@ use sinew_plan::plan::Flows;
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Role};
 use crate::join::Joined;
-use crate::keys::DESCRIPTORS_MIN;
+use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
 use crate::place::Home;
 
 /// Nodes and ends of links in a domain.
@@ -27,6 +29,7 @@ pub(crate) fn check(
     homes: &[Option<Home>],
     report: &mut Report,
 ) {
+    check_threads(draft, homes, report);
     let mut members = vec![Members::default(); draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let Some(members) = home.map(|home| &mut members[home.domain]) else { continue };
@@ -67,5 +70,54 @@ pub(crate) fn check(
         let own = DESCRIPTORS_MIN as u64;
         let why = format!("{own} to begin with, and one for each of {ends} ends of links");
         check("descriptors", limits.descriptors, service.descriptors_at, own + ends, why);
+    }
+}
+
+/// Reports realtime threads with more nodes than a record can name.
+fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Report) {
+    let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for home in homes.iter().flatten() {
+        *counts.entry((home.domain, home.thread)).or_default() += 1;
+    }
+    for ((domain, _), count) in counts {
+        let domain = &draft.domains[domain];
+        if count > THREAD_NODES_MAX && !domain.is_service() {
+            let message = format!("a thread of domain '{}' has {count} nodes", domain.name.text);
+            let help = format!("at most {THREAD_NODES_MAX}; divide them among threads or domains");
+            report.error(domain.name.span, message, help);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_plan::catalogue::{Kind, RunsIn};
+    use sinew_plan::plan::Machine;
+
+    use super::*;
+    use crate::{Source, compile};
+
+    static IDLE: Kind = Kind {
+        name: "idle",
+        runs_in: RunsIn::Realtime,
+        doc: "",
+        ports: &[],
+        parameters: &[],
+        signals: &[],
+    };
+
+    #[test]
+    fn a_thread_has_as_many_nodes_as_a_record_can_name() {
+        let compiled = |count: usize| {
+            let nodes: String = (0..count)
+                .map(|at| format!("  - {{kind: idle, name: n{at}, domain: core}}\n"))
+                .collect();
+            let text = format!("domains: {{core: {{realtime: {{period: 1s}}}}}}\nnodes:\n{nodes}");
+            let source = Source { file: "many.yaml", text: &text, overrides: &[] };
+            compile(&source, &[&IDLE], &Machine { cpus: vec![0] }).map(|plan| plan.nodes.len())
+        };
+        assert_eq!(compiled(THREAD_NODES_MAX).ok(), Some(THREAD_NODES_MAX));
+        let errors = compiled(THREAD_NODES_MAX + 1).expect_err("one too many");
+        assert!(errors[0].message.contains("has 65535 nodes"), "{}", errors[0].message);
     }
 }

@@ -5,13 +5,12 @@ use std::collections::{HashMap, HashSet};
 use sinew_plan::catalogue::{Direction, Port};
 use sinew_plan::plan::End;
 
+use super::{Joined, show};
 use crate::blocks::Behind;
 use crate::diagnostic::Report;
 use crate::draft::{Draft, Node};
 use crate::fields::Named;
 use crate::ports::crossing;
-
-use super::{Joined, show};
 
 /// Reports them. Where links were left out, `blurred` says which nodes wrote one: then only the
 /// outputs of the others are complained of.

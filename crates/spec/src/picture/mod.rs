@@ -8,13 +8,12 @@ mod svg;
 mod text;
 
 pub use json::json;
-pub use svg::svg;
-pub use text::{summary, text, wrap};
-
 use sinew_plan::plan::{
     Delivery, Domain, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
     Service, Thread,
 };
+pub use svg::svg;
+pub use text::{summary, text, wrap};
 
 use crate::value::{duration_text, size_text};
 
