@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 mod tidy_rules;
+use tidy_rules::arrows::{FLOORS, wrong};
 use tidy_rules::{File, RULES, WALK, WALK_LINES_MAX, WORDS, code_lines};
 
 /// Folders that hold nothing of ours.
@@ -53,6 +54,17 @@ fn the_house_is_tidy() {
     let wrong: Vec<_> =
         RULES.iter().flat_map(|rule| files.iter().flat_map(|file| (rule.check)(file))).collect();
     assert!(wrong.is_empty(), "{} violations:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn arrows_between_modules_run_down() {
+    let files = all();
+    let crates = fs::read_dir(root().join("crates")).expect("a folder").count();
+    let kinds = fs::read_dir(root().join("kinds")).expect("a folder").count();
+    assert_eq!(FLOORS.len(), crates + kinds + 1, "each crate has its floors, and the root");
+    let wrong: Vec<_> =
+        FLOORS.iter().flat_map(|(folder, floors)| wrong(folder, floors, &files)).collect();
+    assert!(wrong.is_empty(), "{} arrows:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
