@@ -10,7 +10,6 @@ use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
 use sinew_runtime::confine::check_user;
-
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
 

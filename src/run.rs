@@ -10,13 +10,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use sinew_control::status::EventKind;
-use sinew_runtime::Kinds;
-
 use sinew_core::clock::now_ns;
 use sinew_core::pace::Pace;
 use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
+use sinew_runtime::Kinds;
 use sinew_runtime::run::{Request, Run, ServiceState};
 use sinew_view::{Scene, Systemd, View};
 

@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
-
-use super::{Answer, Line, Request, VERSION, place, to_line};
 use sinew_core::clock::timespec;
 use sinew_core::sys::peer_of;
+
+use super::{Answer, Line, Request, VERSION, place, to_line};
 
 /// How long a run may take to accept and to answer. It looks at its socket many times a second, so
 /// one that needs longer is stopped, or hangs.

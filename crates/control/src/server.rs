@@ -27,12 +27,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::geteuid;
+use sinew_core::clock::{now_ns, timespec};
+use sinew_core::sys::peer_of;
 
 use super::peer::{Caller, Peer, PeerId};
 use super::{Answer, Request, client, place, to_line};
 use crate::status::Events;
-use sinew_core::clock::{now_ns, timespec};
-use sinew_core::sys::peer_of;
 
 /// Connections that stay: who asks a second time (`top`) or follows the log. Who wants to be a
 /// further one gets a line that says so, and is closed.

@@ -8,10 +8,10 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-
-pub use self::stop::{DomainStop, StopStatus};
 use sinew_core::clock::now_ns;
 use sinew_core::privileges::{Asked, Obtained};
+
+pub use self::stop::{DomainStop, StopStatus};
 
 /// Declares a state: an enum whose words are the same in JSON and on the screen.
 macro_rules! words {

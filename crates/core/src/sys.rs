@@ -399,8 +399,8 @@ pub fn bound(command: &mut Command, bounds: Bounds) {
 }
 
 /// Takes a descriptor that the parent left open for us. Such a one is open without the flag to be
-/// closed at an exec, which everything has that this program opens itself: so no number can be taken
-/// that somebody here owns, and none twice.
+/// closed at an exec, which everything has that this program opens itself: so no number can be
+/// taken that somebody here owns, and none twice.
 ///
 /// # Errors
 /// If nothing is open under this number, or not for us.

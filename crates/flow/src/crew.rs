@@ -13,6 +13,13 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use sinew_control::counters::BEATS;
+use sinew_control::{Spec, Supervisor};
+use sinew_core::board::{Board, FaultAt, Order as Orders};
+use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::sys::Region;
 use sinew_link::counter;
 use sinew_spec::plan::Plan;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -26,13 +33,6 @@ use crate::crew::worker::{BEAT, Post};
 use crate::entry::FlowEntry;
 use crate::tell::Told;
 use crate::{Figures, MessageInput, MessageOutput, Pool, spans};
-use sinew_control::counters::BEATS;
-use sinew_control::{Spec, Supervisor};
-use sinew_core::board::{Board, FaultAt, Order as Orders};
-use sinew_core::clock::Clock;
-use sinew_core::fault::{Cause, Fault};
-use sinew_core::halt::Halt;
-use sinew_core::sys::Region;
 
 /// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
 /// threads to end in order, before the supervisor kills them.

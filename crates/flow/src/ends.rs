@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sinew_spec::catalogue::MessageType;
-
-use crate::{Error, Value, from_message};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
 use sinew_core::transport::{Received, Receiver, Sender, Sent};
+use sinew_spec::catalogue::MessageType;
+
+use crate::{Error, Value, from_message};
 
 /// Messages that one look takes, for a link that keeps every message. No core writes so many while
 /// somebody looks; one that seems to is looked at again later.

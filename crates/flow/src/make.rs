@@ -4,6 +4,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use sinew_core::Parameters;
+use sinew_core::clock::Clock;
+use sinew_core::refusal::Refusal;
 use sinew_spec::plan::Plan;
 
 use crate::at_work::AtWork;
@@ -13,9 +16,6 @@ use crate::tell::Teller;
 use crate::{
     Figures, Flow, FlowNode, Limits, NodeFigures, Outlet, Pool, Program, Reply, Site, Value,
 };
-use sinew_core::Parameters;
-use sinew_core::clock::Clock;
-use sinew_core::refusal::Refusal;
 
 /// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
 /// that `site` says.

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use sinew_control::Supervisor;
+use sinew_core::fault::Fault;
 use sinew_spec::plan::Plan;
 use tracing::Instrument;
 
 use crate::path::branches::Calls;
 use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, spans};
-use sinew_control::Supervisor;
-use sinew_core::fault::Fault;
 
 /// What a fork costs: a future, and its turns.
 const FORK_WORK: u64 = 20;

@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
+use sinew_core::fault::Fault;
+use sinew_core::panics;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::Error;
-use sinew_core::fault::Fault;
-use sinew_core::panics;
 
 /// So many pieces of work may wait for each thread.
 const WAITING_MAX: usize = 64;

@@ -13,6 +13,7 @@ use std::mem;
 
 use serde_json::{Map, Value, json};
 use sinew_core::trace::ThreadId;
+use sinew_figures::units::counted;
 use sinew_runtime::observer::Observer;
 use sinew_spec::plan::{Plan, Release};
 
@@ -20,7 +21,6 @@ use self::account::{Account, Judgement};
 use self::explain::Cause;
 use self::place::{LateCycle, Place, Times};
 use crate::stats::Observed;
-use sinew_figures::units::counted;
 
 /// Late cycles of which the report has the details.
 const WORST_MAX: usize = 10;

@@ -7,14 +7,14 @@ use sinew_control::status::{DomainState, StopStatus};
 use sinew_core::board::FaultAt;
 use sinew_core::privileges::{Asked, Obtained};
 use sinew_core::trace::ThreadId;
+use sinew_figures::Distribution;
+use sinew_figures::Machine;
 use sinew_runtime::run::{NodeState, Outcome, ServiceState};
 use sinew_spec::plan::{Plan, Release};
 
 use crate::late::Late;
 use crate::memory::Process;
 use crate::stats::{Extent, SignalStats, Stats, ThreadStats};
-use sinew_figures::Distribution;
-use sinew_figures::Machine;
 
 /// How a run ended, seen from the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,15 +18,14 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
+use sinew_core::sys;
 use sinew_spec::plan::{Domain, Limits};
 
 pub(crate) use self::cgroup::sweep_stale;
 use self::cgroup::{Cgroup, Controller, Refusals};
-use self::user::User;
-use sinew_core::sys;
-
 pub use self::strays::{MARKER, kill_strays};
 pub(crate) use self::strays::{Strays, await_end};
+use self::user::User;
 
 /// What systemd gives to the supervisor, and to it alone; no domain may speak in its name.
 const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];

@@ -18,11 +18,6 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use sinew_spec::plan::{Machine, Plan, Role, Transport};
-use sinew_spec::{Source, compile};
-
-use crate::kinds::Kinds;
-use crate::launch::Launch;
 use sinew_core::bell::Bell;
 use sinew_core::board::{Board, FaultAt, Order};
 use sinew_core::clock::now_ns;
@@ -33,6 +28,11 @@ use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::sys::{Region, adopt};
 use sinew_core::transport::{Carrier, Shape, row};
+use sinew_spec::plan::{Machine, Plan, Role, Transport};
+use sinew_spec::{Source, compile};
+
+use crate::kinds::Kinds;
+use crate::launch::Launch;
 
 /// How long a thread sleeps before it looks again whether its parent still lives.
 const ORDER_WAIT_NS: u64 = 100_000_000;

@@ -1,6 +1,6 @@
-//! The kinds of a program, ours and a user's own, and what must hold of their tables before anything
-//! is made of them. That is looked at in one place, when a program starts; nothing after that asks
-//! again.
+//! The kinds of a program, ours and a user's own, and what must hold of their tables before
+//! anything is made of them. That is looked at in one place, when a program starts; nothing after
+//! that asks again.
 
 use std::path::{Path, PathBuf};
 

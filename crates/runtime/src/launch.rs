@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde::{Deserialize, Serialize};
-
 use sinew_control::Spec;
 use sinew_core::pace::Pace;
 

@@ -26,6 +26,12 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use sinew_control::Server;
+use sinew_control::status::{EventKind, Events};
+use sinew_core::clock::{Clock, now_ns, timespec};
+pub use sinew_core::pace::Pace;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_spec::plan::Plan;
 
 use self::core::Core;
@@ -38,12 +44,6 @@ use self::services::Services;
 pub use self::snapshot::{NodeState, ServiceState};
 use crate::confine::{self, Confinement};
 use crate::profile::Profile;
-use sinew_control::Server;
-use sinew_control::status::{EventKind, Events};
-use sinew_core::clock::{Clock, now_ns, timespec};
-pub use sinew_core::pace::Pace;
-use sinew_core::trace::Record;
-use sinew_core::trace::ThreadId;
 
 /// The hidden command with which the parent starts this program again, followed by the number of a
 /// descriptor; see [`domain::main`](crate::domain::main).

@@ -4,11 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_link::counter;
-use sinew_spec::catalogue::{Kind, MessageType};
-use sinew_spec::plan::Plan;
-
-use crate::watch::Watch;
 use sinew_control::counters::{BEATS, DROPPED, ENDED, LOST, RECEIVED, SENT};
 use sinew_core::board::{Board, Order};
 use sinew_core::clock::now_ns;
@@ -18,6 +13,11 @@ use sinew_core::message::Message;
 use sinew_core::sys::Region;
 use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal};
+use sinew_link::counter;
+use sinew_spec::catalogue::{Kind, MessageType};
+use sinew_spec::plan::Plan;
+
+use crate::watch::Watch;
 
 /// A node of a service domain.
 pub trait Service: Send {
@@ -54,8 +54,9 @@ pub trait Service: Send {
 /// A row of a table of kinds that run in service domains.
 #[derive(Clone, Copy)]
 pub struct ServiceEntry {
-    /// What the compiler knows of the kind; it says [`RunsIn::Service`](sinew_spec::catalogue::RunsIn)
-    /// or [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn).
+    /// What the compiler knows of the kind; it says
+    /// [`RunsIn::Service`](sinew_spec::catalogue::RunsIn) or
+    /// [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn).
     pub kind: &'static Kind,
     /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
     /// `sinew check`, so it must have no effect outside itself.

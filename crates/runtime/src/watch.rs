@@ -8,14 +8,14 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use sinew_spec::plan::Plan;
-
-use crate::launch::Launch;
 use sinew_control::{Spec, Supervisor};
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::sys::{Region, adopt};
 use sinew_core::trace::{Reader, Record, Tap, ThreadId, taps};
+use sinew_spec::plan::Plan;
+
+use crate::launch::Launch;
 
 /// Records that one look takes from one thread: who observes must come to its other work, and to
 /// its heartbeat, while the core writes without end.

@@ -7,10 +7,12 @@ use std::f64::consts::FRAC_PI_2;
 use std::fmt::Display;
 use std::iter::once;
 
+use pacing::Pacing;
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
 use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+use wishes::Wishes;
 
 use super::arm;
 use super::kinematics::{Joints, Solver, Trouble};
@@ -21,8 +23,6 @@ use super::messages::{
 use super::path;
 use super::path::profile::{Bounds, Motion};
 use super::workspace::{self, Workspace};
-use pacing::Pacing;
-use wishes::Wishes;
 
 const FEEDBACK: usize = 0;
 const OUT: usize = 1;

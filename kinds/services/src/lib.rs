@@ -13,4 +13,4 @@ use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
 pub const SERVICES: &[ServiceEntry] =
-    &[camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE, axis_log::NODE];
+    &[axis_log::NODE, camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE];

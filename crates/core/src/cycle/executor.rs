@@ -200,8 +200,8 @@ impl Executor {
 
     /// Writes the safe value to every actuator at the other end of a link. This is the first thing
     /// that happens after a fault, so nothing here can fail, and no link waits for another: those
-    /// with `sync: mutex` whose lock somebody holds are tried again when all others have theirs, for
-    /// [`LOCKS_NS_MAX`] in all.
+    /// with `sync: mutex` whose lock somebody holds are tried again when all others have theirs,
+    /// for [`LOCKS_NS_MAX`] in all.
     pub(crate) fn safe_outputs(&mut self) {
         let outputs = self.steps.iter_mut().flat_map(|step| &mut step.outputs);
         outputs.for_each(|output| output.owes_safe = output.safe.is_some());

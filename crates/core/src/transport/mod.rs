@@ -21,7 +21,6 @@ use std::os::fd::OwnedFd;
 pub use in_place::{Claim, Peek};
 pub use kernel::Kernel;
 pub use region::look;
-
 use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
 
 use crate::fault::Fault;

@@ -6,6 +6,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use sinew_control::status::cut;
+use sinew_control::{Answer, Request};
+use sinew_core::board::{Board, Wish};
 use sinew_spec::catalogue::Value;
 use sinew_spec::plan::{Machine, Node};
 use sinew_spec::{Source, compile, item_json};
@@ -13,9 +16,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared};
 use crate::crew::sources::{Addresses, HeldBy, OpenSources, announce, open};
-use sinew_control::status::cut;
-use sinew_control::{Answer, Request};
-use sinew_core::board::{Board, Wish};
 
 /// How long a worker may take to make its nodes: more than the supervisor waits.
 const WORKER_WITHIN: Duration = Duration::from_secs(20);

@@ -7,17 +7,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use sinew_control::Request;
+use sinew_core::Parameters;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::halt::Halt;
+use sinew_core::panics;
 use sinew_spec::plan::Node;
 use tokio::task::JoinSet;
 
 use crate::crew::shared::{Graph, Parts, Shared, at, refused};
 use crate::entry::{Make, entry};
 use crate::{Held, Opened, Outlet, Program, Stop, Stopper};
-use sinew_control::Request;
-use sinew_core::Parameters;
-use sinew_core::fault::{Cause, Fault};
-use sinew_core::halt::Halt;
-use sinew_core::panics;
 
 /// Kind and name of each source, and what another one in its place may take over.
 pub(crate) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::Figures;
-use crate::figures::Sum;
 use sinew_control::Request;
 use sinew_control::Supervisor;
 use sinew_control::status::{FlowFigures, FlowStatus};
 use sinew_core::clock::Clock;
+
+use crate::Figures;
+use crate::figures::Sum;
 
 /// How often the supervisor is told.
 const SPACING: Duration = Duration::from_millis(500);

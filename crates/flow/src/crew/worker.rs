@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sinew_core::board::FaultAt;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::panics;
+use sinew_core::refusal::Refusal;
 use sinew_spec::plan::Node;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,10 +21,6 @@ use crate::crew::sources::Sources;
 use crate::path::program::Base;
 use crate::tell::Voice;
 use crate::{Figures, Program, Site, make};
-use sinew_core::board::FaultAt;
-use sinew_core::fault::{Cause, Fault};
-use sinew_core::panics;
-use sinew_core::refusal::Refusal;
 
 /// How often a worker without work says that it lives, and the crew looks whether one does. One
 /// with work says so with every stretch of it that ends.

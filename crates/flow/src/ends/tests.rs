@@ -1,11 +1,11 @@
 //! The ends of links, with a link within this process.
 
+use sinew_core::message::Message;
+use sinew_core::transport::{Shape, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 use zerocopy::IntoBytes;
 
 use super::*;
-use sinew_core::message::Message;
-use sinew_core::transport::{Shape, row};
 
 sinew_core::message! {
     /// A number.

@@ -1,9 +1,9 @@
 //! Messages to values and back: every sort of scalar, and what does not fit.
 
+use sinew_core::message::Message;
 use zerocopy::IntoBytes;
 
 use super::*;
-use sinew_core::message::Message;
 
 sinew_core::message! {
     /// A scalar of each sort, and some in a row.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use futures_util::FutureExt;
+use sinew_core::clock::Clock;
+use sinew_core::panics;
 use sinew_spec::plan::Plan;
 
 use crate::at_work::{AtWork, NOBODY};
@@ -21,8 +23,6 @@ use crate::path::children::Children;
 use crate::path::turns::Turns;
 use crate::tell::Teller;
 use crate::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, spans};
-use sinew_core::clock::Clock;
-use sinew_core::panics;
 
 /// Where a link leads.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use sinew_core::clock::Clock;
 use tokio::sync::oneshot::{self, Sender};
 use tokio::task::{spawn_local, yield_now};
 
 use crate::Local;
-use sinew_core::clock::Clock;
 
 /// So long flows compute before their worker looks at its sockets and clocks. Longer: a request
 /// that comes is seen later. Shorter: the looking itself, some microseconds, shows.

@@ -18,17 +18,16 @@ mod show;
 mod stop;
 mod table;
 
-pub use crate::graph::{Files, Graph};
+use carry_out::{Timing, carry_out};
+use fastrand::Rng;
 pub use report::{Core, Report, Round, Row};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
+use sinew_runtime::Kinds;
 pub use table::{Drill, Fault, Subject, all, of_services};
 
-use fastrand::Rng;
-use sinew_runtime::Kinds;
-
+pub use crate::graph::{Files, Graph};
 use crate::rounds::Session;
-use carry_out::{Timing, carry_out};
 
 /// What is asked of a drill.
 #[derive(Clone, Debug)]

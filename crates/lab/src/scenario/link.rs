@@ -18,6 +18,7 @@ use sinew_figures::Machine;
 use self::case::{AXES, CAPACITIES, Case};
 use self::contender::{Contending, budget};
 use self::latest::Value;
+pub(crate) use self::measure::PART;
 use self::reference::{Lonely, choose};
 use super::{Refusal, Request, Scenario};
 use crate::harness::Gone;
@@ -26,8 +27,6 @@ use crate::harness::token::Lines;
 use crate::report::{Report, Row, Timer};
 use crate::rivals::AXIS;
 use crate::rounds::{Contender, Session, interleave};
-
-pub(crate) use self::measure::PART;
 
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -9,7 +9,6 @@ mod select;
 mod services;
 
 pub use select::Selection;
-
 use sinew_core::catalogue::Kind;
 use sinew_robot::NODES;
 use sinew_runtime::Kinds;

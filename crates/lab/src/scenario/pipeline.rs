@@ -21,14 +21,13 @@ use self::claims::Evidence;
 use self::costs::Costs;
 use self::driver::{Driver, Share, Shared};
 use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
+pub(super) use self::stage::NODE;
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
 use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
-
-pub(super) use self::stage::NODE;
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 5;

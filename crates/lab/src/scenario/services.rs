@@ -15,16 +15,15 @@ use sinew_core::clock::Clock;
 use sinew_figures::Machine;
 
 use self::driver::Driver;
+pub(super) use self::kinds::{NODE, SERVICE};
 use self::setup::Beside;
+pub(super) use self::setup::{CORE_DOMAINS, core};
 use self::supervisor::{Idle, Whose};
 use super::beside::{Evidence, Round};
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
 use crate::report::{Axis, Report, Row, Timer};
 use crate::rounds::{Contender, Session, interleave};
-
-pub(super) use self::kinds::{NODE, SERVICE};
-pub(super) use self::setup::{CORE_DOMAINS, core};
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 9;

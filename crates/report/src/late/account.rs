@@ -1,13 +1,13 @@
 //! A late cycle as it is told.
 
 use serde_json::{Value, json};
+use sinew_figures::short::span;
+use sinew_figures::units::counted;
 use sinew_runtime::observer::Meanwhile;
 
 use super::Thread;
 use super::explain::{Cause, words};
 use super::place::{LateCycle, Place};
-use sinew_figures::short::span;
-use sinew_figures::units::counted;
 
 /// What the counters of a thread say about a late cycle.
 #[derive(Debug)]

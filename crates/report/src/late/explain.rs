@@ -1,11 +1,11 @@
 //! Why a cycle was late, as far as the kernel's counters say it: no sentence claims more than they
 //! do. What they do not account for is called unknown.
 
+use sinew_figures::short::span;
+use sinew_figures::units::counted;
 use sinew_runtime::observer::Meanwhile;
 
 use super::place::Place;
-use sinew_figures::short::span;
-use sinew_figures::units::counted;
 
 /// Disk or not, a page fault takes some time that is not counted; one that needs no disk is taken
 /// for about as long as this when it is to be judged whether many of them account for a delay.

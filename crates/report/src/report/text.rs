@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use sinew_control::status::FlowStatus;
 use sinew_core::board::FaultAt;
-
-use super::{Ending, Report};
-use crate::stats::ThreadStats;
 use sinew_figures::Distribution;
 use sinew_figures::short::{mean_micros, micros};
 use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_narrow;
+
+use super::{Ending, Report};
+use crate::stats::ThreadStats;
 
 impl Report<'_> {
     /// The faults, a line each, for standard error.

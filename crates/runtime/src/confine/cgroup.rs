@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use sinew_core::clock::{now_ns, timespec};
 use sinew_spec::plan::Limits;
 
 use super::line_of;
-use sinew_core::clock::{now_ns, timespec};
 
 /// How long the kernel may take to end what was killed in a cgroup before that stays behind. The
 /// next run in the same place removes it, whatever it runs.

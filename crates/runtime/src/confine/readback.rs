@@ -4,10 +4,11 @@
 use std::fs;
 use std::io;
 
+use sinew_control::status::LimitStatus;
+
 use super::cgroup::{Controller, Refusal};
 use super::user::User;
 use super::{Confinement, bytes};
-use sinew_control::status::LimitStatus;
 
 /// The remedy where somebody undid what we set.
 const CHANGED: &str = "see who else writes to the cgroup of the domain";

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::set_capabilities;
+use sinew_control::status::LimitStatus;
 use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, Service};
 
 use super::cgroup::Refusal;
 use super::*;
-use sinew_control::status::LimitStatus;
 
 /// How long anything may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);

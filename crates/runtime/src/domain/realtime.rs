@@ -8,10 +8,6 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rustix::thread::gettid;
-use sinew_spec::plan::Realtime;
-
-use super::injected::Injections;
-use super::{Process, at_start, await_end, await_order, system, wake_with_parents_end};
 use sinew_core::board::{Board, FaultAt, State};
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::assemble::{Assembly, Ends, Wrap};
@@ -22,6 +18,10 @@ use sinew_core::panics;
 use sinew_core::privileges::{Asked, lock_memory, obtain};
 use sinew_core::sys::{Region, adopt};
 use sinew_core::trace;
+use sinew_spec::plan::Realtime;
+
+use super::injected::Injections;
+use super::{Process, at_start, await_end, await_order, system, wake_with_parents_end};
 
 /// Stack of a realtime thread. It is locked in memory as a whole, so it is not the usual 8 MiB.
 const STACK_BYTES: usize = 512 * 1024;

@@ -11,15 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use sinew_link::counter;
-use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
-
-use super::injected::{self, Injections};
-use super::{Process, await_end, await_order, system, wake_with_parents_end};
-use crate::confine::kill_strays;
-use crate::profile::Profiler;
-use crate::service::{Service, ServiceIo};
-use crate::watch::{Shown, Watch};
 use sinew_control::Supervisor;
 use sinew_control::counters::{Counted, counters_shape};
 use sinew_core::Parameters;
@@ -34,6 +25,15 @@ use sinew_core::privileges::may_have;
 use sinew_core::sys::{Region, adopt, leave_realtime};
 use sinew_core::transport::{Receiver, Sender, Shape, row};
 use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
+use sinew_link::counter;
+use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
+
+use super::injected::{self, Injections};
+use super::{Process, await_end, await_order, system, wake_with_parents_end};
+use crate::confine::kill_strays;
+use crate::profile::Profiler;
+use crate::service::{Service, ServiceIo};
+use crate::watch::{Shown, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
 const GRACE_NS: u64 = 1_000_000_000;

@@ -1,11 +1,11 @@
 //! What an edit may change, and what it may not.
 
+use sinew_flow::{input, output};
 use sinew_spec::catalogue::{Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 
 use super::*;
-use sinew_flow::{input, output};
 
 static WORD: MessageType = MessageType { name: "word", size: 8, align: 8, fields: &[], hash: 0 };
 

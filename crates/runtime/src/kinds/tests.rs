@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use sinew_core::cycle::executor::Executor;
+use sinew_core::{Cycle, Fault, Io, Message, Node, fault};
 use sinew_spec::catalogue::{Direction, MessageType, SafeValue, type_hash};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 
 use super::*;
-use sinew_core::cycle::executor::Executor;
-use sinew_core::{Cycle, Fault, Io, Message, Node, fault};
 
 sinew_core::message! {
     /// A command.

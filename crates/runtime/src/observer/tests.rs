@@ -9,9 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+use sinew_core::privileges::cpus;
 
 use super::*;
-use sinew_core::privileges::cpus;
 
 const ID: ThreadId = ThreadId { domain: 0, thread: 0 };
 

@@ -1,9 +1,10 @@
 //! What a run answers to those who ask through its control socket: people and their scripts, and
 //! its own services.
 
-use super::Run;
 use sinew_control::status::{EventKind, Phase, cut};
 use sinew_control::{Answer, Incoming, PeerId, Request};
+
+use super::Run;
 
 impl Run {
     /// Takes what came, and carries out the orders. Who asks what the run looks like is answered

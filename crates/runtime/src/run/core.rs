@@ -8,6 +8,12 @@ use std::io;
 use std::os::fd::RawFd;
 
 use rustix::event::{PollFd, PollFlags};
+use sinew_control::status::{EventKind, Events};
+use sinew_core::bell::Bell;
+use sinew_core::board::{FaultAt, State};
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_spec::plan::{Domain as Planned, Plan};
 
 use self::domain::Charge;
@@ -15,12 +21,6 @@ pub(super) use self::domain::Domain;
 use self::thread::{Counts, Thread};
 use super::process::Spawner;
 use crate::confine::Confinement;
-use sinew_control::status::{EventKind, Events};
-use sinew_core::bell::Bell;
-use sinew_core::board::{FaultAt, State};
-use sinew_core::clock::Clock;
-use sinew_core::trace::Record;
-use sinew_core::trace::ThreadId;
 
 /// How long a realtime domain may take to make its nodes and links.
 pub(super) const START_NS_MAX: u64 = 10_000_000_000;

@@ -3,14 +3,15 @@
 
 use std::{io, mem};
 
-use super::core::START_NS_MAX;
-use super::process::Spawner;
-use super::stop::Stop;
-use super::{Outcome, Run};
 use sinew_control::status::{EventKind, Phase, StopStatus};
 use sinew_core::clock::now_ns;
 use sinew_core::pace::Pace;
 use sinew_core::sys::let_go_of_code;
+
+use super::core::START_NS_MAX;
+use super::process::Spawner;
+use super::stop::Stop;
+use super::{Outcome, Run};
 
 /// From the order to run to the first release: so long may a waiting thread take to wake up.
 const FIRST_RELEASE_NS: u64 = 3_000_000;

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use sinew_spec::plan::{Link, Plan};
-
-use super::Run;
-use crate::inject;
 use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_core::ends::{crosses_domains, leader, link_ends};
 use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, Shape, row};
+use sinew_spec::plan::{Link, Plan};
+
+use super::Run;
+use crate::inject;
 
 /// Link and number of the descriptor, for each end of one sort.
 pub(super) type Numbers = Vec<(usize, RawFd)>;

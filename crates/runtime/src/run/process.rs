@@ -12,14 +12,14 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 use signal_hook::consts::SIGCHLD;
+use sinew_core::bell::Bell;
+use sinew_core::board::Board;
+use sinew_core::clock::now_ns;
 
 use super::links::{Links, number};
 use super::{DOMAIN_COMMAND, Origin, Request};
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::Launch;
-use sinew_core::bell::Bell;
-use sinew_core::board::Board;
-use sinew_core::clock::now_ns;
 
 /// How long a run that is dropped waits for the end of a process that it has killed. Only one that
 /// the kernel holds (a broken disk or driver) takes longer, and is left behind.

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use sinew_core::board::THREADS_MAX;
+use sinew_core::pace::Pace;
 use sinew_spec::plan::Plan;
 
 use crate::inject::Injection;
-use sinew_core::board::THREADS_MAX;
-use sinew_core::pace::Pace;
 
 /// What is to be run.
 #[derive(Clone, Debug)]

@@ -9,13 +9,13 @@ mod supervised;
 use std::io;
 
 use rustix::event::PollFd;
+use sinew_control::Server;
+use sinew_control::status::Events;
 use sinew_spec::plan::Plan;
 
 pub(super) use self::supervised::Supervised;
 use super::process::Spawner;
 use crate::confine::Confinement;
-use sinew_control::Server;
-use sinew_control::status::Events;
 
 /// The service domains.
 pub(super) struct Services {

@@ -12,6 +12,7 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::ends::link_ends;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::privileges::{Asked, Obtained};
+use sinew_core::trace::ThreadId;
 use sinew_core::transport;
 use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Link, Plan};
@@ -21,7 +22,6 @@ use super::core::Domain;
 use super::lifecycle::Stage;
 use super::process::Process;
 use super::services::Supervised;
-use sinew_core::trace::ThreadId;
 
 /// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
 #[derive(Clone, Debug, PartialEq)]

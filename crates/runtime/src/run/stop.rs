@@ -1,12 +1,12 @@
 //! How long a stop takes: from whoever asked for it to safe outputs, and to rest. Read off the
 //! records that the cycles leave behind.
 
-use sinew_spec::plan::Plan;
-
-use super::Run;
 use sinew_control::status::{DomainStop, StopStatus, cut};
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
+use sinew_spec::plan::Plan;
+
+use super::Run;
 
 /// A stop of the core: who or what wants it, and since when that is known here.
 #[derive(Clone, Debug)]

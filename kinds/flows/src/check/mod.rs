@@ -4,9 +4,8 @@ pub(crate) mod assert;
 mod suite;
 pub(crate) mod test;
 
-pub use suite::{Outcome, Suite};
-
 use sinew_flow::Value;
+pub use suite::{Outcome, Suite};
 
 use crate::script::expression::shortened;
 

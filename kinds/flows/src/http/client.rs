@@ -11,26 +11,26 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use answer::Answer;
+use ask::{Ask, Body, Form};
+use connect::{Answered, Connector};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
 use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use names::Names;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::FlowEntry;
 use sinew_flow::Make;
 use sinew_flow::{At, Error, Flow, FlowNode, Site, Step, Value, error, input, output};
 use sinew_spec::{Data, Item};
+use target::Hosts;
 use tokio::time::timeout;
 
 use crate::script::template::Template;
-use answer::Answer;
-use ask::{Ask, Body, Form};
-use connect::{Answered, Connector};
-use names::Names;
-use target::Hosts;
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };

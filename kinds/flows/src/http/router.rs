@@ -9,6 +9,7 @@ mod tests;
 use std::sync::Arc;
 
 use bytestring::ByteString;
+pub use routes::{Found, Routes};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
 use sinew_flow::FlowEntry;
@@ -18,7 +19,6 @@ use sinew_flow::{
 };
 
 use super::request::Request;
-pub use routes::{Found, Routes};
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };

@@ -5,6 +5,7 @@ mod schedule;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
+use schedule::{Clock, Schedule};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters};
 use sinew_flow::FlowEntry;
@@ -13,7 +14,6 @@ use sinew_flow::{Limits, Local, Opened, Outlet, Reply, Source, Stop, Value, outp
 
 use super::LIMIT_NS_MAX;
 use crate::work::{WORK_MAX, limits};
-use schedule::{Clock, Schedule};
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };

@@ -3,6 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use sinew_control::Spec;
+use sinew_core::bell::Bell;
+use sinew_core::board::Board;
+use sinew_core::clock::Clock;
+use sinew_core::{Made, Parameters};
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source as Text, compile, render};
@@ -15,11 +20,6 @@ use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::{At, FlowNode, Local, Pool, Site, Source, Step, Value, input, make, output};
 use crate::{FlowEntry, Make};
-use sinew_control::Spec;
-use sinew_core::bell::Bell;
-use sinew_core::board::Board;
-use sinew_core::clock::Clock;
-use sinew_core::{Made, Parameters};
 
 /// Longest that a flow may take: a hang.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -1,9 +1,10 @@
 //! The table is complete, and says of each drill what follows from the graph.
 
+use sinew_runtime::Kinds;
+
 use super::*;
 use crate::drill::{Graph, Only, short, table};
 use crate::scenario;
-use sinew_runtime::Kinds;
 
 fn arm() -> Plan {
     Graph::arm(&table(&scenario::table(&Kinds::default())), &[0, 1]).expect("the arm compiles").plan

@@ -1,9 +1,10 @@
 //! A writing end to which something happens.
 
-use crate::inject::{Injection, What, spoil};
 use sinew_core::fault::Fault;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Claim, Sender, Sent};
+
+use crate::inject::{Injection, What, spoil};
 
 /// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
 /// nothing new, and cost the writer, who is innocent, its time.

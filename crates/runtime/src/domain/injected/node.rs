@@ -1,12 +1,12 @@
 //! A node to which something happens.
 
+use sinew_core::clock::now_ns;
+use sinew_core::fault::Fault;
+use sinew_core::node::{Cycle, Io, Node};
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
 use super::{error, hang, signal, write_nan};
 use crate::inject::{Injection, What};
-use sinew_core::clock::now_ns;
-use sinew_core::fault::Fault;
-use sinew_core::node::{Cycle, Io, Node};
 
 /// The wrapper.
 pub(super) struct Injected {

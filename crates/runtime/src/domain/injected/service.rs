@@ -4,12 +4,12 @@ use std::mem;
 use std::thread::sleep;
 use std::time::Duration;
 
+use sinew_core::fault::Fault;
 use sinew_spec::catalogue::MessageType;
 
 use super::{error, hang, signal, write_nan};
 use crate::inject::{Injection, What};
 use crate::service::{AtHeartbeats, NAP_NS, Service, ServiceIo};
-use sinew_core::fault::Fault;
 
 /// The wrapper.
 pub(super) struct Injected {

@@ -1,11 +1,11 @@
 //! What injections do to links and services, without a run around them.
 
+use sinew_core::transport::{Received, Receiver, Sent};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use super::service::Heartbeats;
 use super::*;
 use crate::service::AtHeartbeats;
-use sinew_core::transport::{Received, Receiver, Sent};
 
 const SHAPE: Shape = Shape {
     message_size: 8,

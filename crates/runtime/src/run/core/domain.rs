@@ -4,13 +4,6 @@ use std::fmt;
 use std::io;
 use std::mem;
 
-use sinew_spec::plan::Realtime;
-
-use super::START_NS_MAX;
-use super::thread::Thread;
-use crate::confine::Confinement;
-use crate::run::output::MemoryFile;
-use crate::run::process::{Given, Process, Spawner, ending};
 use sinew_control::status::{DomainState, EventKind, Events};
 use sinew_core::bell::Bell;
 use sinew_core::board::{FaultAt, State};
@@ -18,6 +11,13 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::release::{REST_NS_MAX, STOP_PERIODS_MAX};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::trace::Record;
+use sinew_spec::plan::Realtime;
+
+use super::START_NS_MAX;
+use super::thread::Thread;
+use crate::confine::Confinement;
+use crate::run::output::MemoryFile;
+use crate::run::process::{Given, Process, Spawner, ending};
 
 /// A thread that leaves no record for so long, or for so many periods, hangs.
 const SILENT_NS_MAX: u64 = 2_000_000_000;

@@ -4,13 +4,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use sinew_spec::plan::{Plan, Realtime};
-
-use crate::run::links::number;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::pace::Pace;
 use sinew_core::sys::Region;
 use sinew_core::trace::{self, Record, Totals};
+use sinew_spec::plan::{Plan, Realtime};
+
+use crate::run::links::number;
 
 /// A thread.
 pub(crate) struct Thread {

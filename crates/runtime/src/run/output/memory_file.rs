@@ -11,11 +11,11 @@ use rustix::fs::{
     FallocateFlags, MemfdFlags, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_setfl,
     memfd_create,
 };
+use sinew_control::status::{EventKind, Events};
+use sinew_core::clock::now_ns;
 
 use super::{Lines, TAKEN_MAX};
 use crate::run::quota::Quota;
-use sinew_control::status::{EventKind, Events};
-use sinew_core::clock::now_ns;
 
 /// The file, and how far it was read: the newest bytes, at each look; a domain that writes faster
 /// than it is looked at, twice a second at least, loses what is older. It is counted.

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
+use sinew_control::counters::{Counted, open_counters};
+use sinew_core::sys::Region;
 use sinew_spec::plan::{Plan, Service};
 
 use crate::run::links::number;
-use sinew_control::counters::{Counted, open_counters};
-use sinew_core::sys::Region;
 
 /// The nodes of a service, in the order of the plan.
 pub(super) struct Hearts(Vec<Heart>);

@@ -7,14 +7,14 @@ use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
+use sinew_core::bell::Bell;
+use sinew_core::board::State;
+use sinew_core::clock::now_ns;
 use sinew_spec::plan::Plan;
 
 use crate::confine::{Confinement, Strays};
 use crate::run::output::Pipe;
 use crate::run::process::{Given, Process, Spawner, ending};
-use sinew_core::bell::Bell;
-use sinew_core::board::State;
-use sinew_core::clock::now_ns;
 
 /// A process, and what it leaves behind.
 pub(super) struct Life {

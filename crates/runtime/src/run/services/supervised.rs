@@ -8,6 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
+use sinew_control::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
+use sinew_core::board::{State, Wish};
+use sinew_core::clock::now_ns;
 use sinew_spec::keys::NODES_MAX;
 use sinew_spec::plan::{self, Plan};
 
@@ -18,9 +21,6 @@ use crate::confine::Confinement;
 use crate::profile::{Profile, WRITE_NS_MAX, is_whole};
 use crate::run::process::{Process, Spawner};
 use crate::run::quota::Quota;
-use sinew_control::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
-use sinew_core::board::{State, Wish};
-use sinew_core::clock::now_ns;
 
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;

@@ -1,12 +1,12 @@
 //! The picture on a terminal that is only memory.
 
+use sinew_control::status::DomainState;
+use sinew_core::privileges::{Asked, Obtained};
 use sinew_report::fixture;
 use sinew_runtime::run::ServiceState;
 
 use super::*;
 use crate::screen;
-use sinew_control::status::DomainState;
-use sinew_core::privileges::{Asked, Obtained};
 
 /// As long as that of a dashboard, whose token stands in it.
 const ADDRESS: &str = "http://127.0.0.1:8600/#token=264c017f6b7e07719d08b281582655d3";

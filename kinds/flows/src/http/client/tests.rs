@@ -13,11 +13,11 @@ use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt};
 use hyper::{Response, StatusCode};
 use serde_json::json;
+use server::{Server, echo, parts, text, whole};
 use sinew_flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
 use tokio::sync::Notify;
 
 use crate::testing::{fixture, plan, refusals, run, table};
-use server::{Server, echo, parts, text, whole};
 
 /// Longest that a flow in a test may take.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -18,6 +18,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use budget::{Budget, STRETCH_MAX, Stop};
+use convert::{Converter, Requests};
 use mlua::chunk::ChunkMode;
 use mlua::thread::ThreadStatus;
 use mlua::{
@@ -31,8 +33,6 @@ use tokio::sync::Notify;
 
 use super::{Limits, Script, code, made};
 use crate::script::template::RENDERED_MAX;
-use budget::{Budget, STRETCH_MAX, Stop};
-use convert::{Converter, Requests};
 
 /// States of a node in each worker: so many of its scripts have begun and wait for their next turn.
 /// A further one begins when another has ended, so that they take so often `memory` at most.

@@ -1,10 +1,12 @@
 //! The synthetic camera, frame by frame.
 
-use super::super::image::{POINTS_LEN, ROW_LEN};
-use super::*;
+use std::path::PathBuf;
+
 use glam::Vec2;
 use sinew_robot::kinematics::Margins;
-use std::path::PathBuf;
+
+use super::super::image::{POINTS_LEN, ROW_LEN};
+use super::*;
 
 const HOME: Joints = [0.0, 0.0, 0.0, 0.0, 1.5, 0.0];
 
