@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use sinew_flows::FLOWS;
 use sinew_flow::{Fixture, Value};
+use sinew_flows::FLOWS;
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile};
 use tokio::runtime::Builder;

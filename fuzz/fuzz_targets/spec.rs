@@ -8,8 +8,9 @@ use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, picture, render};
 
 fuzz_target!(|text: &str| {
-    let entries = sinew_robot::NODES.iter().chain(sinew_flows::FLOWS);
-    let catalogue: Vec<_> = entries.map(|entry| entry.kind).collect();
+    let nodes = sinew_robot::NODES.iter().map(|entry| entry.kind);
+    let catalogue: Vec<_> =
+        nodes.chain(sinew_flows::FLOWS.iter().map(|entry| entry.kind)).collect();
     let source = Source { file: "fuzz.yaml", text, overrides: &[] };
     let machine = Machine { cpus: vec![0, 1] };
     match compile(&source, &catalogue, &machine) {
