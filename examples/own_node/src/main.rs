@@ -3,9 +3,9 @@
 use std::array;
 use std::f64::consts::TAU;
 
-use sinew_robot::messages::JointTargets;
 use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_robot::messages::JointTargets;
 
 const IN: Port = Port {
     name: "in",
