@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, time};
 use sinew_core::clock::Clock;
+use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, time};
 
 use crate::poll::Poll;
 

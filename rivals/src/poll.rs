@@ -8,11 +8,11 @@
 use std::hint::spin_loop;
 use std::str::FromStr;
 
+use sinew_core::transport::Kernel;
 use sinew_lab::harness::in_place::Waits;
 use sinew_lab::harness::{Gone, Life};
 use sinew_link::wait::LONG_GAPS;
 use sinew_link::{Os as _, SHORT_MAX};
-use sinew_core::transport::Kernel;
 
 use crate::measure::Form;
 

@@ -3,14 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use sinew_core::clock::Clock;
+use sinew_core::privileges;
+use sinew_figures::Machine;
 use sinew_lab::Report;
 use sinew_lab::harness::reference::{Reference, TOKEN};
 use sinew_lab::harness::{Cpus, Gone, What};
-use sinew_figures::Machine;
 use sinew_lab::report::{Row, Timer};
 use sinew_lab::rounds::{Contender, Progress, Session, interleave};
-use sinew_core::clock::Clock;
-use sinew_core::privileges;
 
 use crate::measure::{Cell, Form};
 use crate::poll::Poll;

@@ -4,12 +4,12 @@
 
 use std::os::fd::OwnedFd;
 
+use sinew_core::sys::Region;
+use sinew_core::transport::Kernel;
 use sinew_lab::harness::in_place::InPlace;
 use sinew_lab::harness::process::Process;
 use sinew_lab::harness::{Access, Found, Gone, Life, Side, on_thread};
 use sinew_link::{Shape, Wait, create, queue};
-use sinew_core::sys::Region;
-use sinew_core::transport::Kernel;
 use zerocopy::IntoBytes;
 
 use crate::measure::{Answer, Cell, Form, Role};

@@ -147,9 +147,9 @@ pub(crate) const RIVALS: &[Rival] = &[
 mod tests {
     use std::time::Duration;
 
-    use sinew_lab::harness::Cpus;
     use sinew_core::clock::Clock;
     use sinew_core::privileges;
+    use sinew_lab::harness::Cpus;
 
     use super::*;
     use crate::measure::Form;

@@ -3,11 +3,11 @@
 
 use std::fmt;
 
+use sinew_figures::Interval;
+use sinew_lab::bar::Bar;
 use sinew_lab::harness::Access::{self, Copied, InPlace};
 use sinew_lab::harness::Placement::{self, Processes, Threads};
 use sinew_lab::harness::What::{self, PerMessage, RoundTrip};
-use sinew_figures::Interval;
-use sinew_lab::bar::Bar;
 use sinew_lab::report::{Measure, Row, Verdict};
 
 use crate::table::OURS;
