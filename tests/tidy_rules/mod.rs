@@ -16,10 +16,10 @@ const PAGES: [(&str, usize); 2] = [("ARCHITECTURE.md", 300), ("STYLE.md", 150)];
 /// From the graph to the bytes: what a newcomer reads first.
 pub(crate) const WALK: [&str; 5] = [
     "graphs/arm/arm.yaml",
-    "src/run.rs",
-    "crates/runtime/src/executor.rs",
-    "crates/link/src/latest.rs",
     "kinds/robot/src/ik.rs",
+    "crates/core/src/cycle/executor.rs",
+    "crates/link/src/latest.rs",
+    "kinds/robot/src/drives/mod.rs",
 ];
 /// Most lines of code of the walk.
 pub(crate) const WALK_LINES_MAX: usize = 800;

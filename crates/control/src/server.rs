@@ -2,8 +2,8 @@
 //! run waits for its descriptors among his own, and calls it in between.
 //!
 //! ```no_run
-//! use sinew_runtime::control::{Answer, Server};
-//! use sinew_runtime::status::Events;
+//! use sinew_control::{Answer, Server};
+//! use sinew_control::status::Events;
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let (mut server, events) = (Server::open()?, Events::new());
