@@ -21,7 +21,7 @@ use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_robot::NODES;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::{Outcome, Request, Run};
-use sinew_services::monitor;
+use sinew_services::{axis_log, monitor};
 use sinew_spec::plan::Machine;
 use sinew_spec::{Source, compile, render};
 
@@ -42,7 +42,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn kinds() -> Kinds {
-    Kinds { nodes: NODES.to_vec(), services: vec![monitor::NODE], ..Kinds::default() }
+    Kinds { nodes: NODES.to_vec(), services: vec![axis_log::NODE, monitor::NODE], ..Kinds::default() }
 }
 
 fn main() -> ExitCode {
