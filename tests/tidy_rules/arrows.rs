@@ -23,8 +23,9 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/core/src",
         &[
-            &["bell", "ends", "fault", "message", "pace", "sys"],
-            &["clock", "panics", "privileges", "refusal", "slots", "trace"],
+            &["bell", "ends", "fault", "mappings", "message", "pace"],
+            &["panics", "refusal", "slots", "sys"],
+            &["clock", "privileges", "trace"],
             &["board", "node", "transport"],
             &["halt"],
             &["cycle"],

@@ -59,6 +59,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/tests/domains/faults.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
             ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
+            ("crates/runtime/tests/domains/quiet.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/others.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/tests.rs", "/proc/PID/task"),
             ("crates/report/src/late/explain/tests.rs", "/proc/PID/task"),

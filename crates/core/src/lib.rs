@@ -17,6 +17,7 @@ pub mod cycle;
 pub mod ends;
 pub mod fault;
 pub mod halt;
+mod mappings;
 pub mod message;
 pub mod node;
 pub mod pace;

@@ -58,6 +58,13 @@ pub fn take_or(caught: &(dyn Any + Send)) -> Fault {
         .unwrap_or_else(|| Fault::new(Cause::Panic, format_args!("panicked: {text}")))
 }
 
+/// Panics once, for the sake of its way back: code and tables that nothing else needs are then in
+/// memory, to be locked there. After [`install`], for it would be told.
+pub fn rehearse() {
+    let _ = catch_unwind(|| panic!("rehearsed"));
+    LAST.with(|last| last.take());
+}
+
 /// The last panic of this thread.
 pub fn take() -> Fault {
     LAST.with(|last| last.take())

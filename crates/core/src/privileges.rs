@@ -1,13 +1,13 @@
 //! What a realtime thread asks of the kernel, and what it got: everything is read back, for a call
 //! that returned without an error is not yet a thread that runs as it should.
 
-use std::fs;
 use std::io;
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity};
 
+use crate::mappings;
 use crate::sys;
 
 /// What a thread is to have.
@@ -28,7 +28,7 @@ pub struct Obtained {
     pub priority: u8,
     /// The CPU it is pinned to, if it is pinned to one.
     pub cpu: Option<u32>,
-    /// Memory of the process that is locked, KiB.
+    /// Memory of the process that is there and locked, KiB.
     pub locked_kib: u32,
 }
 
@@ -82,7 +82,9 @@ pub fn may_have(priority: u8) -> bool {
     held || getrlimit(Resource::Rtprio).current.is_none_or(|limit| limit >= u64::from(priority))
 }
 
-/// Locks the memory of this process, present and future. Whether it worked shows in [`obtain`].
+/// Locks what this process runs on: all that it may write to and its libraries, present and future;
+/// of the program's own code, which serves many other processes too, those pieces of which it has
+/// needed something, and any page more that it comes to need. [`obtain`] shows whether it worked.
 ///
 /// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads
 /// cannot start and the heap cannot grow.
@@ -93,8 +95,22 @@ pub fn lock_memory() {
     if !unlimited && !held {
         return;
     }
-    // A refusal is seen when the locked size is read back.
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+    // Refusals are seen when the locked size is read back. The second call leaves what the first
+    // one did as it is: what comes later is brought into memory at once, not when it is touched.
+    // A right of another user namespace is none: then the first call says so, and nothing may be
+    // asked of what comes later.
+    if mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT).is_err() {
+        return;
+    }
+    let _ = mlockall(MlockAllFlags::FUTURE);
+    for mapping in mappings::all() {
+        // Where nobody can tell what is needed, all is.
+        let needed = mapping.is_code.then(|| mappings::needed(&mapping)).and_then(Result::ok);
+        for piece in needed.unwrap_or_else(|| vec![mapping.addresses]) {
+            // Room that is reserved without a right to touch it, and what is the kernel's, refuse.
+            let _ = sys::lock(&piece);
+        }
+    }
 }
 
 /// Asks for the calling thread, then reads back what it has.
@@ -133,9 +149,9 @@ fn pinned_to() -> Option<u32> {
 }
 
 fn locked_kib() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
-    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
+    // What is resident counts: the kernel's own sum counts room that is only reserved, too.
+    let locked = mappings::all().into_iter().filter(|mapping| mapping.is_locked);
+    locked.map(|mapping| mapping.resident_kib).sum()
 }
 
 #[cfg(test)]

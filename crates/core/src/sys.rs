@@ -20,12 +20,14 @@ use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, ftruncate, memfd_create,
 };
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{
     clear_ambient_capability_set, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use rustix::time::Timespec;
+
+use crate::mappings;
 
 thread_local! {
     /// Without a destructor and made beforehand: to touch it allocates nothing.
@@ -281,41 +283,24 @@ pub fn scheduling() -> io::Result<(i32, i32)> {
 /// needed. Those that are needed again come out of the kernel's cache of the file. A refusal
 /// changes nothing: the pages may be locked.
 pub fn let_go_of_code() {
-    let program = std::fs::read_link("/proc/self/exe");
-    let (Ok(program), Ok(mappings)) = (program, std::fs::read_to_string("/proc/self/smaps")) else {
-        return;
-    };
-    for Range { start, end } in unwritten(&program.display().to_string(), &mappings) {
-        let base = ptr::without_provenance_mut(start);
+    for mapping in mappings::all().iter().filter(|mapping| mapping.is_code) {
+        let addresses = &mapping.addresses;
+        let base = ptr::without_provenance_mut(addresses.start);
         // SAFETY: a private mapping of a file that nobody may write to or has written to, also not
         // the loader or a debugger, and the kernel keeps others from writing to a file that runs:
         // every page comes back as it was.
-        let _ = unsafe { madvise(base, end - start, Advice::LinuxDontNeed) };
+        let _ = unsafe { madvise(base, addresses.len(), Advice::LinuxDontNeed) };
     }
 }
 
-/// The addresses of this program's mappings that may not be written to and have no page of their
-/// own, by /proc/PID/smaps.
-fn unwritten(program: &str, mappings: &str) -> Vec<Range<usize>> {
-    let (mut found, mut last) = (Vec::new(), None);
-    for line in mappings.lines() {
-        if let Some(own_kib) = line.strip_prefix("Anonymous:") {
-            found.extend(last.take().filter(|_| own_kib.trim() == "0 kB"));
-        } else if line.split_once(' ').is_some_and(|(first, _)| !first.ends_with(':')) {
-            last = read_only(program, line);
-        }
-    }
-    found
-}
-
-/// The addresses of a mapping, if it is of this program and may not be written to.
-fn read_only(program: &str, line: &str) -> Option<Range<usize>> {
-    let (addresses, rest) = line.split_once(' ')?;
-    let may_not = rest.starts_with("r-xp ") || rest.starts_with("r--p ");
-    let is_ours = may_not && rest.ends_with(&format!(" {program}"));
-    let (start, end) = addresses.split_once('-').filter(|_| is_ours)?;
-    let number = |digits| usize::from_str_radix(digits, 16).ok();
-    Some(number(start)?..number(end)?)
+/// Brings what is mapped at these addresses into memory and keeps it there.
+///
+/// # Errors
+/// What mlock says: no right to, or nothing that may be touched there.
+pub fn lock(addresses: &Range<usize>) -> io::Result<()> {
+    let base = ptr::without_provenance_mut(addresses.start);
+    // SAFETY: it changes no byte and no right, whatever is mapped there.
+    Ok(unsafe { mlock(base, addresses.len()) }?)
 }
 
 /// Keeps these descriptors open in the program that `command` starts, and beside standard input,
@@ -618,39 +603,14 @@ mod tests {
 
     #[test]
     fn code_that_is_let_go_still_runs_and_takes_less_room() {
-        let program =
-            std::fs::read_link("/proc/self/exe").expect("a program").display().to_string();
         let resident_kib = || {
-            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("its mappings");
-            let code = |line: &&str| line.contains(" r-xp ") && read_only(&program, line).is_some();
-            let mut lines = smaps.lines().skip_while(|line| !code(line));
-            let line = lines.find_map(|line| line.strip_prefix("Rss:")).expect("code");
-            line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+            let code = mappings::all().into_iter().filter(|mapping| mapping.is_code);
+            code.map(|mapping| mapping.resident_kib).sum::<u32>()
         };
         let before_kib = resident_kib();
         let_go_of_code();
         let after_kib = resident_kib();
         assert!(after_kib < before_kib, "{after_kib} of {before_kib} KiB");
-    }
-
-    #[test]
-    fn only_what_nobody_has_written_to_is_let_go() {
-        let mapping = |addresses: &str, rights: &str, program: &str, own_kib: u32| {
-            format!(
-                "{addresses} {rights} 00616bc0 fe:00 1049    {program}\nRss:   8 kB\n\
-                 Anonymous:  {own_kib} kB\nVmFlags: rd ex mr mw me\n"
-            )
-        };
-        let smaps = [
-            mapping("1000-2a00", "r--p", "/bin/sinew", 0),
-            mapping("3000-4000", "r-xp", "/bin/sinew", 0),
-            // The loader has written here, before it took the right away.
-            mapping("5000-6000", "r--p", "/bin/sinew", 12),
-            mapping("7000-8000", "rw-p", "/bin/sinew", 0),
-            mapping("9000-a000", "r-xp", "/bin/sh", 0),
-        ];
-        let found = unwritten("/bin/sinew", &smaps.concat());
-        assert_eq!(found, [0x1000..0x2a00, 0x3000..0x4000]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::privileges::{Asked, lock_memory, obtain};
-use sinew_core::sys::{Region, adopt};
+use sinew_core::sys::{Region, adopt, let_go_of_code};
 use sinew_core::trace;
 use sinew_spec::plan::Realtime;
 
@@ -33,6 +33,8 @@ const HANG_NS_MAX: u64 = 5_000_000_000;
 /// Runs the domain until its threads have ended.
 pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> Result<(), FaultAt> {
     let Process { launch, plan, kinds, board, halt } = process;
+    // What compiled the plan is not needed again, so it need not be locked.
+    let_go_of_code();
     let (ready, all_ready) = channel();
     let mut made = Vec::new();
     let clock = Clock::from_rate(f64::from_bits(launch.rate));
@@ -52,6 +54,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
         made.push(Cyclic::new(executor, release, times, trace, Arc::clone(halt)));
     }
     process.heed_signal()?;
+    panics::rehearse();
     lock_memory();
     // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
     now_ns();

@@ -7,9 +7,11 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::fs::ftruncate;
+use rustix::mm::munlockall;
 use sinew_core::catalogue::{
     Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
 };
+use sinew_core::sys::let_go_of_code;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
 use sinew_flow::FlowEntry;
 use sinew_flow::Make;
@@ -98,6 +100,7 @@ static SOURCE: Kind = Kind {
                 "yield",
                 "allocate",
                 "allocate_in_at_rest",
+                "let_go_of_code",
                 "silent",
                 "panic_in_make",
                 "hang_in_make",
@@ -166,6 +169,10 @@ impl Node for Source {
                 "panic_in_at_rest" | "allocate_in_at_rest" | "panic_in_stop" => {}
                 "yield" => std::thread::yield_now(),
                 "allocate" => drop(std::hint::black_box(Box::new(cycle.number))),
+                "let_go_of_code" => {
+                    munlockall().expect("nothing refuses it");
+                    let_go_of_code();
+                }
                 "hang" => std::thread::sleep(Duration::from_secs(3600)),
                 "stall" if cycle.number == self.fail_at => {
                     std::thread::sleep(Duration::from_nanos(50 * cycle.period_ns));

@@ -134,6 +134,7 @@ const TESTS: &[Test] = &[
         "a_plant_that_is_gone_shows_no_safe_outputs",
         counted::a_plant_that_is_gone_shows_no_safe_outputs,
     ),
+    ("a_cycle_finds_its_memory", quiet::a_cycle_finds_its_memory),
     ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
 ];
 

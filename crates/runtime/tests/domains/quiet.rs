@@ -1,4 +1,5 @@
-//! A cycle allocates nothing and makes no system call; each proof is shown to be able to fail.
+//! A cycle allocates nothing, makes no system call and finds all memory where it was; each proof is
+//! shown to be able to fail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +29,13 @@ nodes:
   - kind: motor
     safe: {in: {value: halt, after: 10}}
     ports: {out: [{name: source, port: feedback, delay: 1}]}
+";
+
+const FALLS_BACK: &str = "name: test
+domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
+nodes:
+  - {kind: source, fail_at: 100, failure: error, ports: {out: [{name: motor, port: in}]}}
+  - {kind: motor, coast_cycles: 250, safe: {in: {value: halt, after: 10}}}
 ";
 
 pub(crate) fn a_cycle_allocates_nothing() {
@@ -77,6 +85,52 @@ pub(crate) fn a_cycle_makes_no_system_call() {
     let noticed = traced_calls("yield");
     let yields = noticed.values().flatten().filter(|call| call.contains("sched_yield"));
     assert!(yields.count() > 100, "the proof does not notice a system call: {noticed:?}");
+}
+
+/// By the kernel's count for each thread, from its first records on until shortly before its end.
+/// It does not see the cycles before those, nor code that this program has and another has not.
+pub(crate) fn a_cycle_finds_its_memory() {
+    let source = |failure| format!("finish_at: 300, {failure}");
+    let faults = |failure| page_faults(&two_domains(&source(failure), "delivery: latest"));
+    let Some(none) = faults("") else {
+        assert!(env::var("CI").is_err(), "CI must allow to lock memory");
+        println!("skipped: it needs the right to lock memory");
+        return;
+    };
+    assert_eq!(none, [0, 0], "page faults in the cycles of each domain");
+    let noticed = faults("fail_at: 1, failure: let_go_of_code,").expect("it may be locked");
+    assert!(noticed[0] > 100, "the proof does not notice page faults: {noticed:?}");
+    assert_eq!(page_faults(FALLS_BACK), Some(vec![0]), "page faults on the way out of an error");
+}
+
+/// Page faults of the one thread of each domain in some 250 cycles; `None` if memory cannot be
+/// locked here.
+fn page_faults(text: &str) -> Option<Vec<u64>> {
+    let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
+    let (mut first, mut last, mut is_locked) = (None, Vec::new(), false);
+    run_with(&text, &privileges::cpus().expect("affinity"), |run, cycles| {
+        if !(20..280).contains(&cycles) {
+            return;
+        }
+        is_locked = run.privileges().iter().all(|(.., obtained)| obtained.locked_kib > 0);
+        let counts = run.threads().into_iter().map(|(_, process, thread)| {
+            let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat"));
+            faults_of(&stat.expect("a thread that runs"))
+        });
+        last = counts.collect();
+        first.get_or_insert_with(|| last.clone());
+    });
+    let first = first.expect("it was looked at");
+    is_locked.then(|| last.iter().zip(first).map(|(last, first)| last - first).collect())
+}
+
+/// Minor and major page faults by /proc/PID/task/TID/stat. The name, in parentheses, may hold
+/// anything.
+fn faults_of(stat: &str) -> u64 {
+    let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
+    let counts: Vec<u64> = fields.skip(7).step_by(2).take(2).flat_map(str::parse).collect();
+    assert_eq!(counts.len(), 2, "{stat}");
+    counts.iter().sum()
 }
 
 /// The graph that is traced: links that poll, a policy that bears strace's slowness.

@@ -42,7 +42,11 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn kinds() -> Kinds {
-    Kinds { nodes: NODES.to_vec(), services: vec![axis_log::NODE, monitor::NODE], ..Kinds::default() }
+    Kinds {
+        nodes: NODES.to_vec(),
+        services: vec![axis_log::NODE, monitor::NODE],
+        ..Kinds::default()
+    }
 }
 
 fn main() -> ExitCode {
