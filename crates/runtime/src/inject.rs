@@ -22,9 +22,10 @@ pub struct Injection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// A node: index into [`Plan::nodes`].
+    /// A node: index into [`Plan::nodes`](sinew_spec::plan::Plan::nodes).
     Node(usize),
-    /// A link between threads or processes, at its writing end: index into [`Plan::links`].
+    /// A link between threads or processes, at its writing end: index into
+    /// [`Plan::links`](sinew_spec::plan::Plan::links).
     Link(usize),
 }
 

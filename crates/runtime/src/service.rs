@@ -144,7 +144,7 @@ impl ServiceIo {
     /// The run, as a node that observes sees it.
     ///
     /// # Panics
-    /// If the kind's table does not say [`RunsIn::Observer`](crate::catalogue::RunsIn).
+    /// If the kind's table does not say [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn).
     pub fn watch(&mut self) -> &mut Watch {
         self.watch.as_mut().expect("a kind that observes says so in its table")
     }

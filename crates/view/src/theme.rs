@@ -15,7 +15,7 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// With colour, unless https://no-color.org says no: set and not empty.
+    /// With colour, unless <https://no-color.org> says no: set and not empty.
     pub fn wanted() -> Theme {
         Theme { color: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
     }
