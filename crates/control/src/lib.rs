@@ -1,6 +1,5 @@
 //! How a run is seen and reached: what it says of itself ([`status`], [`counters`]), and a Unix
-//! socket on which it answers what it is asked, one JSON object per
-//! line each way.
+//! socket on which it answers what it is asked, one JSON object per line each way.
 //!
 //! ```text
 //! > {"sinew": 1, "request": "status"}

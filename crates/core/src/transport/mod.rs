@@ -121,7 +121,7 @@ pub trait Sender: Send {
     fn close(&mut self);
 
     /// As `close`, at once: what was taken and has not yet gone out is lost, and where somebody
-    /// holds the link's lock the reader is not told.
+    /// holds the link's lock the reader is told when this end is dropped.
     fn hang_up(&mut self) {
         self.close();
     }

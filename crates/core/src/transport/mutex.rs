@@ -213,12 +213,12 @@ impl Link {
         }
     }
 
-    fn close(&self, word: usize, wait_ns: u64) {
-        // If the lock is not to be had, there is nobody to tell.
-        if let Ok(guard) = self.lock_within(wait_ns) {
-            guard.set(word, 1);
-            guard.notify();
-        }
+    /// Whether the other side was told: not if the lock is not to be had.
+    fn close(&self, word: usize, wait_ns: u64) -> bool {
+        let Ok(guard) = self.lock_within(wait_ns) else { return false };
+        guard.set(word, 1);
+        guard.notify();
+        true
     }
 
     /// Sleeps until notified, unless `ready` already.
@@ -308,10 +308,7 @@ impl Sender for MutexSender {
     }
 
     fn hang_up(&mut self) {
-        if !self.closed {
-            self.closed = true;
-            self.link.close(WRITER_CLOSED, 0);
-        }
+        self.closed = self.closed || self.link.close(WRITER_CLOSED, 0);
     }
 }
 

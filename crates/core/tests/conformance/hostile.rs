@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use rustix::io::write;
-use sinew_core::sys::{Region, SHARED_MUTEX_LEN};
+use sinew_core::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex};
 use sinew_core::transport::{Carrier, Received, Receiver, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
@@ -179,5 +179,24 @@ fn positions_wrap() {
                 expect(&case, &mut *receiver, &mut message, number);
             }
         }
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_keeps_nobody_waiting_who_may_not_wait() {
+    let _serial = serial();
+    for case in cases(Delivery::Queue, Wait::Park, 8).filter(|it| it.shape.sync == Sync::Mutex) {
+        let (writer, reader) = case.carriers();
+        let Carrier::Region(region) = &writer else { panic!("{case}: a mutex lies in a region") };
+        let mutex = SharedMutex::attach(region.clone());
+        let (mut sender, mut receiver) = (case.sender(writer), case.receiver(reader));
+        assert_eq!(mutex.lock(limit()), Locked::Clean);
+        assert!(sender.try_send(&case.buffer()).is_none(), "{case}: the lock is held");
+        sender.hang_up();
+        mutex.unlock();
+        let found = |receiver: &mut dyn Receiver| receiver.receive(&mut case.buffer()).ok();
+        assert_eq!(found(&mut *receiver), Some(Received::None), "{case}");
+        drop(sender);
+        assert_eq!(found(&mut *receiver), Some(Received::Closed), "{case}: it is told at last");
     }
 }
