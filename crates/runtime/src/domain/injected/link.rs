@@ -62,32 +62,35 @@ impl Injected {
         }
         self.cycle += 1;
     }
+
+    /// Whether the next message goes to the link itself; counts those that are held back.
+    fn passes(&mut self) -> bool {
+        match &mut self.state {
+            State::Gone | State::Hostile { .. } => false,
+            State::Stalled(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            State::Well | State::Stalled(_) => true,
+        }
+    }
 }
 
 impl Sender for Injected {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
         self.begin_cycle();
-        match &mut self.state {
-            State::Gone | State::Hostile { .. } => Ok(Sent::Done),
-            State::Stalled(left) if *left > 0 => {
-                *left -= 1;
-                Ok(Sent::Done)
-            }
-            State::Well | State::Stalled(_) => self.sender.send(message),
-        }
+        if self.passes() { self.sender.send(message) } else { Ok(Sent::Done) }
+    }
+
+    /// What goes out after a fault belongs to no cycle.
+    fn try_send(&mut self, message: &[u8]) -> Option<Result<Sent, Fault>> {
+        if self.passes() { self.sender.try_send(message) } else { Some(Ok(Sent::Done)) }
     }
 
     /// To a writer in place, what happens to the link looks as if it had no room.
     fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
         self.begin_cycle();
-        match &mut self.state {
-            State::Gone | State::Hostile { .. } => Ok(None),
-            State::Stalled(left) if *left > 0 => {
-                *left -= 1;
-                Ok(None)
-            }
-            State::Well | State::Stalled(_) => self.sender.claim(),
-        }
+        if self.passes() { self.sender.claim() } else { Ok(None) }
     }
 
     fn flush(&mut self) -> Result<(), Fault> {
