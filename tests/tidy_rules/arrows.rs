@@ -114,7 +114,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["fields", "picture"],
             &["firewall", "ports"],
             &["draft", "schema"],
-            &["names", "rules"],
+            &["rules"],
             &["blocks"],
             &["join"],
             &["place"],

@@ -70,6 +70,22 @@ impl Item {
         start.map_or(self.span, |start| Span { start, len: 1, ..self.span })
     }
 
+    /// The value behind a key, if it is a mapping with that key.
+    pub fn get(&self, key: &str) -> Option<&Item> {
+        let Data::Map(entries) = &self.data else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The text of a single value.
+    pub fn text(&self) -> Option<&str> {
+        if let Data::Scalar { text, .. } = &self.data { Some(text) } else { None }
+    }
+
+    /// Whether it is a list, and nothing stands in it.
+    pub fn is_empty_list(&self) -> bool {
+        matches!(&self.data, Data::List(items) if items.is_empty())
+    }
+
     /// What a user would call this piece.
     pub fn sort(&self) -> &'static str {
         match &self.data {

@@ -260,17 +260,22 @@ pub struct Link {
     pub delay: bool,
 }
 
-/// Declares an option of a link: an enum whose words are those of the spec.
+/// Declares an option: an enum whose words are those of the spec.
+#[macro_export]
 macro_rules! option_enum {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident {
+        $($(#[$vdoc:meta])* $variant:ident = $word:literal,)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$vdoc])* $variant,)* }
+        $vis enum $name { $($(#[$vdoc])* $variant,)* }
         impl $name {
             /// Every choice with its word in the spec.
-            pub const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $word),)*];
+            $vis const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $word),)*];
+            /// The words of all choices.
+            $vis const WORDS: &'static [&'static str] = &[$($word,)*];
             /// The word in the spec.
-            pub fn word(self) -> &'static str {
+            $vis fn word(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
         }
@@ -279,7 +284,7 @@ macro_rules! option_enum {
 
 option_enum! {
     /// How a link crosses.
-    Transport {
+    pub Transport {
         /// Memory of one process.
         InProcess = "in_process",
         /// Memory that two processes map.
@@ -295,7 +300,7 @@ option_enum! {
 
 option_enum! {
     /// How both sides of shared bytes keep out of each other's way.
-    Sync {
+    pub Sync {
         /// Atomic loads and stores.
         LockFree = "lock_free",
         /// A mutex and a condition variable.
@@ -305,7 +310,7 @@ option_enum! {
 
 option_enum! {
     /// Which messages the reader gets.
-    Delivery {
+    pub Delivery {
         /// Every one, in order.
         Queue = "queue",
         /// The newest.
@@ -317,7 +322,7 @@ option_enum! {
 
 option_enum! {
     /// How a side waits.
-    Wait {
+    pub Wait {
         /// Polls.
         Spin = "spin",
         /// Polls and gives the CPU away in between.
@@ -331,7 +336,7 @@ option_enum! {
 
 option_enum! {
     /// After which ends a service comes back.
-    RestartPolicy {
+    pub RestartPolicy {
         /// None.
         Never = "never",
         /// Faults, deaths and hangs.
@@ -343,7 +348,7 @@ option_enum! {
 
 option_enum! {
     /// What the writer does when a queue is full.
-    Full {
+    pub Full {
         /// Faults.
         Fault = "fault",
         /// Waits until its deadline, then faults.

@@ -8,12 +8,11 @@ use sinew_plan::plan::{
     Transport, Wait,
 };
 
-use crate::diagnostic::{Lines, Report};
 use crate::draft::{self, Draft};
-use crate::join::Joined;
+use crate::join::{Joined, show};
 use crate::options::Options;
 use crate::order::sort;
-use crate::place::{Home, Reach, cpus, cpus_text, periods, releases};
+use crate::place::{Home, Reach, cpus, cpus_text, periods, release, threads};
 
 /// A graph in which every name was found.
 pub(crate) struct Graph<'a, 'd> {
@@ -34,39 +33,24 @@ impl Graph<'_, '_> {
 }
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
-pub(crate) fn plan(
-    graph: &Graph<'_, '_>,
-    machine: &Machine,
-    lines: &Lines,
-    report: &mut Report,
-) -> Option<Plan> {
-    let Graph { draft, joined, flow_links, homes, order } = graph;
+pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
+    let Graph { draft, joined, homes, order, .. } = &graph;
     let mut notes = Vec::new();
-    let releases = releases(draft, joined, homes, order, &mut notes, report);
-    let good = report.is_empty();
-    let periods = if good { periods(draft, joined, homes, &releases, report) } else { Vec::new() };
-    if !report.is_empty() {
+    let mut threads = threads(draft, homes, order);
+    release(draft, joined, homes, order, &mut threads, &mut notes);
+    let good = draft.report.is_empty();
+    let periods = if good { periods(draft, joined, homes, &threads) } else { Vec::new() };
+    if !draft.report.is_empty() {
         return None;
     }
-    let cpus = cpus(draft, machine, &mut notes);
-    let mut threads: Vec<Vec<Thread>> = releases
-        .iter()
-        .zip(cpus)
-        .map(|(releases, cpus)| {
-            let pairs = releases.iter().zip(cpus);
-            pairs.map(|(&release, cpu)| Thread { cpu, release, nodes: Vec::new() }).collect()
-        })
-        .collect();
-    for &node in order {
-        let Home { domain, thread } = homes[node];
-        if let Some(thread) = threads[domain].get_mut(thread) {
-            thread.nodes.push(node);
-        }
+    cpus(&mut threads, machine, &mut notes);
+    let mut members = vec![Vec::new(); draft.domains.len()];
+    for (node, home) in homes.iter().enumerate() {
+        members[home.domain].push(node);
     }
-    let mut members = members(draft.domains.len(), homes);
-    let mut links = links(graph, &mut notes);
-    park_if_crowded(&mut links, &threads, graph, machine, &mut notes);
-    let (stop_order, rank) = stop_order(graph);
+    let mut links = links(&graph, &mut notes);
+    park_if_crowded(&mut links, &threads, &graph, machine, &mut notes);
+    let (stop_order, rank) = stop_order(&graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
         user: draft.domains[at].user.map(|user| user.text.to_owned()),
@@ -96,20 +80,11 @@ pub(crate) fn plan(
             spans: node.spans.clone(),
             actuators: node.actuators.clone(),
             entries: node.entries.clone(),
-            line: lines.line(node.span.start as usize) as u32,
+            line: draft.lines.line(node.span.start as usize) as u32,
         })
     });
-    let (name, hold, flow_links) = (draft.name.to_owned(), draft.hold, flow_links.clone());
-    Some(Plan { name, hold, domains, nodes: nodes.collect(), links, flow_links, notes })
-}
-
-/// The nodes of each domain.
-fn members(domains: usize, homes: &[Home]) -> Vec<Vec<usize>> {
-    let mut members = vec![Vec::new(); domains];
-    for (node, home) in homes.iter().enumerate() {
-        members[home.domain].push(node);
-    }
-    members
+    let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
+    Some(Plan { name, hold, domains, nodes, links, flow_links: graph.flow_links, notes })
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands
@@ -148,9 +123,9 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
         let fused = a == b && reach == Reach::Core;
         if fused && options.transport != Transport::InProcess {
             notes.push(format!(
-                "link '{}' -> '{}' stays inside one thread: a plain slot takes the place of {}",
-                end(graph, from),
-                end(graph, to),
+                "link {} -> {} stays inside one thread: a plain slot takes the place of {}",
+                show(graph.draft, from),
+                show(graph.draft, to),
                 options.transport.word()
             ));
         }
@@ -174,12 +149,6 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
 /// What crosses between two ports that fit: where one takes any message, the other says which.
 fn message(from: &Port, to: &Port) -> &'static MessageType {
     if from.message.hash == ANY_MESSAGE.hash { to.message } else { from.message }
-}
-
-fn end(graph: &Graph<'_, '_>, end: End) -> String {
-    let kind = graph.draft.nodes[end.node].kind;
-    let port = kind.map_or(String::new(), |kind| kind.port_name(end.port));
-    format!("{}.{port}", graph.draft.name(end.node))
 }
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits

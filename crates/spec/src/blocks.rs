@@ -6,16 +6,10 @@ use std::slice;
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::End;
 
-use crate::diagnostic::Report;
-use crate::draft::{Draft, Gate, Inner};
+use crate::draft::{Draft, Gate, Inner, Member};
 use crate::fields::Named;
-use crate::names::{Member, Names, instead};
 use crate::nearest::suggest;
 use crate::ports;
-
-/// Most ports of nodes that stand behind the ports of all blocks together: nested blocks could else
-/// multiply them without bound.
-const ENDS_MAX: usize = 100_000;
 
 /// For each block of the draft, for each of its ports, the ends behind it.
 pub(crate) struct Behind {
@@ -25,50 +19,72 @@ pub(crate) struct Behind {
     pub(crate) complete: Vec<bool>,
 }
 
+/// What a name in a scope stands for: a port of a node, or of a block.
+#[derive(Clone, Copy)]
+pub(crate) enum Found {
+    End(End),
+    Gate(usize, usize),
+}
+
+/// Most ports that stand behind the ports of all blocks together, and most links that these make
+/// of one: nested blocks could else multiply them without bound.
+pub(crate) const MOST: usize = 100_000;
+
+/// Counts up to [`MOST`].
+#[derive(Default)]
+pub(crate) struct Count(usize);
+
+impl Count {
+    /// Whether so many more are not too many; `tell` says so at the first that are.
+    pub(crate) fn add(&mut self, more: usize, tell: impl FnOnce()) -> bool {
+        let before = self.0;
+        self.0 = before.saturating_add(more);
+        if before <= MOST && self.0 > MOST {
+            tell();
+        }
+        self.0 <= MOST
+    }
+}
+
 /// Finds what stands behind the ports of all blocks; reports what is not there.
-pub(crate) fn behind<'a>(draft: &Draft<'a>, names: &Names<'a>, report: &mut Report) -> Behind {
+pub(crate) fn behind(draft: &Draft<'_>) -> Behind {
     let none = vec![Vec::new(); draft.blocks.len()];
     let complete = draft.blocks.iter().map(|block| block.complete).collect();
-    let behind = Behind { inputs: none.clone(), outputs: none, complete };
-    let mut finder = Finder { draft, names, behind, count: 0 };
+    let mut behind = Behind { inputs: none.clone(), outputs: none, complete };
+    let mut count = Count::default();
     // Who stands inside another one comes after it.
     for (at, block) in draft.blocks.iter().enumerate().rev() {
-        finder.behind.inputs[at] = finder.ends(at, &block.inputs, Direction::In, report);
-        finder.behind.outputs[at] = finder.ends(at, &block.outputs, Direction::Out, report);
+        behind.inputs[at] = behind.ends(draft, at, &block.inputs, Direction::In, &mut count);
+        behind.outputs[at] = behind.ends(draft, at, &block.outputs, Direction::Out, &mut count);
     }
-    finder.behind
+    behind
 }
 
-/// Looks for what the ports of blocks stand for.
-struct Finder<'a, 'd> {
-    draft: &'d Draft<'a>,
-    names: &'d Names<'a>,
-    behind: Behind,
-    /// How many ends were found.
-    count: usize,
-}
-
-impl<'a> Finder<'a, '_> {
+impl Behind {
     /// The ends behind the ports of one side of a block.
-    fn ends(
+    fn ends<'a>(
         &mut self,
+        draft: &Draft<'a>,
         block: usize,
         gates: &[Gate<'a>],
         side: Direction,
-        report: &mut Report,
+        count: &mut Count,
     ) -> Vec<Vec<End>> {
         let mut all = Vec::with_capacity(gates.len());
         for gate in gates {
             let mut ends = Vec::with_capacity(gate.inner.len());
             for inner in &gate.inner {
-                let found = self.found(block, inner, side, report);
-                let good = found.filter(|found| {
-                    let more = self.slice(found, side).len();
-                    self.bounded(more, inner, report)
-                });
-                match good {
-                    Some(found) => ends.extend_from_slice(self.slice(&found, side)),
-                    None => self.behind.complete[block] = false,
+                let found = find(draft, block + 1, *inner, side, true).ok();
+                let more = found.as_ref().map_or(&[][..], |found| self.slice(found, side));
+                let many = || {
+                    let message =
+                        format!("more than {MOST} ports stand behind the ports of blocks");
+                    let help = "nest the blocks less, or name fewer ports in each";
+                    draft.report.error(inner.node.span, message, help);
+                };
+                match count.add(more.len(), many) && found.is_some() {
+                    true => ends.extend_from_slice(more),
+                    false => self.complete[block] = false,
                 }
             }
             all.push(ends);
@@ -76,76 +92,53 @@ impl<'a> Finder<'a, '_> {
         all
     }
 
-    fn slice<'s>(&'s self, found: &'s Found, side: Direction) -> &'s [End] {
+    /// The ends that something on one side stands for.
+    pub(crate) fn slice<'s>(&'s self, found: &'s Found, side: Direction) -> &'s [End] {
         match (found, side) {
             (Found::End(end), _) => slice::from_ref(end),
-            (Found::Gate(block, gate), Direction::In) => &self.behind.inputs[*block][*gate],
-            (Found::Gate(block, gate), Direction::Out) => &self.behind.outputs[*block][*gate],
-        }
-    }
-
-    /// Whether so many ends more are not too many.
-    fn bounded(&mut self, more: usize, inner: &Inner<'_>, report: &mut Report) -> bool {
-        let before = self.count;
-        self.count += more;
-        if before <= ENDS_MAX && self.count > ENDS_MAX {
-            let message = format!("more than {ENDS_MAX} ports stand behind the ports of blocks");
-            let help = "nest the blocks less, or name fewer ports in each";
-            report.error(inner.node.span, message, help);
-        }
-        self.count <= ENDS_MAX
-    }
-
-    /// What `inner` names inside a block; `None` if it is not there.
-    fn found(
-        &self,
-        block: usize,
-        inner: &Inner<'a>,
-        side: Direction,
-        report: &mut Report,
-    ) -> Option<Found> {
-        let Inner { node: Named { text, span }, port } = *inner;
-        let Some(member) = self.names.get(block + 1, text) else {
-            report.error_with(span, || {
-                let block_name = self.draft.blocks[block].name.text;
-                let message = format!("there is no node '{text}' in block '{block_name}'");
-                (message, instead(self.draft, self.names, block + 1, text))
-            });
-            return None;
-        };
-        match member {
-            Member::Node(node) => {
-                let kind = self.draft.nodes[node].kind?;
-                let port = match side {
-                    Direction::In => ports::input(kind, text, port, report),
-                    Direction::Out => {
-                        ports::output(kind, text, port, "name it under 'inputs:'", report)
-                    }
-                };
-                Some(Found::End(End { node, port: port? }))
-            }
-            Member::Block(inside) => {
-                gate(self.draft, inside, side, port, report).map(|gate| Found::Gate(inside, gate))
-            }
+            (Found::Gate(block, gate), Direction::In) => &self.inputs[*block][*gate],
+            (Found::Gate(block, gate), Direction::Out) => &self.outputs[*block][*gate],
         }
     }
 }
 
-/// What a name inside a block stands for: a port of a node, or of another block.
-#[derive(Clone, Copy)]
-enum Found {
-    End(End),
-    Gate(usize, usize),
+/// What the spec means by a node and a port of it in a scope. What is not there is reported; the
+/// error is then the node that has no such port, if there is one. `of_gate` says that it stands
+/// behind a port of a block, and not at the end of a link.
+pub(crate) fn find<'a>(
+    draft: &Draft<'a>,
+    scope: usize,
+    Inner { node: Named { text, span }, port }: Inner<'a>,
+    side: Direction,
+    of_gate: bool,
+) -> Result<Found, Option<usize>> {
+    match draft.member(scope, text) {
+        None => {
+            draft.report.error_with(span, || {
+                let block = scope.checked_sub(1).filter(|_| of_gate);
+                let block = block.map(|block| draft.blocks[block].name.text);
+                let place = block.map_or(String::new(), |block| format!(" in block '{block}'"));
+                (format!("there is no node '{text}'{place}"), draft.instead(scope, text))
+            });
+            Err(None)
+        }
+        Some(Member::Node(node)) => {
+            let found = draft.nodes[node].kind.and_then(|kind| match side {
+                Direction::In => ports::input(kind, text, port, draft.report),
+                Direction::Out => {
+                    ports::output(kind, text, port, "name it under 'inputs:'", draft.report)
+                }
+            });
+            found.map(|port| Found::End(End { node, port })).ok_or(Some(node))
+        }
+        Some(Member::Block(block)) => {
+            gate(draft, block, side, port).map(|gate| Found::Gate(block, gate)).ok_or(None)
+        }
+    }
 }
 
 /// The port of a block with this name.
-pub(crate) fn gate(
-    draft: &Draft<'_>,
-    block: usize,
-    side: Direction,
-    port: Named<'_>,
-    report: &mut Report,
-) -> Option<usize> {
+fn gate(draft: &Draft<'_>, block: usize, side: Direction, port: Named<'_>) -> Option<usize> {
     let block = &draft.blocks[block];
     let (gates, other, word, key) = match side {
         Direction::In => (&block.inputs, &block.outputs, "input", "inputs"),
@@ -153,7 +146,7 @@ pub(crate) fn gate(
     };
     let found = gates.place(port.text);
     if found.is_none() {
-        report.error_with(port.span, || {
+        draft.report.error_with(port.span, || {
             let (block, port) = (block.name.text, port.text);
             let message = format!("'{block}' (block) has no {word} port '{port}'");
             let help = match &**gates {

@@ -1,5 +1,6 @@
 //! What is wrong with a spec, where, and what to write instead.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -61,7 +62,7 @@ pub fn diagnose(
     source: &Source<'_>,
     found: impl IntoIterator<Item = (Span, String, String)>,
 ) -> Vec<Diagnostic> {
-    let mut report = Report::default();
+    let report = Report::default();
     for (span, message, help) in found {
         report.error(span, message, help);
     }
@@ -104,55 +105,52 @@ struct Problem {
     help: String,
 }
 
-/// Collects problems.
+/// Collects problems: all who read the spec share it.
 #[derive(Default)]
 pub(crate) struct Report {
-    problems: Vec<Problem>,
-    left_out: usize,
+    problems: RefCell<Vec<Problem>>,
+    left_out: Cell<usize>,
 }
 
 impl Report {
     /// Adds a problem.
-    pub(crate) fn error(
-        &mut self,
-        span: Span,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    pub(crate) fn error(&self, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.error_with(span, || (message.into(), help.into()));
     }
 
     /// Adds a problem whose texts cost a search among names: past the limit they are not made.
-    pub(crate) fn error_with(&mut self, span: Span, texts: impl FnOnce() -> (String, String)) {
-        if self.problems.len() == DIAGNOSTICS_MAX {
-            self.left_out += 1;
+    pub(crate) fn error_with(&self, span: Span, texts: impl FnOnce() -> (String, String)) {
+        if self.problems.borrow().len() == DIAGNOSTICS_MAX {
+            self.left_out.update(|count| count + 1);
             return;
         }
         let (message, help) = texts();
-        self.problems.push(Problem { span, message: cut(message), help: cut(help) });
+        self.problems.borrow_mut().push(Problem { span, message: cut(message), help: cut(help) });
     }
 
     /// Whether nothing is wrong so far.
     pub(crate) fn is_empty(&self) -> bool {
-        self.problems.is_empty()
+        self.problems.borrow().is_empty()
     }
 
     /// All of them, in the order of the text.
-    pub(crate) fn diagnostics(mut self, source: &Source<'_>) -> Vec<Diagnostic> {
-        self.problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
+    pub(crate) fn diagnostics(self, source: &Source<'_>) -> Vec<Diagnostic> {
+        let mut problems = self.problems.into_inner();
+        problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
         // A link into a block stands for several: what is wrong with it is said once.
         let mut said = HashSet::new();
-        self.problems.retain(|problem| said.insert(problem.clone()));
+        problems.retain(|problem| said.insert(problem.clone()));
         let lines = Lines::new(source.text);
         let mut all: Vec<Diagnostic> =
-            self.problems.into_iter().map(|problem| problem.place(source, &lines)).collect();
-        if self.left_out > 0 {
+            problems.into_iter().map(|problem| problem.place(source, &lines)).collect();
+        let left_out = self.left_out.get();
+        if left_out > 0 {
             all.push(Diagnostic {
                 file: source.file.to_owned(),
                 line: 0,
                 column: 0,
                 length: 1,
-                message: format!("{} more errors are not shown", self.left_out),
+                message: format!("{left_out} more errors are not shown"),
                 help: "correct the ones above first".to_owned(),
             });
         }

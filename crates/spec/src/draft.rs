@@ -3,22 +3,26 @@
 
 mod block;
 mod domain;
+mod names;
 mod node;
 mod reader;
 mod service;
 mod set;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::iter;
 
 pub(crate) use block::{Block, Gate, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
+pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
 pub(crate) use set::set;
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, Item};
 
 use self::reader::{Reader, Site};
-use crate::diagnostic::Report;
+use crate::diagnostic::{Lines, Report};
 use crate::fields::{Fields, list};
 use crate::keys;
 
@@ -36,6 +40,11 @@ pub(crate) struct Draft<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
     /// Whether it is only a list of nodes.
     pub(crate) is_bare_list: bool,
+    /// All nodes and blocks by scope and name.
+    members: HashMap<(usize, &'a str), Member>,
+    pub(crate) lines: &'a Lines,
+    /// Where all that is wrong is said.
+    pub(crate) report: &'a Report,
 }
 
 /// Reads the tree. `None` if it is too large to be a graph. A bare list of nodes is one service
@@ -44,7 +53,8 @@ pub(crate) fn read<'a>(
     root: &'a Item,
     mut name: &'a str,
     catalogue: &[&'static Kind],
-    report: &mut Report,
+    lines: &'a Lines,
+    report: &'a Report,
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let mut hold = false;
@@ -53,30 +63,32 @@ pub(crate) fn read<'a>(
         domains.push(Domain::of_a_bare_list(root.span));
         Some(root)
     } else {
-        let fields = Fields::new(root, &keys::GRAPH, &[], root.span, report);
-        name = fields.name("name", report).map_or(name, |named| named.text);
-        for entry in fields.map("domains", report) {
+        let fields = Fields::of(root, &keys::GRAPH, report);
+        name = fields.name("name").map_or(name, |named| named.text);
+        for entry in fields.map("domains") {
             match domain::read(entry, report) {
                 Some(domain) => domains.push(domain),
                 None => refused.push(entry.key.as_str()),
             }
         }
-        hold = fields.truth("hold", report).unwrap_or(false);
+        hold = fields.number("hold") == Some(1);
         if hold && refused.is_empty() && domains.iter().all(Domain::is_service) {
             let help = "leave it out, or give a domain 'realtime: {period: 1ms}'";
             report.error(fields.at("hold"), "there is no core that could be held", help);
         }
         fields.get("nodes")
     };
-    let items = nodes.map_or(&[][..], |item| list(item, "nodes", report));
-    if let Some(item) = nodes.filter(|item| matches!(&item.data, Data::List(all) if all.is_empty()))
-    {
+    if let Some(item) = nodes.filter(|item| item.is_empty_list()) {
         report.error(item.span, "the graph has no nodes", "add '- kind: ...' to it");
     }
-    let mut reader = Reader::new(catalogue);
-    reader.all(items, &Site::OUTSIDE, report)?;
+    let mut reader = Reader::new(catalogue, report);
+    reader.all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site::OUTSIDE)?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);
-    Some(Draft { name, hold, domains, refused, nodes, blocks, is_bare_list })
+    let members = HashMap::with_capacity(nodes.len() + blocks.len());
+    let mut draft =
+        Draft { name, hold, domains, refused, nodes, blocks, is_bare_list, members, lines, report };
+    draft.name_members();
+    Some(draft)
 }
 
 impl<'a> Draft<'a> {
@@ -87,12 +99,16 @@ impl<'a> Draft<'a> {
     }
 
     /// The name of something in a scope, with those of the blocks around it.
-    pub(crate) fn full_name(&self, mut scope: usize, name: &'a str) -> Cow<'a, str> {
-        let mut full = Cow::Borrowed(name);
-        while let Some(block) = scope.checked_sub(1).map(|block| &self.blocks[block]) {
-            full = Cow::Owned(format!("{}/{full}", block.name.text));
-            scope = block.scope;
-        }
-        full
+    pub(crate) fn full_name<'n>(&self, scope: usize, name: &'n str) -> Cow<'n, str> {
+        let inside = |full: Cow<'n, str>, block: &Block<'_>| {
+            Cow::Owned(format!("{}/{full}", block.name.text))
+        };
+        self.around(scope).fold(Cow::Borrowed(name), inside)
+    }
+
+    /// The blocks around a scope, from the inside out.
+    fn around(&self, scope: usize) -> impl Iterator<Item = &Block<'a>> + Clone {
+        let block = |scope: usize| Some(&self.blocks[scope.checked_sub(1)?]);
+        iter::successors(block(scope), move |inner| block(inner.scope))
     }
 }

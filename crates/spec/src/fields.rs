@@ -1,13 +1,13 @@
 //! A mapping of the spec, read by its table of keys: what is unknown, missing or out of limits is
 //! reported, and what is absent takes the table's default.
 
-use sinew_plan::catalogue::Parameter;
+use sinew_plan::catalogue::{Parameter, Value};
 use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
 use crate::keys::{Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
-use crate::value::{duration_within, percent, scalar, size_within, word};
+use crate::value::{percent, read, scalar, taken};
 
 /// A name and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,11 @@ pub(crate) struct Fields<'a> {
     entries: &'a [Entry],
     /// Where it is best pointed to.
     pub(crate) span: Span,
+    pub(crate) report: &'a Report,
 }
 
 /// The entries of a mapping; reports anything else.
-pub(crate) fn mapping<'a>(item: &'a Item, what: &str, report: &mut Report) -> &'a [Entry] {
+fn mapping<'a>(item: &'a Item, what: &str, report: &Report) -> &'a [Entry] {
     match &item.data {
         Data::Map(entries) => entries,
         _ => {
@@ -38,7 +39,7 @@ pub(crate) fn mapping<'a>(item: &'a Item, what: &str, report: &mut Report) -> &'
 }
 
 /// The entries of a list; reports anything else.
-pub(crate) fn list<'a>(item: &'a Item, what: &str, report: &mut Report) -> &'a [Item] {
+pub(crate) fn list<'a>(item: &'a Item, what: &str, report: &Report) -> &'a [Item] {
     match &item.data {
         Data::List(items) => items,
         _ => {
@@ -50,17 +51,22 @@ pub(crate) fn list<'a>(item: &'a Item, what: &str, report: &mut Report) -> &'a [
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a mapping. Keys of `parameters` are known too; others are reported, and so are missing
-    /// ones. `at` is where a missing key is best pointed to.
+    /// Reads a mapping. What is unknown in it is reported, and what is missing.
+    pub(crate) fn of(item: &'a Item, table: &'static Table, report: &'a Report) -> Fields<'a> {
+        Fields::new(item, table, &[], item.span, report)
+    }
+
+    /// The same, where keys of `parameters` are known too; `at` is where a missing key is best
+    /// pointed to.
     pub(crate) fn new(
         item: &'a Item,
         table: &'static Table,
         parameters: &'static [Parameter],
         at: Span,
-        report: &mut Report,
+        report: &'a Report,
     ) -> Fields<'a> {
         let is_map = matches!(item.data, Data::Map(_));
-        let fields = Fields { table, entries: mapping(item, table.what, report), span: at };
+        let fields = Fields { table, entries: mapping(item, table.what, report), span: at, report };
         let own = table.keys.iter().map(|key| key.name);
         let known = own.chain(parameters.iter().map(|parameter| parameter.name));
         for entry in fields.entries {
@@ -84,10 +90,21 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// The same without a check of keys, for a mapping that is read in two steps.
-    pub(crate) fn peek(item: &'a Item, table: &'static Table) -> Fields<'a> {
+    /// The same without a check of keys, for a mapping whose table is not known.
+    pub(crate) fn peek(item: &'a Item, table: &'static Table, report: &'a Report) -> Fields<'a> {
         let entries: &[Entry] = if let Data::Map(entries) = &item.data { entries } else { &[] };
-        Fields { table, entries, span: item.span }
+        Fields { table, entries, span: item.span, report }
+    }
+
+    /// The mapping behind a key; without entries if the key is not given.
+    pub(crate) fn inner(&self, name: &str) -> Fields<'a> {
+        let Shape::Fields(table) = self.key(name).shape else {
+            panic!("'{name}' is no mapping in the table");
+        };
+        match self.get(name) {
+            Some(item) => Fields::of(item, table, self.report),
+            None => Fields { table, entries: &[], ..*self },
+        }
     }
 
     /// The value of a key.
@@ -116,148 +133,81 @@ impl<'a> Fields<'a> {
     }
 
     /// The text of a key and its place; the default has the place of the mapping.
-    fn text(&self, name: &str, report: &mut Report) -> Option<Named<'a>> {
-        let default = || self.key(name).default.map(|text| Named { text, span: self.span });
-        match self.get(name) {
-            Some(item) => {
-                scalar(item, name, report).map(|text| Named { text, span: item.span }).or(default())
-            }
-            None => default(),
-        }
+    pub(crate) fn text(&self, name: &str) -> Option<Named<'a>> {
+        let given = self.get(name).and_then(|item| {
+            scalar(item, name, self.report).map(|text| Named { text, span: item.span })
+        });
+        given.or_else(|| self.key(name).default.map(|text| Named { text, span: self.span }))
     }
 
     /// A name; what is more than letters, digits, `_` and `-` is reported.
-    pub(crate) fn name(&self, name: &str, report: &mut Report) -> Option<Named<'a>> {
-        let named = self.text(name, report)?;
-        check_name(named, name, report);
+    pub(crate) fn name(&self, name: &str) -> Option<Named<'a>> {
+        let named = self.text(name)?;
+        check_name(named, name, self.report);
         Some(named)
     }
 
-    /// A reference to a name that stands elsewhere, of any form.
-    pub(crate) fn reference(&self, name: &str, report: &mut Report) -> Option<Named<'a>> {
-        self.text(name, report)
-    }
-
-    /// A whole number in the table's limits.
-    pub(crate) fn integer(&self, name: &str, report: &mut Report) -> Option<i64> {
-        let Shape::Integer { min, max } = self.key(name).shape else {
-            panic!("'{name}' is no whole number in the table");
-        };
-        let Named { text, span } = self.text(name, report)?;
-        let value = text.parse().ok().filter(|value| (min..=max).contains(value));
-        if value.is_none() {
-            let message = format!("{name} cannot be '{text}'");
-            report.error(span, message, format!("write a whole number from {min} to {max}"));
-        }
-        value
-    }
-
-    /// Whether something is so.
-    pub(crate) fn truth(&self, name: &str, report: &mut Report) -> Option<bool> {
-        let Named { text, span } = self.text(name, report)?;
-        let value = text.parse().ok();
-        if value.is_none() {
-            report.error(span, format!("{name} cannot be '{text}'"), "write true or false");
-        }
-        value
-    }
-
-    /// A power of two in the table's limits.
-    pub(crate) fn power_of_two(&self, name: &str, report: &mut Report) -> Option<u32> {
-        let Shape::PowerOfTwo { max } = self.key(name).shape else {
-            panic!("'{name}' is no power of two in the table");
-        };
-        let Named { text, span } = self.text(name, report)?;
-        let value = text.parse::<i64>().ok();
-        let fits = |value: &u32| *value <= max && value.is_power_of_two();
-        let good = value.and_then(|value| u32::try_from(value).ok()).filter(fits);
-        if good.is_none() {
-            let help = match value {
-                Some(value) if (1..i64::from(max)).contains(&value) => {
-                    let above = (value as u32).next_power_of_two();
-                    format!("it must be a power of two: write {} or {above}", above / 2)
-                }
-                _ => format!("it must be a power of two from 1 to {max}"),
-            };
-            report.error(span, format!("{name} cannot be '{text}'"), help);
-        }
-        good
-    }
-
-    /// A duration in the table's limits, in ns.
-    pub(crate) fn duration_ns(&self, name: &str, report: &mut Report) -> Option<u64> {
-        let Shape::Duration { min_ns, max_ns } = self.key(name).shape else {
-            panic!("'{name}' is no duration in the table");
-        };
-        let Named { text, span } = self.text(name, report)?;
-        match duration_within(text, min_ns, max_ns) {
-            Ok(value) => Some(value),
-            Err(help) => {
-                report.error(span, format!("{name} cannot be '{text}'"), help);
-                None
-            }
-        }
-    }
-
-    /// A size in the table's limits, in bytes.
-    pub(crate) fn size_bytes(&self, name: &str, report: &mut Report) -> Option<u64> {
-        let Shape::Size { min_bytes, max_bytes } = self.key(name).shape else {
-            panic!("'{name}' is no size in the table");
-        };
-        let Named { text, span } = self.text(name, report)?;
-        match size_within(text, min_bytes, max_bytes) {
-            Ok(value) => Some(value),
-            Err(help) => {
-                report.error(span, format!("{name} cannot be '{text}'"), help);
-                None
-            }
-        }
-    }
-
-    /// A number of hundredths in the table's limits.
-    pub(crate) fn percent(&self, name: &str, report: &mut Report) -> Option<u32> {
-        let Shape::Percent { min, max } = self.key(name).shape else {
-            panic!("'{name}' is no percentage in the table");
-        };
-        let Named { text, span } = self.text(name, report)?;
-        let value = percent(text).filter(|value| (min..=max).contains(value));
-        if value.is_none() {
-            let help = format!("write a whole number from {min} to {max} and %, such as 50%");
-            report.error(span, format!("{name} cannot be '{text}'"), help);
-        }
-        value
+    /// The number behind a key, within the table's limits: of a time its ns, of a size its bytes,
+    /// of a share its hundredths, of what is so 1.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        let Named { text, span } = self.text(name)?;
+        let message = || format!("{name} cannot be '{text}'");
+        let read = number(&self.key(name).shape, text);
+        read.map_err(|help| self.report.error(span, message(), help)).ok()
     }
 
     /// One of an option's words.
-    pub(crate) fn word<T: Copy>(
-        &self,
-        name: &str,
-        all: &[(T, &'static str)],
-        report: &mut Report,
-    ) -> Option<T> {
-        let Named { text, span } = self.text(name, report)?;
-        word(text, span, name, all, report)
+    pub(crate) fn word<T: Copy>(&self, name: &str, all: &[(T, &'static str)]) -> Option<T> {
+        let Named { text, span } = self.text(name)?;
+        let found = all.iter().find(|(_, word)| *word == text).map(|&(value, _)| value);
+        if found.is_none() {
+            let help = suggest(text, all.iter().map(|(_, word)| *word));
+            self.report.error(span, format!("{name} cannot be '{text}'"), help);
+        }
+        found
     }
 
     /// The same without its default: `None` if the key is not given.
-    pub(crate) fn given_word<T: Copy>(
-        &self,
-        name: &str,
-        all: &[(T, &'static str)],
-        report: &mut Report,
-    ) -> Option<T> {
+    pub(crate) fn given_word<T: Copy>(&self, name: &str, all: &[(T, &'static str)]) -> Option<T> {
         self.get(name)?;
-        self.word(name, all, report)
+        self.word(name, all)
     }
 
     /// The entries of a mapping from names.
-    pub(crate) fn map(&self, name: &str, report: &mut Report) -> &'a [Entry] {
-        self.get(name).map_or(&[], |item| mapping(item, name, report))
+    pub(crate) fn map(&self, name: &str) -> &'a [Entry] {
+        self.get(name).map_or(&[], |item| mapping(item, name, self.report))
     }
 
     /// The entries of a list.
-    pub(crate) fn list(&self, name: &str, report: &mut Report) -> &'a [Item] {
-        self.get(name).map_or(&[], |item| list(item, name, report))
+    pub(crate) fn list(&self, name: &str) -> &'a [Item] {
+        self.get(name).map_or(&[], |item| list(item, name, self.report))
+    }
+}
+
+/// The number that a text stands for. The error is what to write instead.
+fn number(shape: &Shape, text: &str) -> Result<u64, String> {
+    match *shape {
+        Shape::Value(ty) => match read(ty, text) {
+            Ok(Value::Bool(value)) => Ok(value.into()),
+            Ok(Value::Integer(value)) => Ok(value as u64),
+            Ok(Value::Duration(value) | Value::Size(value)) => Ok(value),
+            Ok(value) => panic!("{value:?} is no number"),
+            Err(help) => Err(help.unwrap_or_else(|| format!("write {}", taken(ty)))),
+        },
+        Shape::Percent { min, max } => {
+            let value = percent(text).filter(|value| (min..=max).contains(value)).map(u64::from);
+            let help = || format!("write a whole number from {min} to {max} and %, such as 50%");
+            value.ok_or_else(help)
+        }
+        Shape::PowerOfTwo { max } => match text.parse::<i64>().unwrap_or_default() {
+            value @ 1.. if value <= max.into() && value.count_ones() == 1 => Ok(value as u64),
+            value @ 1.. if value < max.into() => {
+                let above = (value as u32).next_power_of_two();
+                Err(format!("it must be a power of two: write {} or {above}", above / 2))
+            }
+            _ => Err(format!("it must be a power of two from 1 to {max}")),
+        },
+        _ => panic!("no number stands there by the table"),
     }
 }
 
@@ -275,7 +225,7 @@ pub(crate) fn is_name_sign(sign: char) -> bool {
 }
 
 /// Reports a text that may not be a name.
-pub(crate) fn check_name(named: Named<'_>, what: &str, report: &mut Report) {
+pub(crate) fn check_name(named: Named<'_>, what: &str, report: &Report) {
     let Named { text, span } = named;
     if !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(is_name_sign) {
         return;

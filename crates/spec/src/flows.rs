@@ -3,9 +3,8 @@
 use sinew_plan::Entry;
 use sinew_plan::plan::FlowLink;
 
-use crate::diagnostic::Report;
 use crate::draft::{Draft, Link, Role};
-use crate::join::Joined;
+use crate::join::{Joined, tell_loop};
 use crate::keys::LINK;
 use crate::order::sort;
 use crate::place::Home;
@@ -28,12 +27,11 @@ pub(crate) fn check(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],
     homes: &[Option<Home>],
-    report: &mut Report,
 ) -> Vec<FlowLink> {
     let name = |node: usize| draft.name(node);
-    without_meaning(draft, homes, report);
+    without_meaning(draft, homes);
     for Joined { from, to, link } in joined {
-        options(link, report);
+        options(link);
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         if a.domain != b.domain {
             let (here, there) =
@@ -43,18 +41,13 @@ pub(crate) fn check(
                 name(from.node),
                 name(to.node)
             );
-            report.error(link.node.span, message, format!("put both of them into '{here}'"));
+            draft.report.error(link.node.span, message, format!("put both of them into '{here}'"));
         }
     }
     let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
     for members in sort(draft.nodes.len(), &pairs).1 {
-        let (first, last) = (members[0], members[members.len() - 1]);
-        let closes = |joined: &&Joined<'_, '_>| (joined.from.node, joined.to.node) == (last, first);
-        let Some(closing) = joined.iter().find(closes) else { continue };
-        let names: Vec<_> = members.iter().chain([&first]).map(|&at| name(at)).collect();
-        let message = format!("a flow would never end: {}", names.join(" -> "));
         let help = "remove the link that closes the loop; 'for' and 'retry' repeat with an end";
-        report.error(closing.link.node.span, message, help);
+        tell_loop(draft, &members, joined.iter(), "a flow would never end", help);
     }
     let mut links: Vec<_> =
         joined.iter().map(|joined| FlowLink { from: joined.from, to: joined.to }).collect();
@@ -64,19 +57,19 @@ pub(crate) fn check(
 }
 
 /// Reports options of a link that carries packets: it has none.
-fn options(link: &Link<'_>, report: &mut Report) {
+fn options(link: &Link<'_>) {
     let option =
         |entry: &&Entry| LINK.keys.iter().any(|key| !key.required && key.name == entry.key);
     for entry in link.fields.entries().iter().filter(option) {
         let message = format!("'{}' has no meaning on a link that carries packets", entry.key);
         let help = "remove it: such a link is a call inside the domain, and nothing waits on it";
-        report.error(entry.span, message, help);
+        link.fields.report.error(entry.span, message, help);
     }
 }
 
 /// Reports `flows:` of domains that have none. `homes` may have gaps: who is in them may be meant
 /// for any domain.
-fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Report) {
+fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>]) {
     let mut has_flows = vec![false; draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let (Some(kind), Some(home)) = (node.kind, home) else { return };
@@ -89,7 +82,7 @@ fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Repor
                 "'flows' has no meaning in '{}': no node of it takes packets",
                 domain.name.text
             );
-            report.error(span, message, "remove it, or put flow nodes in the domain");
+            draft.report.error(span, message, "remove it, or put flow nodes in the domain");
         }
     }
 }

@@ -3,16 +3,13 @@
 mod unlinked;
 
 use std::collections::HashMap;
-use std::slice;
 
 use sinew_plan::Span;
 use sinew_plan::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port};
 use sinew_plan::plan::{Delivery, End};
 
-use crate::blocks::{Behind, behind, gate};
-use crate::diagnostic::{Lines, Report};
-use crate::draft::{Draft, Link};
-use crate::names::{Member, Names, instead};
+use crate::blocks::{Behind, Count, Found, MOST, behind, find};
+use crate::draft::{Draft, Inner, Link};
 use crate::order::sort;
 use crate::ports;
 
@@ -23,90 +20,78 @@ pub(crate) struct Joined<'a, 'd> {
     pub(crate) link: &'d Link<'a>,
 }
 
-/// Most links that ports of blocks may make of one, all together.
-const COPIES_MAX: usize = 100_000;
-
 /// What is known while links are joined.
-struct Joiner<'a, 'd, 'k> {
+struct Joiner<'a, 'd> {
     draft: &'d Draft<'a>,
-    names: &'k Names<'a>,
-    behind: &'k Behind,
-    lines: &'k Lines,
+    behind: Behind,
     joined: Vec<Joined<'a, 'd>>,
     /// Who writes to each input port.
-    writers: HashMap<(usize, usize), (usize, Span)>,
+    writers: HashMap<End, (usize, Span)>,
     /// Nodes with a link that could not be joined: their other ports are not complained of.
     blurred: Vec<bool>,
     /// Links that ports of blocks made.
-    copies: usize,
+    copies: Count,
 }
 
 /// Joins all links. The flag says whether none was left out.
-pub(crate) fn join<'a, 'd>(
-    draft: &'d Draft<'a>,
-    names: &Names<'a>,
-    lines: &Lines,
-    report: &mut Report,
-) -> (Vec<Joined<'a, 'd>>, bool) {
-    let behind = behind(draft, names, report);
+pub(crate) fn join<'a, 'd>(draft: &'d Draft<'a>) -> (Vec<Joined<'a, 'd>>, bool) {
+    let behind = behind(draft);
     let inside = |scope: usize| scope.checked_sub(1).is_none_or(|block| behind.complete[block]);
+    let mut complete = behind.complete.iter().all(|complete| *complete);
     let mut joiner = Joiner {
         draft,
-        names,
-        behind: &behind,
-        lines,
+        blurred: draft.nodes.iter().map(|node| !inside(node.scope)).collect(),
+        behind,
         joined: Vec::new(),
         writers: HashMap::new(),
-        blurred: draft.nodes.iter().map(|node| !inside(node.scope)).collect(),
-        copies: 0,
+        copies: Count::default(),
     };
-    let mut complete = behind.complete.iter().all(|complete| *complete);
     for (at, node) in draft.nodes.iter().enumerate() {
         complete &= node.links_complete && node.kind.is_some();
         joiner.blurred[at] |= !node.links_complete;
         for link in &node.links {
-            let from = link.from.map(|port| End { node: at, port });
-            complete &= joiner.link(node.scope, from.as_slice(), link, report);
+            let from = link.from.map(|port| Found::End(End { node: at, port }));
+            complete &= joiner.link(node.scope, from, link);
         }
     }
     // From the inside out, as the links of a port lead on.
-    for (block, outputs) in draft.blocks.iter().zip(&behind.outputs).rev() {
+    for (at, block) in draft.blocks.iter().enumerate().rev() {
         for link in &block.links {
-            let from = link.from.map_or(&[][..], |gate| &outputs[gate]);
-            complete &= joiner.link(block.scope, from, link, report);
+            let from = link.from.map(|gate| Found::Gate(at, gate));
+            complete &= joiner.link(block.scope, from, link);
         }
     }
-    let Joiner { joined, blurred, .. } = joiner;
+    let Joiner { joined, blurred, behind, .. } = joiner;
     // A link that lost its way may have been meant for any port: only then all is known.
-    unlinked::check(draft, &behind, &joined, (!complete).then_some(&blurred), report);
-    broadcasts(draft, &joined, report);
+    unlinked::check(draft, &behind, &joined, (!complete).then_some(&blurred));
+    broadcasts(draft, &joined);
     (joined, complete)
 }
 
-impl<'a, 'd> Joiner<'a, 'd, '_> {
-    /// Joins a link that stands in a scope and begins at all of `from`: one port, or those behind
-    /// an output of a block. Whether nothing was left out.
-    fn link(
-        &mut self,
-        scope: usize,
-        from: &[End],
-        link: &'d Link<'a>,
-        report: &mut Report,
-    ) -> bool {
-        let end;
-        let to = match self.target(scope, link, report) {
-            Some(Target::Port(found)) => {
-                end = found;
-                slice::from_ref(&end)
-            }
-            Some(Target::Gate(block, gate)) => &self.behind.inputs[block][gate],
-            None => &[],
+impl<'a, 'd> Joiner<'a, 'd> {
+    /// Joins a link that stands in a scope and begins at one port, or at those behind an output of
+    /// a block. Whether nothing was left out.
+    fn link(&mut self, scope: usize, from: Option<Found>, link: &'d Link<'a>) -> bool {
+        let to = Inner { node: link.node, port: link.port };
+        let to = find(self.draft, scope, to, Direction::In, false);
+        if let Err(Some(node)) = to {
+            self.blurred[node] = true;
+        }
+        let ends = |found: &Option<Found>, side| match found {
+            Some(found) => self.behind.slice(found, side).to_vec(),
+            None => Vec::new(),
         };
-        let mut good = !from.is_empty() && !to.is_empty() && self.bounded(from, to, link, report);
+        let (from, to) = (ends(&from, Direction::Out), ends(&to.ok(), Direction::In));
+        let many = || {
+            let message = format!("ports of blocks make more than {MOST} links of those here");
+            let help = "name fewer ports behind one port of a block";
+            self.draft.report.error(link.node.span, message, help);
+        };
+        let copies = from.len().saturating_mul(to.len());
+        let mut good = copies > 0 && self.copies.add(copies - 1, many);
         if good {
-            let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
-            for (from, to) in pairs {
-                good &= self.pair(from, to, link, report);
+            for (&from, &to) in from.iter().flat_map(|from| to.iter().map(move |to| (from, to))) {
+                good &= self.pair(from, to, link);
             }
         }
         for end in from.iter().filter(|_| !good) {
@@ -115,92 +100,45 @@ impl<'a, 'd> Joiner<'a, 'd, '_> {
         good
     }
 
-    /// Where a link leads; reports a name that is not there.
-    fn target(&mut self, scope: usize, link: &Link<'a>, report: &mut Report) -> Option<Target> {
-        let Some(member) = self.names.get(scope, link.node.text) else {
-            report.error_with(link.node.span, || {
-                let message = format!("there is no node '{}'", link.node.text);
-                (message, instead(self.draft, self.names, scope, link.node.text))
-            });
-            return None;
-        };
-        match member {
-            Member::Node(node) => {
-                let kind = self.draft.nodes[node].kind?;
-                let port = ports::input(kind, link.node.text, link.port, report);
-                self.blurred[node] |= port.is_none();
-                Some(Target::Port(End { node, port: port? }))
-            }
-            Member::Block(block) => {
-                let gate = gate(self.draft, block, Direction::In, link.port, report)?;
-                Some(Target::Gate(block, gate))
-            }
-        }
-    }
-
-    /// Whether the links that blocks make of one stay few enough.
-    fn bounded(&mut self, from: &[End], to: &[End], link: &Link<'_>, report: &mut Report) -> bool {
-        let before = self.copies;
-        self.copies = before.saturating_add(from.len().saturating_mul(to.len()) - 1);
-        if before <= COPIES_MAX && self.copies > COPIES_MAX {
-            let message =
-                format!("ports of blocks make more than {COPIES_MAX} links of those here");
-            report.error(link.node.span, message, "name fewer ports behind one port of a block");
-        }
-        self.copies <= COPIES_MAX
-    }
-
     /// Joins two ports, if what one sends is what the other takes.
-    fn pair(&mut self, from: End, to: End, link: &'d Link<'a>, report: &mut Report) -> bool {
-        let ends = self.draft.nodes[from.node].kind.zip(self.draft.nodes[to.node].kind);
+    fn pair(&mut self, from: End, to: End, link: &'d Link<'a>) -> bool {
+        let draft = self.draft;
+        let ends = draft.nodes[from.node].kind.zip(draft.nodes[to.node].kind);
         let Some((writer, reader)) = ends else { return false };
         let (sent, taken) = (writer.port(from.port).message, reader.port(to.port).message);
         if !fits(sent, taken) {
             let (sends, takes) = (what(sent, taken), what(taken, sent));
-            let message =
-                format!("{} sends {sends}, but {} takes {takes}", self.show(from), self.show(to));
+            let message = format!(
+                "{} sends {sends}, but {} takes {takes}",
+                show(draft, from),
+                show(draft, to)
+            );
             let good = |port: &&Port| port.direction == Direction::In && fits(sent, port.message);
             let help = match reader.ports.iter().find(good) {
                 Some(port) => format!("port '{}' takes {}", port.name, ports::crossing(sent)),
                 None => {
-                    let name = self.draft.name(to.node);
+                    let name = draft.name(to.node);
                     format!("no input port of '{name}' takes {}", ports::crossing(sent))
                 }
             };
-            report.error(link.port.span, message, help);
+            draft.report.error(link.port.span, message, help);
             return false;
         }
-        if !reader.port(to.port).is_flow() {
-            self.written_once(from, to, link, report);
+        let place = (from.node, link.node.span);
+        if !reader.port(to.port).is_flow()
+            && let Some((first, span)) = self.writers.insert(to, place)
+        {
+            let help = format!(
+                "keep one of the two links; the other begins at '{}' on line {}",
+                draft.name(first),
+                draft.lines.line(span.start as usize)
+            );
+            let message = format!("{} has two writers", show(draft, to));
+            draft.report.error(link.node.span, message, help);
         }
         self.joined.push(Joined { from, to, link });
         true
     }
-
-    fn written_once(&mut self, from: End, to: End, link: &Link<'_>, report: &mut Report) {
-        let Some((first, span)) =
-            self.writers.insert((to.node, to.port), (from.node, link.node.span))
-        else {
-            return;
-        };
-        let message = format!("{} has two writers", self.show(to));
-        let help = format!(
-            "keep one of the two links; the other begins at '{}' on line {}",
-            self.draft.name(first),
-            self.lines.line(span.start as usize)
-        );
-        report.error(link.node.span, message, help);
-    }
-
-    fn show(&self, end: End) -> String {
-        show(self.draft, end)
-    }
-}
-
-/// Where a link leads: to a port of a node, or of a block.
-enum Target {
-    Port(End),
-    Gate(usize, usize),
 }
 
 /// What crosses a port, where something else was meant to.
@@ -230,13 +168,13 @@ fn fits(sent: &MessageType, taken: &MessageType) -> bool {
 }
 
 /// Links of one broadcast share one ring, so they must agree on it.
-fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>], report: &mut Report) {
-    let mut first: HashMap<(usize, usize), &Link<'_>> = HashMap::new();
+fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
+    let mut first: HashMap<End, &Link<'_>> = HashMap::new();
     for Joined { from, link, .. } in joined {
         if link.delivery != Some(Delivery::Broadcast) {
             continue;
         }
-        let one = *first.entry((from.node, from.port)).or_insert(link);
+        let one = *first.entry(*from).or_insert(link);
         let differ = [
             ("transport", one.transport == link.transport),
             ("sync", one.sync == link.sync),
@@ -245,7 +183,7 @@ fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>], report: &mut Report)
         for (option, _) in differ.iter().filter(|(_, same)| !same) {
             let message = format!("broadcast links of {} differ in '{option}'", show(draft, *from));
             let help = format!("give all of them the same {option}; they share one ring");
-            report.error(link.fields.at(option), message, help);
+            draft.report.error(link.fields.at(option), message, help);
         }
     }
 }
@@ -256,7 +194,6 @@ pub(crate) fn order(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],
     in_cycle: impl Fn(usize) -> bool,
-    report: &mut Report,
 ) -> Vec<usize> {
     let counts = |joined: &&Joined<'_, '_>| {
         !joined.link.delay && in_cycle(joined.from.node) && in_cycle(joined.to.node)
@@ -265,17 +202,27 @@ pub(crate) fn order(
     let pairs: Vec<(usize, usize)> =
         direct.map(|joined| (joined.from.node, joined.to.node)).collect();
     let (order, loops) = sort(draft.nodes.len(), &pairs);
+    let help = "add 'delay: 1' to the link that closes the loop, for example here";
     for members in loops {
-        let (first, last) = (members[0], members[members.len() - 1]);
-        let closes = |joined: &&Joined<'_, '_>| {
-            joined.from.node == last && joined.to.node == first && !joined.link.delay
-        };
-        let Some(closing) = joined.iter().find(closes) else { continue };
-        let names = members.iter().chain([&first]).map(|&at| draft.name(at));
-        let message =
-            format!("a loop of links without delay: {}", names.collect::<Vec<_>>().join(" -> "));
-        let help = "add 'delay: 1' to the link that closes the loop, for example here";
-        report.error(closing.link.node.span, message, help);
+        let without_delay = joined.iter().filter(|joined| !joined.link.delay);
+        tell_loop(draft, &members, without_delay, "a loop of links without delay", help);
     }
     order
+}
+
+/// Reports a loop at the first link that closes it.
+pub(crate) fn tell_loop<'j>(
+    draft: &Draft<'_>,
+    members: &[usize],
+    mut links: impl Iterator<Item = &'j Joined<'j, 'j>>,
+    what: &str,
+    help: &str,
+) {
+    let ends = (members[members.len() - 1], members[0]);
+    let Some(closing) = links.find(|joined| (joined.from.node, joined.to.node) == ends) else {
+        return;
+    };
+    let names = members.iter().chain(&members[..1]).map(|&at| draft.name(at));
+    let message = format!("{what}: {}", names.collect::<Vec<_>>().join(" -> "));
+    draft.report.error(closing.link.node.span, message, help);
 }

@@ -1,6 +1,8 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
+use sinew_plan::catalogue::ParameterType;
+use sinew_plan::option_enum;
 use sinew_plan::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
 
 /// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
@@ -35,20 +37,12 @@ pub const PROCESSES_MIN: i64 = 2;
 pub(crate) enum Shape {
     /// Letters, digits, `_` and `-`.
     Name,
-    /// A time with its unit, in limits (both included).
-    Duration { min_ns: u64, max_ns: u64 },
-    /// A whole number in limits (both included).
-    Integer { min: i64, max: i64 },
-    /// A size in bytes, in limits (both included).
-    Size { min_bytes: u64, max_bytes: u64 },
+    /// A single value, as a parameter of a kind takes it.
+    Value(ParameterType),
     /// Hundredths with a `%`, in limits (both included).
     Percent { min: u32, max: u32 },
     /// A power of two up to a limit.
     PowerOfTwo { max: u32 },
-    /// One of a few words.
-    Words(&'static [&'static str]),
-    /// `true` or `false`.
-    Truth,
     /// A list of names.
     Names,
     /// A mapping with these keys.
@@ -107,58 +101,44 @@ const fn default(
     Key { name, shape, required: false, default: Some(default), doc }
 }
 
-const fn words<T: Copy, const N: usize>(all: &[(T, &'static str)]) -> [&'static str; N] {
-    assert!(all.len() == N, "the table of words is as long as the option's");
-    let mut words = [""; N];
-    let mut i = 0;
-    while i < N {
-        words[i] = all[i].1;
-        i += 1;
-    }
-    words
+/// One of a few words.
+const fn words(words: &'static [&'static str]) -> Shape {
+    Shape::Value(ParameterType::Choice(words))
 }
 
-const PERIOD: Shape = Shape::Duration { min_ns: PERIOD_NS_MIN, max_ns: PERIOD_NS_MAX };
-const DEADLINE: Shape = Shape::Duration { min_ns: 1_000, max_ns: PERIOD_NS_MAX };
+/// A whole number in limits (both included).
+const fn integer(min: i64, max: i64) -> Shape {
+    Shape::Value(ParameterType::Integer { min, max })
+}
+
+/// A time with its unit, in limits (both included).
+const fn duration(min_ns: u64, max_ns: u64) -> Shape {
+    Shape::Value(ParameterType::Duration { min_ns, max_ns })
+}
+
 /// Longest pause and longest window of restarts, ns.
 pub(crate) const PAUSE_NS_MAX: u64 = 3_600_000_000_000;
-const PAUSE: Shape = Shape::Duration { min_ns: 1_000_000, max_ns: PAUSE_NS_MAX };
+const PAUSE: Shape = duration(1_000_000, PAUSE_NS_MAX);
 /// How long a service may take to start or to stop.
-const PATIENCE: Shape = Shape::Duration { min_ns: 100_000_000, max_ns: 600_000_000_000 };
+const PATIENCE: Shape = duration(100_000_000, 600_000_000_000);
 /// How long a service may be silent. A sleeping one beats every 100 ms: with less than a few of
 /// those, a busy machine alone would look like a hang.
-const SILENCE: Shape = Shape::Duration { min_ns: 500_000_000, max_ns: 600_000_000_000 };
-const TRANSPORTS: [&str; Transport::ALL.len()] = words(Transport::ALL);
-const SYNCS: [&str; Sync::ALL.len()] = words(Sync::ALL);
-const DELIVERIES: [&str; Delivery::ALL.len()] = words(Delivery::ALL);
-const WAITS: [&str; Wait::ALL.len()] = words(Wait::ALL);
-const FULLS: [&str; Full::ALL.len()] = words(Full::ALL);
-const RESTART_POLICIES: [&str; RestartPolicy::ALL.len()] = words(RestartPolicy::ALL);
-const TRIGGERS: [&str; Trigger::ALL.len()] = words(Trigger::ALL);
-const POLICIES: [&str; Policy::ALL.len()] = words(Policy::ALL);
+const SILENCE: Shape = duration(500_000_000, 600_000_000_000);
 
-/// What starts the cycles of a domain or thread, as the spec says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trigger {
-    Timer,
-    Input,
+option_enum! {
+    /// What starts the cycles of a domain or thread, as the spec says it.
+    pub(crate) Trigger {
+        Timer = "timer",
+        Input = "input",
+    }
 }
 
-impl Trigger {
-    pub(crate) const ALL: &'static [(Trigger, &'static str)] =
-        &[(Trigger::Timer, "timer"), (Trigger::Input, "input")];
-}
-
-/// What overruns lead to, as the spec says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policy {
-    Stop,
-    Count,
-}
-
-impl Policy {
-    pub(crate) const ALL: &'static [(Policy, &'static str)] =
-        &[(Policy::Stop, "stop"), (Policy::Count, "count")];
+option_enum! {
+    /// What overruns lead to, as the spec says it.
+    pub(crate) Policy {
+        Stop = "stop",
+        Count = "count",
+    }
 }
 
 /// The whole spec.
@@ -168,7 +148,7 @@ pub(crate) static GRAPH: Table = Table {
         optional("name", Shape::Name, "Name of the graph. Default: that of its file, as `ping`."),
         default(
             "hold",
-            Shape::Truth,
+            Shape::Value(ParameterType::Bool),
             "false",
             "When the core has stopped, for whatever reason, its services stay, and 'sinew reset' \
              starts it again. Else the end of the core is the end of the run.",
@@ -235,7 +215,7 @@ pub(crate) static RESTART: Table = Table {
     keys: &[
         default(
             "policy",
-            Shape::Words(&RESTART_POLICIES),
+            words(RestartPolicy::WORDS),
             "on_failure",
             "After which ends: faults, deaths and hangs; none; or all but the graph's own stop.",
         ),
@@ -243,7 +223,7 @@ pub(crate) static RESTART: Table = Table {
         default("backoff_max", PAUSE, "5s", "Longest pause."),
         default(
             "restarts_max",
-            Shape::Integer { min: 1, max: 1_000_000 },
+            integer(1, 1_000_000),
             "10",
             "So many restarts within the window are made; then the service is given up.",
         ),
@@ -257,16 +237,11 @@ pub(crate) static FLOWS: Table = Table {
     keys: &[
         optional(
             "workers",
-            Shape::Integer { min: 1, max: 1024 },
+            integer(1, 1024),
             "Threads among which connections are divided. Default: as many as there are CPUs that \
              the core leaves.",
         ),
-        default(
-            "blocking",
-            Shape::Integer { min: 1, max: 1024 },
-            "8",
-            "Threads for work that blocks.",
-        ),
+        default("blocking", integer(1, 1024), "8", "Threads for work that blocks."),
     ],
 };
 
@@ -276,7 +251,7 @@ pub(crate) static LIMITS: Table = Table {
     keys: &[
         optional(
             "memory",
-            Shape::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 40 },
+            Shape::Value(ParameterType::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 40 }),
             "Memory of all its processes.",
         ),
         optional(
@@ -286,14 +261,10 @@ pub(crate) static LIMITS: Table = Table {
         ),
         optional(
             "descriptors",
-            Shape::Integer { min: DESCRIPTORS_MIN, max: 1_048_576 },
+            integer(DESCRIPTORS_MIN, 1_048_576),
             "Open descriptors of one process.",
         ),
-        optional(
-            "processes",
-            Shape::Integer { min: PROCESSES_MIN, max: 4_194_304 },
-            "Processes and threads.",
-        ),
+        optional("processes", integer(PROCESSES_MIN, 4_194_304), "Processes and threads."),
     ],
 };
 
@@ -303,21 +274,20 @@ pub(crate) static REALTIME: Table = Table {
     keys: &[
         optional(
             "period",
-            PERIOD,
+            duration(PERIOD_NS_MIN, PERIOD_NS_MAX),
             "Nominal spacing of cycles. A domain with trigger: input takes it from the domain \
              that releases it.",
         ),
-        optional("deadline", DEADLINE, "Latest end of a cycle after its release. Default: period."),
-        default(
-            "priority",
-            Shape::Integer { min: 1, max: 99 },
-            "80",
-            "SCHED_FIFO priority of its threads.",
+        optional(
+            "deadline",
+            duration(1_000, PERIOD_NS_MAX),
+            "Latest end of a cycle after its release. Default: period.",
         ),
+        default("priority", integer(1, 99), "80", "SCHED_FIFO priority of its threads."),
         optional("overrun", Shape::Fields(&OVERRUN), "When cycles past the deadline are a fault."),
         default(
             "trigger",
-            Shape::Words(&TRIGGERS),
+            words(Trigger::WORDS),
             "timer",
             "What starts a cycle: the clock, or a message from another domain.",
         ),
@@ -328,10 +298,10 @@ pub(crate) static REALTIME: Table = Table {
 pub(crate) static OVERRUN: Table = Table {
     what: "overrun",
     keys: &[
-        default("policy", Shape::Words(&POLICIES), "stop", "Stop the graph, or only count."),
+        default("policy", words(Policy::WORDS), "stop", "Stop the graph, or only count."),
         default(
             "consecutive_max",
-            Shape::Integer { min: 0, max: 1_000_000 },
+            integer(0, 1_000_000),
             "3",
             "With policy stop: so many overruns in a row are still borne.",
         ),
@@ -344,14 +314,14 @@ pub(crate) static THREAD: Table = Table {
     keys: &[
         optional(
             "cpu",
-            Shape::Integer { min: 0, max: CPU_MAX },
+            integer(0, CPU_MAX),
             "CPU to run on. Default: a CPU of its own, from the highest down, while there are \
              enough.",
         ),
         required("nodes", Shape::Names, "Names of the nodes that run on it."),
         optional(
             "trigger",
-            Shape::Words(&TRIGGERS),
+            words(Trigger::WORDS),
             "What starts a cycle. Default: a message, if a node of this thread reads one from \
              another thread of the domain without delay; else what the domain says.",
         ),
@@ -416,7 +386,7 @@ pub(crate) static SAFE: Table = Table {
         required("value", Shape::Name, "Name of the safe value."),
         required(
             "after",
-            Shape::Integer { min: 1, max: AFTER_MAX },
+            integer(1, AFTER_MAX),
             "Cycles without a fresh command before it takes the command's place.",
         ),
     ],
@@ -430,19 +400,19 @@ pub(crate) static LINK: Table = Table {
         required("port", Shape::Name, "Its input port."),
         optional(
             "transport",
-            Shape::Words(&TRANSPORTS),
+            words(Transport::WORDS),
             "How it crosses. Default: in_process inside a domain, shared_memory between domains.",
         ),
-        default("sync", Shape::Words(&SYNCS), "lock_free", "How both sides keep apart."),
+        default("sync", words(Sync::WORDS), "lock_free", "How both sides keep apart."),
         default(
             "delivery",
-            Shape::Words(&DELIVERIES),
+            words(Delivery::WORDS),
             "queue",
             "Which messages arrive. From the core to a service: latest, or broadcast.",
         ),
         default(
             "wait",
-            Shape::Words(&WAITS),
+            words(Wait::WORDS),
             "spin",
             "How a side waits for the other. Between services: park. A link between the core and \
              a service has none.",
@@ -455,13 +425,13 @@ pub(crate) static LINK: Table = Table {
         ),
         default(
             "full",
-            Shape::Words(&FULLS),
+            words(Full::WORDS),
             "fault",
             "What the writer of a full queue does. Where a service writes: drop.",
         ),
         default(
             "delay",
-            Shape::Integer { min: 0, max: 1 },
+            integer(0, 1),
             "0",
             "1: the reader sees the message one cycle later. This is what closes a loop.",
         ),

@@ -15,7 +15,6 @@ mod flows;
 mod join;
 pub mod keys;
 mod limits;
-mod names;
 mod nearest;
 mod options;
 mod order;
@@ -39,7 +38,6 @@ use assemble::Graph;
 use catalogue::Kind;
 use diagnostic::{Lines, Report};
 use firewall::Firewall;
-use names::Names;
 use place::Home;
 use plan::{Machine, Plan};
 
@@ -67,8 +65,8 @@ pub fn compile(
     catalogue: &[&'static Kind],
     machine: &Machine,
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let mut report = Report::default();
-    let plan = build(source, catalogue, machine, &mut report);
+    let report = Report::default();
+    let plan = build(source, catalogue, machine, &report);
     match plan {
         Some(plan) if report.is_empty() => Ok(plan),
         _ => Err(report.diagnostics(source)),
@@ -79,7 +77,7 @@ fn build(
     source: &Source<'_>,
     catalogue: &[&'static Kind],
     machine: &Machine,
-    report: &mut Report,
+    report: &Report,
 ) -> Option<Plan> {
     if source.text.len() > TEXT_LEN_MAX {
         let message = format!("the spec has {} bytes", source.text.len());
@@ -89,22 +87,20 @@ fn build(
     }
     let mut root = yaml::parse(source.text, 0, report)?;
     draft::set(&mut root, source.overrides, report);
-    let name = names::of_file(source.file);
-    let draft = draft::read(&root, &name, catalogue, report)?;
-    let lines = Lines::new(source.text);
-    let names = Names::new(&draft, &lines, report);
-    let (joined, joined_all) = join::join(&draft, &names, &lines, report);
-    let homes = place::homes(&draft, &names, report);
+    let (name, lines) = (draft::of_file(source.file), Lines::new(source.text));
+    let draft = draft::read(&root, &name, catalogue, &lines, report)?;
+    let (joined, joined_all) = join::join(&draft);
+    let homes = place::homes(&draft);
     let (of_packets, joined) = flows::split(&draft, joined);
-    let flow_links = flows::check(&draft, &of_packets, &homes, report);
+    let flow_links = flows::check(&draft, &of_packets, &homes);
     let serves = |home: Home| draft.domains[home.domain].is_service();
-    let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves), report);
-    options::check(&draft, &joined, &homes, report);
-    limits::check(&draft, &joined, &homes, report);
-    place::check_cpus(&draft, machine, report);
+    let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
+    options::check(&draft, &joined, &homes);
+    limits::check(&draft, &joined, &homes);
+    place::check_cpus(&draft, machine);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
     let graph = Graph { draft: &draft, joined, flow_links, homes, order };
-    let plan = assemble::plan(&graph, machine, &lines, report)?;
+    let plan = assemble::plan(graph, machine)?;
     for what in Firewall::of(&plan, machine).violations {
         let message = format!("the plan breaks the firewall of the core: {what}");
         let help = "this is a bug of the compiler; please report it with the graph";

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use sinew_plan::Span;
 use sinew_plan::plan::Flows;
 
-use crate::diagnostic::Report;
 use crate::draft::{Draft, Role};
 use crate::join::Joined;
 use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
@@ -23,13 +22,8 @@ struct Members {
 
 /// Reports limits below what the nodes and links of a service need. `homes` may have gaps; what is
 /// there already needs so much.
-pub(crate) fn check(
-    draft: &Draft<'_>,
-    joined: &[Joined<'_, '_>],
-    homes: &[Option<Home>],
-    report: &mut Report,
-) {
-    check_threads(draft, homes, report);
+pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
+    check_threads(draft, homes);
     let mut members = vec![Members::default(); draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let Some(members) = home.map(|home| &mut members[home.domain]) else { continue };
@@ -47,13 +41,13 @@ pub(crate) fn check(
         let Role::Service(service) = &domain.role else { continue };
         let Members { nodes, has_flows, ends } = members;
         let limits = &service.plan.limits;
-        let mut check = |key: &str, limit: Option<u64>, at: Span, needed: u64, why: String| {
+        let check = |key: &str, limit: Option<u64>, at: Span, needed: u64, why: String| {
             if let Some(limit) = limit.filter(|&limit| limit < needed) {
                 let message = format!(
                     "service '{}' cannot live with {key}: {limit}; it needs {needed}",
                     domain.name.text
                 );
-                report.error(at, message, format!("write {key}: {needed} or more: {why}"));
+                draft.report.error(at, message, format!("write {key}: {needed} or more: {why}"));
             }
         };
         let mut threads = vec![format!("a thread for each of its {nodes} nodes")];
@@ -74,7 +68,7 @@ pub(crate) fn check(
 }
 
 /// Reports realtime threads with more nodes than a record can name.
-fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Report) {
+fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>]) {
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for home in homes.iter().flatten() {
         *counts.entry((home.domain, home.thread)).or_default() += 1;
@@ -84,7 +78,7 @@ fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>], report: &mut Report)
         if count > THREAD_NODES_MAX && !domain.is_service() {
             let message = format!("a thread of domain '{}' has {count} nodes", domain.name.text);
             let help = format!("at most {THREAD_NODES_MAX}; divide them among threads or domains");
-            report.error(domain.name.span, message, help);
+            draft.report.error(domain.name.span, message, help);
         }
     }
 }

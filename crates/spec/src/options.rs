@@ -6,7 +6,6 @@
 
 use sinew_plan::plan::{Delivery, Full, Sync, Transport, Wait};
 
-use crate::diagnostic::Report;
 use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
 use crate::place::{Home, Reach};
@@ -45,32 +44,27 @@ impl Options {
 }
 
 /// Reports options that do not go together, or not where the link leads. `homes` may have gaps.
-pub(crate) fn check(
-    draft: &Draft<'_>,
-    joined: &[Joined<'_, '_>],
-    homes: &[Option<Home>],
-    report: &mut Report,
-) {
+pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
     for Joined { from, to, link } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         let reach = Reach::of(draft, a, b);
         let options = Options::of(link, reach, a.domain == b.domain);
         match reach {
-            Reach::Core => core(link, &options, a.domain == b.domain, report),
+            Reach::Core => core(link, &options, a.domain == b.domain),
             Reach::Outwards | Reach::Inwards => {
-                border(link, reach, report);
+                border(link, reach);
                 if reach == Reach::Inwards && is_actuator(draft, to.node, to.port) {
                     let message = format!(
                         "a service must not command an actuator, and {} is one",
                         show(draft, *to)
                     );
                     let help = "link it to a node of the core that checks the command";
-                    report.error(link.node.span, message, help);
+                    link.fields.report.error(link.node.span, message, help);
                 }
             }
-            Reach::Services => services(link, a.domain == b.domain, report),
+            Reach::Services => services(link, a.domain == b.domain),
         }
-        meaningless(link, &options, reach, report);
+        meaningless(link, &options, reach);
     }
 }
 
@@ -79,12 +73,12 @@ fn is_actuator(draft: &Draft<'_>, node: usize, port: usize) -> bool {
 }
 
 /// Between nodes of the core.
-fn core(link: &Link<'_>, options: &Options, same_domain: bool, report: &mut Report) {
+fn core(link: &Link<'_>, options: &Options, same_domain: bool) {
     let transport = options.transport;
-    in_process(link, same_domain, report);
+    in_process(link, same_domain);
     let shares_memory = matches!(transport, Transport::InProcess | Transport::SharedMemory);
     if options.sync == Sync::Mutex && !shares_memory {
-        report.error(
+        link.fields.report.error(
             link.fields.at("sync"),
             format!("sync mutex needs shared bytes, and {} has none", transport.word()),
             "remove 'sync', or write transport: shared_memory",
@@ -92,9 +86,9 @@ fn core(link: &Link<'_>, options: &Options, same_domain: bool, report: &mut Repo
     }
 }
 
-fn in_process(link: &Link<'_>, same_domain: bool, report: &mut Report) {
+fn in_process(link: &Link<'_>, same_domain: bool) {
     if !same_domain && link.transport == Some(Transport::InProcess) {
-        report.error(
+        link.fields.report.error(
             link.fields.at("transport"),
             "transport in_process cannot cross between two domains",
             "write shared_memory, or put both nodes in one domain",
@@ -103,7 +97,7 @@ fn in_process(link: &Link<'_>, same_domain: bool, report: &mut Report) {
 }
 
 /// Between the core and a service.
-fn border(link: &Link<'_>, reach: Reach, report: &mut Report) {
+fn border(link: &Link<'_>, reach: Reach) {
     if let Some(transport) = link.transport.filter(|&given| given != Transport::SharedMemory) {
         let message =
             format!("transport {} cannot cross between the core and a service", transport.word());
@@ -115,20 +109,24 @@ fn border(link: &Link<'_>, reach: Reach, report: &mut Report) {
                  system call"
             }
         };
-        report.error(link.fields.at("transport"), message, help);
+        link.fields.report.error(link.fields.at("transport"), message, help);
     }
     if link.sync == Some(Sync::Mutex) {
         let help = "remove it, or write lock_free: a service that is stopped while it holds a \
                     mutex would stop the core";
-        report.error(link.fields.at("sync"), "the core and a service cannot share a mutex", help);
+        link.fields.report.error(
+            link.fields.at("sync"),
+            "the core and a service cannot share a mutex",
+            help,
+        );
     }
     match (reach, link.delivery) {
-        (Reach::Outwards, Some(Delivery::Queue)) => report.error(
+        (Reach::Outwards, Some(Delivery::Queue)) => link.fields.report.error(
             link.fields.at("delivery"),
             "a queue cannot lead from the core to a service: it is full when the service stands",
             "write latest (the newest message) or broadcast (the service knows what it lost)",
         ),
-        (Reach::Inwards, Some(Delivery::Broadcast)) => report.error(
+        (Reach::Inwards, Some(Delivery::Broadcast)) => link.fields.report.error(
             link.fields.at("delivery"),
             "a broadcast cannot lead from a service to the core: the core could lose what was said",
             "write queue (a mailbox: one message a cycle, full is the service's affair) or latest",
@@ -138,35 +136,39 @@ fn border(link: &Link<'_>, reach: Reach, report: &mut Report) {
     if let Some(entry) = link.fields.entry("wait") {
         let help = "remove it: the core never sleeps on such a link and wakes nobody; a service \
                     looks when it likes";
-        report.error(entry.span, "'wait' has no meaning between the core and a service", help);
+        link.fields.report.error(
+            entry.span,
+            "'wait' has no meaning between the core and a service",
+            help,
+        );
     }
 }
 
 /// Between services.
-fn services(link: &Link<'_>, same_domain: bool, report: &mut Report) {
-    in_process(link, same_domain, report);
+fn services(link: &Link<'_>, same_domain: bool) {
+    in_process(link, same_domain);
     let stream =
         |given: &Transport| !matches!(given, Transport::InProcess | Transport::SharedMemory);
     if let Some(transport) = link.transport.filter(stream) {
         let message = format!("transport {} cannot cross between services", transport.word());
         let help = "remove it, or write shared_memory: a service that comes back attaches again \
                     to the same bytes; a stream could not be picked up";
-        report.error(link.fields.at("transport"), message, help);
+        link.fields.report.error(link.fields.at("transport"), message, help);
     }
     if link.sync == Some(Sync::Mutex) {
         let help = "remove it, or write lock_free: a service that is stopped while it holds a \
                     mutex would stop the other one";
-        report.error(link.fields.at("sync"), "services cannot share a mutex", help);
+        link.fields.report.error(link.fields.at("sync"), "services cannot share a mutex", help);
     }
     if let Some(wait) = link.wait.filter(|wait| matches!(wait, Wait::Spin | Wait::Yield)) {
         let message = format!("services cannot wait with {}", wait.word());
         let help = "write park or spin_then_park: a service that polls takes a CPU from the core";
-        report.error(link.fields.at("wait"), message, help);
+        link.fields.report.error(link.fields.at("wait"), message, help);
     }
 }
 
 /// Reports options that are left without a meaning.
-fn meaningless(link: &Link<'_>, options: &Options, reach: Reach, report: &mut Report) {
+fn meaningless(link: &Link<'_>, options: &Options, reach: Reach) {
     let delivery = options.delivery;
     for (option, means) in
         [("capacity", delivery != Delivery::Latest), ("full", delivery == Delivery::Queue)]
@@ -178,7 +180,7 @@ fn meaningless(link: &Link<'_>, options: &Options, reach: Reach, report: &mut Re
                 (Reach::Outwards, _) => "remove it: the core never waits for a service",
                 _ => "remove it, or write delivery: queue",
             };
-            report.error(entry.span, message, help);
+            link.fields.report.error(entry.span, message, help);
         }
     }
     let is_written_by_service = matches!(reach, Reach::Inwards | Reach::Services);
@@ -186,7 +188,7 @@ fn meaningless(link: &Link<'_>, options: &Options, reach: Reach, report: &mut Re
         && is_written_by_service
         && delivery == Delivery::Queue
     {
-        report.error(
+        link.fields.report.error(
             link.fields.at("full"),
             format!("'full: {}' has no meaning on a link that a service writes", full.word()),
             "remove it, or write full: drop: what finds no room is counted, and the service is \
@@ -195,6 +197,10 @@ fn meaningless(link: &Link<'_>, options: &Options, reach: Reach, report: &mut Re
     }
     if let Some(entry) = link.fields.entry("delay").filter(|_| reach != Reach::Core) {
         let message = "'delay' has no meaning on a link of a service";
-        report.error(entry.span, message, "remove it: a service is not part of the cycle");
+        link.fields.report.error(
+            entry.span,
+            message,
+            "remove it: a service is not part of the cycle",
+        );
     }
 }

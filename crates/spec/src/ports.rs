@@ -16,12 +16,7 @@ pub(crate) fn crossing(message: &MessageType) -> &str {
 }
 
 /// The input `port` of the node `node`.
-pub(crate) fn input(
-    kind: &Kind,
-    node: &str,
-    port: Named<'_>,
-    report: &mut Report,
-) -> Option<usize> {
+pub(crate) fn input(kind: &Kind, node: &str, port: Named<'_>, report: &Report) -> Option<usize> {
     match kind.port_index(port.text) {
         Some(at) if kind.port(at).direction == Direction::In => Some(at),
         Some(_) => {
@@ -46,7 +41,7 @@ pub(crate) fn output(
     node: &str,
     port: Named<'_>,
     elsewhere: &str,
-    report: &mut Report,
+    report: &Report,
 ) -> Option<usize> {
     match kind.port_index(port.text) {
         Some(at) if kind.port(at).direction == Direction::Out => Some(at),

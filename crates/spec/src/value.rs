@@ -1,7 +1,7 @@
 //! Single values: durations, numbers, words, and what a kind's parameters take.
 
 use sinew_plan::catalogue::{Parameter, ParameterType, Value};
-use sinew_plan::{Data, Item, Span};
+use sinew_plan::{Data, Item};
 
 use crate::diagnostic::Report;
 use crate::nearest::suggest;
@@ -45,18 +45,6 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     whole_ns.checked_add(fraction_ns).ok_or_else(|| form.to_owned())
 }
 
-/// The same within limits (both included).
-pub(crate) fn duration_within(text: &str, min_ns: u64, max_ns: u64) -> Result<u64, String> {
-    match duration_ns(text)? {
-        ns if (min_ns..=max_ns).contains(&ns) => Ok(ns),
-        _ => Err(at_least_at_most(&duration_text(min_ns), &duration_text(max_ns))),
-    }
-}
-
-fn at_least_at_most(min: &str, max: &str) -> String {
-    format!("it is at least {min} and at most {max}")
-}
-
 /// A duration as the spec writes it, in the largest unit up to seconds that gives a whole number.
 pub fn duration_text(ns: u64) -> String {
     let is_shown = |unit: &str| !["µs", "m", "h"].contains(&unit);
@@ -69,7 +57,7 @@ pub fn duration_text(ns: u64) -> String {
 const SIZES: &[(&str, u64)] = &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// A size such as `256MiB`, in bytes. The error is what to write instead.
-pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+fn size_bytes(text: &str) -> Result<u64, String> {
     let form = "write a whole number and KiB, MiB or GiB, such as 256MiB";
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
@@ -79,14 +67,6 @@ pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     let unit = SIZES.iter().find(|(word, _)| *word == unit.trim_start());
     let bytes = unit.and_then(|(_, bytes)| number.parse::<u64>().ok()?.checked_mul(*bytes));
     bytes.ok_or_else(|| form.to_owned())
-}
-
-/// The same within limits (both included).
-pub(crate) fn size_within(text: &str, min_bytes: u64, max_bytes: u64) -> Result<u64, String> {
-    match size_bytes(text)? {
-        bytes if (min_bytes..=max_bytes).contains(&bytes) => Ok(bytes),
-        _ => Err(at_least_at_most(&size_text(min_bytes), &size_text(max_bytes))),
-    }
 }
 
 /// A size as the spec writes it, in the largest unit that gives a whole number.
@@ -105,7 +85,7 @@ pub(crate) fn percent(text: &str) -> Option<u32> {
 }
 
 /// The text of a single value; reports anything else.
-pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &mut Report) -> Option<&'a str> {
+pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &Report) -> Option<&'a str> {
     match &item.data {
         Data::Scalar { text, plain } if !(*plain && text.is_empty()) => Some(text),
         _ => {
@@ -116,117 +96,108 @@ pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &mut Report) -> Opt
     }
 }
 
-/// One of a few words.
-pub(crate) fn word<T: Copy>(
-    text: &str,
-    span: Span,
-    what: &str,
-    all: &[(T, &'static str)],
-    report: &mut Report,
-) -> Option<T> {
-    let found = all.iter().find(|(_, word)| *word == text).map(|&(value, _)| value);
-    if found.is_none() {
-        let help = suggest(text, all.iter().map(|(_, word)| *word));
-        report.error(span, format!("{what} cannot be '{text}'"), help);
-    }
-    found
+/// The value that a text stands for; none of a list. The error may say what to write instead.
+pub(crate) fn read(ty: ParameterType, text: &str) -> Result<Value, Option<String>> {
+    let value = match ty {
+        ParameterType::Bool => text.parse().ok().map(Value::Bool),
+        ParameterType::Integer { min, max } => {
+            text.parse().ok().filter(|value| (min..=max).contains(value)).map(Value::Integer)
+        }
+        ParameterType::Number { min, max } => finite(text, min, max).map(Value::Number),
+        ParameterType::Duration { min_ns, max_ns } => {
+            let value = within(duration_ns(text)?, min_ns, max_ns, duration_text)?;
+            Some(Value::Duration(value))
+        }
+        ParameterType::Size { min_bytes, max_bytes } => {
+            let value = within(size_bytes(text)?, min_bytes, max_bytes, size_text)?;
+            Some(Value::Size(value))
+        }
+        ParameterType::Choice(words) if !words.contains(&text) => {
+            return Err(Some(suggest(text, words.iter().copied())));
+        }
+        ParameterType::Path if text.is_empty() => None,
+        ParameterType::Choice(_) | ParameterType::Text | ParameterType::Path => {
+            Some(Value::Text(text.to_owned()))
+        }
+        _ => None,
+    };
+    value.ok_or(None)
 }
 
 /// A value for a parameter of a kind; `None` if the item does not fit, and then it is reported.
-pub(crate) fn parameter(parameter: &Parameter, item: &Item, report: &mut Report) -> Option<Value> {
-    let refuse = |report: &mut Report, found: &str| {
-        let message = format!("{} cannot be {found}", parameter.name);
-        report.error(item.span, message, format!("write {}", expected(parameter)));
+pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option<Value> {
+    let refuse = |found: &str, help: Option<String>| {
+        let help = help.unwrap_or_else(|| format!("write {}", expected(row)));
+        report.error(item.span, format!("{} cannot be {found}", row.name), help);
         None
     };
-    if let (ParameterType::Numbers { count, min, max }, Data::List(items)) =
-        (parameter.ty, &item.data)
-    {
-        let number = |item: &Item| match &item.data {
-            Data::Scalar { text, plain: true } => finite(text).filter(|v| (min..=max).contains(v)),
-            _ => None,
-        };
-        let values: Option<Vec<f64>> = items.iter().map(number).collect();
-        return match values {
-            Some(values) if values.len() == count => Some(Value::Numbers(values)),
-            Some(values) => refuse(report, &format!("a list of {}", values.len())),
-            None => refuse(report, "a list with such an entry"),
-        };
-    }
-    if let (ParameterType::Texts { max } | ParameterType::Paths { max }, Data::List(items)) =
-        (parameter.ty, &item.data)
-    {
-        let text = |item: &Item| match &item.data {
-            Data::Scalar { text, .. } if !text.is_empty() => Some(text.clone()),
-            _ => None,
-        };
-        let texts: Option<Vec<String>> = items.iter().map(text).collect();
-        return match texts {
-            Some(texts) if texts.len() <= max => Some(Value::Texts(texts)),
-            Some(texts) => refuse(report, &format!("a list of {}", texts.len())),
-            None => refuse(report, "a list with such an entry"),
-        };
-    }
-    if parameter.ty == ParameterType::Yaml {
-        return Some(Value::Yaml(item.clone()));
-    }
-    let Data::Scalar { text, plain } = &item.data else {
-        return refuse(report, item.sort());
-    };
-    if let Some(measure) = measure(parameter.ty, text).filter(|_| !text.is_empty()) {
-        return measure.map_err(|help| mismatch(parameter, text, item.span, help, report)).ok();
-    }
-    let value = match parameter.ty {
-        ParameterType::Bool if *plain => text.parse().ok().map(Value::Bool),
-        ParameterType::Integer { min, max } if *plain => {
-            text.parse().ok().filter(|v| (min..=max).contains(v)).map(Value::Integer)
+    match &item.data {
+        _ if row.ty == ParameterType::Yaml => Some(Value::Yaml(item.clone())),
+        Data::List(items) => {
+            let (values, fits) = match row.ty {
+                ParameterType::Numbers { count, min, max } => {
+                    let number = |item: &Item| match &item.data {
+                        Data::Scalar { text, plain: true } => finite(text, min, max),
+                        _ => None,
+                    };
+                    let values: Option<_> = items.iter().map(number).collect();
+                    (values.map(Value::Numbers), items.len() == count)
+                }
+                ParameterType::Texts { max } | ParameterType::Paths { max } => {
+                    let text = |item: &Item| match &item.data {
+                        Data::Scalar { text, .. } if !text.is_empty() => Some(text.clone()),
+                        _ => None,
+                    };
+                    let values: Option<_> = items.iter().map(text).collect();
+                    (values.map(Value::Texts), items.len() <= max)
+                }
+                _ => return refuse(item.sort(), None),
+            };
+            match values {
+                Some(values) if fits => Some(values),
+                Some(_) => refuse(&format!("a list of {}", items.len()), None),
+                None => refuse("a list with such an entry", None),
+            }
         }
-        ParameterType::Number { min, max } if *plain => {
-            finite(text).filter(|v| (min..=max).contains(v)).map(Value::Number)
+        Data::Scalar { text, plain } if !(*plain && text.is_empty()) => {
+            let shown = format!("'{text}'");
+            match read(row.ty, text) {
+                // In quotes it is a text.
+                Ok(Value::Bool(_) | Value::Integer(_) | Value::Number(_)) if !plain => {
+                    refuse(&shown, None)
+                }
+                Ok(value) => Some(value),
+                Err(help) => {
+                    let is_choice = matches!(row.ty, ParameterType::Choice(_));
+                    refuse(&shown, help.filter(|_| is_choice || !text.is_empty()))
+                }
+            }
         }
-        ParameterType::Choice(words) => {
-            words.contains(&text.as_str()).then(|| Value::Text(text.clone()))
-        }
-        ParameterType::Text if !(*plain && text.is_empty()) => Some(Value::Text(text.clone())),
-        ParameterType::Path if !text.is_empty() => Some(Value::Text(text.clone())),
-        _ => None,
-    };
-    match (value, parameter.ty) {
-        (Some(value), _) => Some(value),
-        (None, _) if *plain && text.is_empty() => refuse(report, "nothing"),
-        (None, ParameterType::Choice(words)) => {
-            let help = suggest(text, words.iter().copied());
-            mismatch(parameter, text, item.span, help, report);
-            None
-        }
-        (None, _) => refuse(report, &format!("'{text}'")),
+        Data::Scalar { .. } | Data::Map(_) => refuse(item.sort(), None),
     }
 }
 
-fn mismatch(parameter: &Parameter, text: &str, span: Span, help: String, report: &mut Report) {
-    report.error(span, format!("{} cannot be '{text}'", parameter.name), help);
+/// A finite number in limits.
+fn finite(text: &str, min: f64, max: f64) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite() && (min..=max).contains(value))
 }
 
-/// A time or a size, if that is what a parameter takes; the error is what to write instead.
-fn measure(ty: ParameterType, text: &str) -> Option<Result<Value, String>> {
-    match ty {
-        ParameterType::Duration { min_ns, max_ns } => {
-            Some(duration_within(text, min_ns, max_ns).map(Value::Duration))
-        }
-        ParameterType::Size { min_bytes, max_bytes } => {
-            Some(size_within(text, min_bytes, max_bytes).map(Value::Size))
-        }
-        _ => None,
-    }
-}
-
-fn finite(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|value: &f64| value.is_finite())
+/// A value in limits, which `text` writes; the error is what to write instead.
+fn within(value: u64, min: u64, max: u64, text: fn(u64) -> String) -> Result<u64, String> {
+    let fits = (min..=max).contains(&value);
+    fits.then_some(value)
+        .ok_or_else(|| format!("it is at least {} and at most {}", text(min), text(max)))
 }
 
 /// What a parameter takes, in words: `a whole number from 1 to 99 (Hz)`.
 pub fn expected(parameter: &Parameter) -> String {
-    let mut text = match parameter.ty {
+    let text = taken(parameter.ty);
+    if parameter.unit.is_empty() { text } else { format!("{text} ({})", parameter.unit) }
+}
+
+/// The same without a unit.
+pub(crate) fn taken(ty: ParameterType) -> String {
+    match ty {
         ParameterType::Bool => "true or false".to_owned(),
         ParameterType::Integer { min, max } => format!("a whole number from {min} to {max}"),
         ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
@@ -247,11 +218,7 @@ pub fn expected(parameter: &Parameter) -> String {
             format!("a size from {} to {}", size_text(min_bytes), size_text(max_bytes))
         }
         ParameterType::Yaml => "any value".to_owned(),
-    };
-    if !parameter.unit.is_empty() {
-        text += &format!(" ({})", parameter.unit);
     }
-    text
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ fn plain_json(text: &str) -> Json {
 
 /// Reads one document. `None` if the text is no YAML or goes past a limit; the reason is then in
 /// `report`. Keys that stand twice are reported too, and the first one stays.
-pub(crate) fn parse(text: &str, source: u32, report: &mut Report) -> Option<Item> {
+pub(crate) fn parse(text: &str, source: u32, report: &Report) -> Option<Item> {
     let mut builder = Builder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = match next {
@@ -155,7 +155,7 @@ impl Builder {
         event: Event<'_>,
         at: Span,
         raw: &str,
-        report: &mut Report,
+        report: &Report,
     ) -> Result<(), Refusal> {
         let open = |data, anchor| {
             let item = Item::new(at, data);
@@ -218,7 +218,7 @@ impl Builder {
         Ok(())
     }
 
-    fn put(&mut self, item: Item, anchor: usize, report: &mut Report) -> Result<(), Refusal> {
+    fn put(&mut self, item: Item, anchor: usize, report: &Report) -> Result<(), Refusal> {
         self.items += 1;
         if self.items > ITEMS_MAX {
             let message = format!("more than {ITEMS_MAX} values in one spec");
@@ -278,7 +278,7 @@ mod tests {
 
     /// The value of `a:`.
     fn value(spec: &str) -> Item {
-        let root = parse(spec, 0, &mut Report::default()).expect("good YAML");
+        let root = parse(spec, 0, &Report::default()).expect("good YAML");
         let Data::Map(mut entries) = root.data else { panic!("a mapping") };
         entries.remove(0).value
     }

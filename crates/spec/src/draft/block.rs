@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use sinew_plan::{Data, Span};
+use sinew_plan::{Entry, Span};
 
 use super::node::Link;
 use crate::diagnostic::Report;
@@ -42,6 +42,7 @@ pub(crate) struct Gate<'a> {
 }
 
 /// A port of a node or block inside.
+#[derive(Clone, Copy)]
 pub(crate) struct Inner<'a> {
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
@@ -68,25 +69,22 @@ impl<'a> Deref for Gates<'a> {
 }
 
 /// The ports of a block on one side, and whether all could be read.
-pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>, report: &mut Report) -> (Gates<'a>, bool) {
+pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>) -> (Gates<'a>, bool) {
     let mut complete = true;
     let mut gates = Vec::new();
-    for entry in fields.map(side, report) {
-        let name = Named { text: &entry.key, span: entry.span };
-        check_name(name, "a port of a block", report);
-        let items = list(&entry.value, &entry.key, report);
-        if matches!(&entry.value.data, Data::List(all) if all.is_empty()) {
-            let message = format!("nothing stands behind port '{}' of the block", entry.key);
-            report.error(
-                entry.value.span,
-                message,
-                "add '{name: NODE, port: PORT}' of a node inside",
-            );
+    for Entry { key, span, value } in fields.map(side) {
+        let name = Named { text: key, span: *span };
+        check_name(name, "a port of a block", fields.report);
+        let items = list(value, key, fields.report);
+        if value.is_empty_list() {
+            let message = format!("nothing stands behind port '{key}' of the block");
+            let help = "add '{name: NODE, port: PORT}' of a node inside";
+            fields.report.error(value.span, message, help);
         }
         let mut inner = Vec::with_capacity(items.len());
         for item in items {
-            let fields = Fields::new(item, &keys::INNER, &[], item.span, report);
-            let (node, port) = (fields.reference("name", report), fields.reference("port", report));
+            let fields = Fields::of(item, &keys::INNER, fields.report);
+            let (node, port) = (fields.text("name"), fields.text("port"));
             inner.extend(node.zip(port).map(|(node, port)| Inner { node, port }));
         }
         complete &= inner.len() == items.len() && !items.is_empty();
@@ -100,7 +98,7 @@ pub(super) fn output(
     outputs: &Gates<'_>,
     block: &str,
     port: Named<'_>,
-    report: &mut Report,
+    report: &Report,
 ) -> Option<usize> {
     let found = outputs.place(port.text);
     if found.is_none() {

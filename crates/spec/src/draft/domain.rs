@@ -1,7 +1,7 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
 use sinew_plan::plan::Overrun;
-use sinew_plan::{Data, Entry, Item, Span};
+use sinew_plan::{Entry, Item, Span};
 
 use super::service::{self, Service};
 use crate::diagnostic::Report;
@@ -68,64 +68,50 @@ impl<'a> Domain<'a> {
 }
 
 /// Reads a domain; `None` if it cannot be told what it shall be, which is reported.
-pub(super) fn read<'a>(entry: &'a Entry, report: &mut Report) -> Option<Domain<'a>> {
+pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a>> {
     let name = Named { text: &entry.key, span: entry.span };
     check_name(name, "a domain's name", report);
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
-    let user = fields.name("user", report);
-    if let Some(realtime) = fields.entry("realtime") {
-        refuse_service_keys(&fields, name, report);
-        let role = Role::Realtime(realtime_role(name, &fields, realtime, report));
-        return Some(Domain { name, user, role });
-    }
-    let role = Role::Service(service::read(&fields, report));
-    is_service(&fields, name, report).then_some(Domain { name, user, role })
+    let user = fields.name("user");
+    let Some(realtime) = fields.entry("realtime") else {
+        let role = Role::Service(service::read(&fields));
+        return is_service(&fields, name).then_some(Domain { name, user, role });
+    };
+    let help = "remove it: a realtime domain is never restarted, its fault stops the graph; \
+                or remove 'realtime', then it is a service";
+    refuse(&fields, keys::OF_SERVICE, name, "a realtime domain", help);
+    Some(Domain { name, user, role: Role::Realtime(realtime_role(name, &fields, realtime)) })
 }
 
-/// Reports keys that only a service has, in a realtime domain.
-fn refuse_service_keys(fields: &Fields<'_>, name: Named<'_>, report: &mut Report) {
-    let name = name.text;
-    for entry in keys::OF_SERVICE.iter().filter_map(|key| fields.entry(key)) {
-        let message =
-            format!("'{}' has no meaning in '{name}', which is a realtime domain", entry.key);
-        let help = "remove it: a realtime domain is never restarted, its fault stops the graph; \
-                    or remove 'realtime', then it is a service";
-        report.error(entry.span, message, help);
+/// Reports keys that have no meaning in a domain, as it is what it is.
+fn refuse(fields: &Fields<'_>, keys: &[&str], name: Named<'_>, what: &str, help: &str) {
+    for entry in keys.iter().filter_map(|key| fields.entry(key)) {
+        let message = format!("'{}' has no meaning in '{}', which is {what}", entry.key, name.text);
+        fields.report.error(entry.span, message, help);
     }
 }
 
 /// Whether a domain without `realtime` can be meant as a service: not with keys of the other sort,
 /// which are reported.
-fn is_service(fields: &Fields<'_>, name: Named<'_>, report: &mut Report) -> bool {
-    let name = name.text;
-    for entry in keys::OF_REALTIME.iter().filter_map(|key| fields.entry(key)) {
-        let message = format!(
-            "'{}' has no meaning in '{name}', which is a service: it has no 'realtime'",
-            entry.key
-        );
-        let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
-                    {period: 1ms}'";
-        report.error(entry.span, message, help);
-    }
+fn is_service(fields: &Fields<'_>, name: Named<'_>) -> bool {
+    let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
+                {period: 1ms}'";
+    refuse(fields, keys::OF_REALTIME, name, "a service: it has no 'realtime'", help);
     let of_realtime = |key: &str| {
         keys::OF_REALTIME.contains(&key) || keys::REALTIME.keys.iter().any(|row| row.name == key)
     };
     !fields.entries().iter().any(|entry| of_realtime(&entry.key))
 }
 
-fn realtime_role<'a>(
-    name: Named<'a>,
-    domain: &Fields<'a>,
-    entry: &'a Entry,
-    report: &mut Report,
-) -> Realtime<'a> {
-    let rows = domain.list("threads", report).iter();
+fn realtime_role<'a>(name: Named<'a>, domain: &Fields<'a>, entry: &'a Entry) -> Realtime<'a> {
+    let report = domain.report;
+    let rows = domain.list("threads").iter();
     let threads: Vec<Thread<'a>> = rows.map(|item| thread(item, report)).collect();
     let written = domain.get("threads").is_some();
     let fields = Fields::new(&entry.value, &keys::REALTIME, &[], entry.span, report);
-    let trigger = fields.word("trigger", Trigger::ALL, report).unwrap_or(Trigger::Timer);
-    let period_ns = fields.duration_ns("period", report);
-    let deadline_ns = fields.duration_ns("deadline", report);
+    let trigger = fields.word("trigger", Trigger::ALL).unwrap_or(Trigger::Timer);
+    let period_ns = fields.number("period");
+    let deadline_ns = fields.number("deadline");
     match (trigger, fields.get("period")) {
         (Trigger::Timer, None) => {
             let message = format!("domain '{}' lacks 'period'", name.text);
@@ -137,58 +123,53 @@ fn realtime_role<'a>(
         }
         _ => {}
     }
+    let deadline_at = fields.at("deadline");
     if let (Some(period_ns), Some(deadline_ns)) = (period_ns, deadline_ns)
         && deadline_ns > period_ns
     {
-        late(fields.at("deadline"), deadline_ns, period_ns, report);
+        late(deadline_at, deadline_ns, period_ns, report);
     }
     Realtime {
         trigger,
         period_ns,
         deadline_ns,
-        deadline_at: fields.at("deadline"),
-        priority: fields.integer("priority", report).unwrap_or(80) as u8,
-        overrun: overrun(&fields, report),
+        deadline_at,
+        priority: fields.number("priority").unwrap_or(80) as u8,
+        overrun: overrun(&fields.inner("overrun")),
         threads: written.then_some(threads),
     }
 }
 
 /// Reports a deadline that is later than the period.
-pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &mut Report) {
+pub(crate) fn late(at: Span, deadline_ns: u64, period_ns: u64, report: &Report) {
     let (deadline, period) = (duration_text(deadline_ns), duration_text(period_ns));
     let message = format!("deadline {deadline} is later than the period {period}");
     report.error(at, message, format!("write {period} or less, or raise the period"));
 }
 
-fn overrun(realtime: &Fields<'_>, report: &mut Report) -> Overrun {
-    let empty = Item::new(realtime.span, Data::Map(Vec::new()));
-    let item = realtime.get("overrun").unwrap_or(&empty);
-    let fields = Fields::new(item, &keys::OVERRUN, &[], item.span, report);
-    let policy = fields.word("policy", Policy::ALL, report).unwrap_or(Policy::Stop);
-    let consecutive_max = fields.integer("consecutive_max", report).unwrap_or(0) as u32;
+fn overrun(fields: &Fields<'_>) -> Overrun {
+    let policy = fields.word("policy", Policy::ALL).unwrap_or(Policy::Stop);
+    let consecutive_max = fields.number("consecutive_max").unwrap_or(0) as u32;
     match (policy, fields.entry("consecutive_max")) {
         (Policy::Stop, _) => Overrun::Stop { consecutive_max },
         (Policy::Count, None) => Overrun::Count,
         (Policy::Count, Some(entry)) => {
             let message = "'consecutive_max' has no meaning with policy: count";
-            report.error(entry.span, message, "remove it, or write policy: stop");
+            fields.report.error(entry.span, message, "remove it, or write policy: stop");
             Overrun::Count
         }
     }
 }
 
-fn thread<'a>(item: &'a Item, report: &mut Report) -> Thread<'a> {
-    let fields = Fields::new(item, &keys::THREAD, &[], item.span, report);
-    let names = fields.list("nodes", report).iter();
+fn thread<'a>(item: &'a Item, report: &'a Report) -> Thread<'a> {
+    let fields = Fields::of(item, &keys::THREAD, report);
+    let name =
+        |item: &'a Item| scalar(item, "nodes", report).map(|text| Named { text, span: item.span });
     Thread {
         span: item.span,
-        cpu: fields.integer("cpu", report).map(|cpu| cpu as u32),
+        cpu: fields.number("cpu").map(|cpu| cpu as u32),
         cpu_at: fields.at("cpu"),
-        nodes: names
-            .filter_map(|item| {
-                scalar(item, "nodes", report).map(|text| Named { text, span: item.span })
-            })
-            .collect(),
-        trigger: fields.given_word("trigger", Trigger::ALL, report),
+        nodes: fields.list("nodes").iter().filter_map(name).collect(),
+        trigger: fields.given_word("trigger", Trigger::ALL),
     }
 }

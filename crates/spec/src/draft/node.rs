@@ -50,7 +50,7 @@ pub(crate) struct Link<'a> {
 }
 
 /// Whether a node may stand there; reports one that may not.
-pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &mut Report) -> bool {
+pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &Report) -> bool {
     let good = scope == 0 || kind.runs_in.is_flow();
     if !good {
         let message = format!(
@@ -84,12 +84,8 @@ pub(super) fn texts(row: &Parameter, item: Option<&Item>) -> Vec<Item> {
     }
 }
 
-pub(super) fn values(
-    known: &Known,
-    fields: &Fields<'_>,
-    name: Named<'_>,
-    report: &mut Report,
-) -> Vec<Value> {
+pub(super) fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>) -> Vec<Value> {
+    let report = fields.report;
     let mut values = Vec::with_capacity(known.defaults.len());
     for (row, default) in known.kind.parameters.iter().zip(&known.defaults) {
         let value = match (fields.get(row.name), default) {
@@ -108,12 +104,12 @@ pub(super) fn values(
 
 /// A default of the catalogue, read as the spec would write it; `None` of one that is refused.
 pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<Value> {
-    let item = parse(text, 0, &mut Report::default()).unwrap_or_else(|| {
+    let item = parse(text, 0, &Report::default()).unwrap_or_else(|| {
         // An empty default is an empty text.
         let data = Data::Scalar { text: text.to_owned(), plain: false };
         Item::new(Span::default(), data)
     });
-    parameter(row, &item, &mut Report::default())
+    parameter(row, &item, &Report::default())
 }
 
 fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
@@ -122,13 +118,8 @@ fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
     })
 }
 
-pub(super) fn actuators(
-    kind: &'static Kind,
-    fields: &Fields<'_>,
-    name: Named<'_>,
-    report: &mut Report,
-) -> Vec<Actuator> {
-    let entries = fields.map("safe", report);
+pub(super) fn actuators(kind: &Kind, fields: &Fields<'_>, name: Named<'_>) -> Vec<Actuator> {
+    let (report, entries) = (fields.report, fields.map("safe"));
     let is_actuator = |at: &usize| !kind.ports[*at].safe.is_empty();
     let actuator_ports = || (0..kind.ports.len()).filter(is_actuator);
     for entry in entries {
@@ -152,7 +143,7 @@ pub(super) fn actuators(
         };
         let fields = Fields::new(&entry.value, &keys::SAFE, &[], entry.span, report);
         let offers = kind.ports[port].safe;
-        let safe = fields.reference("value", report).and_then(|value| {
+        let safe = fields.text("value").and_then(|value| {
             let found = offers.iter().position(|offer| offer.name == value.text);
             if found.is_none() {
                 let message = format!("port '{}' offers no safe value '{}'", entry.key, value.text);
@@ -161,7 +152,7 @@ pub(super) fn actuators(
             }
             found
         });
-        if let (Some(safe), Some(after)) = (safe, fields.integer("after", report)) {
+        if let (Some(safe), Some(after)) = (safe, fields.number("after")) {
             actuators.push(Actuator { port, safe, after: after as u32 });
         }
     }
@@ -172,16 +163,15 @@ pub(super) fn actuators(
 /// by its name and place, or reports it.
 pub(super) fn links<'a>(
     fields: &Fields<'a>,
-    output: impl Fn(Named<'a>, &mut Report) -> Option<usize>,
-    report: &mut Report,
+    output: impl Fn(Named<'a>) -> Option<usize>,
 ) -> (Vec<Link<'a>>, bool) {
     let mut links = Vec::new();
     let mut complete = true;
-    for Entry { key, span, value } in fields.map("ports", report) {
-        let from = output(Named { text: key, span: *span }, report);
+    for Entry { key, span, value } in fields.map("ports") {
+        let from = output(Named { text: key, span: *span });
         complete &= from.is_some() && matches!(value.data, Data::List(_));
-        for item in list(value, key, report) {
-            let link = link(from, item, report);
+        for item in list(value, key, fields.report) {
+            let link = link(from, Fields::of(item, &keys::LINK, fields.report));
             complete &= link.is_some();
             links.extend(link);
         }
@@ -189,19 +179,18 @@ pub(super) fn links<'a>(
     (links, complete)
 }
 
-fn link<'a>(from: Option<usize>, item: &'a Item, report: &mut Report) -> Option<Link<'a>> {
-    let fields = Fields::new(item, &keys::LINK, &[], item.span, report);
+fn link(from: Option<usize>, fields: Fields<'_>) -> Option<Link<'_>> {
     Some(Link {
         from,
-        node: fields.reference("name", report)?,
-        port: fields.reference("port", report)?,
-        transport: fields.given_word("transport", Transport::ALL, report),
-        sync: fields.given_word("sync", Sync::ALL, report),
-        delivery: fields.given_word("delivery", Delivery::ALL, report),
-        wait: fields.given_word("wait", Wait::ALL, report),
-        capacity: fields.power_of_two("capacity", report).unwrap_or(1),
-        full: fields.given_word("full", Full::ALL, report),
-        delay: fields.integer("delay", report).is_none_or(|delay| delay == 1),
+        node: fields.text("name")?,
+        port: fields.text("port")?,
+        transport: fields.given_word("transport", Transport::ALL),
+        sync: fields.given_word("sync", Sync::ALL),
+        delivery: fields.given_word("delivery", Delivery::ALL),
+        wait: fields.given_word("wait", Wait::ALL),
+        capacity: fields.number("capacity").unwrap_or(1) as u32,
+        full: fields.given_word("full", Full::ALL),
+        delay: fields.number("delay").is_none_or(|delay| delay == 1),
         fields,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sinew_plan::catalogue::Kind;
-use sinew_plan::{Data, Item, Span};
+use sinew_plan::{Item, Span};
 
 use super::block::{self, Block, gates};
 use super::node::{Known, Node, actuators, links, may_stand, texts, values};
@@ -12,6 +12,7 @@ use crate::fields::{Fields, Named, list};
 use crate::keys::{self, NODES_MAX};
 use crate::nearest::suggest;
 use crate::ports;
+use crate::value::scalar;
 
 /// Where nodes stand that are read.
 #[derive(Clone, Copy)]
@@ -31,79 +32,62 @@ impl Site<'_> {
 pub(super) struct Reader<'a> {
     catalogue: Vec<&'static str>,
     kinds: HashMap<&'static str, Known>,
+    report: &'a Report,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) blocks: Vec<Block<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(catalogue: &[&'static Kind]) -> Reader<'a> {
+    pub(super) fn new(catalogue: &[&'static Kind], report: &'a Report) -> Reader<'a> {
         let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
         Reader {
             catalogue: names.collect(),
             kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
+            report,
             nodes: Vec::new(),
             blocks: Vec::new(),
         }
     }
 
     /// Reads a list of nodes. `None` if they are too many for a graph.
-    pub(super) fn all(
-        &mut self,
-        items: &'a [Item],
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<()> {
+    pub(super) fn all(&mut self, items: &'a [Item], site: &Site<'a>) -> Option<()> {
         let (read, all) = (self.nodes.len(), self.nodes.len() + items.len());
         if all > NODES_MAX {
             let message = format!("{all} nodes in one graph");
             let help = format!("at most {NODES_MAX}; split the graph");
-            report.error(items[NODES_MAX - read].span, message, help);
+            self.report.error(items[NODES_MAX - read].span, message, help);
             return None;
         }
         for item in items {
-            let kind = Fields::peek(item, &keys::NODE).reference("kind", &mut Report::default());
+            let kind = item.get("kind").and_then(|kind| {
+                let text = scalar(kind, "kind", &Report::default())?;
+                Some(Named { text, span: kind.span })
+            });
             match kind {
-                Some(Named { text: keys::BLOCK_KIND, span }) => {
-                    self.block(item, span, site, report)?;
-                }
-                kind => {
-                    let node = self.node(item, kind, site, report);
-                    self.nodes.extend(node);
-                }
+                Some(Named { text: keys::BLOCK_KIND, span }) => self.block(item, span, site)?,
+                kind => self.nodes.extend(self.node(item, kind, site)),
             }
         }
         Some(())
     }
 
-    fn node(
-        &self,
-        item: &'a Item,
-        named: Option<Named<'a>>,
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<Node<'a>> {
+    fn node(&self, item: &'a Item, named: Option<Named<'a>>, site: &Site<'a>) -> Option<Node<'a>> {
+        let report = self.report;
         let known = named.and_then(|named| self.kinds.get(named.text));
         let kind = known.map(|known| known.kind);
         let at = named.map_or(item.span, |named| named.span);
         let fields = match kind {
             Some(kind) => Fields::new(item, &keys::NODE, kind.parameters, at, report),
-            None => self.of_unknown_kind(item, named, report),
+            None => self.of_unknown_kind(item, named),
         };
         let name = match fields.get("name") {
-            Some(_) => fields.name("name", report),
+            Some(_) => fields.name("name"),
             None => named,
         }?;
         let kind = kind.filter(|kind| may_stand(kind, name, site.scope, report));
-        let (links, links_complete) = match kind {
-            Some(kind) => {
-                let elsewhere = "write the link at the node that writes to it";
-                let output = |port: Named<'a>, report: &mut Report| {
-                    ports::output(kind, name.text, port, elsewhere, report)
-                };
-                links(&fields, output, report)
-            }
-            None => links(&fields, |_, _| None, report),
-        };
+        let elsewhere = "write the link at the node that writes to it";
+        let (links, links_complete) =
+            links(&fields, |port| ports::output(kind?, name.text, port, elsewhere, report));
         let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
         let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
         let entries = rows.map(|row| texts(row, fields.get(row.name)));
@@ -113,9 +97,9 @@ impl<'a> Reader<'a> {
             kind,
             spans: spans.collect(),
             entries: entries.collect(),
-            domain: fields.reference("domain", report).or(site.domain),
-            values: known.map_or(Vec::new(), |known| values(known, &fields, name, report)),
-            actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name, report)),
+            domain: fields.text("domain").or(site.domain),
+            values: known.map_or(Vec::new(), |known| values(known, &fields, name)),
+            actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name)),
             links,
             links_complete,
             span: item.span,
@@ -124,51 +108,38 @@ impl<'a> Reader<'a> {
 
     /// The fields of a node whose keys may be parameters of the kind that was meant: only the kind
     /// is reported.
-    fn of_unknown_kind(
-        &self,
-        item: &'a Item,
-        named: Option<Named<'a>>,
-        report: &mut Report,
-    ) -> Fields<'a> {
+    fn of_unknown_kind(&self, item: &'a Item, named: Option<Named<'a>>) -> Fields<'a> {
         match named {
-            Some(Named { text, span }) => report.error_with(span, || {
+            Some(Named { text, span }) => self.report.error_with(span, || {
                 let help = suggest(text, self.catalogue.iter().copied());
                 (format!("there is no kind of node '{text}'"), help)
             }),
-            None => {
-                let _ = Fields::new(item, &keys::NODE, &[], item.span, report).name("kind", report);
-            }
+            None => drop(Fields::of(item, &keys::NODE, self.report).name("kind")),
         }
-        Fields::peek(item, &keys::NODE)
+        Fields::peek(item, &keys::NODE, self.report)
     }
 
     /// Reads a block whose kind stands at `at`, and all that is in it. `None` if the graph gets too
     /// large.
-    fn block(
-        &mut self,
-        item: &'a Item,
-        at: Span,
-        site: &Site<'a>,
-        report: &mut Report,
-    ) -> Option<()> {
+    fn block(&mut self, item: &'a Item, at: Span, site: &Site<'a>) -> Option<()> {
+        let report = self.report;
         let fields = Fields::new(item, &keys::BLOCK, &[], at, report);
         let unnamed = Named { text: keys::BLOCK_KIND, span: at };
-        let name = fields.get("name").and_then(|_| fields.name("name", report)).unwrap_or(unnamed);
-        let domain = fields.reference("domain", report).or(site.domain);
-        let (inputs, inputs_complete) = gates("inputs", &fields, report);
-        let (outputs, outputs_complete) = gates("outputs", &fields, report);
-        let find =
-            |port: Named<'a>, report: &mut Report| block::output(&outputs, name.text, port, report);
-        let (links, links_complete) = links(&fields, find, report);
+        let name = fields.get("name").and_then(|_| fields.name("name")).unwrap_or(unnamed);
+        let domain = fields.text("domain").or(site.domain);
+        let (inputs, inputs_complete) = gates("inputs", &fields);
+        let (outputs, outputs_complete) = gates("outputs", &fields);
+        let find = |port| block::output(&outputs, name.text, port, report);
+        let (links, links_complete) = links(&fields, find);
         let complete = inputs_complete && outputs_complete && links_complete;
         let (scope, span) = (site.scope, item.span);
         self.blocks.push(Block { name, scope, inputs, outputs, links, complete, span });
         let inside = Site { scope: self.blocks.len(), domain };
         let Some(nodes) = fields.get("nodes") else { return Some(()) };
-        if matches!(&nodes.data, Data::List(all) if all.is_empty()) {
+        if nodes.is_empty_list() {
             let message = format!("block '{}' has no nodes", name.text);
             report.error(nodes.span, message, "add '- kind: ...' to it");
         }
-        self.all(list(nodes, "nodes", report), &inside, report)
+        self.all(list(nodes, "nodes", report), &inside)
     }
 }

@@ -21,89 +21,74 @@ pub(crate) struct Service {
 /// A service of which nothing is written.
 pub(super) fn with_defaults(span: Span) -> Service {
     let empty = Item::new(span, Data::Map(Vec::new()));
-    read(&Fields::peek(&empty, &keys::DOMAIN), &mut Report::default())
+    read(&Fields::peek(&empty, &keys::DOMAIN, &Report::default()))
 }
 
-/// Reads the keys that only services have.
-pub(super) fn read(domain: &Fields<'_>, report: &mut Report) -> Service {
-    // A value that is refused is reported; what stands for it then is never used.
-    let mut time_ns = |key| domain.duration_ns(key, report).unwrap_or_default();
-    let (start_deadline_ns, heartbeat_ns, stop_deadline_ns) =
-        (time_ns("start_deadline"), time_ns("heartbeat"), time_ns("stop_deadline"));
-    let restart = restart(domain, report);
-    let empty = Item::new(domain.span, Data::Map(Vec::new()));
-    let item = domain.get("limits").unwrap_or(&empty);
-    let fields = Fields::new(item, &keys::LIMITS, &[], item.span, report);
-    let limits = Limits {
-        memory_bytes: fields.size_bytes("memory", report),
-        cpu_percent: fields.percent("cpu", report),
-        descriptors: fields.integer("descriptors", report).map(|count| count as u64),
-        processes: fields.integer("processes", report).map(|count| count as u64),
-    };
+/// Reads the keys that only services have. A value that is refused is reported; what stands for it
+/// then is never used.
+pub(super) fn read(domain: &Fields<'_>) -> Service {
+    let time_ns = |key| domain.number(key).unwrap_or_default();
+    let (flows, limits) = (domain.inner("flows"), domain.inner("limits"));
     Service {
         plan: plan::Service {
             nodes: Vec::new(),
-            flows: flows(domain, report),
-            restart,
-            start_deadline_ns,
-            heartbeat_ns,
-            stop_deadline_ns,
-            limits,
+            flows: Flows {
+                workers: flows.number("workers").map(|count| count as u32),
+                blocking: flows.number("blocking").unwrap_or(1) as u32,
+            },
+            restart: restart(&domain.inner("restart")),
+            start_deadline_ns: time_ns("start_deadline"),
+            heartbeat_ns: time_ns("heartbeat"),
+            stop_deadline_ns: time_ns("stop_deadline"),
+            limits: Limits {
+                memory_bytes: limits.number("memory"),
+                cpu_percent: limits.number("cpu").map(|percent| percent as u32),
+                descriptors: limits.number("descriptors"),
+                processes: limits.number("processes"),
+            },
         },
-        descriptors_at: fields.at("descriptors"),
-        processes_at: fields.at("processes"),
+        descriptors_at: limits.at("descriptors"),
+        processes_at: limits.at("processes"),
         flows_at: domain.entry("flows").map(|entry| entry.span),
     }
 }
 
-fn flows(domain: &Fields<'_>, report: &mut Report) -> Flows {
-    let empty = Item::new(domain.span, Data::Map(Vec::new()));
-    let item = domain.get("flows").unwrap_or(&empty);
-    let fields = Fields::new(item, &keys::FLOWS, &[], item.span, report);
-    Flows {
-        workers: fields.integer("workers", report).map(|count| count as u32),
-        blocking: fields.integer("blocking", report).unwrap_or(1) as u32,
-    }
-}
-
-fn restart(domain: &Fields<'_>, report: &mut Report) -> Restart {
-    let empty = Item::new(domain.span, Data::Map(Vec::new()));
-    let item = domain.get("restart").unwrap_or(&empty);
-    let fields = Fields::new(item, &keys::RESTART, &[], item.span, report);
-    let policy = fields.word("policy", RestartPolicy::ALL, report);
-    let (backoff_ns, backoff_max_ns, window_ns) = (
-        fields.duration_ns("backoff", report),
-        fields.duration_ns("backoff_max", report),
-        fields.duration_ns("window", report),
-    );
-    let restarts_max = fields.integer("restarts_max", report);
+fn restart(fields: &Fields<'_>) -> Restart {
+    let policy = fields.word("policy", RestartPolicy::ALL);
+    let numbers =
+        ["backoff", "backoff_max", "restarts_max", "window"].map(|key| fields.number(key));
+    let [backoff_ns, backoff_max_ns, restarts_max, window_ns] =
+        numbers.map(Option::unwrap_or_default);
     let restart = Restart {
         policy: policy.unwrap_or(RestartPolicy::OnFailure),
-        backoff_ns: backoff_ns.unwrap_or_default(),
-        backoff_max_ns: backoff_max_ns.unwrap_or_default(),
-        restarts_max: restarts_max.unwrap_or_default() as u32,
-        window_ns: window_ns.unwrap_or_default(),
+        backoff_ns,
+        backoff_max_ns,
+        restarts_max: restarts_max as u32,
+        window_ns,
     };
-    let all_read = backoff_ns.is_some() && backoff_max_ns.is_some() && window_ns.is_some();
     match policy {
-        Some(RestartPolicy::Never) => without_restarts(&fields, report),
-        Some(_) if all_read && restarts_max.is_some() => check(&fields, &restart, report),
+        Some(RestartPolicy::Never) => without_restarts(fields),
+        Some(_) if numbers.iter().all(Option::is_some) => check(fields, &restart),
         _ => {}
     }
     restart
 }
 
 /// Reports what is said of restarts that never are.
-fn without_restarts(fields: &Fields<'_>, report: &mut Report) {
+fn without_restarts(fields: &Fields<'_>) {
     let rest = ["backoff", "backoff_max", "restarts_max", "window"];
     for entry in rest.iter().filter_map(|key| fields.entry(key)) {
         let message = format!("'{}' has no meaning with policy: never", entry.key);
-        report.error(entry.span, message, "remove it, or write policy: on_failure or always");
+        fields.report.error(
+            entry.span,
+            message,
+            "remove it, or write policy: on_failure or always",
+        );
     }
 }
 
 /// Reports a policy that cannot be met.
-fn check(fields: &Fields<'_>, restart: &Restart, report: &mut Report) {
+fn check(fields: &Fields<'_>, restart: &Restart) {
     let &Restart { backoff_ns, backoff_max_ns, restarts_max, window_ns, .. } = restart;
     let written = |key| if fields.get(key).is_some() { "" } else { " (the default)" };
     if backoff_ns > backoff_max_ns {
@@ -115,7 +100,7 @@ fn check(fields: &Fields<'_>, restart: &Restart, report: &mut Report) {
         );
         let at = if fields.get("backoff").is_some() { "backoff" } else { "backoff_max" };
         let help = format!("write backoff: {most} or less, or backoff_max: {backoff} or more");
-        report.error(fields.at(at), message, help);
+        fields.report.error(fields.at(at), message, help);
         return;
     }
     let pauses_ns = pauses_ns(restart, restarts_max);
@@ -138,7 +123,7 @@ fn check(fields: &Fields<'_>, restart: &Restart, report: &mut Report) {
     };
     let at = ["window", "restarts_max", "backoff", "backoff_max"];
     let at = at.into_iter().find(|key| fields.get(key).is_some()).unwrap_or("window");
-    report.error(fields.at(at), message, help);
+    fields.report.error(fields.at(at), message, help);
 }
 
 /// The pauses between the first and the last of so many restarts: they double up to the greatest.

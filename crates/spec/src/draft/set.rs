@@ -3,13 +3,12 @@
 use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
-use crate::fields::Fields;
 use crate::keys::{self, NAME_LEN_MAX};
 use crate::nearest::suggest;
 use crate::yaml::parse;
 
 /// Puts the values into the tree.
-pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut Report) {
+pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Report) {
     for (at, (path, text)) in overrides.iter().enumerate() {
         let source = at as u32 + 1;
         let span = Span { source, start: 0, len: 1 };
@@ -40,7 +39,7 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &mut 
 /// The keys of a node by its name, which for one in a block begins with the block's: `auth/check`.
 fn find<'i>(holder: &'i mut Item, path: &str) -> Option<&'i mut Vec<Entry>> {
     let inside = |node: &Item| {
-        let rest = path.strip_prefix(word(node, "name").or_else(|| word(node, "kind"))?)?;
+        let rest = path.strip_prefix(name(node)?)?;
         let inner = rest.strip_prefix('/').filter(|_| is_block(node));
         inner.map(Some).or(rest.is_empty().then_some(None))
     };
@@ -58,7 +57,7 @@ fn find<'i>(holder: &'i mut Item, path: &str) -> Option<&'i mut Vec<Entry>> {
 fn names(holder: &Item, prefix: &str) -> Vec<String> {
     let mut names = Vec::new();
     for node in nodes(holder) {
-        let Some(name) = word(node, "name").or_else(|| word(node, "kind")) else { continue };
+        let Some(name) = name(node) else { continue };
         // A longer one is no name, and could be put before very many.
         if name.len() <= NAME_LEN_MAX {
             let name = format!("{prefix}{name}");
@@ -73,7 +72,7 @@ fn names(holder: &Item, prefix: &str) -> Vec<String> {
 
 /// The nodes of a graph, or of a block.
 fn nodes(holder: &Item) -> &[Item] {
-    let nodes = Fields::peek(holder, &keys::GRAPH).get("nodes").unwrap_or(holder);
+    let nodes = holder.get("nodes").unwrap_or(holder);
     if let Data::List(items) = &nodes.data { items } else { &[] }
 }
 
@@ -92,13 +91,10 @@ fn nodes_mut(holder: &mut Item) -> &mut [Item] {
 }
 
 fn is_block(node: &Item) -> bool {
-    word(node, "kind") == Some(keys::BLOCK_KIND)
+    node.get("kind").and_then(Item::text) == Some(keys::BLOCK_KIND)
 }
 
-/// The single value behind a key of a node.
-fn word<'i>(node: &'i Item, key: &str) -> Option<&'i str> {
-    match &Fields::peek(node, &keys::NODE).get(key)?.data {
-        Data::Scalar { text, .. } => Some(text),
-        _ => None,
-    }
+/// What a node is called: by its name, or by its kind.
+fn name(node: &Item) -> Option<&str> {
+    ["name", "kind"].into_iter().find_map(|key| node.get(key)?.text())
 }

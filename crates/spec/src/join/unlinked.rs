@@ -7,7 +7,6 @@ use sinew_plan::plan::End;
 
 use super::{Joined, show};
 use crate::blocks::Behind;
-use crate::diagnostic::Report;
 use crate::draft::{Draft, Node};
 use crate::fields::Named;
 use crate::ports::crossing;
@@ -19,16 +18,28 @@ pub(crate) fn check(
     behind: &Behind,
     joined: &[Joined<'_, '_>],
     blurred: Option<&Vec<bool>>,
-    report: &mut Report,
 ) {
-    let mut missing = Missing { draft, gates: gates(behind), told: HashSet::new() };
+    let gates = gates(behind);
+    // Ports of blocks that are reported already.
+    let mut told = HashSet::new();
     for (node, linked) in linked(draft, joined).iter().enumerate() {
         let Some(kind) = draft.nodes[node].kind else { continue };
         for (port, row) in kind.ports.iter().enumerate().filter(|&(port, _)| !linked[port]) {
             let is_known =
                 blurred.is_none_or(|blurred| row.direction == Direction::Out && !blurred[node]);
-            if !row.optional && is_known {
-                missing.complain(End { node, port }, row, report);
+            if row.optional || !is_known {
+                continue;
+            }
+            let end = End { node, port };
+            match gates.get(&end) {
+                None => {
+                    let element = row.name.replace("[]", "[0]");
+                    unlinked(draft, draft.nodes[node].name, &element, &show(draft, end), row);
+                }
+                Some(&gate) if told.insert((row.direction, gate)) => {
+                    of_block(draft, gate, row);
+                }
+                Some(_) => {}
             }
         }
     }
@@ -65,35 +76,18 @@ fn gates(behind: &Behind) -> HashMap<End, Gate> {
     gates
 }
 
-struct Missing<'a, 'd> {
-    draft: &'d Draft<'a>,
-    gates: HashMap<End, Gate>,
-    /// Ports of blocks that are reported already.
-    told: HashSet<(Direction, Gate)>,
-}
-
-impl Missing<'_, '_> {
-    /// Reports a port that is not linked: at the block, if it stands behind one of its ports.
-    fn complain(&mut self, end: End, port: &Port, report: &mut Report) {
-        let Some(&(block, gate)) = self.gates.get(&end) else {
-            let Named { text, span } = self.draft.nodes[end.node].name;
-            let element = port.name.replace("[]", "[0]");
-            return unlinked(Named { text, span }, &element, &show(self.draft, end), port, report);
-        };
-        if !self.told.insert((port.direction, (block, gate))) {
-            return;
-        }
-        let block = &self.draft.blocks[block];
-        let gates = if port.direction == Direction::In { &block.inputs } else { &block.outputs };
-        let name = gates[gate].name;
-        let full = self.draft.full_name(block.scope, block.name.text);
-        let shown = format!("'{full}.{}'", name.text);
-        unlinked(Named { span: name.span, ..block.name }, name.text, &shown, port, report);
-    }
+/// Reports that nothing is linked to a port of a block, behind which `port` stands.
+fn of_block(draft: &Draft<'_>, (block, gate): Gate, port: &Port) {
+    let block = &draft.blocks[block];
+    let gates = if port.direction == Direction::In { &block.inputs } else { &block.outputs };
+    let name = gates[gate].name;
+    let full = draft.full_name(block.scope, block.name.text);
+    let node = Named { span: name.span, ..block.name };
+    unlinked(draft, node, name.text, &format!("'{full}.{}'", name.text), port);
 }
 
 /// Reports that the port `name` of a node or block is not linked.
-fn unlinked(node: Named<'_>, name: &str, shown: &str, port: &Port, report: &mut Report) {
+fn unlinked(draft: &Draft<'_>, node: Named<'_>, name: &str, shown: &str, port: &Port) {
     let crosses = crossing(port.message);
     let (sort, help) = match port.direction {
         Direction::In => {
@@ -110,5 +104,5 @@ fn unlinked(node: Named<'_>, name: &str, shown: &str, port: &Port, report: &mut 
             ("output", help)
         }
     };
-    report.error(node.span, format!("{sort} {shown} is not linked"), help);
+    draft.report.error(node.span, format!("{sort} {shown} is not linked"), help);
 }

@@ -1,0 +1,130 @@
+//! Who is called what: nodes and blocks by their names, each in its scope.
+
+use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use sinew_plan::Span;
+
+use super::Draft;
+use crate::fields::{Named, is_name_sign};
+use crate::keys::{GRAPH_NAME, NAME_LEN_MAX};
+use crate::nearest::suggest;
+
+/// Who bears a name: indices of the draft.
+#[derive(Clone, Copy)]
+pub(crate) enum Member {
+    Node(usize),
+    Block(usize),
+}
+
+/// The name of a graph that does not say its own: that of its file, without folders and extension.
+/// Signs that no name has become `-`.
+pub(crate) fn of_file(file: &str) -> String {
+    let stem = Path::new(file).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let sign = |sign: char| if is_name_sign(sign) { sign } else { '-' };
+    let name: String = stem.chars().map(sign).take(NAME_LEN_MAX).collect();
+    if name.is_empty() { GRAPH_NAME.to_owned() } else { name }
+}
+
+/// Where somebody stands.
+struct Place<'a> {
+    scope: usize,
+    name: Named<'a>,
+    span: Span,
+}
+
+impl<'a> Draft<'a> {
+    /// Collects the names; reports those that stand twice in one scope, and those that are too long
+    /// with the names of their blocks.
+    pub(super) fn name_members(&mut self) {
+        let nodes = (0..self.nodes.len()).map(Member::Node);
+        for member in nodes.chain((0..self.blocks.len()).map(Member::Block)) {
+            let Place { scope, name, .. } = self.place(member);
+            match self.members.entry((scope, name.text)) {
+                Entry::Vacant(entry) => drop(entry.insert(member)),
+                Entry::Occupied(entry) => {
+                    let first = *entry.get();
+                    self.twice(first, member);
+                }
+            }
+            if scope > 0 {
+                self.check_length(scope, name);
+            }
+        }
+    }
+
+    /// Who is called so in a scope.
+    pub(crate) fn member(&self, scope: usize, name: &'a str) -> Option<Member> {
+        self.members.get(&(scope, name)).copied()
+    }
+
+    /// The node outside of blocks that is called so.
+    pub(crate) fn node(&self, name: &'a str) -> Option<usize> {
+        match self.member(0, name)? {
+            Member::Node(node) => Some(node),
+            Member::Block(_) => None,
+        }
+    }
+
+    /// What to say about a name that nobody has in a scope: links in a block stay there.
+    pub(crate) fn instead(&self, scope: usize, name: &'a str) -> String {
+        let outer = name.split_once('/').map_or(name, |(outer, _)| outer);
+        if outer != name && matches!(self.member(scope, outer), Some(Member::Block(_))) {
+            return format!(
+                "who stands in block '{outer}' is reached by a port of it: 'name: {outer}'"
+            );
+        }
+        for block in self.around(scope) {
+            if self.member(block.scope, name).is_some() {
+                let block = block.name.text;
+                return format!(
+                    "links stay inside a block: '{name}' stands outside of '{block}'; name the \
+                     port under 'outputs:' of '{block}', and link that"
+                );
+            }
+        }
+        let nodes = self.nodes.iter().filter(|node| node.scope == scope);
+        let blocks = self.blocks.iter().filter(|block| block.scope == scope);
+        let nodes = nodes.map(|node| node.name.text);
+        suggest(name, nodes.chain(blocks.map(|block| block.name.text)))
+    }
+
+    fn place(&self, member: Member) -> Place<'a> {
+        match member {
+            Member::Node(at) => {
+                let node = &self.nodes[at];
+                Place { scope: node.scope, name: node.name, span: node.span }
+            }
+            Member::Block(at) => {
+                let block = &self.blocks[at];
+                Place { scope: block.scope, name: block.name, span: block.span }
+            }
+        }
+    }
+
+    /// Reports two of one name, at the one that stands further down.
+    fn twice(&self, one: Member, other: Member) {
+        let mut places = [self.place(one), self.place(other)];
+        places.sort_by_key(|place| place.span.start);
+        let [first, second] = places;
+        let name = self.full_name(second.scope, second.name.text);
+        let line = self.lines.line(first.span.start as usize);
+        let help = format!("give this one a 'name:' of its own; the other is on line {line}");
+        self.report.error(second.name.span, format!("two nodes are named '{name}'"), help);
+    }
+
+    fn check_length(&self, scope: usize, name: Named<'_>) {
+        let around = self.around(scope).map(|block| block.name.text.len());
+        let longest = around.clone().fold(name.text.len(), usize::max);
+        let len = around.fold(name.text.len(), |len, block| len + block + 1);
+        // One that is too long by itself is reported already.
+        if len > NAME_LEN_MAX && longest <= NAME_LEN_MAX {
+            let full = self.full_name(scope, name.text);
+            let message =
+                format!("the name '{full}' has {len} characters with those of its blocks");
+            let help = format!("at most {NAME_LEN_MAX}; shorten one of them");
+            self.report.error(name.span, message, help);
+        }
+    }
+}
