@@ -6,8 +6,6 @@
 
 mod rules;
 mod show;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 

@@ -82,36 +82,3 @@ fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>]) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use sinew_plan::catalogue::{Kind, RunsIn};
-    use sinew_plan::plan::Machine;
-
-    use super::*;
-    use crate::{Source, compile};
-
-    static IDLE: Kind = Kind {
-        name: "idle",
-        runs_in: RunsIn::Realtime,
-        doc: "",
-        ports: &[],
-        parameters: &[],
-        signals: &[],
-    };
-
-    #[test]
-    fn a_thread_has_as_many_nodes_as_a_record_can_name() {
-        let compiled = |count: usize| {
-            let nodes: String = (0..count)
-                .map(|at| format!("  - {{kind: idle, name: n{at}, domain: core}}\n"))
-                .collect();
-            let text = format!("domains: {{core: {{realtime: {{period: 1s}}}}}}\nnodes:\n{nodes}");
-            let source = Source { file: "many.yaml", text: &text, overrides: &[] };
-            compile(&source, &[&IDLE], &Machine { cpus: vec![0] }).map(|plan| plan.nodes.len())
-        };
-        assert_eq!(compiled(THREAD_NODES_MAX).ok(), Some(THREAD_NODES_MAX));
-        let errors = compiled(THREAD_NODES_MAX + 1).expect_err("one too many");
-        assert!(errors[0].message.contains("has 65535 nodes"), "{}", errors[0].message);
-    }
-}

@@ -212,6 +212,3 @@ fn of_message(message: &MessageType) -> Vec<String> {
     }
     errors
 }
-
-#[cfg(test)]
-mod tests;

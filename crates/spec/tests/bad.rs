@@ -2,13 +2,11 @@
 //! as a user sees them, in `expected.txt`. `BLESS=1` writes what is answered now; read the
 //! difference.
 
-mod kinds;
-
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use kinds::{ARM, compile_on};
+use crate::kinds::{ARM, compile_on};
 use sinew_spec::{COPIES_MAX, DEPTH_MAX, TEXT_LEN_MAX, render};
 
 #[test]
@@ -100,6 +98,20 @@ fn a_thousand_errors_are_counted_not_listed() {
     let errors = compile_on(4, &text).unwrap_err();
     assert_eq!(errors.len(), 201);
     assert_eq!(errors[200].message, "800 more errors are not shown");
+}
+
+#[test]
+fn a_thread_has_as_many_nodes_as_a_record_can_name() {
+    let compiled = |count: usize| {
+        let mut text = "domains: {core: {realtime: {period: 1s}}}\nnodes:\n".to_owned();
+        for at in 0..count {
+            writeln!(text, "  - {{kind: filter, name: n{at}, domain: core}}").unwrap();
+        }
+        compile_on(1, &text).map(|plan| plan.nodes.len())
+    };
+    assert_eq!(compiled(65_534).ok(), Some(65_534));
+    let errors = compiled(65_535).unwrap_err();
+    assert!(errors[0].message.contains("has 65535 nodes"), "{}", errors[0].message);
 }
 
 #[test]

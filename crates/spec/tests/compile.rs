@@ -1,15 +1,9 @@
 //! What good specs are compiled to.
 
-mod kinds;
-
-use kinds::{ARM, KINDS, compile_on, compile_with};
+use crate::kinds::{ARM, KINDS, compile_on, plan, set};
 use sinew_spec::catalogue::Value;
-use sinew_spec::plan::{Delivery, Machine, Overrun, Plan, Release, Sync, Transport, Wait};
+use sinew_spec::plan::{Delivery, Machine, Overrun, Release, Sync, Transport, Wait};
 use sinew_spec::{Source, compile};
-
-fn plan(text: &str) -> Plan {
-    compile_on(4, text).unwrap_or_else(|errors| panic!("{errors:#?}"))
-}
 
 #[test]
 fn the_arm_becomes_two_domains_in_stop_order() {
@@ -66,8 +60,7 @@ fn nodes_carry_their_values_and_lines() {
 
 #[test]
 fn the_command_line_changes_parameters() {
-    let set =
-        |path: &str, value: &str| compile_with(4, ARM, &[(path.to_owned(), value.to_owned())]);
+    let set = |path: &str, value: &str| set(ARM, path, value);
     assert_eq!(set("planner.laps", "0").unwrap().nodes[0].values[1], Value::Integer(0));
     let speed = set("planner.speed_max_m_per_s", "1.5").unwrap();
     assert_eq!(speed.nodes[0].values[2], Value::Number(1.5));

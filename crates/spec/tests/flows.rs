@@ -1,26 +1,17 @@
 //! Good graphs of flow nodes: their links, and blocks, of which only the nodes are left.
 
-mod kinds;
-
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use kinds::{ARM, compile_on, compile_with};
+use crate::kinds::{ARM, compile_on, plan, set};
 use proptest::prelude::*;
 use sinew_spec::catalogue::Value;
-use sinew_spec::plan::{Delivery, End, Flows, Link, Plan};
-use sinew_spec::{item_json, render};
-
-fn plan(text: &str) -> Plan {
-    compile_on(2, text).unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
-}
+use sinew_spec::item_json;
+use sinew_spec::plan::{Delivery, Flows, Link, Plan};
 
 /// All links that carry packets, in the order of the plan.
 fn links(plan: &Plan) -> Vec<String> {
-    let end = |end: End| {
-        let node = &plan.nodes[end.node];
-        format!("{}.{}", node.name, node.kind.port_name(end.port))
-    };
+    let end = |end| plan.end_name(end);
     plan.flow_links.iter().map(|link| format!("{} {}", end(link.from), end(link.to))).collect()
 }
 
@@ -237,8 +228,7 @@ fn messages_reach_the_nodes_of_a_block_by_its_ports() {
 
 #[test]
 fn the_command_line_reaches_into_blocks() {
-    let set =
-        |path: &str, value: &str| compile_with(2, AUTH, &[(path.to_owned(), value.to_owned())]);
+    let set = |path: &str, value: &str| set(AUTH, path, value);
     let plan = set("auth/log.code", "x").expect("a good graph");
     assert_eq!(plan.nodes[2].values[0], Value::Text("x".to_owned()));
     let plan =

@@ -1,10 +1,8 @@
 //! Whatever the text, the compiler answers with a plan or with diagnostics that can be shown.
 
-mod kinds;
-
 use std::fmt::Write;
 
-use kinds::{ARM, compile_on, compile_with};
+use crate::kinds::{ARM, compile_on, compile_with};
 use proptest::prelude::*;
 use sinew_spec::chain::Chain;
 use sinew_spec::firewall::Firewall;

@@ -1,10 +1,8 @@
 //! Pictures of plans.
 
-mod kinds;
-
 use std::fmt::Write;
 
-use kinds::{ARM, compile_on};
+use crate::kinds::{ARM, compile_on};
 use sinew_spec::picture;
 
 /// Domains with several threads, long chains and links in every direction.

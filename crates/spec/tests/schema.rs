@@ -1,8 +1,6 @@
 //! The JSON schema agrees with the compiler.
 
-mod kinds;
-
-use kinds::{ARM, KINDS, compile_on};
+use crate::kinds::{ARM, KINDS, compile_on};
 use serde_json::{Value as Json, json};
 use sinew_spec::schema;
 

@@ -1,16 +1,10 @@
 //! What graphs with services are compiled to.
 
-mod kinds;
-
-use kinds::{ARM, compile_on, compile_with};
+use crate::kinds::{ARM, compile_on, plan, set};
 use sinew_spec::chain::Chain;
 use sinew_spec::plan::{
     Delivery, Full, Limits, Link, Plan, Release, Restart, RestartPolicy, Sync, Transport, Wait,
 };
-
-fn plan(text: &str) -> Plan {
-    compile_on(4, text).unwrap_or_else(|errors| panic!("{errors:#?}"))
-}
 
 /// A core of two threads, and services that stand before, after and between its nodes.
 const TEXT: &str = "
@@ -63,7 +57,7 @@ fn the_core_stops_first_then_readers_before_writers_and_the_last_of_the_spec_bef
     let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
     assert_eq!(names, ["core", "pad", "log", "screen"]);
     let unlinked = TEXT.replace(", ports: {out: [{name: log, port: in}]}", "");
-    let plan = self::plan(&unlinked);
+    let plan = crate::kinds::plan(&unlinked);
     let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
     assert_eq!(names, ["core", "pad", "screen", "log"]);
 }
@@ -120,22 +114,17 @@ fn links_between_services_sleep_and_drop() {
     let between = link(&plan, "screen", "log");
     assert_eq!((between.transport, between.wait), (Transport::SharedMemory, Wait::Park));
     assert_eq!((between.delivery, between.full), (Delivery::Queue, Full::Drop));
-    let inside = plan_of_two_services_in_one_domain();
-    assert_eq!((inside.links[0].transport, inside.links[0].fused), (Transport::InProcess, false));
-}
-
-fn plan_of_two_services_in_one_domain() -> Plan {
-    plan(
-        "
-- {kind: gauge, name: a, ports: {out: [{name: b, port: in, wait: spin_then_park}]}}
-- {kind: gauge, name: b, ports: {out: [{name: a, port: in}]}}
-",
-    )
 }
 
 #[test]
 fn a_bare_list_is_one_service_and_a_loop_in_it_needs_no_delay() {
-    let plan = plan_of_two_services_in_one_domain();
+    let plan = plan(
+        "
+- {kind: gauge, name: a, ports: {out: [{name: b, port: in, wait: spin_then_park}]}}
+- {kind: gauge, name: b, ports: {out: [{name: a, port: in}]}}
+",
+    );
+    assert_eq!((plan.links[0].transport, plan.links[0].fused), (Transport::InProcess, false));
     assert_eq!((plan.name.as_str(), plan.domains.len()), ("graph", 1));
     assert_eq!(plan.domains[0].name, "services");
     let service = plan.domains[0].service().expect("a service");
@@ -145,10 +134,8 @@ fn a_bare_list_is_one_service_and_a_loop_in_it_needs_no_delay() {
 
 #[test]
 fn the_command_line_finds_the_nodes_of_a_bare_list() {
-    let set = |path: &str| {
-        let overrides = [(path.to_owned(), "1".to_owned())];
-        compile_with(4, "[{kind: gauge, name: a}]", &overrides).unwrap_err()[0].message.clone()
-    };
+    let list = "[{kind: gauge, name: a}]";
+    let set = |path: &str| set(list, path, "1").unwrap_err()[0].message.clone();
     assert_eq!(set("a.lap"), "unknown key 'lap' in a node");
     assert_eq!(set("b.lap"), "there is no node 'b'");
 }

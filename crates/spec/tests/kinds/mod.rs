@@ -1,13 +1,20 @@
 //! A small catalogue: the four kinds of the arm, a filter, and the machine they run on.
 
 use sinew_spec::catalogue::{
-    ANY_MESSAGE, Direction, Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port,
-    RunsIn, SafeValue, Scalar, type_hash,
+    ANY_MESSAGE,
+    Direction::{self, In, Out},
+    Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn, SafeValue, Scalar,
+    type_hash,
 };
 use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Diagnostic, Source, compile};
+use sinew_spec::{Diagnostic, Source, compile, render};
 
-const fn message(name: &'static str, count: u32, fields: &'static [Field]) -> MessageType {
+/// A message of so many words.
+pub(crate) const fn message(
+    name: &'static str,
+    count: u32,
+    fields: &'static [Field],
+) -> MessageType {
     let size = count * 8;
     MessageType { name, size, align: 8, fields, hash: type_hash(name, size, fields) }
 }
@@ -17,10 +24,25 @@ const TEN: &[Field] = &[Field { name: "bytes", scalar: Scalar::U64, count: 10, o
 
 static POSE: MessageType = message("Pose", 6, SIX);
 static JOINTS: MessageType = message("Joints", 6, SIX);
+pub(crate) static WORD: MessageType = message("Word", 1, &[]);
 static FRAME: MessageType = message("Frame", 10, TEN);
 
+/// A port that must be linked.
 const fn port(name: &'static str, direction: Direction, message: &'static MessageType) -> Port {
     Port { name, doc: "A port.", direction, message, optional: false, safe: &[] }
+}
+
+/// A port that may stay unlinked.
+pub(crate) const fn free(
+    name: &'static str,
+    direction: Direction,
+    message: &'static MessageType,
+) -> Port {
+    Port { optional: true, ..port(name, direction, message) }
+}
+
+const fn packets(name: &'static str, direction: Direction) -> Port {
+    Port { optional: matches!(direction, Out), ..port(name, direction, &PACKET) }
 }
 
 const fn parameter(
@@ -32,14 +54,11 @@ const fn parameter(
     Parameter { name, doc: "A parameter.", unit, ty, default }
 }
 
+pub(crate) const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
+    Kind { name, runs_in, doc: "A kind.", ports, parameters: &[], signals: &[] }
+}
+
 static PLANNER: Kind = Kind {
-    name: "path_planner",
-    runs_in: RunsIn::Realtime,
-    doc: "Follows a path.",
-    ports: &[
-        Port { optional: true, ..port("feedback", Direction::In, &JOINTS) },
-        port("out", Direction::Out, &POSE),
-    ],
     parameters: &[
         parameter("path", "", ParameterType::Path, None),
         parameter("laps", "", ParameterType::Integer { min: 0, max: 1000 }, Some("1")),
@@ -50,112 +69,75 @@ static PLANNER: Kind = Kind {
             Some("0.5"),
         ),
     ],
-    signals: &[],
+    ..kind(
+        "path_planner",
+        RunsIn::Realtime,
+        &[free("feedback", In, &JOINTS), port("out", Out, &POSE)],
+    )
 };
 
 static IK: Kind = Kind {
-    name: "ik",
-    runs_in: RunsIn::Realtime,
-    doc: "Pose to joints.",
-    ports: &[port("in", Direction::In, &POSE), port("out", Direction::Out, &JOINTS)],
     parameters: &[parameter(
         "home_rad",
         "rad",
         ParameterType::Numbers { count: 3, min: -4.0, max: 4.0 },
         Some("[0, 0, 0]"),
     )],
-    signals: &[],
+    ..kind("ik", RunsIn::Realtime, &[port("in", In, &POSE), port("out", Out, &JOINTS)])
 };
 
 static MASTER: Kind = Kind {
-    name: "ethercat_master",
-    runs_in: RunsIn::Realtime,
-    doc: "Joints to frame bytes.",
     ports: &[
-        port("in", Direction::In, &JOINTS),
-        Port { optional: true, ..port("frame", Direction::In, &FRAME) },
-        port("out", Direction::Out, &FRAME),
-        Port { optional: true, ..port("feedback", Direction::Out, &JOINTS) },
+        port("in", In, &JOINTS),
+        free("frame", In, &FRAME),
+        port("out", Out, &FRAME),
+        free("feedback", Out, &JOINTS),
     ],
     parameters: &[
         parameter("strict", "", ParameterType::Bool, Some("false")),
         parameter("mode", "", ParameterType::Choice(&["csp", "csv", "cst"]), Some("csp")),
         parameter("label", "", ParameterType::Text, Some("")),
     ],
-    signals: &[],
+    ..kind("ethercat_master", RunsIn::Realtime, &[])
 };
 
-static DRIVES: Kind = Kind {
-    name: "drives",
-    runs_in: RunsIn::Realtime,
-    doc: "The machine.",
-    ports: &[
+static DRIVES: Kind = kind(
+    "drives",
+    RunsIn::Realtime,
+    &[
         Port {
             safe: &[
                 SafeValue { name: "quick_stop", doc: "Brakes along a ramp." },
                 SafeValue { name: "disable", doc: "Lets go." },
             ],
-            ..port("in", Direction::In, &FRAME)
+            ..port("in", In, &FRAME)
         },
-        Port { optional: true, ..port("out", Direction::Out, &FRAME) },
+        free("out", Out, &FRAME),
     ],
-    parameters: &[],
-    signals: &[],
-};
+);
 
-static FILTER: Kind = Kind {
-    name: "filter",
-    runs_in: RunsIn::Realtime,
-    doc: "Joints to joints; its ports may stay unlinked.",
-    ports: &[
-        Port { optional: true, ..port("in", Direction::In, &JOINTS) },
-        Port { optional: true, ..port("extra", Direction::In, &JOINTS) },
-        Port { optional: true, ..port("out", Direction::Out, &JOINTS) },
+static FILTER: Kind = kind(
+    "filter",
+    RunsIn::Realtime,
+    &[free("in", In, &JOINTS), free("extra", In, &JOINTS), free("out", Out, &JOINTS)],
+);
+
+static GAUGE: Kind = kind(
+    "gauge",
+    RunsIn::Service,
+    &[
+        free("in", In, &JOINTS),
+        free("extra", In, &JOINTS),
+        free("out", Out, &JOINTS),
+        free("frame", Out, &FRAME),
     ],
-    parameters: &[],
-    signals: &[],
-};
+);
 
-static GAUGE: Kind = Kind {
-    name: "gauge",
-    runs_in: RunsIn::Service,
-    doc: "Shows joints, and passes on what somebody wishes; its ports may stay unlinked.",
-    ports: &[
-        Port { optional: true, ..port("in", Direction::In, &JOINTS) },
-        Port { optional: true, ..port("extra", Direction::In, &JOINTS) },
-        Port { optional: true, ..port("out", Direction::Out, &JOINTS) },
-        Port { optional: true, ..port("frame", Direction::Out, &FRAME) },
-    ],
-    parameters: &[],
-    signals: &[],
-};
+static BEGIN: Kind = kind("begin", RunsIn::Flow, &[packets("out", Out)]);
 
-const fn packets(name: &'static str, direction: Direction) -> Port {
-    let optional = matches!(direction, Direction::Out);
-    Port { optional, ..port(name, direction, &PACKET) }
-}
-
-static BEGIN: Kind = Kind {
-    name: "begin",
-    runs_in: RunsIn::Flow,
-    doc: "Begins flows.",
-    ports: &[packets("out", Direction::Out)],
-    parameters: &[],
-    signals: &[],
-};
-
-static TRIAL: Kind =
-    Kind { name: "trial", runs_in: RunsIn::Test, doc: "Begins flows in tests.", ..BEGIN };
+static TRIAL: Kind = kind("trial", RunsIn::Test, &[packets("out", Out)]);
 
 static STEP: Kind = Kind {
-    name: "step",
-    runs_in: RunsIn::Flow,
-    doc: "Passes packets on.",
-    ports: &[
-        packets("in", Direction::In),
-        packets("out", Direction::Out),
-        packets("error", Direction::Out),
-    ],
     parameters: &[
         parameter("code", "", ParameterType::Text, Some("")),
         parameter(
@@ -172,30 +154,16 @@ static STEP: Kind = Kind {
         ),
         parameter("body", "", ParameterType::Yaml, Some("")),
     ],
-    signals: &[],
+    ..kind("step", RunsIn::Flow, &[packets("in", In), packets("out", Out), packets("error", Out)])
 };
 
-static FAN: Kind = Kind {
-    name: "fan",
-    runs_in: RunsIn::Flow,
-    doc: "Passes packets on to one of many.",
-    ports: &[packets("in", Direction::In), packets("out[]", Direction::Out)],
-    parameters: &[],
-    signals: &[],
-};
+static FAN: Kind = kind("fan", RunsIn::Flow, &[packets("in", In), packets("out[]", Out)]);
 
-static LOOK: Kind = Kind {
-    name: "look",
-    runs_in: RunsIn::Flow,
-    doc: "Answers with the newest message, and sends another one.",
-    ports: &[
-        packets("in", Direction::In),
-        port("message", Direction::In, &ANY_MESSAGE),
-        Port { optional: true, ..port("wish", Direction::Out, &ANY_MESSAGE) },
-    ],
-    parameters: &[],
-    signals: &[],
-};
+static LOOK: Kind = kind(
+    "look",
+    RunsIn::Flow,
+    &[packets("in", In), port("message", In, &ANY_MESSAGE), free("wish", Out, &ANY_MESSAGE)],
+);
 
 /// The catalogue.
 pub(crate) const KINDS: &[&Kind] =
@@ -214,6 +182,16 @@ pub(crate) fn compile_with(
 ) -> Result<Plan, Vec<Diagnostic>> {
     let source = Source { file: "graph.yaml", text, overrides };
     compile(&source, KINDS, &Machine { cpus: (0..cpus).collect() })
+}
+
+/// Compiles a good spec for a machine with four CPUs.
+pub(crate) fn plan(text: &str) -> Plan {
+    compile_on(4, text).unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
+}
+
+/// Compiles with one parameter changed on the command line.
+pub(crate) fn set(text: &str, path: &str, value: &str) -> Result<Plan, Vec<Diagnostic>> {
+    compile_with(4, text, &[(path.to_owned(), value.to_owned())])
 }
 
 /// The arm.

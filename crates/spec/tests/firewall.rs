@@ -1,44 +1,23 @@
 //! A plan that the compiler made, changed by hand so that it breaks each rule.
 
-use sinew_plan::catalogue::{Kind, MessageType, Port, RunsIn, SafeValue, type_hash};
-use sinew_plan::plan::{Role, Transport};
+use sinew_spec::catalogue::{Direction, Kind, Port, RunsIn, SafeValue};
+use sinew_spec::firewall::{Firewall, WaitsFor};
+use sinew_spec::plan::{Delivery, Full, Link, Machine, Plan, Release, Role, Sync, Transport, Wait};
+use sinew_spec::{Source, compile};
 
-use super::*;
-use crate::{Source, compile};
-
-static WORD: MessageType =
-    MessageType { name: "Word", size: 8, align: 8, fields: &[], hash: type_hash("Word", 8, &[]) };
-
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "A word.", direction, message: &WORD, optional: true, safe: &[] }
-}
+use crate::kinds::{WORD, free, kind};
 
 const STOP: &[SafeValue] = &[SafeValue { name: "stop", doc: "Stands still." }];
 const PORTS: &[Port] = &[
-    port("in", Direction::In),
-    port("more", Direction::In),
-    Port { safe: STOP, ..port("drive", Direction::In) },
-    port("out", Direction::Out),
+    free("in", Direction::In, &WORD),
+    free("more", Direction::In, &WORD),
+    Port { safe: STOP, ..free("drive", Direction::In, &WORD) },
+    free("out", Direction::Out, &WORD),
 ];
 
-static CYCLIC: Kind = Kind {
-    name: "cyclic",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: PORTS,
-    parameters: &[],
-    signals: &[],
-};
-static SERVICE: Kind = Kind {
-    name: "service",
-    runs_in: RunsIn::Service,
-    doc: "",
-    ports: PORTS,
-    parameters: &[],
-    signals: &[],
-};
-
-static OBSERVER: Kind = Kind { name: "observer", runs_in: RunsIn::Observer, ports: &[], ..SERVICE };
+static CYCLIC: Kind = kind("cyclic", RunsIn::Realtime, PORTS);
+static SERVICE: Kind = kind("service", RunsIn::Service, PORTS);
+static OBSERVER: Kind = kind("observer", RunsIn::Observer, &[]);
 
 /// Three realtime threads in two domains, and a service.
 const TEXT: &str = "

@@ -1,65 +1,34 @@
 //! One kind that breaks each rule, and what is said of it.
 
-use sinew_plan::catalogue::{Field, SafeValue, Scalar};
+use sinew_spec::catalogue::{
+    ANY_MESSAGE, Direction, Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port,
+    RunsIn, SafeValue, Scalar, Signal,
+};
+use sinew_spec::catalogue_errors;
 
-use super::*;
+use crate::kinds::{free, kind, message};
 
 const FIELDS: &[Field] = &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 }];
-static NUMBER: MessageType = MessageType {
-    name: "Number",
-    size: 8,
-    align: 8,
-    fields: FIELDS,
-    hash: type_hash("Number", 8, FIELDS),
-};
-static OTHER: MessageType = MessageType {
-    name: "Number",
-    size: 16,
-    align: 8,
-    fields: FIELDS,
-    hash: type_hash("Number", 16, FIELDS),
-};
-static TWIN: MessageType = MessageType {
-    name: "Number",
-    size: 8,
-    align: 8,
-    fields: FIELDS,
-    hash: type_hash("Number", 8, FIELDS),
-};
-static EMPTY: MessageType =
-    MessageType { name: "Empty", size: 0, align: 1, fields: &[], hash: type_hash("Empty", 0, &[]) };
-static LIES: MessageType = MessageType { name: "Lies", size: 8, align: 8, fields: FIELDS, hash: 1 };
 const ODD: &[Field] = &[
     Field { name: "a", scalar: Scalar::U32, count: 1, offset: 0 },
     Field { name: "b", scalar: Scalar::F64, count: 2, offset: 4 },
 ];
-static CROOKED: MessageType = MessageType {
-    name: "Crooked",
-    size: 16,
-    align: 4,
-    fields: ODD,
-    hash: type_hash("Crooked", 16, ODD),
-};
+static NUMBER: MessageType = message("Number", 1, FIELDS);
+static OTHER: MessageType = message("Number", 2, FIELDS);
+static TWIN: MessageType = message("Number", 1, FIELDS);
+static EMPTY: MessageType = message("Empty", 0, &[]);
+static LIES: MessageType = MessageType { hash: 1, ..message("Lies", 1, FIELDS) };
+static CROOKED: MessageType = message("Crooked", 2, ODD);
 
 const STOP: SafeValue = SafeValue { name: "stop", doc: "" };
-const IN: Port = Port {
-    name: "in",
-    doc: "",
-    direction: Direction::In,
-    message: &NUMBER,
-    optional: true,
-    safe: &[],
-};
+const IN: Port = free("in", Direction::In, &NUMBER);
 const GAIN: Parameter =
     Parameter { name: "gain", doc: "", unit: "", ty: ParameterType::Bool, default: Some("true") };
 const SPEED: Signal = Signal { name: "speed", doc: "", unit: "", count: 1, labels: &[] };
 const GOOD: Kind = Kind {
-    name: "good",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: &[IN, Port { name: "drive", safe: &[STOP], ..IN }],
     parameters: &[GAIN],
     signals: &[SPEED],
+    ..kind("good", RunsIn::Realtime, &[IN, Port { name: "drive", safe: &[STOP], ..IN }])
 };
 
 /// What is said of a kind alone.

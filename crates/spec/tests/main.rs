@@ -1,0 +1,12 @@
+//! The compiler as its callers see it.
+
+mod bad;
+mod compile;
+mod firewall;
+mod flows;
+mod kinds;
+mod never_panics;
+mod picture;
+mod rules;
+mod schema;
+mod services;
