@@ -1,9 +1,8 @@
 //! Whatever the text, the compiler answers with a plan or with diagnostics that can be shown.
 
-use std::fmt::Write;
-
-use crate::kinds::{ARM, compile_on, compile_with};
+use crate::kinds::{ARM, compile_on, compile_with, plan};
 use proptest::prelude::*;
+use proptest::sample::select;
 use sinew_spec::chain::Chain;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::{Machine, Plan};
@@ -47,53 +46,19 @@ const FLOWS: &str = "- {kind: begin, ports: {out: [{name: auth, port: in}, {name
     return 1
 ";
 
-/// Pieces that mean something to the parser or to the compiler.
+/// Signs and words that mean something to the parser or to the compiler.
+const WORDS: &[&str] = &[
+    "{", "}", "[", "]", ":", "- ", "\n", "\t", "  ", "'", "\"", "&a ", "*a", "!t ", "#", "|", ">",
+    "%", "---", "? ", ", ", "~", "\u{feff}", "µ", "\u{2028}", "0", "-1", "1e999", "nan", "1ms",
+    "in", "out", "name", "planner", "drives", "ports", "delay: 1", "realtime", "<<: ", "safe",
+];
+/// And more of a spec.
 const PIECES: &[&str] = &[
-    "{",
-    "}",
-    "[",
-    "]",
-    ":",
-    "- ",
-    "\n",
-    "\t",
-    "  ",
-    "'",
-    "\"",
-    "&a ",
-    "*a",
-    "!t ",
-    "#",
-    "|",
-    ">",
-    "%",
-    "---",
-    "? ",
-    ", ",
-    "~",
-    "\u{feff}",
-    "µ",
-    "\u{2028}",
-    "0",
-    "-1",
-    "1e999",
-    "nan",
-    "1ms",
     "99999999999s",
-    "in",
-    "out",
-    "name",
-    "planner",
-    "drives",
-    "ports",
-    "delay: 1",
     "trigger: input",
-    "realtime",
     "threads: [{cpu: 1, nodes: [ik]}]",
     "delivery: broadcast",
     "capacity: 7",
-    "<<: ",
-    "safe",
     "  screen: {restart: {policy: always}}\n",
     "restart: {backoff: 1h, restarts_max: 1000000}",
     "limits: {memory: 8MiB, cpu: 1%, processes: 2}",
@@ -109,6 +74,11 @@ const PIECES: &[&str] = &[
     "auth/check",
     "flows: {workers: 2}",
 ];
+
+/// A word or a piece.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop_oneof![select(WORDS), select(PIECES)]
+}
 
 fn check(text: &str, overrides: &[(String, String)]) {
     let errors = match compile_with(2, text, overrides) {
@@ -138,7 +108,7 @@ fn show(plan: &Plan) {
 #[derive(Clone, Debug)]
 enum Change {
     Cut(usize, usize),
-    Put(usize, usize),
+    Put(usize, &'static str),
     Double(usize),
     Swap(usize, usize),
 }
@@ -147,7 +117,7 @@ fn change() -> impl Strategy<Value = Change> {
     let at = 0..4096usize;
     prop_oneof![
         (at.clone(), 1..40usize).prop_map(|(at, len)| Change::Cut(at, len)),
-        (at.clone(), 0..PIECES.len()).prop_map(|(at, piece)| Change::Put(at, piece)),
+        (at.clone(), piece()).prop_map(|(at, piece)| Change::Put(at, piece)),
         at.clone().prop_map(Change::Double),
         (at.clone(), at).prop_map(|(a, b)| Change::Swap(a, b)),
     ]
@@ -162,7 +132,7 @@ fn apply(text: &str, change: &Change) -> String {
             let end = text.floor_char_boundary((place(at) + len).min(text.len()));
             text[..place(at)].to_owned() + &text[end..]
         }
-        Change::Put(at, piece) => text[..place(at)].to_owned() + PIECES[piece] + &text[place(at)..],
+        Change::Put(at, piece) => text[..place(at)].to_owned() + piece + &text[place(at)..],
         _ if lines.is_empty() => String::new(),
         Change::Double(at) => {
             lines.insert(line(at), lines[line(at)]);
@@ -184,27 +154,15 @@ proptest! {
     }
 
     #[test]
-    fn on_pieces_of_specs(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
-        let text: String = pieces.into_iter().map(|piece| PIECES[piece]).collect();
-        check(&text, &[]);
+    fn on_pieces_of_specs(pieces in prop::collection::vec(piece(), 0..60)) {
+        check(&pieces.concat(), &[]);
     }
 
     #[test]
     fn on_changed_specs(changes in prop::collection::vec(change(), 1..6)) {
-        let text = changes.iter().fold(ARM.to_owned(), |text, change| apply(&text, change));
-        check(&text, &[]);
-    }
-
-    #[test]
-    fn on_changed_specs_with_services(changes in prop::collection::vec(change(), 1..6)) {
-        let text = changes.iter().fold(BESIDE.to_owned(), |text, change| apply(&text, change));
-        check(&text, &[]);
-    }
-
-    #[test]
-    fn on_changed_specs_with_flows(changes in prop::collection::vec(change(), 1..6)) {
-        let text = changes.iter().fold(FLOWS.to_owned(), |text, change| apply(&text, change));
-        check(&text, &[]);
+        for spec in [ARM, BESIDE, FLOWS] {
+            check(&changes.iter().fold(spec.to_owned(), |text, change| apply(&text, change)), &[]);
+        }
     }
 
     #[test]
@@ -218,53 +176,44 @@ proptest! {
 #[test]
 fn large_graphs_of_every_shape_are_compiled() {
     const COUNT: usize = 5_000;
-    let one = "domains: {d: {realtime: {period: 1ms}}}\nnodes:\n";
-    let chain: String = (0..COUNT).fold(one.to_owned(), |mut text, i| {
-        let next = (i + 1).min(COUNT);
-        writeln!(
-            text,
-            "- {{kind: filter, name: n{i}, ports: {{out: [{{name: n{next}, port: in}}]}}}}"
-        )
-        .unwrap();
-        text
-    }) + &format!("- {{kind: filter, name: n{COUNT}}}\n");
-    let mut star = one.to_owned() + "- kind: filter\n  name: hub\n  ports:\n    out:\n";
-    let mut domains = "domains:\n  d0: {realtime: {period: 1ms}}\n".to_owned();
-    let mut nodes = String::new();
-    for i in 0..COUNT {
-        writeln!(star, "    - {{name: n{i}, port: in}}").unwrap();
-        writeln!(domains, "  d{}: {{realtime: {{trigger: input}}}}", i + 1).unwrap();
-        let link = format!("ports: {{out: [{{name: n{}, port: in}}]}}", i + 1);
-        writeln!(nodes, "- {{kind: filter, name: n{i}, domain: d{i}, {link}}}").unwrap();
-    }
-    for i in 0..COUNT {
-        writeln!(star, "- {{kind: filter, name: n{i}}}").unwrap();
-    }
-    writeln!(nodes, "- {{kind: filter, name: n{COUNT}, domain: d{COUNT}}}").unwrap();
-    let domains = domains + "nodes:\n" + &nodes;
-    let mut services = "domains:\n".to_owned();
-    let mut nodes = String::new();
-    for i in 0..=COUNT {
-        writeln!(services, "  s{i}: {{limits: {{descriptors: 64}}}}").unwrap();
-        let next =
-            if i == COUNT { String::new() } else { format!("{{name: n{}, port: in}}", i + 1) };
-        let links = format!("ports: {{out: [{next}]}}");
-        writeln!(nodes, "- {{kind: gauge, name: n{i}, domain: s{i}, {links}}}").unwrap();
-    }
-    let services = services + "nodes:\n" + &nodes;
-    let mut blocks = "- {kind: begin, name: x, ports: {out: [{name: n0, port: in}]}}\n".to_owned();
-    for i in 0..COUNT {
-        let next = if i + 1 == COUNT { "" } else { &format!("{{name: n{}, port: in}}", i + 1) };
-        let ends = "inputs: {in: [{name: s, port: in}]}, outputs: {out: [{name: s, port: out}]}";
-        let links = format!("ports: {{out: [{next}]}}");
-        writeln!(
-            blocks,
-            "- {{kind: block, name: n{i}, {ends}, nodes: [{{kind: step, name: s}}], {links}}}"
-        )
-        .unwrap();
-    }
+    const END: &str = "inputs: {in: [{name: s, port: in}]}, outputs: {out: [{name: s, port: out}]}";
+    // Of so many rows, each with its place and a link to the next one; the last has none.
+    let rows = |row: fn(usize, &str) -> String| -> String {
+        let next = |at: usize| format!("ports: {{out: [{{name: n{}, port: in}}]}}", at + 1);
+        let last = (COUNT, "ports: {}".to_owned());
+        let all = (0..COUNT).map(|at| (at, next(at))).chain([last]);
+        all.map(|(at, next)| row(at, &next)).collect()
+    };
+    let one = "domains: {d: {realtime: {period: 1ms}}}\nnodes:\n".to_owned();
+    let chain =
+        one.clone() + &rows(|at, next| format!("- {{kind: filter, name: n{at}, {next}}}\n"));
+    let star =
+        one + "- kind: filter\n  name: n0\n  ports:\n    out:\n"
+            + &rows(|at, _| {
+                if at == 0 { String::new() } else { format!("    - {{name: n{at}, port: in}}\n") }
+            })
+            + &rows(|at, _| {
+                if at == 0 { String::new() } else { format!("- {{kind: filter, name: n{at}}}\n") }
+            });
+    let domains = "domains:\n".to_owned()
+        + &rows(|at, _| {
+            let release = if at == 0 { "period: 1ms" } else { "trigger: input" };
+            format!("  d{at}: {{realtime: {{{release}}}}}\n")
+        })
+        + "nodes:\n"
+        + &rows(|at, next| format!("- {{kind: filter, name: n{at}, domain: d{at}, {next}}}\n"));
+    let services = "domains:\n".to_owned()
+        + &rows(|at, _| format!("  d{at}: {{limits: {{descriptors: 64}}}}\n"))
+        + "nodes:\n"
+        + &rows(|at, next| format!("- {{kind: gauge, name: n{at}, domain: d{at}, {next}}}\n"));
+    let blocks = rows(|at, next| match at {
+        0 => format!("- {{kind: begin, name: n{at}, {next}}}\n"),
+        _ => format!(
+            "- {{kind: block, name: n{at}, {END}, nodes: [{{kind: step, name: s}}], {next}}}\n"
+        ),
+    });
     for text in [&chain, &star, &domains, &services, &blocks] {
-        let plan = compile_on(4, text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+        let plan = plan(text);
         let links = plan.links.len() + plan.flow_links.len();
         assert_eq!((plan.nodes.len(), links), (COUNT + 1, COUNT));
     }

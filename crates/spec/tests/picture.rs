@@ -89,56 +89,36 @@ const SERVICES: &str = "
 
 /// Twelve flow nodes: a block, a fan, ways that join again, an error that goes back, and a node
 /// that reads what the core says.
-fn flows() -> String {
-    let to = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| format!("{{name: {name}, port: in}}"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    format!(
-        "name: api
+const FLOWS: &str = "name: api
 domains:
-  control: {{realtime: {{period: 1ms}}}}
-  web: {{flows: {{workers: 2}}}}
+  control: {realtime: {period: 1ms}}
+  web: {flows: {workers: 2}}
 nodes:
-  - kind: filter
-    name: joints
-    domain: control
-    ports: {{out: [{{name: state, port: message}}]}}
-  - {{kind: begin, name: listener, domain: web, ports: {{out: [{}]}}}}
-  - {{kind: fan, name: router, domain: web, ports: {{
-      \"out[0]\": [{}], \"out[1]\": [{}], \"out[4]\": [{}]}}}}
+  - {kind: filter, name: joints, domain: control, ports: {out: [{name: state, port: message}]}}
+  - {kind: begin, name: listener, domain: web, ports: {out: [
+      {name: router, port: in}, {name: log, port: in}]}}
+  - {kind: fan, name: router, domain: web, ports: {
+      \"out[0]\": [{name: state, port: in}], \"out[1]\": [{name: ping, port: in}],
+      \"out[4]\": [{name: auth, port: in}, {name: log, port: in}]}}
   - kind: block
     name: auth
     domain: web
     nodes:
-      - {{kind: step, name: check, ports: {{out: [{{name: user, port: in}}]}}}}
-      - {{kind: step, name: user}}
-    inputs: {{in: [{{name: check, port: in}}]}}
-    outputs: {{out: [{{name: user, port: out}}], denied: [{{name: check, port: error}}]}}
-    ports: {{out: [{}], denied: [{}]}}
-  - {{kind: look, name: state, domain: web}}
-  - {{kind: step, name: ping, domain: web}}
-  - {{kind: step, name: plan, domain: web, ports: {{out: [{}], error: [{}]}}}}
-  - {{kind: step, name: send, domain: web, ports: {{error: [{}]}}}}
-  - {{kind: step, name: log, domain: web, ports: {{out: [{}]}}}}
-  - {{kind: step, name: denied, domain: web}}
-  - {{kind: step, name: tell, domain: web}}
-",
-        to(&["router", "log"]),
-        to(&["state"]),
-        to(&["ping"]),
-        to(&["auth", "log"]),
-        to(&["plan"]),
-        to(&["denied"]),
-        to(&["send"]),
-        to(&["denied"]),
-        to(&["denied"]),
-        to(&["tell", "tell"]),
-    )
-}
+      - {kind: step, name: check, ports: {out: [{name: user, port: in}]}}
+      - {kind: step, name: user}
+    inputs: {in: [{name: check, port: in}]}
+    outputs: {out: [{name: user, port: out}], denied: [{name: check, port: error}]}
+    ports: {out: [{name: plan, port: in}], denied: [{name: denied, port: in}]}
+  - {kind: look, name: state, domain: web}
+  - {kind: step, name: ping, domain: web}
+  - {kind: step, name: plan, domain: web, ports: {
+      out: [{name: send, port: in}], error: [{name: denied, port: in}]}}
+  - {kind: step, name: send, domain: web, ports: {error: [{name: denied, port: in}]}}
+  - {kind: step, name: log, domain: web, ports: {out: [
+      {name: tell, port: in}, {name: tell, port: in}]}}
+  - {kind: step, name: denied, domain: web}
+  - {kind: step, name: tell, domain: web}
+";
 
 #[test]
 fn the_text_names_everything_and_keeps_its_width() {
@@ -149,7 +129,7 @@ fn the_text_names_everything_and_keeps_its_width() {
         (beside(), 80),
         (beside(), 48),
         (SERVICES.to_owned(), 70),
-        (flows(), 100),
+        (FLOWS.to_owned(), 100),
     ];
     for (spec, width) in specs {
         let plan = compile_on(2, &spec).unwrap();
@@ -221,7 +201,7 @@ fn the_summary_says_what_flows_run_on() {
          services: service, 2 flow nodes on a worker for each CPU that the core leaves, \
          restarted on failure, at most 10 times in 60s\n    begin, step\n"
     );
-    let summary = summary(&flows());
+    let summary = summary(FLOWS);
     let first = "api: 2 domains (1 service), 1 realtime thread, 12 nodes (11 of flows), 15 links\n";
     assert!(summary.starts_with(first), "{summary}");
     assert!(summary.contains("  web: service, 11 flow nodes on 2 workers, restarted"), "{summary}");
@@ -233,7 +213,7 @@ fn the_json_names_everything() {
     assert_eq!(json["domains"][1]["threads"][0]["release"]["input"], "drives.in");
     assert_eq!(json["nodes"][3]["safe"]["in"]["value"], "quick_stop");
     assert_eq!(json["links"][2]["message"]["bytes"], 80);
-    let json = picture::json(&compile_on(2, &flows()).unwrap());
+    let json = picture::json(&compile_on(2, FLOWS).unwrap());
     let link = serde_json::json!({"from": "router.out[4]", "to": "auth/check.in"});
     assert_eq!(json["flow_links"][4], link);
     assert_eq!(json["domains"][1]["flows"]["workers"], 2);
@@ -250,7 +230,7 @@ fn nothing_overlaps_in_the_svg_or_leaves_it() {
         ("star", &star()),
         ("beside", &beside()),
         ("services", SERVICES),
-        ("flows", &flows()),
+        ("flows", FLOWS),
     ];
     for (name, spec) in pictures {
         let svg = picture::svg(&compile_on(2, spec).unwrap());
