@@ -65,18 +65,19 @@ pub(super) struct Rect {
     pub(super) height: f64,
 }
 
-/// A link's way and its label.
-#[derive(Clone, Debug, Default)]
+/// A link's way, and the width of its label: the last piece runs through the middle of that.
+#[derive(Debug)]
 pub(super) struct Way {
     /// Corners of a line of horizontal and vertical pieces, from the writer to the reader.
     pub(super) points: Vec<(f64, f64)>,
-    /// The place for the label: the line runs through its middle.
-    pub(super) label: Rect,
+    /// The last of them.
+    pub(super) end: (f64, f64),
+    pub(super) label_width: f64,
 }
 
 /// The picture, in pixels.
-#[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct Layout<'a> {
+    plan: &'a Plan,
     pub(super) width: f64,
     pub(super) height: f64,
     /// Middle of the legend.
@@ -97,6 +98,37 @@ pub(super) struct Layout {
     pub(super) ports: Vec<Vec<usize>>,
     /// The ends of all lines.
     pub(super) linked: HashSet<End>,
+}
+
+impl Layout<'_> {
+    /// Row of a port among its node's inputs or outputs.
+    fn row(&self, end: End) -> usize {
+        let direction = |port| self.plan.port(End { port, ..end }).direction;
+        let above = self.ports[end.node].iter().take_while(|&&other| other != end.port);
+        above.filter(|&&other| direction(other) == direction(end.port)).count()
+    }
+
+    /// Where a port stands on its node's side.
+    pub(super) fn port_y(&self, end: End) -> f64 {
+        let row_y = self.rows[end.node] * self.row(end) as f64;
+        self.nodes[end.node].y + NODE_HEADER + FIRST_PORT + row_y
+    }
+
+    fn node_height(&self, node: usize) -> f64 {
+        let direction = |port| self.plan.port(End { node, port }).direction;
+        let ports = &self.ports[node];
+        let inputs = ports.iter().filter(|&&port| direction(port) == Direction::In).count();
+        let rows = inputs.max(ports.len() - inputs).max(1);
+        NODE_HEADER + FIRST_PORT + rows as f64 * self.rows[node] - ROW / 2.0 + 3.0
+    }
+
+    /// A key that grows from top to bottom of a column.
+    fn place(&self, bands: &[usize], end: End) -> (usize, usize, usize, usize) {
+        let node = &self.plan.nodes[end.node];
+        let nodes = rows(&self.plan.domains[node.domain])[node.thread];
+        let order = nodes.iter().position(|&other| other == end.node).unwrap_or(0);
+        (node.thread, bands[end.node], order, self.row(end))
+    }
 }
 
 /// Width of a text of `size` pixels in a proportional font, on the safe side.
@@ -135,21 +167,32 @@ fn ports(plan: &Plan, linked: &HashSet<End>) -> Vec<Vec<usize>> {
     ports
 }
 
-/// Row of a port among its node's inputs or outputs.
-fn row(plan: &Plan, ports: &[Vec<usize>], end: End) -> usize {
-    let direction = |port: usize| plan.nodes[end.node].kind.port(port).direction;
-    let above = ports[end.node].iter().take_while(|&&other| other != end.port);
-    above.filter(|&&other| direction(other) == direction(end.port)).count()
-}
-
 /// Places everything.
-pub(super) fn layout(plan: &Plan) -> Layout {
+pub(super) fn layout(plan: &Plan) -> Layout<'_> {
     let lines = lines(plan);
     let linked: HashSet<End> = lines.iter().flat_map(|line| [line.from, line.to]).collect();
-    let ports = ports(plan, &linked);
-    let depths = depths(plan, &lines);
+    let mut layout = Layout {
+        plan,
+        width: 0.0,
+        height: 0.0,
+        legend_y: 0.0,
+        firewall_x: None,
+        domains: Vec::new(),
+        threads: Vec::new(),
+        nodes: vec![Rect::default(); plan.nodes.len()],
+        rows: row_heights(plan),
+        ways: Vec::new(),
+        ports: ports(plan, &linked),
+        linked,
+        lines,
+    };
+    let lines = &layout.lines;
+    let depths = depths(plan, lines);
     let mut columns = columns(plan, &depths);
-    let column_of = column_of(plan, &columns);
+    let mut column_of = vec![0; plan.nodes.len()];
+    for (at, column) in columns.iter().enumerate() {
+        column.nodes.iter().for_each(|&node| column_of[node] = at);
+    }
     // The row of columns in which each node stands: a chain that is too long wraps.
     let bands: Vec<usize> = depths.into_iter().map(|depth| depth / COLUMNS_MAX).collect();
     let direct = |line: &Line| column_of[line.to.node] == column_of[line.from.node] + 1;
@@ -161,25 +204,18 @@ pub(super) fn layout(plan: &Plan) -> Layout {
             target.entries.push(at);
         }
     }
-    let nets = nets(plan, &lines);
+    let nets = nets(plan, lines);
     // Upper ports turn outside of lower ones, so that ways to a lane do not cross each other.
-    let height = |end: End| (columns_place(plan, &bands, end.node), row(plan, &ports, end));
     for column in &mut columns {
-        column.entries.sort_by_cached_key(|&at| height(lines[at].to));
+        column.entries.sort_by_cached_key(|&at| layout.place(&bands, lines[at].to));
         // Ways that go down turn before those into the next column, whose last piece may pass a
         // port.
-        let turn = |&at: &usize| (direct(&lines[at]), Reverse(height(lines[at].from)));
+        let turn =
+            |&at: &usize| (direct(&lines[at]), Reverse(layout.place(&bands, lines[at].from)));
         column.exits.sort_by_cached_key(turn);
         column.entries = tracks(&column.entries, &nets);
         column.exits = tracks(&column.exits, &nets);
     }
-    let mut layout = Layout {
-        nodes: vec![Rect::default(); plan.nodes.len()],
-        rows: row_heights(plan),
-        ports,
-        linked,
-        ..Layout::default()
-    };
     place_columns(plan, &mut columns, &mut layout);
     let turn = |(at, line): (usize, &Line)| {
         let (writer, reader) =
@@ -188,19 +224,30 @@ pub(super) fn layout(plan: &Plan) -> Layout {
         let entry_x = reader.entry_x + track(&reader.entries, nets[at]);
         Turns { exit_x, entry_x: (!direct(line)).then_some(entry_x) }
     };
-    let turns: Vec<Turns> = lines.iter().enumerate().map(turn).collect();
-    let lanes = Lanes::new(plan, &lines, &nets, &turns);
-    place_rows(plan, &columns, &bands, &lanes, &mut layout);
+    let turns: Vec<Turns> = layout.lines.iter().enumerate().map(turn).collect();
+    let lanes = Lanes::new(plan, &layout.lines, &nets, &turns);
+    place_rows(&columns, &bands, &lanes, &mut layout);
     let way = |(at, line): (usize, &Line)| {
-        let label_width = columns[column_of[line.to.node]].label_width;
-        way(plan, line, &layout, &turns[at], lanes.y(nets[at], &layout), label_width)
+        let &Line { from, to, .. } = line;
+        let Turns { exit_x, entry_x } = turns[at];
+        let start = (layout.nodes[from.node].right(), layout.port_y(from));
+        let end = (layout.nodes[to.node].x, layout.port_y(to));
+        let mut points = vec![start, (exit_x, start.1)];
+        if let Some(entry_x) = entry_x {
+            let lane_y = lanes.y(nets[at], &layout);
+            points.extend([(exit_x, lane_y), (entry_x, lane_y), (entry_x, end.1)]);
+        } else {
+            points.push((exit_x, end.1));
+        }
+        points.push(end);
+        Way { points, end, label_width: columns[column_of[to.node]].label_width }
     };
-    layout.ways = lines.iter().enumerate().map(way).collect();
-    layout.lines = lines;
+    layout.ways = layout.lines.iter().enumerate().map(way).collect();
     layout
 }
 
 /// Where a link turns.
+#[derive(Clone, Copy)]
 pub(super) struct Turns {
     pub(super) exit_x: f64,
     /// `None`: it ends in the next column and needs no lane.
@@ -281,24 +328,6 @@ fn columns(plan: &Plan, depths: &[usize]) -> Vec<Column> {
     columns
 }
 
-fn column_of(plan: &Plan, columns: &[Column]) -> Vec<usize> {
-    let mut column_of = vec![0; plan.nodes.len()];
-    for (at, column) in columns.iter().enumerate() {
-        for &node in &column.nodes {
-            column_of[node] = at;
-        }
-    }
-    column_of
-}
-
-/// A key that grows from top to bottom of a column.
-fn columns_place(plan: &Plan, bands: &[usize], node: usize) -> (usize, usize, usize) {
-    let row = &plan.nodes[node];
-    let nodes = rows(&plan.domains[row.domain])[row.thread];
-    let order = nodes.iter().position(|&other| other == node).unwrap_or(0);
-    (row.thread, bands[node], order)
-}
-
 fn row_heights(plan: &Plan) -> Vec<f64> {
     let mut rows = vec![ROW; plan.nodes.len()];
     for link in plan.links.iter().filter(|link| !link.fused) {
@@ -326,7 +355,7 @@ fn node_width(plan: &Plan, node: usize, ports: &[usize]) -> f64 {
 }
 
 /// Gives columns their place from left to right, and domains theirs around them.
-fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout) {
+fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout<'_>) {
     let mut x = MARGIN;
     for at in 0..columns.len() {
         let first = at == 0 || columns[at - 1].domain != columns[at].domain;
@@ -384,13 +413,8 @@ impl Rect {
 }
 
 /// Gives threads and nodes their place from top to bottom.
-fn place_rows(
-    plan: &Plan,
-    columns: &[Column],
-    bands: &[usize],
-    lanes: &Lanes,
-    layout: &mut Layout,
-) {
+fn place_rows(columns: &[Column], bands: &[usize], lanes: &Lanes, layout: &mut Layout<'_>) {
+    let plan = layout.plan;
     for (at, domain) in plan.domains.iter().enumerate() {
         let frame = layout.domains[at];
         let mut y = frame.y + DOMAIN_HEADER;
@@ -408,7 +432,7 @@ fn place_rows(
                             continue;
                         }
                         layout.nodes[node].y = node_y;
-                        layout.nodes[node].height = node_height(plan, layout, node);
+                        layout.nodes[node].height = layout.node_height(node);
                         node_y += layout.nodes[node].height + NODE_GAP;
                     }
                     bottom = bottom.max(node_y);
@@ -427,45 +451,4 @@ fn place_rows(
     let bottom = layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max);
     layout.legend_y = bottom + lanes.height(Level::Picture) + LEGEND_HEIGHT;
     layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN + 4.0;
-}
-
-fn node_height(plan: &Plan, layout: &Layout, node: usize) -> f64 {
-    let (kind, ports) = (plan.nodes[node].kind, &layout.ports[node]);
-    let inputs = ports.iter().filter(|&&port| kind.port(port).direction == Direction::In).count();
-    let rows = inputs.max(ports.len() - inputs).max(1);
-    NODE_HEADER + FIRST_PORT + rows as f64 * layout.rows[node] - ROW / 2.0 + 3.0
-}
-
-/// Where a port stands on its node's side.
-pub(super) fn port_y(layout: &Layout, plan: &Plan, end: End) -> f64 {
-    let row_height = layout.rows[end.node];
-    let row = row(plan, &layout.ports, end);
-    layout.nodes[end.node].y + NODE_HEADER + FIRST_PORT + row_height * row as f64
-}
-
-fn way(
-    plan: &Plan,
-    line: &Line,
-    layout: &Layout,
-    turns: &Turns,
-    lane_y: f64,
-    label_width: f64,
-) -> Way {
-    let &Line { from, to, .. } = line;
-    let start = (layout.nodes[from.node].right(), port_y(layout, plan, from));
-    let end = (layout.nodes[to.node].x, port_y(layout, plan, to));
-    let exit_x = turns.exit_x;
-    let mut points = vec![start, (exit_x, start.1)];
-    match turns.entry_x {
-        Some(entry_x) => points.extend([(exit_x, lane_y), (entry_x, lane_y), (entry_x, end.1)]),
-        None => points.push((exit_x, end.1)),
-    }
-    points.push(end);
-    let label = Rect {
-        x: end.0 - label_width,
-        y: end.1 - ROW_LABELLED / 2.0,
-        width: label_width,
-        height: ROW_LABELLED,
-    };
-    Way { points, label }
 }

@@ -6,7 +6,7 @@ use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{End, Link, Plan};
 
 use crate::picture::layout::{
-    LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, port_y, text_width,
+    LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, text_width,
 };
 use crate::picture::line::Line;
 use crate::picture::{SEPARATOR, counts, domain_facts, message_text, option_texts, thread_head};
@@ -102,7 +102,7 @@ fn label(
 }
 
 /// The frame of a domain and of its threads; that of a service looks different and has no threads.
-fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout, at: usize) -> fmt::Result {
+fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout<'_>, at: usize) -> fmt::Result {
     let (domain, frame) = (&plan.domains[at], layout.domains[at]);
     writeln!(out, "<g class=\"d{}\">", at % HUES)?;
     match domain.service() {
@@ -122,7 +122,7 @@ fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout, at: usize) -> fmt
 }
 
 /// Where the core ends. The word stands in the height of the domains' heads, where no link runs.
-fn draw_firewall(out: &mut String, layout: &Layout, x: f64) -> fmt::Result {
+fn draw_firewall(out: &mut String, layout: &Layout<'_>, x: f64) -> fmt::Result {
     let top = layout.domains.first().map_or(0.0, |domain| domain.y);
     let bottom = layout.legend_y - LEGEND_HEIGHT;
     writeln!(out, "<path class=\"firewall\" d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>")?;
@@ -139,11 +139,8 @@ fn draw_way(out: &mut String, plan: &Plan, line: &Line, way: &Way) -> fmt::Resul
     let (from, to) = (plan.end_name(line.from), plan.end_name(line.to));
     writeln!(out, "<g class=\"{class}\"><title>{from} to {to}</title>")?;
     writeln!(out, "<path class=\"way\" d=\"{}\"/>", rounded(&way.points))?;
-    if let Some(&(x, y)) = way.points.last() {
-        let (x, y) = (x - 4.0, y);
-        writeln!(out, "<path class=\"head\" d=\"M{x:.1} {y:.1}l-9 -4.5l2 4.5l-2 4.5z\"/>\n</g>")?;
-    }
-    Ok(())
+    let (x, y) = (way.end.0 - 4.0, way.end.1);
+    writeln!(out, "<path class=\"head\" d=\"M{x:.1} {y:.1}l-9 -4.5l2 4.5l-2 4.5z\"/>\n</g>")
 }
 
 /// A path of horizontal and vertical pieces with rounded corners, up to the arrow's head.
@@ -188,17 +185,15 @@ fn toward(from: (f64, f64), to: (f64, f64)) -> (f64, f64) {
 }
 
 fn draw_label(out: &mut String, plan: &Plan, link: &Link, way: &Way) -> fmt::Result {
-    let middle_x = way.label.x + way.label.width / 2.0 - 4.0;
-    let line_y = way.label.y + way.label.height / 2.0;
-    label(out, "message", (middle_x, line_y - 6.0), "middle", &message_text(link))?;
+    let (x, y) = (way.end.0 - way.label_width / 2.0 - 4.0, way.end.1);
+    label(out, "message", (x, y - 6.0), "middle", &message_text(link))?;
     for (at, text) in option_texts(plan, link).iter().flatten().enumerate() {
-        let y = line_y + 13.0 + 12.5 * at as f64;
-        label(out, "option", (middle_x, y), "middle", text)?;
+        label(out, "option", (x, y + 13.0 + 12.5 * at as f64), "middle", text)?;
     }
     Ok(())
 }
 
-fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt::Result {
+fn draw_node(out: &mut String, plan: &Plan, layout: &Layout<'_>, node: usize) -> fmt::Result {
     let row = &plan.nodes[node];
     let frame = layout.nodes[node];
     writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
@@ -222,14 +217,14 @@ fn draw_node(out: &mut String, plan: &Plan, layout: &Layout, node: usize) -> fmt
     for actuator in &row.actuators {
         let safe = row.kind.ports[actuator.port].safe[actuator.safe].name;
         let text = format!("{safe} after {}", actuator.after);
-        let y = port_y(layout, plan, End { node, port: actuator.port }) + 17.0;
+        let y = layout.port_y(End { node, port: actuator.port }) + 17.0;
         label(out, "safe", (frame.x + 12.0, y), "start", &text)?;
     }
     writeln!(out, "</g>")
 }
 
-fn draw_port(out: &mut String, plan: &Plan, layout: &Layout, end: End) -> fmt::Result {
-    let (frame, y) = (layout.nodes[end.node], port_y(layout, plan, end));
+fn draw_port(out: &mut String, plan: &Plan, layout: &Layout<'_>, end: End) -> fmt::Result {
+    let (frame, y) = (layout.nodes[end.node], layout.port_y(end));
     let (x, text_x, anchor) = match plan.port(end).direction {
         Direction::In => (frame.x, frame.x + 12.0, "start"),
         Direction::Out => (frame.right(), frame.right() - 12.0, "end"),

@@ -70,7 +70,7 @@ impl Lanes {
     }
 
     /// The y of a net's lane; 0 if it has none.
-    pub(super) fn y(&self, net: usize, layout: &Layout) -> f64 {
+    pub(super) fn y(&self, net: usize, layout: &Layout<'_>) -> f64 {
         let Some((level, place)) = self.of_net[net] else { return 0.0 };
         let (bottom, pad) = match level {
             Level::Thread(domain, thread) => (layout.threads[domain][thread].bottom(), 4.0),
