@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use sinew_plan::catalogue::{ANY_MESSAGE, MessageType, Port};
 use sinew_plan::plan::{
     Domain, End, FlowLink, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread,
-    Transport, Wait,
+    Wait,
 };
 
 use crate::draft::{self, Draft};
 use crate::join::{Joined, show};
-use crate::options::Options;
+use crate::options::decide;
 use crate::order::sort;
 use crate::place::{Home, Reach, cpus, cpus_text, periods, release, threads};
 
@@ -113,42 +112,21 @@ fn stop_order(graph: &Graph<'_, '_>) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
-    let mut links = Vec::with_capacity(graph.joined.len());
-    for &Joined { from, to, link } in &graph.joined {
+    let decided = graph.joined.iter().map(|joined| {
+        let &Joined { from, to, link, .. } = joined;
         let (a, b) = (graph.homes[from.node], graph.homes[to.node]);
-        let Some(kind) = graph.draft.nodes[from.node].kind else { continue };
-        let Some(reader) = graph.draft.nodes[to.node].kind else { continue };
-        let reach = graph.reach(from, to);
-        let options = Options::of(link, reach, a.domain == b.domain);
-        let fused = a == b && reach == Reach::Core;
-        if fused && options.transport != Transport::InProcess {
+        let decided = decide(joined, graph.reach(from, to), a, b);
+        let other = link.transport.filter(|&given| given != decided.transport);
+        if let Some(other) = other {
+            let (from, to) = (show(graph.draft, from), show(graph.draft, to));
             notes.push(format!(
-                "link {} -> {} stays inside one thread: a plain slot takes the place of {}",
-                show(graph.draft, from),
-                show(graph.draft, to),
-                options.transport.word()
+                "link {from} -> {to} stays inside one thread: a plain slot takes the place of {}",
+                other.word()
             ));
         }
-        links.push(Link {
-            from,
-            to,
-            message: message(kind.port(from.port), reader.port(to.port)),
-            fused,
-            transport: if fused { Transport::InProcess } else { options.transport },
-            sync: options.sync,
-            delivery: options.delivery,
-            wait: options.wait,
-            capacity: options.capacity,
-            full: options.full,
-            delay: link.delay,
-        });
-    }
-    links
-}
-
-/// What crosses between two ports that fit: where one takes any message, the other says which.
-fn message(from: &Port, to: &Port) -> &'static MessageType {
-    if from.message.hash == ANY_MESSAGE.hash { to.message } else { from.message }
+        decided
+    });
+    decided.collect()
 }
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits

@@ -30,7 +30,7 @@ pub(crate) fn check(
 ) -> Vec<FlowLink> {
     let name = |node: usize| draft.name(node);
     without_meaning(draft, homes);
-    for Joined { from, to, link } in joined {
+    for Joined { from, to, link, .. } in joined {
         options(link);
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         if a.domain != b.domain {

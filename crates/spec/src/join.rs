@@ -17,6 +17,8 @@ use crate::ports;
 pub(crate) struct Joined<'a, 'd> {
     pub(crate) from: End,
     pub(crate) to: End,
+    /// What crosses: where one end takes any message, the other says which.
+    pub(crate) message: &'static MessageType,
     pub(crate) link: &'d Link<'a>,
 }
 
@@ -136,7 +138,8 @@ impl<'a, 'd> Joiner<'a, 'd> {
             let message = format!("{} has two writers", show(draft, to));
             draft.report.error(link.node.span, message, help);
         }
-        self.joined.push(Joined { from, to, link });
+        let message = if sent.hash == ANY_MESSAGE.hash { taken } else { sent };
+        self.joined.push(Joined { from, to, message, link });
         true
     }
 }
