@@ -6,36 +6,11 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use sinew_spec::catalogue::{
-    Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, type_hash,
-};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use kinds::compile_on;
 
-static WORD: MessageType =
-    MessageType { name: "Word", size: 8, align: 8, fields: &[], hash: type_hash("Word", 8, &[]) };
-
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "A word.", direction, message: &WORD, optional: true, safe: &[] }
-}
-
-const fn parameter(name: &'static str, ty: ParameterType, default: &'static str) -> Parameter {
-    Parameter { name, doc: "A parameter.", unit: "", ty, default: Some(default) }
-}
-
-static FILTER: Kind = Kind {
-    name: "filter",
-    runs_in: RunsIn::Realtime,
-    doc: "Word to word.",
-    ports: &[port("in", Direction::In), port("out", Direction::Out)],
-    parameters: &[
-        parameter("cutoff_hz", ParameterType::Number { min: 0.1, max: 1e4 }, "100"),
-        parameter("order", ParameterType::Integer { min: 1, max: 8 }, "2"),
-        parameter("offset", ParameterType::Numbers { count: 3, min: -1.0, max: 1.0 }, "[0, 0, 0]"),
-        parameter("label", ParameterType::Text, ""),
-    ],
-    signals: &[],
-};
+#[path = "../tests/kinds/mod.rs"]
+#[expect(dead_code, reason = "the tests need more of it")]
+mod kinds;
 
 const DOMAINS: usize = 4;
 const ROUNDS: usize = 15;
@@ -57,7 +32,6 @@ fn graph(count: usize) -> Result<String, std::fmt::Error> {
     text += "nodes:\n";
     for node in 0..share * DOMAINS {
         writeln!(text, "  - kind: filter\n    name: n{node}\n    domain: d{}", node / share)?;
-        writeln!(text, "    cutoff_hz: {}", 10 + node % 90)?;
         if node + 1 < share * DOMAINS {
             writeln!(text, "    ports:\n      out: [{{name: n{}, port: in}}]", node + 1)?;
         }
@@ -70,13 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:>7} {:>9} {:>10} {:>21} {:>9}", "nodes", "KiB", "median ms", "range ms", "us/node");
     for count in [100, 1_000, 10_000, 100_000] {
         let text = graph(count)?;
-        let source = Source { file: "scale.yaml", text: &text, overrides: &[] };
-        let machine = Machine { cpus: (0..16).collect() };
         let mut times_ms = Vec::new();
         for _ in 0..ROUNDS {
             let start = Instant::now();
-            let plan =
-                compile(&source, &[&FILTER], &machine).map_err(|errors| errors[0].to_string())?;
+            let plan = compile_on(16, &text).map_err(|errors| errors[0].to_string())?;
             times_ms.push(start.elapsed().as_secs_f64() * 1e3);
             assert_eq!(plan.links.len(), count - 1);
         }

@@ -18,7 +18,7 @@ pub const DIAGNOSTICS_MAX: usize = 200;
 const WORDS_LEN_MAX: usize = 1000;
 
 /// One error in a spec.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file as the user named it, or the option that holds the error.
     pub file: String,
@@ -147,11 +147,10 @@ impl Report {
         if left_out > 0 {
             all.push(Diagnostic {
                 file: source.file.to_owned(),
-                line: 0,
-                column: 0,
                 length: 1,
                 message: format!("{left_out} more errors are not shown"),
                 help: "correct the ones above first".to_owned(),
+                ..Diagnostic::default()
             });
         }
         all

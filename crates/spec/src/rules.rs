@@ -72,39 +72,37 @@ fn bad_name(what: &str, name: &str) -> Option<String> {
     })
 }
 
+/// What is said of the rules that are broken.
+fn broken<const N: usize>(rules: [(bool, &str); N]) -> impl Iterator<Item = String> {
+    rules.into_iter().filter(|(broken, _)| *broken).map(|(_, why)| why.to_owned())
+}
+
 fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
-    let mut errors = Vec::new();
-    let is_flow = kind.runs_in.is_flow();
-    let (name, has_elements) = match port.name.strip_suffix("[]") {
-        Some(name) => (name, true),
-        None => (port.name, false),
-    };
-    errors.extend(bad_name("has a name that cannot be written: it", name));
-    if has_elements && !is_last {
-        errors.push("stands for many, so it must be the last in its table".into());
-    }
-    if has_elements && !is_flow {
-        errors.push("stands for many, which only nodes of flows can have".into());
-    }
-    let crosses = [(&PACKET, "packets"), (&ANY_MESSAGE, "messages of any type")];
-    for (_, what) in crosses.iter().filter(|(message, _)| message.hash == port.message.hash) {
-        if !is_flow {
-            errors.push(format!("takes {what}, which only nodes of flows can; name its message"));
-        }
-    }
-    if port.safe.is_empty() {
-        return errors;
-    }
-    if kind.runs_in != RunsIn::Realtime {
-        errors.push(
-            "has safe values, but no guard can stand before it: only the cycles of a \
-                     realtime domain have one; command the actuator from a realtime kind"
-                .into(),
-        );
-    }
-    if port.direction != Direction::In {
-        errors.push("has safe values and is an output; an actuator takes its commands in".into());
-    }
+    let name = port.name.strip_suffix("[]").unwrap_or(port.name);
+    let has_elements = name != port.name;
+    let of_core = !kind.runs_in.is_flow();
+    let takes = |message: &MessageType| of_core && port.message.hash == message.hash;
+    let is_actuator = !port.safe.is_empty();
+    let mut errors: Vec<String> =
+        bad_name("has a name that cannot be written: it", name).into_iter().collect();
+    errors.extend(broken([
+        (has_elements && !is_last, "stands for many, so it must be the last in its table"),
+        (has_elements && of_core, "stands for many, which only nodes of flows can have"),
+        (takes(&PACKET), "takes packets, which only nodes of flows can; name its message"),
+        (
+            takes(&ANY_MESSAGE),
+            "takes messages of any type, which only nodes of flows can; name its message",
+        ),
+        (
+            is_actuator && kind.runs_in != RunsIn::Realtime,
+            "has safe values, but no guard can stand before it: only the cycles of a realtime \
+             domain have one; command the actuator from a realtime kind",
+        ),
+        (
+            is_actuator && port.direction != Direction::In,
+            "has safe values and is an output; an actuator takes its commands in",
+        ),
+    ]));
     for safe in port.safe {
         errors.extend(bad_name("has a safe value whose name", safe.name));
     }
@@ -115,32 +113,24 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
 }
 
 fn of_parameter(row: &Parameter) -> Vec<String> {
-    let mut errors = Vec::new();
-    errors.extend(bad_name("has a name that cannot be written: it", row.name));
-    if keys::NODE.keys.iter().any(|key| key.name == row.name) {
-        errors.push("has the name of a key that every node has; give it another".into());
-    }
-    let range = match row.ty {
-        ParameterType::Integer { min, max } => (min <= max).then_some(()),
-        ParameterType::Number { min, max } | ParameterType::Numbers { min, max, .. } => {
-            (min <= max && min.is_finite() && max.is_finite()).then_some(())
-        }
-        ParameterType::Duration { min_ns, max_ns } => (min_ns <= max_ns).then_some(()),
-        ParameterType::Size { min_bytes, max_bytes } => (min_bytes <= max_bytes).then_some(()),
-        _ => Some(()),
+    let (fits, none) = match row.ty {
+        ParameterType::Integer { min, max } => (min <= max, false),
+        ParameterType::Number { min, max } => (is_range(min, max), false),
+        ParameterType::Numbers { count, min, max } => (is_range(min, max), count == 0),
+        ParameterType::Duration { min_ns, max_ns } => (min_ns <= max_ns, false),
+        ParameterType::Size { min_bytes, max_bytes } => (min_bytes <= max_bytes, false),
+        ParameterType::Texts { max } | ParameterType::Paths { max } => (true, max == 0),
+        ParameterType::Choice(words) => (true, words.is_empty()),
+        _ => (true, false),
     };
-    if range.is_none() {
-        errors.push("has limits that no value meets; min must not be greater than max".into());
-    }
-    let none = match row.ty {
-        ParameterType::Numbers { count, .. } => count == 0,
-        ParameterType::Texts { max } | ParameterType::Paths { max } => max == 0,
-        ParameterType::Choice(words) => words.is_empty(),
-        _ => false,
-    };
-    if none {
-        errors.push("is a list or a choice of nothing".into());
-    }
+    let taken = keys::NODE.keys.iter().any(|key| key.name == row.name);
+    let mut errors: Vec<String> =
+        bad_name("has a name that cannot be written: it", row.name).into_iter().collect();
+    errors.extend(broken([
+        (taken, "has the name of a key that every node has; give it another"),
+        (!fits, "has limits that no value meets; min must not be greater than max"),
+        (none, "is a list or a choice of nothing"),
+    ]));
     if let ParameterType::Choice(words) = row.ty {
         for word in twice(words.iter().copied()) {
             errors.push(format!("offers '{word}' twice"));
@@ -153,16 +143,17 @@ fn of_parameter(row: &Parameter) -> Vec<String> {
     errors
 }
 
+fn is_range(min: f64, max: f64) -> bool {
+    min <= max && min.is_finite() && max.is_finite()
+}
+
 fn of_signal(kind: &Kind, signal: &Signal) -> Vec<String> {
-    let mut errors = Vec::new();
-    errors.extend(bad_name("has a name that cannot be written: it", signal.name));
-    if signal.count == 0 {
-        errors.push("shows no number; its count is 1 or more".into());
-    }
-    if kind.runs_in != RunsIn::Realtime {
-        errors.push("is never shown: only realtime nodes have signals".into());
-    }
-    errors
+    let name = bad_name("has a name that cannot be written: it", signal.name);
+    let rest = broken([
+        (signal.count == 0, "shows no number; its count is 1 or more"),
+        (kind.runs_in != RunsIn::Realtime, "is never shown: only realtime nodes have signals"),
+    ]);
+    name.into_iter().chain(rest).collect()
 }
 
 /// Messages are known by name and hash wherever two sides meet.
