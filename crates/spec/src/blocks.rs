@@ -6,7 +6,7 @@ use std::slice;
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::End;
 
-use crate::draft::{Draft, Gate, Inner, Member};
+use crate::draft::{Draft, Gates, Inner, Member};
 use crate::fields::Named;
 use crate::nearest::suggest;
 use crate::ports;
@@ -66,12 +66,12 @@ impl Behind {
         &mut self,
         draft: &Draft<'a>,
         block: usize,
-        gates: &[Gate<'a>],
+        gates: &Gates<'a>,
         side: Direction,
         count: &mut Count,
     ) -> Vec<Vec<End>> {
         let mut all = Vec::with_capacity(gates.len());
-        for gate in gates {
+        for gate in gates.values() {
             let mut ends = Vec::with_capacity(gate.inner.len());
             for inner in &gate.inner {
                 let found = find(draft, block + 1, *inner, side, true).ok();
@@ -123,12 +123,10 @@ pub(crate) fn find<'a>(
             Err(None)
         }
         Some(Member::Node(node)) => {
-            let found = draft.nodes[node].kind.and_then(|kind| match side {
-                Direction::In => ports::input(kind, text, port, draft.report),
-                Direction::Out => {
-                    ports::output(kind, text, port, "name it under 'inputs:'", draft.report)
-                }
-            });
+            let elsewhere = "name it under 'inputs:'";
+            let found = draft.nodes[node]
+                .kind
+                .and_then(|kind| ports::find(kind, text, port, side, elsewhere, draft.report));
             found.map(|port| Found::End(End { node, port })).ok_or(Some(node))
         }
         Some(Member::Block(block)) => {
@@ -144,18 +142,17 @@ fn gate(draft: &Draft<'_>, block: usize, side: Direction, port: Named<'_>) -> Op
         Direction::In => (&block.inputs, &block.outputs, "input", "inputs"),
         Direction::Out => (&block.outputs, &block.inputs, "output", "outputs"),
     };
-    let found = gates.place(port.text);
+    let found = gates.get_index_of(port.text);
     if found.is_none() {
         draft.report.error_with(port.span, || {
             let (block, port) = (block.name.text, port.text);
             let message = format!("'{block}' (block) has no {word} port '{port}'");
-            let help = match &**gates {
-                [] => format!("name it under '{key}:' of the block, with the ports inside"),
-                _ if other.place(port).is_some() => {
-                    let names: Vec<&str> = gates.iter().map(|gate| gate.name.text).collect();
-                    format!("{key} are: {}", names.join(", "))
+            let help = match gates.len() {
+                0 => format!("name it under '{key}:' of the block, with the ports inside"),
+                _ if other.contains_key(port) => {
+                    format!("{key} are: {}", gates.keys().copied().collect::<Vec<_>>().join(", "))
                 }
-                _ => suggest(port, gates.iter().map(|gate| gate.name.text)),
+                _ => suggest(port, gates.keys().copied()),
             };
             (message, help)
         });

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::iter;
 
-pub(crate) use block::{Block, Gate, Inner};
+pub(crate) use block::{Block, Gates, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
 pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};

@@ -1,6 +1,7 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
+use self::Shape::{Fields, ListOf, MapOf, MapOfLists, Name, Names, Percent, PowerOfTwo};
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
 use sinew_plan::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
@@ -77,7 +78,7 @@ impl Table {
     /// The key behind which a key of this name stands: who forgot the level above it means that.
     pub(crate) fn inner_of(&self, name: &str) -> Option<&'static Key> {
         let holds = |key: &&'static Key| match key.shape {
-            Shape::Fields(inner) => inner.keys.iter().any(|inner| inner.name == name),
+            Fields(inner) => inner.keys.iter().any(|inner| inner.name == name),
             _ => false,
         };
         self.keys.iter().find(holds)
@@ -145,7 +146,7 @@ option_enum! {
 pub(crate) static GRAPH: Table = Table {
     what: "the graph",
     keys: &[
-        optional("name", Shape::Name, "Name of the graph. Default: that of its file, as `ping`."),
+        optional("name", Name, "Name of the graph. Default: that of its file, as `ping`."),
         default(
             "hold",
             Shape::Value(ParameterType::Bool),
@@ -153,8 +154,8 @@ pub(crate) static GRAPH: Table = Table {
             "When the core has stopped, for whatever reason, its services stay, and 'sinew reset' \
              starts it again. Else the end of the core is the end of the run.",
         ),
-        required("domains", Shape::MapOf(&DOMAIN), "The fault domains: one OS process each."),
-        required("nodes", Shape::ListOf(&NODE), "The nodes, with the links they write to."),
+        required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
+        required("nodes", ListOf(&NODE), "The nodes, with the links they write to."),
     ],
 };
 
@@ -164,16 +165,16 @@ pub(crate) static DOMAIN: Table = Table {
     keys: &[
         optional(
             "realtime",
-            Shape::Fields(&REALTIME),
+            Fields(&REALTIME),
             "Runs its nodes in cycles, fail-stop. Without it the domain is a service: its nodes \
              may block and fail, and it is restarted.",
         ),
         optional(
             "threads",
-            Shape::ListOf(&THREAD),
+            ListOf(&THREAD),
             "Threads of a realtime domain. Default: all nodes of the domain fused on one thread.",
         ),
-        optional("restart", Shape::Fields(&RESTART), "When and how often a service comes back."),
+        optional("restart", Fields(&RESTART), "When and how often a service comes back."),
         default(
             "start_deadline",
             PATIENCE,
@@ -193,13 +194,9 @@ pub(crate) static DOMAIN: Table = Table {
             "3s",
             "How long a service may take to stop before it is killed.",
         ),
-        optional("limits", Shape::Fields(&LIMITS), "What a service may use. Default: no limit."),
-        optional("flows", Shape::Fields(&FLOWS), "What the flows of a service run on."),
-        optional(
-            "user",
-            Shape::Name,
-            "User that the domain runs as. Default: who starts the graph.",
-        ),
+        optional("limits", Fields(&LIMITS), "What a service may use. Default: no limit."),
+        optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
+        optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
     ],
 };
 
@@ -209,7 +206,6 @@ pub(crate) const OF_REALTIME: &[&str] = &["threads"];
 pub(crate) const OF_SERVICE: &[&str] =
     &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits", "flows"];
 
-/// What stands behind `restart`.
 pub(crate) static RESTART: Table = Table {
     what: "restart",
     keys: &[
@@ -231,7 +227,6 @@ pub(crate) static RESTART: Table = Table {
     ],
 };
 
-/// What stands behind `flows`.
 pub(crate) static FLOWS: Table = Table {
     what: "flows",
     keys: &[
@@ -245,7 +240,6 @@ pub(crate) static FLOWS: Table = Table {
     ],
 };
 
-/// What stands behind `limits`.
 pub(crate) static LIMITS: Table = Table {
     what: "limits",
     keys: &[
@@ -254,11 +248,7 @@ pub(crate) static LIMITS: Table = Table {
             Shape::Value(ParameterType::Size { min_bytes: MEMORY_BYTES_MIN, max_bytes: 1 << 40 }),
             "Memory of all its processes.",
         ),
-        optional(
-            "cpu",
-            Shape::Percent { min: 1, max: 100_000 },
-            "Share of one CPU; 200% is two CPUs.",
-        ),
+        optional("cpu", Percent { min: 1, max: 100_000 }, "Share of one CPU; 200% is two CPUs."),
         optional(
             "descriptors",
             integer(DESCRIPTORS_MIN, 1_048_576),
@@ -268,7 +258,6 @@ pub(crate) static LIMITS: Table = Table {
     ],
 };
 
-/// What stands behind `realtime`.
 pub(crate) static REALTIME: Table = Table {
     what: "a realtime domain",
     keys: &[
@@ -284,7 +273,7 @@ pub(crate) static REALTIME: Table = Table {
             "Latest end of a cycle after its release. Default: period.",
         ),
         default("priority", integer(1, 99), "80", "SCHED_FIFO priority of its threads."),
-        optional("overrun", Shape::Fields(&OVERRUN), "When cycles past the deadline are a fault."),
+        optional("overrun", Fields(&OVERRUN), "When cycles past the deadline are a fault."),
         default(
             "trigger",
             words(Trigger::WORDS),
@@ -294,7 +283,6 @@ pub(crate) static REALTIME: Table = Table {
     ],
 };
 
-/// What stands behind `overrun`.
 pub(crate) static OVERRUN: Table = Table {
     what: "overrun",
     keys: &[
@@ -308,7 +296,6 @@ pub(crate) static OVERRUN: Table = Table {
     ],
 };
 
-/// A row of `threads`.
 pub(crate) static THREAD: Table = Table {
     what: "a thread",
     keys: &[
@@ -318,7 +305,7 @@ pub(crate) static THREAD: Table = Table {
             "CPU to run on. Default: a CPU of its own, from the highest down, while there are \
              enough.",
         ),
-        required("nodes", Shape::Names, "Names of the nodes that run on it."),
+        required("nodes", Names, "Names of the nodes that run on it."),
         optional(
             "trigger",
             words(Trigger::WORDS),
@@ -332,11 +319,11 @@ pub(crate) static THREAD: Table = Table {
 pub(crate) static NODE: Table = Table {
     what: "a node",
     keys: &[
-        required("kind", Shape::Name, "What sort of node it is."),
-        optional("name", Shape::Name, "Unique name. Default: the kind."),
-        optional("domain", Shape::Name, "Domain it runs in. Default: the only one."),
-        optional("ports", Shape::MapOfLists(&LINK), "For each output port, where it leads."),
-        optional("safe", Shape::MapOf(&SAFE), "For each actuator port, its safe value."),
+        required("kind", Name, "What sort of node it is."),
+        optional("name", Name, "Unique name. Default: the kind."),
+        optional("domain", Name, "Domain it runs in. Default: the only one."),
+        optional("ports", MapOfLists(&LINK), "For each output port, where it leads."),
+        optional("safe", MapOf(&SAFE), "For each actuator port, its safe value."),
     ],
 };
 
@@ -352,38 +339,34 @@ pub(crate) const BLOCK_DOC: &str = "Flow nodes that are one node from outside. T
 pub(crate) static BLOCK: Table = Table {
     what: "a block",
     keys: &[
-        required("kind", Shape::Name, BLOCK_DOC),
-        optional("name", Shape::Name, "Unique name. Default: the kind."),
-        optional("domain", Shape::Name, "Domain its nodes run in. Default: the only one."),
-        required("nodes", Shape::ListOf(&NODE), "Its nodes, with the links among them."),
+        required("kind", Name, BLOCK_DOC),
+        optional("name", Name, "Unique name. Default: the kind."),
+        optional("domain", Name, "Domain its nodes run in. Default: the only one."),
+        required("nodes", ListOf(&NODE), "Its nodes, with the links among them."),
         optional(
             "inputs",
-            Shape::MapOfLists(&INNER),
+            MapOfLists(&INNER),
             "For each input of the block, the inputs inside that its packets go to.",
         ),
         optional(
             "outputs",
-            Shape::MapOfLists(&INNER),
+            MapOfLists(&INNER),
             "For each output of the block, the outputs inside whose packets leave through it.",
         ),
-        optional("ports", Shape::MapOfLists(&LINK), "For each output, where it leads."),
+        optional("ports", MapOfLists(&LINK), "For each output, where it leads."),
     ],
 };
 
 /// A port of a node, without options: one inside a block, or where packets go.
 pub(crate) static INNER: Table = Table {
     what: "a port",
-    keys: &[
-        required("name", Shape::Name, "Name of the node."),
-        required("port", Shape::Name, "Its port."),
-    ],
+    keys: &[required("name", Name, "Name of the node."), required("port", Name, "Its port.")],
 };
 
-/// A row of `safe`.
 pub(crate) static SAFE: Table = Table {
     what: "a safe value",
     keys: &[
-        required("value", Shape::Name, "Name of the safe value."),
+        required("value", Name, "Name of the safe value."),
         required(
             "after",
             integer(1, AFTER_MAX),
@@ -396,8 +379,8 @@ pub(crate) static SAFE: Table = Table {
 pub(crate) static LINK: Table = Table {
     what: "a link",
     keys: &[
-        required("name", Shape::Name, "Node that reads."),
-        required("port", Shape::Name, "Its input port."),
+        required("name", Name, "Node that reads."),
+        required("port", Name, "Its input port."),
         optional(
             "transport",
             words(Transport::WORDS),
@@ -419,7 +402,7 @@ pub(crate) static LINK: Table = Table {
         ),
         default(
             "capacity",
-            Shape::PowerOfTwo { max: CAPACITY_MAX },
+            PowerOfTwo { max: CAPACITY_MAX },
             "8",
             "Messages that a queue or broadcast link can hold; a power of two.",
         ),

@@ -15,47 +15,39 @@ pub(crate) fn crossing(message: &MessageType) -> &str {
     }
 }
 
-/// The input `port` of the node `node`.
-pub(crate) fn input(kind: &Kind, node: &str, port: Named<'_>, report: &Report) -> Option<usize> {
-    match kind.port_index(port.text) {
-        Some(at) if kind.port(at).direction == Direction::In => Some(at),
-        Some(_) => {
-            let help = match names(kind, Direction::In).as_slice() {
-                [] => "it has no inputs".to_owned(),
-                names => format!("inputs are: {}", names.join(", ")),
-            };
-            report.error(port.span, format!("'{node}.{}' is an output port", port.text), help);
-            None
-        }
-        None => {
-            let message = format!("'{node}' ({}) has no input port '{}'", kind.name, port.text);
-            report.error(port.span, message, instead(kind, Direction::In, port.text));
-            None
-        }
-    }
-}
-
-/// The output `port` of the node `node`; `elsewhere` says what to do with the name of an input.
-pub(crate) fn output(
+/// The port of the node `node` on a side; `elsewhere` says what to do with the name of an input
+/// where an output is meant.
+pub(crate) fn find(
     kind: &Kind,
     node: &str,
     port: Named<'_>,
+    side: Direction,
     elsewhere: &str,
     report: &Report,
 ) -> Option<usize> {
-    match kind.port_index(port.text) {
-        Some(at) if kind.port(at).direction == Direction::Out => Some(at),
-        Some(_) => {
-            let message = format!("'{}' is an input port of '{node}'", port.text);
-            report.error(port.span, message, elsewhere);
-            None
-        }
-        None => {
-            let message = format!("'{node}' ({}) has no port '{}'", kind.name, port.text);
-            report.error(port.span, message, instead(kind, Direction::Out, port.text));
-            None
-        }
+    let (text, at) = (port.text, kind.port_index(port.text));
+    if let Some(at) = at.filter(|&at| kind.port(at).direction == side) {
+        return Some(at);
     }
+    let (message, help) = match (at, side) {
+        (Some(_), Direction::In) => {
+            let help = match names(kind, side).as_slice() {
+                [] => "it has no inputs".to_owned(),
+                names => format!("inputs are: {}", names.join(", ")),
+            };
+            (format!("'{node}.{text}' is an output port"), help)
+        }
+        (Some(_), Direction::Out) => {
+            (format!("'{text}' is an input port of '{node}'"), elsewhere.to_owned())
+        }
+        (None, _) => {
+            let sort = if side == Direction::In { "input port" } else { "port" };
+            let message = format!("'{node}' ({}) has no {sort} '{text}'", kind.name);
+            (message, instead(kind, side, text))
+        }
+    };
+    report.error(port.span, message, help);
+    None
 }
 
 fn names(kind: &Kind, direction: Direction) -> Vec<&'static str> {

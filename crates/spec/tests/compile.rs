@@ -1,6 +1,6 @@
 //! What good specs are compiled to.
 
-use crate::kinds::{ARM, KINDS, compile_on, plan, set};
+use crate::kinds::{ARM, KINDS, compile_on, domains, plan, set};
 use sinew_spec::catalogue::Value;
 use sinew_spec::plan::{Delivery, Machine, Overrun, Release, Sync, Transport, Wait};
 use sinew_spec::{Source, compile};
@@ -9,8 +9,7 @@ use sinew_spec::{Source, compile};
 fn the_arm_becomes_two_domains_in_stop_order() {
     let plan = plan(ARM);
     assert_eq!(plan.name, "arm");
-    let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
-    assert_eq!(names, ["control", "plant"]);
+    assert_eq!(domains(&plan), ["control", "plant"]);
     let control = plan.domains[0].realtime().expect("realtime");
     assert_eq!(
         (control.period_ns, control.deadline_ns, control.priority),
@@ -165,7 +164,7 @@ fn a_graph_without_a_name_is_called_as_its_file() {
 #[test]
 fn threads_are_released_by_who_writes_to_them() {
     let plan = plan(THREADS);
-    assert_eq!((&*plan.domains[0].name, &*plan.domains[1].name), ("a", "b"));
+    assert_eq!(domains(&plan), ["a", "b"]);
     let realtime = |at: usize| plan.domains[at].realtime().expect("realtime");
     let (a, b) = (realtime(0), realtime(1));
     assert_eq!((a.period_ns, a.deadline_ns, a.overrun), (2_000_000, 500_000, Overrun::Count));

@@ -1,6 +1,6 @@
 //! What graphs with services are compiled to.
 
-use crate::kinds::{ARM, compile_on, plan, set};
+use crate::kinds::{ARM, compile_on, domains, plan, set};
 use sinew_spec::chain::Chain;
 use sinew_spec::plan::{
     Delivery, Full, Limits, Link, Plan, Release, Restart, RestartPolicy, Sync, Transport, Wait,
@@ -53,13 +53,9 @@ fn link<'a>(plan: &'a Plan, from: &str, to: &str) -> &'a Link {
 
 #[test]
 fn the_core_stops_first_then_readers_before_writers_and_the_last_of_the_spec_before_the_first() {
-    let plan = plan(TEXT);
-    let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
-    assert_eq!(names, ["core", "pad", "log", "screen"]);
+    assert_eq!(domains(&plan(TEXT)), ["core", "pad", "log", "screen"]);
     let unlinked = TEXT.replace(", ports: {out: [{name: log, port: in}]}", "");
-    let plan = crate::kinds::plan(&unlinked);
-    let names: Vec<&str> = plan.domains.iter().map(|domain| domain.name.as_str()).collect();
-    assert_eq!(names, ["core", "pad", "screen", "log"]);
+    assert_eq!(domains(&plan(&unlinked)), ["core", "pad", "screen", "log"]);
 }
 
 #[test]
@@ -129,7 +125,11 @@ fn a_bare_list_is_one_service_and_a_loop_in_it_needs_no_delay() {
     assert_eq!(plan.domains[0].name, "services");
     let service = plan.domains[0].service().expect("a service");
     assert_eq!(service.nodes, [0, 1]);
-    assert_eq!(service.restart.policy, RestartPolicy::OnFailure);
+    let restart = service.restart;
+    assert_eq!((restart.policy, restart.restarts_max), (RestartPolicy::OnFailure, 10));
+    assert_eq!((restart.backoff_ns, service.limits), (100_000_000, Limits::default()));
+    let times_s = [service.start_deadline_ns, service.heartbeat_ns, service.stop_deadline_ns];
+    assert_eq!(times_s.map(|time_ns| time_ns / 1_000_000_000), [10, 2, 3]);
 }
 
 #[test]

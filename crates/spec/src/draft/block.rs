@@ -1,9 +1,7 @@
 //! Blocks as the user wrote them: nodes behind ports of their own. What leads in and out is joined
 //! later; of a block nothing is left in the plan.
 
-use std::collections::HashMap;
-use std::ops::Deref;
-
+use indexmap::IndexMap;
 use sinew_plan::{Entry, Span};
 
 use super::node::Link;
@@ -28,11 +26,9 @@ pub(crate) struct Block<'a> {
     pub(crate) span: Span,
 }
 
-/// The ports of a block on one side, in the order of the text. There may be as many as links.
-pub(crate) struct Gates<'a> {
-    all: Vec<Gate<'a>>,
-    places: HashMap<&'a str, usize>,
-}
+/// The ports of a block on one side by name, in the order of the text. There may be as many as
+/// links.
+pub(crate) type Gates<'a> = IndexMap<&'a str, Gate<'a>>;
 
 /// A port of a block.
 pub(crate) struct Gate<'a> {
@@ -48,30 +44,10 @@ pub(crate) struct Inner<'a> {
     pub(crate) port: Named<'a>,
 }
 
-impl<'a> Gates<'a> {
-    fn new(all: Vec<Gate<'a>>) -> Gates<'a> {
-        let places = all.iter().enumerate().map(|(place, gate)| (gate.name.text, place)).collect();
-        Gates { all, places }
-    }
-
-    /// The place of the port with this name.
-    pub(crate) fn place(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
-    }
-}
-
-impl<'a> Deref for Gates<'a> {
-    type Target = [Gate<'a>];
-
-    fn deref(&self) -> &[Gate<'a>] {
-        &self.all
-    }
-}
-
 /// The ports of a block on one side, and whether all could be read.
 pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>) -> (Gates<'a>, bool) {
     let mut complete = true;
-    let mut gates = Vec::new();
+    let mut gates = Gates::new();
     for Entry { key, span, value } in fields.map(side) {
         let name = Named { text: key, span: *span };
         check_name(name, "a port of a block", fields.report);
@@ -88,9 +64,9 @@ pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>) -> (Gates<'a>, bool) {
             inner.extend(node.zip(port).map(|(node, port)| Inner { node, port }));
         }
         complete &= inner.len() == items.len() && !items.is_empty();
-        gates.push(Gate { name, inner });
+        gates.insert(name.text, Gate { name, inner });
     }
-    (Gates::new(gates), complete)
+    (gates, complete)
 }
 
 /// The output of a block with this name.
@@ -100,15 +76,15 @@ pub(super) fn output(
     port: Named<'_>,
     report: &Report,
 ) -> Option<usize> {
-    let found = outputs.place(port.text);
+    let found = outputs.get_index_of(port.text);
     if found.is_none() {
         report.error_with(port.span, || {
             let message = format!("'{block}' (block) has no port '{}'", port.text);
-            let help = match &**outputs {
-                [] => {
+            let help = match outputs.len() {
+                0 => {
                     "name it under 'outputs:', with the inner ports that send through it".to_owned()
                 }
-                _ => suggest(port.text, outputs.iter().map(|gate| gate.name.text)),
+                _ => suggest(port.text, outputs.keys().copied()),
             };
             (message, help)
         });

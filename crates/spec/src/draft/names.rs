@@ -27,20 +27,13 @@ pub(crate) fn of_file(file: &str) -> String {
     if name.is_empty() { GRAPH_NAME.to_owned() } else { name }
 }
 
-/// Where somebody stands.
-struct Place<'a> {
-    scope: usize,
-    name: Named<'a>,
-    span: Span,
-}
-
 impl<'a> Draft<'a> {
     /// Collects the names; reports those that stand twice in one scope, and those that are too long
     /// with the names of their blocks.
     pub(super) fn name_members(&mut self) {
         let nodes = (0..self.nodes.len()).map(Member::Node);
         for member in nodes.chain((0..self.blocks.len()).map(Member::Block)) {
-            let Place { scope, name, .. } = self.place(member);
+            let (scope, name, _) = self.place(member);
             match self.members.entry((scope, name.text)) {
                 Entry::Vacant(entry) => drop(entry.insert(member)),
                 Entry::Occupied(entry) => {
@@ -90,15 +83,12 @@ impl<'a> Draft<'a> {
         suggest(name, nodes.chain(blocks.map(|block| block.name.text)))
     }
 
-    fn place(&self, member: Member) -> Place<'a> {
+    /// The scope in which somebody stands, the name, and where it begins.
+    fn place(&self, member: Member) -> (usize, Named<'a>, Span) {
         match member {
-            Member::Node(at) => {
-                let node = &self.nodes[at];
-                Place { scope: node.scope, name: node.name, span: node.span }
-            }
+            Member::Node(at) => (self.nodes[at].scope, self.nodes[at].name, self.nodes[at].span),
             Member::Block(at) => {
-                let block = &self.blocks[at];
-                Place { scope: block.scope, name: block.name, span: block.span }
+                (self.blocks[at].scope, self.blocks[at].name, self.blocks[at].span)
             }
         }
     }
@@ -106,12 +96,12 @@ impl<'a> Draft<'a> {
     /// Reports two of one name, at the one that stands further down.
     fn twice(&self, one: Member, other: Member) {
         let mut places = [self.place(one), self.place(other)];
-        places.sort_by_key(|place| place.span.start);
-        let [first, second] = places;
-        let name = self.full_name(second.scope, second.name.text);
-        let line = self.lines.line(first.span.start as usize);
+        places.sort_by_key(|(_, _, span)| span.start);
+        let [(_, _, first), (scope, name, _)] = places;
+        let full = self.full_name(scope, name.text);
+        let line = self.lines.line(first.start as usize);
         let help = format!("give this one a 'name:' of its own; the other is on line {line}");
-        self.report.error(second.name.span, format!("two nodes are named '{name}'"), help);
+        self.report.error(name.span, format!("two nodes are named '{full}'"), help);
     }
 
     fn check_length(&self, scope: usize, name: Named<'_>) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sinew_plan::catalogue::Kind;
+use sinew_plan::catalogue::{Direction, Kind};
 use sinew_plan::{Item, Span};
 
 use super::block::{self, Block, gates};
@@ -86,8 +86,8 @@ impl<'a> Reader<'a> {
         }?;
         let kind = kind.filter(|kind| may_stand(kind, name, site.scope, report));
         let elsewhere = "write the link at the node that writes to it";
-        let (links, links_complete) =
-            links(&fields, |port| ports::output(kind?, name.text, port, elsewhere, report));
+        let output = |port| ports::find(kind?, name.text, port, Direction::Out, elsewhere, report);
+        let (links, links_complete) = links(&fields, output);
         let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
         let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
         let entries = rows.map(|row| texts(row, fields.get(row.name)));

@@ -188,16 +188,4 @@ mod tests {
             assert_eq!(fitting(&Restart { window_ns, ..DEFAULT }), expected, "{window_ns}");
         }
     }
-
-    #[test]
-    fn a_service_of_which_nothing_is_written_has_the_defaults_of_the_table() {
-        let service = with_defaults(Span::default()).plan;
-        assert_eq!(service.restart.policy, RestartPolicy::OnFailure);
-        assert_eq!(service.restart.backoff_ns, 100_000_000);
-        assert_eq!((service.restart.restarts_max, service.limits), (10, Limits::default()));
-        assert_eq!(service.heartbeat_ns, 2_000_000_000);
-        let times_s =
-            [service.start_deadline_ns, service.stop_deadline_ns].map(|ns| ns / 1_000_000_000);
-        assert_eq!(times_s, [10, 3]);
-    }
 }

@@ -7,7 +7,7 @@ use sinew_plan::plan::End;
 
 use super::{Joined, show};
 use crate::blocks::Behind;
-use crate::draft::{Draft, Node};
+use crate::draft::Draft;
 use crate::fields::Named;
 use crate::ports::crossing;
 
@@ -22,12 +22,19 @@ pub(crate) fn check(
     let gates = gates(behind);
     // Ports of blocks that are reported already.
     let mut told = HashSet::new();
-    for (node, linked) in linked(draft, joined).iter().enumerate() {
-        let Some(kind) = draft.nodes[node].kind else { continue };
-        for (port, row) in kind.ports.iter().enumerate().filter(|&(port, _)| !linked[port]) {
+    // An element of `out[]` counts for all of them.
+    let element = |end: End| {
+        let last = draft.nodes[end.node].kind.map_or(0, |kind| kind.ports.len() - 1);
+        End { port: end.port.min(last), ..end }
+    };
+    let ends = joined.iter().flat_map(|joined| [joined.from, joined.to]);
+    let linked: HashSet<End> = ends.map(element).collect();
+    for (node, row) in draft.nodes.iter().enumerate() {
+        let Some(kind) = row.kind else { continue };
+        for (port, row) in kind.ports.iter().enumerate() {
             let is_known =
                 blurred.is_none_or(|blurred| row.direction == Direction::Out && !blurred[node]);
-            if row.optional || !is_known {
+            if row.optional || !is_known || linked.contains(&End { node, port }) {
                 continue;
             }
             let end = End { node, port };
@@ -43,19 +50,6 @@ pub(crate) fn check(
             }
         }
     }
-}
-
-/// For each node which of its ports are linked.
-fn linked(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<Vec<bool>> {
-    let ports = |node: &Node<'_>| node.kind.map_or(0, |kind| kind.ports.len());
-    let mut linked: Vec<Vec<bool>> =
-        draft.nodes.iter().map(|node| vec![false; ports(node)]).collect();
-    for end in joined.iter().flat_map(|joined| [joined.from, joined.to]) {
-        // An element of `out[]` counts for all of them.
-        let last = linked[end.node].len() - 1;
-        linked[end.node][end.port.min(last)] = true;
-    }
-    linked
 }
 
 /// A port of a block: the block, and its place among the block's ports of one side.

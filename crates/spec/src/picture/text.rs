@@ -118,9 +118,7 @@ fn node_lines(plan: &Plan, node: usize, order: &str, width: usize) -> Vec<String
     for link in plan.links.iter().filter(|link| link.from.node == node) {
         lines.extend(link_lines(plan, link, width));
     }
-    // They are in the order of their nodes.
-    let first = plan.flow_links.partition_point(|link| link.from.node < node);
-    for link in plan.flow_links[first..].iter().take_while(|link| link.from.node == node) {
+    for link in plan.flow_links_of(node) {
         let (port, to) = (row.kind.port_name(link.from.port), plan.end_name(link.to));
         lines.push(cut(&format!("    {port} ──▷ {to}"), width));
     }
@@ -209,14 +207,7 @@ fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut short = String::new();
-    for c in text.chars() {
-        let mut longer = short.clone();
-        longer.push(c);
-        if longer.width() + 1 > width {
-            break;
-        }
-        short = longer;
-    }
-    short + "…"
+    let ends = text.char_indices().map(|(at, _)| at);
+    let end = ends.take_while(|&end| text[..end].width() < width).last().unwrap_or_default();
+    format!("{}…", &text[..end])
 }

@@ -194,5 +194,10 @@ pub(crate) fn set(text: &str, path: &str, value: &str) -> Result<Plan, Vec<Diagn
     compile_with(4, text, &[(path.to_owned(), value.to_owned())])
 }
 
+/// The names of a plan's domains, in their order.
+pub(crate) fn domains(plan: &Plan) -> Vec<&str> {
+    plan.domains.iter().map(|domain| domain.name.as_str()).collect()
+}
+
 /// The arm.
 pub(crate) const ARM: &str = include_str!("arm.yaml");
