@@ -100,7 +100,28 @@ pub(super) struct Layout<'a> {
     pub(super) linked: HashSet<End>,
 }
 
-impl Layout<'_> {
+impl<'a> Layout<'a> {
+    /// Nothing has its place yet.
+    fn new(plan: &'a Plan) -> Layout<'a> {
+        let lines = lines(plan);
+        let linked: HashSet<End> = lines.iter().flat_map(|line| [line.from, line.to]).collect();
+        Layout {
+            plan,
+            width: 0.0,
+            height: 0.0,
+            legend_y: 0.0,
+            firewall_x: None,
+            domains: Vec::new(),
+            threads: Vec::new(),
+            nodes: vec![Rect::default(); plan.nodes.len()],
+            rows: row_heights(plan),
+            ways: Vec::new(),
+            ports: ports(plan, &linked),
+            linked,
+            lines,
+        }
+    }
+
     /// Row of a port among its node's inputs or outputs.
     fn row(&self, end: End) -> usize {
         let direction = |port| self.plan.port(End { port, ..end }).direction;
@@ -169,23 +190,7 @@ fn ports(plan: &Plan, linked: &HashSet<End>) -> Vec<Vec<usize>> {
 
 /// Places everything.
 pub(super) fn layout(plan: &Plan) -> Layout<'_> {
-    let lines = lines(plan);
-    let linked: HashSet<End> = lines.iter().flat_map(|line| [line.from, line.to]).collect();
-    let mut layout = Layout {
-        plan,
-        width: 0.0,
-        height: 0.0,
-        legend_y: 0.0,
-        firewall_x: None,
-        domains: Vec::new(),
-        threads: Vec::new(),
-        nodes: vec![Rect::default(); plan.nodes.len()],
-        rows: row_heights(plan),
-        ways: Vec::new(),
-        ports: ports(plan, &linked),
-        linked,
-        lines,
-    };
+    let mut layout = Layout::new(plan);
     let lines = &layout.lines;
     let depths = depths(plan, lines);
     let mut columns = columns(plan, &depths);

@@ -1,6 +1,6 @@
 //! Lanes: where links run that do not end in the next column.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use sinew_plan::plan::Plan;
 
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// The part of a lane that a net takes.
+/// What a net takes of its lane.
 #[derive(Clone, Copy)]
 struct Span {
     net: usize,
@@ -43,30 +43,30 @@ struct Span {
 pub(super) struct Lanes {
     /// Level and place of each net that has a lane.
     of_net: Vec<Option<(Level, usize)>>,
+    /// What is taken of the lanes of each level.
+    taken: HashMap<Level, Vec<Vec<Span>>>,
 }
 
 impl Lanes {
     /// Shorter ways lie higher; two that do not meet may share a lane.
     pub(super) fn new(plan: &Plan, lines: &[Line], nets: &[usize], turns: &[Turns]) -> Lanes {
         let mut of_net: Vec<Option<(Level, usize)>> = vec![None; nets.len()];
-        let mut placed: Vec<(Span, usize)> = Vec::new();
+        let mut taken: HashMap<Level, Vec<Vec<Span>>> = HashMap::new();
         for span in spans(plan, lines, nets, turns) {
-            let meets = |other: &Span| {
-                other.level == span.level && other.left < span.right && span.left < other.right
-            };
-            let taken = placed.iter().filter(|(other, _)| meets(other)).map(|(_, place)| *place);
-            let taken: HashSet<usize> = taken.collect();
-            let place = (0..=taken.len()).find(|place| !taken.contains(place)).unwrap_or(0);
+            let lanes = taken.entry(span.level).or_default();
+            let apart = |other: &Span| other.right <= span.left || span.right <= other.left;
+            let free = lanes.iter().position(|lane| lane.iter().all(apart));
+            let place = free.unwrap_or(lanes.len());
+            lanes.resize(lanes.len().max(place + 1), Vec::new());
+            lanes[place].push(span);
             of_net[span.net] = Some((span.level, place));
-            placed.push((span, place));
         }
-        Lanes { of_net }
+        Lanes { of_net, taken }
     }
 
     /// Height of the lanes of a level.
     pub(super) fn height(&self, level: Level) -> f64 {
-        let here = self.of_net.iter().flatten().filter(|(other, _)| *other == level);
-        here.map(|(_, place)| *place + 1).max().map_or(0.0, |count| LANE * (count as f64 + 0.5))
+        self.taken.get(&level).map_or(0.0, |lanes| LANE * (lanes.len() as f64 + 0.5))
     }
 
     /// The y of a net's lane; 0 if it has none.
