@@ -50,9 +50,9 @@ impl Item {
         Item { span, data, lines: None }
     }
 
-    /// A block scalar: its bytes stand where `lines` say, not side by side.
-    pub fn block(span: Span, data: Data, lines: LinePlaces) -> Item {
-        Item { span, data, lines: Some(lines) }
+    /// A single value; of a block scalar the bytes stand where `lines` say, not side by side.
+    pub fn scalar(span: Span, text: String, plain: bool, lines: Option<LinePlaces>) -> Item {
+        Item { span, data: Data::Scalar { text, plain }, lines }
     }
 
     /// Where byte `offset` of a single value's text stands in the spec, to point into a script or a

@@ -162,34 +162,29 @@ impl Builder {
             Frame { item, anchor, key: None, seen: HashSet::new() }
         };
         match event {
+            Event::Scalar(.., Some(_))
+            | Event::SequenceStart(.., Some(_))
+            | Event::MappingStart(.., Some(_)) => {
+                return refuse("YAML tags mean nothing here", "remove the word with '!'");
+            }
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
                     return refuse("a second document begins here", "keep one graph in a file");
                 }
             }
-            Event::Scalar(text, style, anchor, tag) => {
-                untagged(tag.is_some())?;
+            Event::Scalar(text, style, anchor, _) => {
                 let plain = style == ScalarStyle::Plain;
                 // A value that was left out is an empty plain scalar; '~' and 'null' mean the same.
                 let empty = plain && matches!(&*text, "~" | "null");
                 let text = if empty { String::new() } else { text.into_owned() };
                 let lines = origin::lines(style, &text, raw, at.start as usize);
-                let data = Data::Scalar { text, plain };
-                let item = match lines {
-                    Some(lines) => Item::block(at, data, lines),
-                    None => Item::new(at, data),
-                };
-                self.put(item, anchor, report)?;
+                self.put(Item::scalar(at, text, plain, lines), anchor, report)?;
             }
-            Event::SequenceStart(_, anchor, tag) => {
-                untagged(tag.is_some())?;
-                self.push(open(Data::List(Vec::new()), anchor))?;
+            Event::SequenceStart(_, anchor, _) => {
+                self.push(open(Data::List(Vec::new()), anchor))?
             }
-            Event::MappingStart(_, anchor, tag) => {
-                untagged(tag.is_some())?;
-                self.push(open(Data::Map(Vec::new()), anchor))?;
-            }
+            Event::MappingStart(_, anchor, _) => self.push(open(Data::Map(Vec::new()), anchor))?,
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(frame) = self.open.pop() {
                     self.put(frame.item, frame.anchor, report)?;
@@ -266,10 +261,6 @@ impl Builder {
 
 fn refuse(message: &str, help: &'static str) -> Result<(), Refusal> {
     Err((message.to_owned(), help))
-}
-
-fn untagged(tagged: bool) -> Result<(), Refusal> {
-    if tagged { refuse("YAML tags mean nothing here", "remove the word with '!'") } else { Ok(()) }
 }
 
 #[cfg(test)]
