@@ -3,7 +3,7 @@
 use sinew_plan::Entry;
 use sinew_plan::plan::FlowLink;
 
-use crate::draft::{Draft, Link, Role};
+use crate::draft::{Draft, Link};
 use crate::join::{Joined, tell_loop};
 use crate::keys::LINK;
 use crate::order::sort;
@@ -29,7 +29,6 @@ pub(crate) fn check(
     homes: &[Option<Home>],
 ) -> Vec<FlowLink> {
     let name = |node: usize| draft.name(node);
-    without_meaning(draft, homes);
     for Joined { from, to, link, .. } in joined {
         options(link);
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
@@ -64,25 +63,5 @@ fn options(link: &Link<'_>) {
         let message = format!("'{}' has no meaning on a link that carries packets", entry.key);
         let help = "remove it: such a link is a call inside the domain, and nothing waits on it";
         link.fields.report.error(entry.span, message, help);
-    }
-}
-
-/// Reports `flows:` of domains that have none. `homes` may have gaps: who is in them may be meant
-/// for any domain.
-fn without_meaning(draft: &Draft<'_>, homes: &[Option<Home>]) {
-    let mut has_flows = vec![false; draft.domains.len()];
-    for (node, home) in draft.nodes.iter().zip(homes) {
-        let (Some(kind), Some(home)) = (node.kind, home) else { return };
-        has_flows[home.domain] |= kind.runs_in.is_flow();
-    }
-    for (domain, has_flows) in draft.domains.iter().zip(has_flows) {
-        let Role::Service(service) = &domain.role else { continue };
-        if let Some(span) = service.flows_at.filter(|_| !has_flows) {
-            let message = format!(
-                "'flows' has no meaning in '{}': no node of it takes packets",
-                domain.name.text
-            );
-            draft.report.error(span, message, "remove it, or put flow nodes in the domain");
-        }
     }
 }

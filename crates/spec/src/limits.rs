@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sinew_plan::Span;
 use sinew_plan::plan::Flows;
 
-use crate::draft::{Draft, Role};
+use crate::draft::{Draft, Node, Role};
 use crate::join::Joined;
 use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
 use crate::place::Home;
@@ -37,16 +37,23 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             members[home.domain].ends += 1;
         }
     }
+    // Who is not known, or nowhere, may be meant for any domain.
+    let is_known = |(node, home): (&Node<'_>, &Option<Home>)| node.kind.is_some() && home.is_some();
+    let all_known = draft.nodes.iter().zip(homes).all(is_known);
     for (domain, members) in draft.domains.iter().zip(members) {
         let Role::Service(service) = &domain.role else { continue };
         let Members { nodes, has_flows, ends } = members;
+        let name = domain.name.text;
+        if let Some(span) = service.flows_at.filter(|_| all_known && !has_flows) {
+            let message =
+                format!("'flows' has no meaning in '{name}': no node of it takes packets");
+            draft.report.error(span, message, "remove it, or put flow nodes in the domain");
+        }
         let limits = &service.plan.limits;
         let check = |key: &str, limit: Option<u64>, at: Span, needed: u64, why: String| {
             if let Some(limit) = limit.filter(|&limit| limit < needed) {
-                let message = format!(
-                    "service '{}' cannot live with {key}: {limit}; it needs {needed}",
-                    domain.name.text
-                );
+                let message =
+                    format!("service '{name}' cannot live with {key}: {limit}; it needs {needed}");
                 draft.report.error(at, message, format!("write {key}: {needed} or more: {why}"));
             }
         };
