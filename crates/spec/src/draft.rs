@@ -60,7 +60,7 @@ pub(crate) fn read<'a>(
     let mut hold = false;
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
-        domains.push(Domain::of_a_bare_list(root.span));
+        domains.push(Domain::of_a_bare_list(root.span, report));
         Some(root)
     } else {
         let fields = Fields::of(root, &keys::GRAPH, report);

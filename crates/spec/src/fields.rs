@@ -96,6 +96,11 @@ impl<'a> Fields<'a> {
         Fields { table, entries, span: item.span, report }
     }
 
+    /// A mapping in which nothing stands.
+    pub(crate) fn empty(table: &'static Table, span: Span, report: &'a Report) -> Fields<'a> {
+        Fields { table, entries: &[], span, report }
+    }
+
     /// The mapping behind a key; without entries if the key is not given.
     pub(crate) fn inner(&self, name: &str) -> Fields<'a> {
         let Shape::Fields(table) = self.key(name).shape else {
@@ -103,7 +108,7 @@ impl<'a> Fields<'a> {
         };
         match self.get(name) {
             Some(item) => Fields::of(item, table, self.report),
-            None => Fields { table, entries: &[], ..*self },
+            None => Fields::empty(table, self.span, self.report),
         }
     }
 

@@ -45,9 +45,10 @@ pub(crate) struct Thread<'a> {
 
 impl<'a> Domain<'a> {
     /// The one domain of a bare list of nodes, which begins at `span`.
-    pub(super) fn of_a_bare_list(span: Span) -> Domain<'a> {
+    pub(super) fn of_a_bare_list(span: Span, report: &'a Report) -> Domain<'a> {
         let name = Named { text: keys::SERVICES, span };
-        Domain { name, user: None, role: Role::Service(service::with_defaults(span)) }
+        let fields = Fields::empty(&keys::DOMAIN, span, report);
+        Domain { name, user: None, role: Role::Service(service::read(&fields)) }
     }
 
     pub(crate) fn realtime(&self) -> Option<&Realtime<'a>> {

@@ -1,9 +1,8 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
+use sinew_plan::Span;
 use sinew_plan::plan::{self, Flows, Limits, Restart, RestartPolicy};
-use sinew_plan::{Data, Item, Span};
 
-use crate::diagnostic::Report;
 use crate::fields::Fields;
 use crate::keys;
 use crate::value::duration_text;
@@ -16,12 +15,6 @@ pub(crate) struct Service {
     pub(crate) processes_at: Span,
     /// Where `flows` stands, if it does.
     pub(crate) flows_at: Option<Span>,
-}
-
-/// A service of which nothing is written.
-pub(super) fn with_defaults(span: Span) -> Service {
-    let empty = Item::new(span, Data::Map(Vec::new()));
-    read(&Fields::peek(&empty, &keys::DOMAIN, &Report::default()))
 }
 
 /// Reads the keys that only services have. A value that is refused is reported; what stands for it
