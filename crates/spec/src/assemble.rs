@@ -1,44 +1,22 @@
 //! The last step: a graph without errors becomes a plan. Here every link option is decided.
 
-use std::collections::HashMap;
+use sinew_plan::plan::{Domain, Link, Machine, Node, Plan, Realtime, Role, Service, Wait};
 
-use sinew_plan::plan::{
-    Domain, End, FlowLink, Link, Machine, Node, Plan, Realtime, Release, Role, Service, Thread,
-    Wait,
-};
-
-use crate::draft::{self, Draft};
+use crate::draft;
+use crate::firewall::{self, ThreadWaits};
 use crate::join::{Joined, show};
 use crate::options::decide;
 use crate::order::sort;
-use crate::place::{Home, Reach, cpus, cpus_text, periods, release, threads};
-
-/// A graph in which every name was found.
-pub(crate) struct Graph<'a, 'd> {
-    pub(crate) draft: &'d Draft<'a>,
-    /// Links that carry messages.
-    pub(crate) joined: Vec<Joined<'a, 'd>>,
-    /// Links that carry packets.
-    pub(crate) flow_links: Vec<FlowLink>,
-    pub(crate) homes: Vec<Home>,
-    /// All nodes, writers first.
-    pub(crate) order: Vec<usize>,
-}
-
-impl Graph<'_, '_> {
-    fn reach(&self, from: End, to: End) -> Reach {
-        Reach::of(self.draft, self.homes[from.node], self.homes[to.node])
-    }
-}
+use crate::place::{Graph, Reach, cpus, cpus_text, periods, release, threads};
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
 pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
-    let Graph { draft, joined, homes, order, .. } = &graph;
+    let Graph { draft, homes, .. } = &graph;
     let mut notes = Vec::new();
-    let mut threads = threads(draft, homes, order);
-    release(draft, joined, homes, order, &mut threads, &mut notes);
+    let mut threads = threads(&graph);
+    release(&graph, &mut threads, &mut notes);
     let good = draft.report.is_empty();
-    let periods = if good { periods(draft, joined, homes, &threads) } else { Vec::new() };
+    let periods = if good { periods(&graph, &threads) } else { Vec::new() };
     if !draft.report.is_empty() {
         return None;
     }
@@ -47,8 +25,7 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
     for (node, home) in homes.iter().enumerate() {
         members[home.domain].push(node);
     }
-    let mut links = links(&graph, &mut notes);
-    park_if_crowded(&mut links, &threads, &graph, machine, &mut notes);
+    let links = links(&graph, &mut notes);
     let (stop_order, rank) = stop_order(&graph);
     let domains = stop_order.iter().map(|&at| Domain {
         name: draft.domains[at].name.text.to_owned(),
@@ -83,7 +60,10 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
         })
     });
     let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
-    Some(Plan { name, hold, domains, nodes, links, flow_links: graph.flow_links, notes })
+    let flow_links = graph.flow_links;
+    let mut plan = Plan { name, hold, domains, nodes, links, flow_links, notes };
+    park_if_crowded(&mut plan, machine);
+    Some(plan)
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands
@@ -130,59 +110,30 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
 }
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits
-/// for. One that yields gives it away, but only to threads of its own priority.
-fn park_if_crowded(
-    links: &mut [Link],
-    threads: &[Vec<Thread>],
-    graph: &Graph<'_, '_>,
-    machine: &Machine,
-    notes: &mut Vec<String>,
-) {
-    let realtime = graph.draft.domains.iter().filter_map(draft::Domain::realtime);
-    let mut priorities = realtime.map(|realtime| realtime.priority);
-    let first = priorities.next();
-    let one_priority = priorities.all(|priority| Some(priority) == first);
-    let polls = |link: &Link| match link.wait {
-        _ if link.fused || graph.reach(link.from, link.to) != Reach::Core => false,
-        Wait::Spin => true,
-        Wait::Yield => !one_priority,
-        Wait::Park | Wait::SpinThenPark => false,
-    };
-    let mut spins: Vec<Vec<bool>> = threads.iter().map(|all| vec![false; all.len()]).collect();
-    for (at, link) in links.iter().enumerate().filter(|(_, link)| polls(link)) {
-        let home = graph.homes[link.to.node];
-        // A thread waits on the link that releases it, or, released by the clock, at the end of its
-        // cycle on what comes back with a delay.
-        let waits = match threads[home.domain][home.thread].release {
-            Release::Input(release) => release == at,
-            Release::Timer => link.delay,
-        };
-        spins[home.domain][home.thread] |= waits;
-    }
-    let spinning = spins.iter().flatten().filter(|spins| **spins).count();
-    let (all, cpus) = (spins.iter().flatten().count(), machine.cpus.len());
-    let crowd = if spinning > cpus || (spinning == cpus && all > cpus) {
-        let s = if spinning == 1 { "" } else { "s" };
-        format!("{spinning} thread{s} of {all} would spin on {}", cpus_text(machine))
-    } else if let Some(cpu) = shared_cpu(threads, &spins) {
+/// for.
+fn park_if_crowded(plan: &mut Plan, machine: &Machine) {
+    let threads = firewall::threads(plan);
+    let cpu = |row: &ThreadWaits| plan.domains[row.domain].threads()[row.thread].cpu;
+    let shared = |one: &u32| threads.iter().filter(|row| cpu(row) == Some(*one)).count() > 1;
+    let spinning = || threads.iter().filter(|row| row.polls);
+    let (count, all, cpus) = (spinning().count(), threads.len(), machine.cpus.len());
+    let crowd = if count > cpus || (count == cpus && all > cpus) {
+        let s = if count == 1 { "" } else { "s" };
+        format!("{count} thread{s} of {all} would spin on {}", cpus_text(machine))
+    } else if let Some(cpu) = spinning().filter_map(cpu).filter(shared).min() {
         format!("a thread would spin on CPU {cpu}, which 'cpu:' gives to another one too")
     } else {
         return;
     };
-    for link in links.iter_mut().filter(|link| polls(link)) {
+    let one_priority = firewall::have_one_priority(plan);
+    let inside = |node: usize| !plan.is_service(node);
+    let parks = |link: &Link| {
+        let is_inside = !link.fused && inside(link.from.node) && inside(link.to.node);
+        is_inside && firewall::polls(link.wait, one_priority)
+    };
+    let parks: Vec<bool> = plan.links.iter().map(parks).collect();
+    for (link, _) in plan.links.iter_mut().zip(parks).filter(|(_, parks)| *parks) {
         link.wait = Wait::SpinThenPark;
     }
-    notes.push(format!("{crowd}: links wait with spin_then_park instead"));
-}
-
-/// A CPU on which a thread would spin away the time of another one.
-fn shared_cpu(threads: &[Vec<Thread>], spins: &[Vec<bool>]) -> Option<u32> {
-    let mut on_cpu: HashMap<u32, (usize, bool)> = HashMap::new();
-    for (thread, spins) in threads.iter().flatten().zip(spins.iter().flatten()) {
-        let Some(cpu) = thread.cpu else { continue };
-        let entry = on_cpu.entry(cpu).or_default();
-        *entry = (entry.0 + 1, entry.1 || *spins);
-    }
-    let shared = on_cpu.into_iter().filter(|(_, (count, spins))| *count > 1 && *spins);
-    shared.map(|(cpu, _)| cpu).min()
+    plan.notes.push(format!("{crowd}: links wait with spin_then_park instead"));
 }

@@ -2,7 +2,8 @@
 //!
 //! The compiler refuses a spec that would break it. What stands here is a second look, at the plan
 //! itself and by rules of its own: which links leave the core and why it cannot wait on them, what
-//! each realtime thread can wait for at all, and how many threads poll on how many CPUs.
+//! each realtime thread can wait for at all, and how many threads poll on how many CPUs. Of the
+//! compiler it shares only who polls: by that `assemble` lets links park.
 
 mod rules;
 mod show;
@@ -10,13 +11,14 @@ mod show;
 use std::collections::HashMap;
 
 use sinew_plan::catalogue::Direction;
+use sinew_plan::option_enum;
 use sinew_plan::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
 
 /// What keeps the core apart from the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Firewall {
-    /// The links between the core and services, in the order of the plan.
-    pub crossings: Vec<Crossing>,
+    /// The links between the core and services, as indices into [`Plan::links`].
+    pub crossings: Vec<usize>,
     /// The nodes that observe the core, as indices into [`Plan::nodes`]: services that read what
     /// its cycles leave behind, in memory that they cannot write.
     pub observers: Vec<usize>,
@@ -26,17 +28,6 @@ pub struct Firewall {
     pub cpus: usize,
     /// What breaks the firewall; a sentence each. Of a compiled plan: nothing.
     pub violations: Vec<String>,
-}
-
-/// A link between the core and a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crossing {
-    /// Index into [`Plan::links`].
-    pub link: usize,
-    /// `Out` leads from the core to a service.
-    pub direction: Direction,
-    /// Why the core cannot wait on it: what it does there instead.
-    pub why: &'static str,
 }
 
 /// What a realtime thread can wait for.
@@ -52,46 +43,35 @@ pub struct ThreadWaits {
     pub polls: bool,
 }
 
-/// Something that a realtime thread can wait for; links are indices into [`Plan::links`].
+/// Something that a realtime thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// Its release time.
     Clock,
-    /// The message that releases it, or the time at which it runs without one.
-    Message(usize),
-    /// Feedback at the end of its cycle, until the deadline.
-    Feedback(usize),
-    /// Room in a queue with `full: wait`, until the deadline.
-    Room(usize),
-    /// The other end of a link with `sync: mutex`, while it copies a message.
-    Mutex(usize),
+    /// Something on a link, an index into [`Plan::links`].
+    Link(On, usize),
 }
 
-impl WaitsFor {
-    /// The link on which it waits.
-    pub fn link(self) -> Option<usize> {
-        match self {
-            WaitsFor::Clock => None,
-            WaitsFor::Message(link)
-            | WaitsFor::Feedback(link)
-            | WaitsFor::Room(link)
-            | WaitsFor::Mutex(link) => Some(link),
-        }
+option_enum! {
+    /// What a thread waits for on a link.
+    pub On {
+        /// The message that releases it, or the time at which it runs without one.
+        Message = "message",
+        /// Feedback at the end of its cycle, until the deadline.
+        Feedback = "feedback",
+        /// Room in a queue with `full: wait`, until the deadline.
+        Room = "room",
+        /// The other end of a link with `sync: mutex`, while it copies a message.
+        Mutex = "mutex",
     }
 }
 
 impl Firewall {
     /// The firewall of a plan on a machine.
     pub fn of(plan: &Plan, machine: &Machine) -> Firewall {
-        let links = plan.links.iter().enumerate();
-        let crossings = links.filter(|(_, link)| plan.leaves_core(link));
-        let crossing = |(at, link): (usize, &Link)| Crossing {
-            link: at,
-            direction: direction(plan, link),
-            why: why(plan, link),
-        };
+        let leaves_core = |at: &usize| plan.leaves_core(&plan.links[*at]);
         let mut firewall = Firewall {
-            crossings: crossings.map(crossing).collect(),
+            crossings: (0..plan.links.len()).filter(leaves_core).collect(),
             observers: (0..plan.nodes.len()).filter(|&node| plan.observes(node)).collect(),
             threads: threads(plan),
             cpus: machine.cpus.len(),
@@ -107,11 +87,12 @@ impl Firewall {
     }
 }
 
+/// `Out` leads from the core to a service.
 fn direction(plan: &Plan, link: &Link) -> Direction {
     if plan.is_service(link.to.node) { Direction::Out } else { Direction::In }
 }
 
-/// What the core does on a crossing instead of waiting.
+/// Why the core cannot wait on a crossing: what it does there instead.
 fn why(plan: &Plan, link: &Link) -> &'static str {
     match (direction(plan, link), link.delivery) {
         (Direction::Out, Delivery::Latest) => "the core overwrites the last value, read or not",
@@ -129,7 +110,7 @@ fn why(plan: &Plan, link: &Link) -> &'static str {
 }
 
 /// What each realtime thread can wait for: what the executor does, read off the plan.
-fn threads(plan: &Plan) -> Vec<ThreadWaits> {
+pub(crate) fn threads(plan: &Plan) -> Vec<ThreadWaits> {
     let mut threads = Vec::new();
     let mut place = HashMap::new();
     for (domain, row) in plan.domains.iter().enumerate() {
@@ -137,7 +118,7 @@ fn threads(plan: &Plan) -> Vec<ThreadWaits> {
             place.insert((domain, thread), threads.len());
             let release = match row.release {
                 Release::Timer => WaitsFor::Clock,
-                Release::Input(link) => WaitsFor::Message(link),
+                Release::Input(link) => WaitsFor::Link(On::Message, link),
             };
             threads.push(ThreadWaits { domain, thread, waits: vec![release], polls: false });
         }
@@ -149,37 +130,47 @@ fn threads(plan: &Plan) -> Vec<ThreadWaits> {
         if let Some(&reader) = to {
             let waits = &mut threads[reader].waits;
             if link.delay && waits[0] == WaitsFor::Clock {
-                waits.push(WaitsFor::Feedback(at));
+                waits.push(WaitsFor::Link(On::Feedback, at));
             }
             if mutex {
-                waits.push(WaitsFor::Mutex(at));
+                waits.push(WaitsFor::Link(On::Mutex, at));
             }
         }
         if let Some(&writer) = from {
             let waits = &mut threads[writer].waits;
             if (link.delivery, link.full) == (Delivery::Queue, Full::Wait) {
-                waits.push(WaitsFor::Room(at));
+                waits.push(WaitsFor::Link(On::Room, at));
             }
             if mutex {
-                waits.push(WaitsFor::Mutex(at));
+                waits.push(WaitsFor::Link(On::Mutex, at));
             }
         }
     }
-    let mut priorities = plan.domains.iter().filter_map(|row| Some(row.realtime()?.priority));
-    let first = priorities.next();
-    let one_priority = priorities.all(|priority| Some(priority) == first);
+    let one_priority = have_one_priority(plan);
     for thread in &mut threads {
         // What it waits for in every cycle; a full queue or a mutex that is held is the exception.
         let mut links = thread.waits.iter().filter_map(|wait| match wait {
-            WaitsFor::Message(link) | WaitsFor::Feedback(link) => Some(&plan.links[*link]),
-            WaitsFor::Clock | WaitsFor::Room(_) | WaitsFor::Mutex(_) => None,
+            WaitsFor::Link(On::Message | On::Feedback, link) => Some(&plan.links[*link]),
+            _ => None,
         });
-        thread.polls = links.any(|link| match link.wait {
-            Wait::Spin => true,
-            // To a thread of another priority it gives nothing away.
-            Wait::Yield => !one_priority,
-            Wait::Park | Wait::SpinThenPark => false,
-        });
+        thread.polls = links.any(|link| polls(link.wait, one_priority));
     }
     threads
+}
+
+/// Whether all threads of the core have the same priority.
+pub(crate) fn have_one_priority(plan: &Plan) -> bool {
+    let mut priorities = plan.domains.iter().filter_map(|row| Some(row.realtime()?.priority));
+    let first = priorities.next();
+    priorities.all(|priority| Some(priority) == first)
+}
+
+/// Whether who waits so keeps its CPU: a thread that yields gives it away, but only to threads of
+/// its own priority.
+pub(crate) fn polls(wait: Wait, one_priority: bool) -> bool {
+    match wait {
+        Wait::Spin => true,
+        Wait::Yield => !one_priority,
+        Wait::Park | Wait::SpinThenPark => false,
+    }
 }

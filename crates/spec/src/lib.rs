@@ -34,11 +34,10 @@ pub use sinew_plan::{Data, Entry, Item, Span, catalogue, plan};
 pub use value::{duration_ns, duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
-use assemble::Graph;
 use catalogue::Kind;
 use diagnostic::{Lines, Report};
 use firewall::Firewall;
-use place::Home;
+use place::{Graph, Home};
 use plan::{Machine, Plan};
 
 /// A spec and what the command line changes in it.

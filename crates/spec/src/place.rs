@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 
 use sinew_plan::catalogue::Kind;
-use sinew_plan::plan::{Machine, Release, Thread};
+use sinew_plan::plan::{End, FlowLink, Machine, Release, Thread};
 
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
@@ -46,22 +46,39 @@ impl Reach {
     }
 }
 
+/// A graph in which every name was found.
+pub(crate) struct Graph<'a, 'd> {
+    pub(crate) draft: &'d Draft<'a>,
+    /// Links that carry messages.
+    pub(crate) joined: Vec<Joined<'a, 'd>>,
+    /// Links that carry packets.
+    pub(crate) flow_links: Vec<FlowLink>,
+    pub(crate) homes: Vec<Home>,
+    /// All nodes, writers first.
+    pub(crate) order: Vec<usize>,
+}
+
+impl Graph<'_, '_> {
+    pub(crate) fn reach(&self, from: End, to: End) -> Reach {
+        Reach::of(self.draft, self.homes[from.node], self.homes[to.node])
+    }
+}
+
 /// Homes of all nodes; `None` where that is reported already.
 pub(crate) fn homes(draft: &Draft<'_>) -> Vec<Option<Home>> {
     let domains = draft.domains.iter().enumerate().map(|(at, domain)| (domain.name.text, at));
     let domains: HashMap<&str, usize> = domains.collect();
     let mut homes: Vec<Option<Home>> = vec![None; draft.nodes.len()];
-    let mut peopled = vec![false; draft.domains.len()];
     for (at, node) in draft.nodes.iter().enumerate() {
         let found = match node.domain {
             Some(named) => domains.get(named.text).copied(),
             None => (draft.domains.len() == 1).then_some(0),
         };
         homes[at] = found.map(|domain| Home { domain, thread: 0 });
-        match found {
-            Some(domain) => peopled[domain] = true,
-            None if is_refused(draft, node.domain) => {}
-            None => homeless(draft, node),
+        // Whether the missing domain is reported already, at the domain.
+        let refused = |named: Named<'_>| draft.refused.contains(&named.text);
+        if found.is_none() && !node.domain.map_or(draft.domains.is_empty(), refused) {
+            homeless(draft, node);
         }
     }
     assign(draft, &mut homes);
@@ -69,12 +86,14 @@ pub(crate) fn homes(draft: &Draft<'_>) -> Vec<Option<Home>> {
         let fits = |home: &Home| fits(draft, node, &draft.domains[home.domain]);
         *home = home.filter(fits);
     }
+    let peopled: HashSet<usize> = homes.iter().flatten().map(|home| home.domain).collect();
     let all_found = !homes.is_empty() && homes.iter().all(Option::is_some);
-    for (domain, peopled) in draft.domains.iter().zip(peopled) {
-        if all_found && !peopled {
-            let message = format!("domain '{}' has no nodes", domain.name.text);
-            draft.report.error(domain.name.span, message, "remove it, or put a node in it");
-        }
+    let empty = |at: &usize| all_found && !peopled.contains(at);
+    for Named { text, span } in
+        (0..draft.domains.len()).filter(empty).map(|at| draft.domains[at].name)
+    {
+        let message = format!("domain '{text}' has no nodes");
+        draft.report.error(span, message, "remove it, or put a node in it");
     }
     homes
 }
@@ -123,23 +142,14 @@ fn homeless(draft: &Draft<'_>, node: &Node<'_>) {
     });
 }
 
-/// Whether the missing domain of a node is reported already, at the domain.
-fn is_refused(draft: &Draft<'_>, domain: Option<Named<'_>>) -> bool {
-    let refused = |named: Named<'_>| draft.refused.contains(&named.text);
-    domain.map_or(draft.domains.is_empty(), refused)
-}
-
 /// Assigns nodes to threads in the domains whose spec lists threads.
 fn assign(draft: &Draft<'_>, homes: &mut [Option<Home>]) {
     let mut assigned = vec![false; draft.nodes.len()];
     for (at, domain) in draft.domains.iter().enumerate() {
         for (thread, row) in domain.listed().iter().enumerate() {
             if row.nodes.is_empty() {
-                draft.report.error(
-                    row.span,
-                    "a thread without nodes",
-                    "add 'nodes: [NAME]' or remove it",
-                );
+                let help = "add 'nodes: [NAME]' or remove it";
+                draft.report.error(row.span, "a thread without nodes", help);
             }
             for named in &row.nodes {
                 let node = draft.node(named.text);
@@ -162,11 +172,8 @@ fn assign(draft: &Draft<'_>, homes: &mut [Option<Home>]) {
         if lists && !assigned {
             let (name, domain) = (node.name, domain.name.text);
             let message = format!("node '{}' is on no thread of domain '{domain}'", name.text);
-            draft.report.error(
-                name.span,
-                message,
-                "add its name to 'nodes:' of one of the threads",
-            );
+            let help = "add its name to 'nodes:' of one of the threads";
+            draft.report.error(name.span, message, help);
         }
     }
 }
@@ -183,8 +190,8 @@ fn stranger(draft: &Draft<'_>, homes: &[Option<Home>], at: usize, named: Named<'
 }
 
 /// The realtime threads of each domain, with their nodes, and released by the clock so far.
-/// `homes` are complete; `order` is that of all nodes, writers first.
-pub(crate) fn threads(draft: &Draft<'_>, homes: &[Home], order: &[usize]) -> Vec<Vec<Thread>> {
+pub(crate) fn threads(graph: &Graph<'_, '_>) -> Vec<Vec<Thread>> {
+    let Graph { draft, homes, order, .. } = graph;
     let thread = |cpu| Thread { cpu, release: Release::Timer, nodes: Vec::new() };
     let mut threads: Vec<Vec<Thread>> = Vec::with_capacity(draft.domains.len());
     for domain in &draft.domains {
@@ -215,16 +222,9 @@ struct Inputs {
     of_services: bool,
 }
 
-/// Finds what starts each thread's cycles, with `Release::Input` counting in `joined`. Arguments as
-/// of [`threads`].
-pub(crate) fn release(
-    draft: &Draft<'_>,
-    joined: &[Joined<'_, '_>],
-    homes: &[Home],
-    order: &[usize],
-    threads: &mut [Vec<Thread>],
-    notes: &mut Vec<String>,
-) {
+/// Finds what starts each thread's cycles, with `Release::Input` counting in the graph's links.
+pub(crate) fn release(graph: &Graph<'_, '_>, threads: &mut [Vec<Thread>], notes: &mut Vec<String>) {
+    let Graph { draft, joined, homes, order, .. } = graph;
     let mut rank = vec![0; order.len()];
     for (place, &node) in order.iter().enumerate() {
         rank[node] = place;
@@ -233,7 +233,7 @@ pub(crate) fn release(
     for (at, link) in joined.iter().enumerate().filter(|(_, joined)| !joined.link.delay) {
         let (from, to) = (homes[link.from.node], homes[link.to.node]);
         let (inputs, row) = (inputs.entry(to).or_default(), (rank[link.to.node], at));
-        match Reach::of(draft, from, to) {
+        match graph.reach(link.from, link.to) {
             Reach::Core if from == to => {}
             Reach::Core if from.domain == to.domain => inputs.same.push(row),
             Reach::Core => inputs.cross.push(row),
@@ -250,7 +250,7 @@ pub(crate) fn release(
             }
         }
     }
-    rings(draft, joined, homes, threads);
+    rings(graph, threads);
 }
 
 impl Inputs {
@@ -294,7 +294,7 @@ impl Inputs {
 }
 
 /// Reports threads that release each other in a ring: none of them would ever begin.
-fn rings(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Home], threads: &[Vec<Thread>]) {
+fn rings(Graph { draft, joined, homes, .. }: &Graph<'_, '_>, threads: &[Vec<Thread>]) {
     let releaser = |home: Home| match threads[home.domain][home.thread].release {
         Release::Input(link) => Some(homes[joined[link].from.node]),
         Release::Timer => None,
@@ -325,12 +325,8 @@ fn rings(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Home], threads: 
 
 /// Period and deadline of each domain, ns. An input-released domain takes them from the domain
 /// whose message releases it. A ring of such domains is reported.
-pub(crate) fn periods(
-    draft: &Draft<'_>,
-    joined: &[Joined<'_, '_>],
-    homes: &[Home],
-    threads: &[Vec<Thread>],
-) -> Vec<(u64, u64)> {
+pub(crate) fn periods(graph: &Graph<'_, '_>, threads: &[Vec<Thread>]) -> Vec<(u64, u64)> {
+    let Graph { draft, joined, homes, .. } = graph;
     let other = |at: usize, thread: &Thread| match thread.release {
         Release::Input(link) => Some(homes[joined[link].from.node].domain).filter(|&to| to != at),
         Release::Timer => None,

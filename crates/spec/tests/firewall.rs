@@ -1,7 +1,7 @@
 //! A plan that the compiler made, changed by hand so that it breaks each rule.
 
 use sinew_spec::catalogue::{Direction, Kind, Port, RunsIn, SafeValue};
-use sinew_spec::firewall::{Firewall, WaitsFor};
+use sinew_spec::firewall::{Firewall, On, WaitsFor};
 use sinew_spec::plan::{Delivery, Full, Link, Machine, Plan, Release, Role, Sync, Transport, Wait};
 use sinew_spec::{Source, compile};
 
@@ -71,15 +71,24 @@ fn plan() -> Plan {
 fn the_firewall_lists_what_leaves_the_core_and_what_each_thread_waits_for() {
     let firewall = Firewall::of(&plan(), &machine());
     assert_eq!(firewall.violations, [""; 0]);
-    let crossings = firewall.crossings.iter().map(|row| (row.link, row.direction));
-    let (out, into) = (Direction::Out, Direction::In);
-    let expected = [(A_TO_SCREEN, out), (A_TO_OTHER, out), (SCREEN_TO_A, into)];
-    assert_eq!(crossings.collect::<Vec<_>>(), expected);
+    assert_eq!(firewall.crossings, [A_TO_SCREEN, A_TO_OTHER, SCREEN_TO_A]);
+    let json = firewall.json(&plan());
+    let directions = [0, 1, 2].map(|at| json["links"][at]["direction"].as_str());
+    assert_eq!(directions, [Some("out"), Some("out"), Some("in")]);
     let waits: Vec<_> = firewall.threads.iter().map(|thread| thread.waits.as_slice()).collect();
-    let a = [WaitsFor::Clock, WaitsFor::Room(0), WaitsFor::Mutex(1), WaitsFor::Feedback(4)];
+    let a = [
+        WaitsFor::Clock,
+        WaitsFor::Link(On::Room, 0),
+        WaitsFor::Link(On::Mutex, 1),
+        WaitsFor::Link(On::Feedback, 4),
+    ];
     assert_eq!(
         waits,
-        [&a[..], &[WaitsFor::Message(0)], &[WaitsFor::Message(1), WaitsFor::Mutex(1)]]
+        [
+            &a[..],
+            &[WaitsFor::Link(On::Message, 0)],
+            &[WaitsFor::Link(On::Message, 1), WaitsFor::Link(On::Mutex, 1)]
+        ]
     );
     assert_eq!((firewall.polling(), firewall.cpus), (3, 4));
 }

@@ -3,16 +3,15 @@
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{Delivery, Link, Node, Plan, Sync, Transport, Wait};
 
-use super::Firewall;
+use super::{Firewall, WaitsFor, direction};
 use crate::keys::CAPACITY_MAX;
 use crate::picture::count;
 
 /// What breaks the firewall, in the order of the plan.
 pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
     let mut violations = misplaced(plan);
-    for crossing in &firewall.crossings {
-        let link = &plan.links[crossing.link];
-        let broken = crossing_rules(plan, link, crossing.direction);
+    for link in firewall.crossings.iter().map(|&at| &plan.links[at]) {
+        let broken = crossing_rules(plan, link, direction(plan, link));
         violations.extend(broken.into_iter().map(|what| format!("{}: {what}", name(plan, link))));
     }
     violations.extend(waits(plan, firewall));
@@ -63,8 +62,11 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
 fn waits(plan: &Plan, firewall: &Firewall) -> Vec<String> {
     let mut violations = Vec::new();
     for thread in &firewall.threads {
-        let links = thread.waits.iter().filter_map(|wait| wait.link());
-        for link in links.map(|link| &plan.links[link]).filter(|link| plan.leaves_core(link)) {
+        let links = thread.waits.iter().filter_map(|wait| match wait {
+            WaitsFor::Link(_, link) => Some(&plan.links[*link]),
+            WaitsFor::Clock => None,
+        });
+        for link in links.filter(|link| plan.leaves_core(link)) {
             let domain = &plan.domains[thread.domain].name;
             violations.push(format!(
                 "thread {} of domain '{domain}' can wait for a service, on {}",

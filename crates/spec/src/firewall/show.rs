@@ -2,9 +2,9 @@
 
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::Direction;
-use sinew_plan::plan::{Delivery, Plan};
+use sinew_plan::plan::{Delivery, Link, Plan};
 
-use super::{Firewall, ThreadWaits, WaitsFor};
+use super::{Firewall, On, ThreadWaits, WaitsFor, direction, why};
 use crate::picture::{count, delivery_text};
 
 /// Why the core cannot wait for who observes it.
@@ -33,14 +33,14 @@ impl Firewall {
         let rows: Vec<[String; 4]> = self
             .crossings
             .iter()
-            .map(|crossing| {
-                let link = &plan.links[crossing.link];
+            .map(|&at| {
+                let link = &plan.links[at];
                 let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
                 [
-                    format!("{} {from} -> {to}", direction_text(crossing.direction)),
+                    format!("{} {from} -> {to}", direction_text(plan, link)),
                     delivery_text(link),
                     format!("{} B", link.message.size),
-                    crossing.why.to_owned(),
+                    why(plan, link).to_owned(),
                 ]
             })
             .collect();
@@ -91,17 +91,17 @@ impl Firewall {
 
     /// As one object.
     pub fn json(&self, plan: &Plan) -> Json {
-        let links = self.crossings.iter().map(|crossing| {
-            let link = &plan.links[crossing.link];
+        let links = self.crossings.iter().map(|&at| {
+            let link = &plan.links[at];
             json!({
                 "from": plan.end_name(link.from),
                 "to": plan.end_name(link.to),
-                "direction": direction_text(crossing.direction).trim_end(),
+                "direction": direction_text(plan, link).trim_end(),
                 "delivery": link.delivery.word(),
                 "capacity": link.capacity,
                 "full": (link.delivery == Delivery::Queue).then(|| link.full.word()),
                 "bytes": link.message.size,
-                "why": crossing.why,
+                "why": why(plan, link),
             })
         });
         let threads = self.threads.iter().map(|thread| {
@@ -128,8 +128,8 @@ impl Firewall {
     }
 }
 
-fn direction_text(direction: Direction) -> &'static str {
-    match direction {
+fn direction_text(plan: &Plan, link: &Link) -> &'static str {
+    match direction(plan, link) {
         Direction::Out => "out",
         Direction::In => "in ",
     }
@@ -146,22 +146,14 @@ fn thread_of(plan: &Plan, node: usize) -> String {
 }
 
 fn wait_text(plan: &Plan, wait: WaitsFor) -> String {
-    match wait {
-        WaitsFor::Clock => "the clock".to_owned(),
-        WaitsFor::Message(link) => {
-            let from = thread_of(plan, plan.links[link].from.node);
-            format!("a message from {from}, at most half a period past its time")
-        }
-        WaitsFor::Feedback(link) => {
-            let from = thread_of(plan, plan.links[link].from.node);
-            format!("feedback from {from}, until the deadline")
-        }
-        WaitsFor::Room(link) => {
-            let to = thread_of(plan, plan.links[link].to.node);
-            format!("room in the queue to {to}, until the deadline")
-        }
-        WaitsFor::Mutex(link) => {
-            let link = &plan.links[link];
+    let WaitsFor::Link(what, link) = wait else { return "the clock".to_owned() };
+    let link = &plan.links[link];
+    let (from, to) = (|| thread_of(plan, link.from.node), || thread_of(plan, link.to.node));
+    match what {
+        On::Message => format!("a message from {}, at most half a period past its time", from()),
+        On::Feedback => format!("feedback from {}, until the deadline", from()),
+        On::Room => format!("room in the queue to {}, until the deadline", to()),
+        On::Mutex => {
             let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
             format!("the mutex of {from} -> {to}, for a copy")
         }
@@ -169,13 +161,8 @@ fn wait_text(plan: &Plan, wait: WaitsFor) -> String {
 }
 
 fn wait_json(plan: &Plan, wait: WaitsFor) -> Json {
-    let (what, link) = match wait {
-        WaitsFor::Clock => return json!({"what": "clock"}),
-        WaitsFor::Message(link) => ("message", link),
-        WaitsFor::Feedback(link) => ("feedback", link),
-        WaitsFor::Room(link) => ("room", link),
-        WaitsFor::Mutex(link) => ("mutex", link),
-    };
+    let WaitsFor::Link(what, link) = wait else { return json!({"what": "clock"}) };
     let link = &plan.links[link];
+    let what = what.word();
     json!({"what": what, "from": plan.end_name(link.from), "to": plan.end_name(link.to)})
 }
