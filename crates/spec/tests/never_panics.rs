@@ -2,7 +2,6 @@
 
 use crate::kinds::{ARM, compile_on, compile_with, plan};
 use proptest::prelude::*;
-use proptest::sample::select;
 use sinew_spec::chain::Chain;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::plan::{Machine, Plan};
@@ -77,7 +76,10 @@ const PIECES: &[&str] = &[
 
 /// A word or a piece.
 fn piece() -> impl Strategy<Value = &'static str> {
-    prop_oneof![select(WORDS), select(PIECES)]
+    prop_oneof![
+        (0..WORDS.len()).prop_map(|at| WORDS[at]),
+        (0..PIECES.len()).prop_map(|at| PIECES[at]),
+    ]
 }
 
 fn check(text: &str, overrides: &[(String, String)]) {

@@ -47,27 +47,27 @@ const fn packets(name: &'static str, direction: Direction) -> Port {
 
 const fn parameter(
     name: &'static str,
-    unit: &'static str,
     ty: ParameterType,
     default: Option<&'static str>,
 ) -> Parameter {
-    Parameter { name, doc: "A parameter.", unit, ty, default }
+    Parameter { name, doc: "A parameter.", unit: "", ty, default }
 }
 
 pub(crate) const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
     Kind { name, runs_in, doc: "A kind.", ports, parameters: &[], signals: &[] }
 }
 
+const SPEED: ParameterType = ParameterType::Number { min: 0.001, max: 5.0 };
+const ANGLES: ParameterType = ParameterType::Numbers { count: 3, min: -4.0, max: 4.0 };
+const PAUSE: ParameterType =
+    ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 };
+const BODY: ParameterType = ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 };
+
 static PLANNER: Kind = Kind {
     parameters: &[
-        parameter("path", "", ParameterType::Path, None),
-        parameter("laps", "", ParameterType::Integer { min: 0, max: 1000 }, Some("1")),
-        parameter(
-            "speed_max_m_per_s",
-            "m/s",
-            ParameterType::Number { min: 0.001, max: 5.0 },
-            Some("0.5"),
-        ),
+        parameter("path", ParameterType::Path, None),
+        parameter("laps", ParameterType::Integer { min: 0, max: 1000 }, Some("1")),
+        Parameter { unit: "m/s", ..parameter("speed_max_m_per_s", SPEED, Some("0.5")) },
     ],
     ..kind(
         "path_planner",
@@ -77,12 +77,7 @@ static PLANNER: Kind = Kind {
 };
 
 static IK: Kind = Kind {
-    parameters: &[parameter(
-        "home_rad",
-        "rad",
-        ParameterType::Numbers { count: 3, min: -4.0, max: 4.0 },
-        Some("[0, 0, 0]"),
-    )],
+    parameters: &[Parameter { unit: "rad", ..parameter("home_rad", ANGLES, Some("[0, 0, 0]")) }],
     ..kind("ik", RunsIn::Realtime, &[port("in", In, &POSE), port("out", Out, &JOINTS)])
 };
 
@@ -94,9 +89,9 @@ static MASTER: Kind = Kind {
         free("feedback", Out, &JOINTS),
     ],
     parameters: &[
-        parameter("strict", "", ParameterType::Bool, Some("false")),
-        parameter("mode", "", ParameterType::Choice(&["csp", "csv", "cst"]), Some("csp")),
-        parameter("label", "", ParameterType::Text, Some("")),
+        parameter("strict", ParameterType::Bool, Some("false")),
+        parameter("mode", ParameterType::Choice(&["csp", "csv", "cst"]), Some("csp")),
+        parameter("label", ParameterType::Text, Some("")),
     ],
     ..kind("ethercat_master", RunsIn::Realtime, &[])
 };
@@ -139,20 +134,10 @@ static TRIAL: Kind = kind("trial", RunsIn::Test, &[packets("out", Out)]);
 
 static STEP: Kind = Kind {
     parameters: &[
-        parameter("code", "", ParameterType::Text, Some("")),
-        parameter(
-            "pause",
-            "",
-            ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
-            Some("100ms"),
-        ),
-        parameter(
-            "body_max",
-            "",
-            ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
-            Some("1MiB"),
-        ),
-        parameter("body", "", ParameterType::Yaml, Some("")),
+        parameter("code", ParameterType::Text, Some("")),
+        parameter("pause", PAUSE, Some("100ms")),
+        parameter("body_max", BODY, Some("1MiB")),
+        parameter("body", ParameterType::Yaml, Some("")),
     ],
     ..kind("step", RunsIn::Flow, &[packets("in", In), packets("out", Out), packets("error", Out)])
 };
