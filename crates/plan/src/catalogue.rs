@@ -95,24 +95,17 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     hash
 }
 
+/// A type of no bytes that stands for something else.
+const fn sign(name: &'static str) -> MessageType {
+    MessageType { name, size: 0, align: 1, fields: &[], hash: type_hash(name, 0, &[]) }
+}
+
 /// Stands where a port takes part in flows: packets cross it, and replies come back.
-pub static PACKET: MessageType = MessageType {
-    name: "packet",
-    size: 0,
-    align: 1,
-    fields: &[],
-    hash: type_hash("packet", 0, &[]),
-};
+pub static PACKET: MessageType = sign("packet");
 
 /// Stands where a port of a flow node takes the messages of whatever node of the core is at the
 /// other end of its link.
-pub static ANY_MESSAGE: MessageType = MessageType {
-    name: "any message",
-    size: 0,
-    align: 1,
-    fields: &[],
-    hash: type_hash("any message", 0, &[]),
-};
+pub static ANY_MESSAGE: MessageType = sign("any message");
 
 /// Most ports that one name with `[]` stands for.
 pub const ELEMENTS_MAX: usize = 1024;

@@ -31,18 +31,14 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     if unit.is_empty() && !number.is_empty() {
         return Err(format!("a bare number has no unit: write {text}ms, {text}us or {text}s"));
     }
-    let Some(&(_, unit_ns)) = UNITS.iter().find(|(word, _)| *word == unit.trim_start()) else {
-        return Err(form.to_owned());
+    let value_ns = || {
+        let (_, unit_ns) = UNITS.iter().find(|(word, _)| *word == unit.trim_start())?;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        let nanos = |digits: &str| digits.parse::<u64>().ok()?.checked_mul(*unit_ns);
+        let scale = 10u64.checked_pow(fraction.len() as u32)?;
+        nanos(whole)?.checked_add(nanos(fraction)? / scale)
     };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let nanos = |digits: &str, scale: u64| digits.parse::<u64>().ok()?.checked_mul(scale);
-    let whole_ns = nanos(whole, unit_ns).ok_or(form)?;
-    if fraction.is_empty() {
-        return if number.contains('.') { Err(form.to_owned()) } else { Ok(whole_ns) };
-    }
-    let scale = 10u64.checked_pow(fraction.len() as u32).ok_or(form)?;
-    let fraction_ns = nanos(fraction, unit_ns).ok_or(form)? / scale;
-    whole_ns.checked_add(fraction_ns).ok_or_else(|| form.to_owned())
+    value_ns().ok_or_else(|| form.to_owned())
 }
 
 /// A duration as the spec writes it, in the largest unit up to seconds that gives a whole number.

@@ -1,7 +1,6 @@
 //! Good graphs of flow nodes: their links, and blocks, of which only the nodes are left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use crate::kinds::{ARM, compile_on, plan, set};
 use proptest::prelude::*;
@@ -254,20 +253,17 @@ nodes: [{kind: begin}]
 
 /// A chain of blocks, each around the next: ports of the inner ones are named `count` times.
 fn multiplied(depth: usize, count: usize, output: bool) -> String {
-    let mut text = "- {kind: begin, ports: {out: [{name: b, port: in}]}}\n- ".to_owned();
-    for _ in 0..depth {
-        let (ins, outs) =
-            ("{name: b, port: in}, ".repeat(count), "{name: b, port: out}, ".repeat(count));
-        let outs = if output { outs } else { String::new() };
-        let ins = if output { "{name: b, port: in}".to_owned() } else { ins };
-        write!(
-            text,
-            "{{kind: block, name: b, inputs: {{in: [{ins}]}}, outputs: {{out: [{outs}]}}, nodes: ["
-        )
-        .unwrap();
-    }
-    text += "{kind: step, name: b}";
-    text + &"]}".repeat(depth) + "\n"
+    let ports = |port: &str, count| format!("{{name: b, port: {port}}}, ").repeat(count);
+    let (ins, outs) = match output {
+        true => (ports("in", 1), ports("out", count)),
+        false => (ports("in", count), String::new()),
+    };
+    let open = format!(
+        "{{kind: block, name: b, inputs: {{in: [{ins}]}}, outputs: {{out: [{outs}]}}, nodes: ["
+    );
+    let (open, close) = (open.repeat(depth), "]}".repeat(depth));
+    let begin = "- {kind: begin, ports: {out: [{name: b, port: in}]}}";
+    format!("{begin}\n- {open}{{kind: step, name: b}}{close}\n")
 }
 
 #[test]
