@@ -7,7 +7,8 @@ use crate::firewall::{self, ThreadWaits};
 use crate::join::{Joined, show};
 use crate::options::decide;
 use crate::order::sort;
-use crate::place::{Graph, Reach, cpus, cpus_text, periods, release, threads};
+use crate::picture;
+use crate::place::{Graph, Reach, cpus, periods, release, threads};
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
 pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
@@ -118,8 +119,8 @@ fn park_if_crowded(plan: &mut Plan, machine: &Machine) {
     let spinning = || threads.iter().filter(|row| row.polls);
     let (count, all, cpus) = (spinning().count(), threads.len(), machine.cpus.len());
     let crowd = if count > cpus || (count == cpus && all > cpus) {
-        let s = if count == 1 { "" } else { "s" };
-        format!("{count} thread{s} of {all} would spin on {}", cpus_text(machine))
+        let threads = picture::count(count, "thread");
+        format!("{threads} of {all} would spin on {}", picture::count(cpus, "CPU"))
     } else if let Some(cpu) = spinning().filter_map(cpu).filter(shared).min() {
         format!("a thread would spin on CPU {cpu}, which 'cpu:' gives to another one too")
     } else {

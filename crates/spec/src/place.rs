@@ -385,23 +385,18 @@ pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine) {
     }
 }
 
-/// How many CPUs there are, in words.
-pub(crate) fn cpus_text(machine: &Machine) -> String {
-    count(machine.cpus.len(), "CPU")
-}
-
 /// Gives realtime threads that name no CPU one of their own, while there are enough.
 pub(crate) fn cpus(threads: &mut [Vec<Thread>], machine: &Machine, notes: &mut Vec<String>) {
-    let count = threads.iter().flatten().count();
+    let all = threads.iter().flatten().count();
     let taken: HashSet<u32> = threads.iter().flatten().filter_map(|thread| thread.cpu).collect();
     let mut free = machine.cpus.iter().rev().copied().filter(|cpu| !taken.contains(cpu));
     let mut rest = threads.iter_mut().flatten().filter(|thread| thread.cpu.is_none()).peekable();
-    if count <= machine.cpus.len() {
+    if all <= machine.cpus.len() {
         rest.for_each(|thread| thread.cpu = free.next());
     } else if rest.peek().is_some() {
+        let cpus = count(machine.cpus.len(), "CPU");
         notes.push(format!(
-            "{count} realtime threads on {}: the kernel places those without 'cpu:'",
-            cpus_text(machine)
+            "{all} realtime threads on {cpus}: the kernel places those without 'cpu:'"
         ));
     }
 }

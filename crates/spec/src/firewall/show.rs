@@ -48,12 +48,10 @@ impl Firewall {
         let widths = [0, 1, 2].map(|column| width(column).unwrap_or_default());
         let head = match rows.len() {
             0 => "firewall: no link between the core and a service".to_owned(),
-            1 => {
-                "firewall: 1 link between the core and services, the core never waits on it".into()
-            }
-            count => format!(
-                "firewall: {count} links between the core and services, the core never waits on \
-                 them"
+            all => format!(
+                "firewall: {} between the core and services, the core never waits on {}",
+                count(all, "link"),
+                if all == 1 { "it" } else { "them" }
             ),
         };
         let line = |[link, delivery, size, why]: &[String; 4]| {
