@@ -26,9 +26,11 @@ const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Ki
 /// Nodes that stand beside the services.
 pub(crate) const JOINTS: NodeEntry =
     NodeEntry { kind: &JOINTS_INFO, make: |_| Ok(Box::new(Joints)), safe: None };
-pub(crate) const NUMBERED: ServiceEntry = ServiceEntry { kind: &NUMBERED_INFO, make: numbered };
-pub(crate) const PULLED: ServiceEntry = ServiceEntry { kind: &PULLED_INFO, make: pulled };
-pub(crate) const SCREEN: ServiceEntry = ServiceEntry { kind: &SCREEN_INFO, make: screen };
+pub(crate) const SERVICES: [ServiceEntry; 3] = [
+    ServiceEntry { kind: &NUMBERED_INFO, make: numbered },
+    ServiceEntry { kind: &PULLED_INFO, make: pulled },
+    ServiceEntry { kind: &SCREEN_INFO, make: screen },
+];
 
 static JOINTS_INFO: Kind = kind(
     "joints",

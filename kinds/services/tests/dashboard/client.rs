@@ -10,7 +10,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::shown::PATIENCE;
+use crate::stage::PATIENCE;
 
 /// A viewer.
 pub(crate) struct Viewer {

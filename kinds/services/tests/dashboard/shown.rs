@@ -4,21 +4,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sinew_control::status::{Event, EventKind};
-use sinew_core::pace::Pace;
-use sinew_core::privileges;
 use sinew_runtime::run::{Outcome, Request, Run};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile, render};
 
-use crate::all_kinds;
-
-/// A wait that is longer than this is a hang. Never a statement about speed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at a run.
-const LOOK: Duration = Duration::from_millis(10);
+use crate::stage::{LOOK, PATIENCE, request, story, texts};
 
 /// A probe in the core, its dashboard, and a camera.
 const GRAPH: &str = "
@@ -60,7 +51,7 @@ impl Shown {
     }
 
     fn of(text: &str, overrides: &[(&str, &str)]) -> Shown {
-        let request = request(text, overrides);
+        let request = request(text, PathBuf::from("."), overrides);
         let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let work = (Arc::clone(&stop), Arc::clone(&events));
         let thread = thread::spawn(move || drive(request, &work.0, &work.1));
@@ -91,9 +82,7 @@ impl Shown {
 
     /// The texts of the events of a kind in a domain.
     pub(crate) fn texts(&self, what: EventKind, domain: &str) -> Vec<String> {
-        let events = self.events().into_iter();
-        let ours = events.filter(|it| it.what == what && it.domain.as_deref() == Some(domain));
-        ours.map(|event| event.text).collect()
+        texts(self.events().iter(), what, domain).into_iter().map(str::to_owned).collect()
     }
 
     /// Waits for something, which is described by `what`.
@@ -114,16 +103,15 @@ impl Shown {
         self.stop.store(true, Relaxed);
     }
 
-    /// Stops it; how it ended.
-    pub(crate) fn stop(mut self) -> Outcome {
+    /// Stops it, in order.
+    pub(crate) fn stop(mut self) {
         self.tell_to_stop();
-        let thread = self.thread.take().expect("stopped once");
-        thread.join().unwrap_or_else(|_| panic!("the run failed: {}", self.story()))
+        let ended = self.thread.take().expect("stopped once").join();
+        assert_eq!(ended.ok(), Some(Outcome::Stopped), "{}", self.story());
     }
 
     fn story(&self) -> String {
-        let line = |event: &Event| format!("\n{:?} {}: {}", event.domain, event.what, event.text);
-        self.events().iter().map(line).collect()
+        story(self.events().iter())
     }
 }
 
@@ -134,27 +122,6 @@ impl Drop for Shown {
             // A test that fails has said why.
             let _ = thread.join();
         }
-    }
-}
-
-fn request(text: &str, overrides: &[(&str, &str)]) -> Request {
-    let own = |&(at, value): &(&str, &str)| (at.to_owned(), value.to_owned());
-    let overrides: Vec<_> = overrides.iter().map(own).collect();
-    let cpus = privileges::cpus().expect("affinity");
-    let source = Source { file: "shown.yaml", text, overrides: &overrides };
-    let kinds = all_kinds().catalogue();
-    let plan = compile(&source, &kinds, &Machine { cpus: cpus.clone() })
-        .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)));
-    Request {
-        file: "shown.yaml".into(),
-        text: text.into(),
-        base: PathBuf::from("."),
-        overrides,
-        cpus,
-        plan,
-        strict: false,
-        pace: Pace::AsPlanned,
-        injections: Vec::new(),
     }
 }
 

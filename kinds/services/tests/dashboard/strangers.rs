@@ -6,12 +6,11 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 use sinew_control::status::EventKind;
-use sinew_runtime::run::Outcome;
 use sinew_services::dashboard::protocol::{FLAG_STOPPING, ORDER_LEN_MAX, WRONG_TOKENS_MAX};
 use tungstenite::Message;
 
-use crate::client::{Viewer, ask, connect};
-use crate::shown::Shown;
+use super::client::{Viewer, ask, connect};
+use super::shown::Shown;
 
 pub(crate) fn without_a_token() {
     let shown = Shown::start(&[]);
@@ -40,7 +39,7 @@ pub(crate) fn without_a_token() {
     assert_eq!((motion.signals[0], motion.flags & FLAG_STOPPING), (0.0, 0));
     let requests = shown.events().into_iter().filter(|it| it.what == EventKind::Request);
     assert_eq!(requests.count(), 0, "nobody asked the supervisor");
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 pub(crate) fn redacted() {
@@ -54,7 +53,7 @@ pub(crate) fn redacted() {
         assert!(!seen.to_string().contains(&token), "{seen}");
     }
     assert!(events.to_string().contains("#token=..."), "{events}");
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 pub(crate) fn foreign() {
@@ -87,7 +86,7 @@ pub(crate) fn foreign() {
     }
     let own = format!("http://{address}");
     assert!(connect(&address, Some(&own)).is_ok(), "one of our own is let in");
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 pub(crate) fn malformed() {
@@ -125,7 +124,7 @@ pub(crate) fn malformed() {
     let now = witness.motion().sequence;
     witness.motion_that("frames go on", |it| it.sequence > now);
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 /// More of them than there are places, again and again.
@@ -143,7 +142,7 @@ pub(crate) fn silent() {
     }
     let now = witness.motion().sequence;
     witness.motion_that("frames go on", |it| it.sequence > now);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 pub(crate) fn in_use() {
@@ -158,5 +157,5 @@ pub(crate) fn in_use() {
     drop(taken);
     assert_eq!(shown.address().0, address);
     Viewer::open(&address).motion_that("the core runs", |it| it.cycle > 0.0);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{Arm, PATIENCE};
+use super::{address, start};
+use crate::stage::{PATIENCE, Stage};
 
 const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
                         encoding=delimited";
@@ -100,10 +101,10 @@ fn go() -> Command {
 }
 
 pub(crate) fn prometheus_reads_what_the_cycles_did() {
-    let mut arm = Arm::start(
+    let mut arm = start(
         "signals: true\n    rules: ['overruns > 1e9: event \"never µ\"']\n    listen: 127.0.0.1:0",
     );
-    let address = arm.address();
+    let address = address(&mut arm);
     arm.until("there are cycles", |arm| cycles(arm) > 100);
     let open = "application/openmetrics-text; version=1.0.0";
     let readers: [(&str, &str, Reader); 3] = [
@@ -120,10 +121,10 @@ pub(crate) fn prometheus_reads_what_the_cycles_did() {
             body = scrape(&address, accept);
             accept != open || counted(&body).is_some_and(|count| count >= before)
         });
-        assert!(arm.poll());
+        arm.look();
         (what, reader, body, before..=cycles(&arm), accept != open)
     });
-    assert_eq!(arm.stop(), sinew_runtime::run::Outcome::Stopped);
+    arm.stop();
     for (what, reader, body, counts, is_late) in pages {
         if let Some(rows) = read_by(reader(), what, &body) {
             check(what, &rows, counts, is_late);
@@ -133,7 +134,7 @@ pub(crate) fn prometheus_reads_what_the_cycles_did() {
 }
 
 /// Cycles of the controller, as the run itself counts them.
-fn cycles(arm: &Arm) -> u64 {
+fn cycles(arm: &Stage) -> u64 {
     let status = arm.run.status();
     let control = status.domains.iter().find(|domain| domain.name == "control");
     control.expect("it is there").threads.first().map_or(0, |thread| thread.cycles)

@@ -4,38 +4,28 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, getuid, kill_process};
+use rustix::process::{Signal, getuid, kill_process};
 use sinew_control::status::EventKind;
-use sinew_runtime::run::Outcome;
 
-use crate::stage::{Recorded, Stage, empty_folder, python, skip};
-use crate::{CYCLES, TOPICS};
+use super::files::{
+    Recorded, empty_folder, events, folder, python, said, skip, start, start_in, stop,
+};
+use super::{CYCLES, TOPICS};
+use crate::stage::Stage;
 
-fn kill(stage: &Stage) {
-    kill_process(process(stage), Signal::KILL).expect("it is there");
-}
-
-/// The recorder's process.
-fn process(stage: &Stage) -> Pid {
-    let started = stage.events(EventKind::Started);
-    let number = started.last().and_then(|event| event.text.strip_prefix("process "));
-    let number = number.and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    number.expect("its process")
-}
-
-pub(crate) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
+pub(super) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("killed", "", &[]);
+    let mut stage = start("killed", "", &[]);
     let size = |stage: &Stage| {
-        let files = fs::read_dir(&stage.folder).expect("the folder");
+        let files = fs::read_dir(folder(&stage.base)).expect("the folder");
         files.map(|file| file.expect("a file").metadata().expect("its size").len()).sum::<u64>()
     };
     stage.until("messages are in the file", |stage| size(stage) > 400_000);
-    kill(&stage);
-    stage.until("the kill is seen", |stage| !stage.events(EventKind::Faulted).is_empty());
+    stage.signal("recorder", Signal::KILL);
+    stage.until("the kill is seen", |stage| !events(stage, EventKind::Faulted).is_empty());
     // As it is before anybody mends it.
     let copy = empty_folder("killed_copy");
-    for file in fs::read_dir(&stage.folder).expect("the folder") {
+    for file in fs::read_dir(folder(&stage.base)).expect("the folder") {
         let file = file.expect("a file");
         fs::copy(file.path(), copy.join(file.file_name())).expect("a copy");
     }
@@ -47,31 +37,28 @@ pub(crate) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
         "a streaming reader reads what is whole"
     );
 
-    stage.until("it records again", |stage| stage.said("goes on in '").len() == 1);
+    stage.until("it records again", |stage| said(stage, "goes on in '") == 1);
     let cycles = stage.cycles(1);
     stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 200);
-    assert_eq!(stage.said("mended '").len(), 1, "{}", stage.story());
-    assert!(stage.events(EventKind::Faulted)[0].text.contains("signal 9"), "the kill has landed");
-    let (outcome, ran) = stage.stop();
-    assert_eq!(outcome, Outcome::Stopped);
-    let parts = python.read(&ran.folder);
+    assert_eq!(said(&stage, "mended '"), 1, "{}", stage.story());
+    assert!(events(&stage, EventKind::Faulted)[0].contains("signal 9"), "the kill has landed");
+    let ran = stop(&mut stage);
+    let parts = python.read(&folder(&stage.base));
     assert_eq!(parts.len(), 2);
     assert!(parts.iter().all(|part| part["wrong"] == 0));
     assert!(Recorded(&parts[..1]).numbers(TOPICS[0]).starts_with(&before), "nothing whole is lost");
     let missing = gaps(&parts);
-    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.iter().zip(missing)) {
         let left = numbers.iter().copied().filter(|number| !missing.contains(number));
         assert_eq!(Recorded(&parts).numbers(topic), left.collect::<Vec<_>>(), "{topic}");
     }
 }
 
-pub(crate) fn a_core_that_is_reset_while_the_recorder_stands() {
+pub(super) fn a_core_that_is_reset_while_the_recorder_stands() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("stands", "", &["hold: true"]);
-    stage.until("it has recorded", |stage| {
-        stage.said("begins '").len() == 1 && stage.cycles(1) > 600
-    });
-    kill_process(process(&stage), Signal::STOP).expect("it is there");
+    let mut stage = start("stands", "", &["hold: true"]);
+    stage.until("it has recorded", |stage| said(stage, "begins '") == 1 && stage.cycles(1) > 600);
+    stage.signal("recorder", Signal::STOP);
     stage.run.halt("a test");
     stage.until("the core is held", |stage| stage.run.reset().is_ok());
     let before = stage.cycles(0);
@@ -79,18 +66,17 @@ pub(crate) fn a_core_that_is_reset_while_the_recorder_stands() {
     // those of one life.
     stage.until("it has forgotten", |stage| stage.cycles(1) > 2 * before + 1500);
     // It may have been killed for its silence, and come back: that is as good.
-    let _ = kill_process(process(&stage), Signal::CONT);
-    stage.until("it records again", |stage| stage.said("goes on in '").len() == 1);
+    let _ = kill_process(stage.process("recorder"), Signal::CONT);
+    stage.until("it records again", |stage| said(stage, "goes on in '") == 1);
     let cycles = stage.cycles(1);
     stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 300);
-    let (outcome, ran) = stage.stop();
-    assert_eq!(outcome, Outcome::Stopped);
-    let parts = python.read(&ran.folder);
+    let ran = stop(&mut stage);
+    let parts = python.read(&folder(&stage.base));
     let of_life = |life: &str| -> Vec<_> {
         parts.iter().filter(|part| part["head"]["life"] == life).cloned().collect()
     };
     assert_eq!(of_life("0").len() + of_life("1").len(), parts.len());
-    let (first, second) = ran.numbers[0].split_at(before);
+    let (first, second) = ran[0].split_at(before);
     let numbers = Recorded(&of_life("0")).numbers(CYCLES[0]);
     assert!(!numbers.is_empty() && first.starts_with(&numbers), "the first life, as far as it is");
     let later = of_life("1");
@@ -103,40 +89,40 @@ pub(crate) fn a_core_that_is_reset_while_the_recorder_stands() {
     assert_eq!(Recorded(&later).numbers(CYCLES[0]), second[missing..]);
 }
 
-pub(crate) fn a_folder_that_another_recorder_writes() {
-    let mut first = Stage::start("shared", "", &[]);
-    first.until("it records", |stage| stage.said("begins '").len() == 1);
-    let base = first.folder.parent().expect("a folder").to_path_buf();
-    let mut second = Stage::start_in(base, "", &[]);
-    second.until("it is refused", |stage| !stage.events(EventKind::Faulted).is_empty());
-    let started = first.events(EventKind::Started)[0].text.clone();
-    let reason = second.events(EventKind::Faulted)[0].text.clone();
+pub(super) fn a_folder_that_another_recorder_writes() {
+    let mut first = start("shared", "", &[]);
+    first.until("it records", |stage| said(stage, "begins '") == 1);
+    let base = first.base.clone();
+    let mut second = start_in(base, "", &[]);
+    second.until("it is refused", |stage| !events(stage, EventKind::Faulted).is_empty());
+    let started = events(&first, EventKind::Started)[0].to_owned();
+    let reason = events(&second, EventKind::Faulted)[0].to_owned();
     let expected = format!("in node 'recorder': another recorder, {started}, writes into '");
     assert!(reason.starts_with(&expected) && reason.contains("name another 'folder'"), "{reason}");
     second.until("its core runs", |stage| stage.cycles(1) > 10);
     // A kill lets the folder go.
-    kill(&first);
-    assert_eq!(first.stop().0, Outcome::Stopped);
-    second.until("it records", |stage| stage.said("begins '").len() == 1);
-    assert_eq!(second.stop().0, Outcome::Stopped);
+    first.signal("recorder", Signal::KILL);
+    first.stop();
+    second.until("it records", |stage| said(stage, "begins '") == 1);
+    second.stop();
 }
 
-pub(crate) fn a_file_that_is_removed_while_it_is_written() {
+pub(super) fn a_file_that_is_removed_while_it_is_written() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("removed", "", &[]);
-    stage.until("it records", |stage| stage.said("begins '").len() == 1 && stage.cycles(1) > 600);
-    let mut files = fs::read_dir(&stage.folder).expect("the folder");
+    let mut stage = start("removed", "", &[]);
+    stage.until("it records", |stage| said(stage, "begins '") == 1 && stage.cycles(1) > 600);
+    let mut files = fs::read_dir(folder(&stage.base)).expect("the folder");
     fs::remove_file(files.next().expect("a file").expect("a name").path()).expect("it can go");
     stage.until("it is said", |stage| {
         stage.story().contains("was removed while it was written, and ")
     });
     let cycles = stage.cycles(1);
     stage.until("more cycles have run", |stage| stage.cycles(1) > cycles + 300);
-    let (_, ran) = stage.stop();
-    let parts = python.read(&ran.folder);
+    let ran = stop(&mut stage);
+    let parts = python.read(&folder(&stage.base));
     assert_eq!(parts.len(), 1, "another one");
     let missing = gaps(&parts);
-    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.iter().zip(missing)) {
         assert!(missing.starts_with(&[0, 1]), "{missing:?}");
         let left = numbers.iter().copied().filter(|number| !missing.contains(number));
         assert_eq!(Recorded(&parts).numbers(topic), left.collect::<Vec<_>>(), "{topic}");
@@ -183,7 +169,7 @@ impl Drop for SmallDisk {
     }
 }
 
-pub(crate) fn a_full_disk_is_borne() {
+pub(super) fn a_full_disk_is_borne() {
     let Some(python) = python() else { return };
     let base = empty_folder("full");
     let folder = base.join("recordings");
@@ -192,8 +178,8 @@ pub(crate) fn a_full_disk_is_borne() {
         return skip("mounting a small disk needs root; run this test as root");
     };
     fs::write(folder.join("ballast"), vec![0; 1 << 20]).expect("room for it");
-    let mut stage = Stage::start_in(base, "", &[]);
-    stage.until("the disk is full", |stage| stage.said("no room for recordings in '").len() == 1);
+    let mut stage = start_in(base, "", &[]);
+    stage.until("the disk is full", |stage| said(stage, "no room for recordings in '") == 1);
     let first = python.read(&folder);
     assert_eq!(first.len(), 1, "what there was room for can be read");
     let before = Recorded(&first).numbers(CYCLES[0]);
@@ -201,14 +187,13 @@ pub(crate) fn a_full_disk_is_borne() {
     let cycles = stage.cycles(1);
     stage.until("the core has run on", |stage| stage.cycles(1) > cycles + 200);
     fs::remove_file(folder.join("ballast")).expect("it can go");
-    stage.until("it records again", |stage| !stage.said("goes on in '").is_empty());
-    assert_eq!(stage.said("no room for").len(), 1, "said once");
-    let (outcome, ran) = stage.stop();
-    assert_eq!(outcome, Outcome::Stopped);
+    stage.until("it records again", |stage| said(stage, "goes on in '") > 0);
+    assert_eq!(said(&stage, "no room for"), 1, "said once");
+    let ran = stop(&mut stage);
     let parts = python.read(&folder);
     assert!(parts.len() >= 2 && parts.iter().all(|part| part["wrong"] == 0));
     let missing = gaps(&parts);
-    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.numbers.iter().zip(missing)) {
+    for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.iter().zip(missing)) {
         let recorded = Recorded(&parts).numbers(topic);
         let last = recorded.last().copied().expect("some");
         let there = numbers.iter().copied().filter(|number| !missing.contains(number));
@@ -219,15 +204,15 @@ pub(crate) fn a_full_disk_is_borne() {
     }
 }
 
-pub(crate) fn a_folder_that_cannot_be_written() {
+pub(super) fn a_folder_that_cannot_be_written() {
     let base = empty_folder("unwritable");
     File::create(base.join("file")).expect("a file");
-    let mut stage = Stage::start_in(base, "folder: file/recordings", &[]);
-    stage.until("it has been restarted", |stage| stage.events(EventKind::Started).len() > 1);
-    let reason = stage.events(EventKind::Faulted)[0].text.clone();
+    let mut stage = start_in(base, "folder: file/recordings", &[]);
+    stage.until("it has been restarted", |stage| events(stage, EventKind::Started).len() > 1);
+    let reason = events(&stage, EventKind::Faulted)[0].to_owned();
     assert!(reason.starts_with("in node 'recorder': cannot write recordings to '"), "{reason}");
     assert!(reason.contains("Not a directory") && reason.contains("name another 'folder'"));
-    assert!(reason.ends_with(" (noise.yaml:14)"), "where the node stands: {reason}");
+    assert!(reason.ends_with(" (graph.yaml:14)"), "where the node stands: {reason}");
     stage.until("the core runs", |stage| stage.cycles(1) > 10);
-    assert_eq!(stage.stop().0, Outcome::Stopped);
+    stage.stop();
 }

@@ -1,29 +1,24 @@
-//! The dashboard, looked at by viewers of all kinds. The domains are this program, started again.
+//! The dashboard, looked at by viewers of all kinds.
 
 mod client;
-mod kinds;
-#[path = "../program/mod.rs"]
-mod program;
+pub(crate) mod kinds;
 mod shown;
 mod strangers;
 
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
 use serde_json::json;
 use sinew_control::status::EventKind;
-use sinew_runtime::Kinds;
-use sinew_runtime::run::Outcome;
-use sinew_services::SERVICES;
 use sinew_services::dashboard::protocol::{FLAG_FRESH, FLAG_STOPPING};
 
-use client::Viewer;
-use shown::{PATIENCE, Shown};
+use self::client::Viewer;
+use self::shown::Shown;
+use crate::Test;
+use crate::stage::PATIENCE;
 
-/// All tests; `cargo test` filters them by name as usual.
-const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[Test] = &[
     ("a_viewer_is_greeted_and_sees_the_core_move", greeted),
     ("each_of_two_dashboards_on_any_port_has_its_own_links", two),
     ("a_command_reaches_the_planner_exactly_once", commanded),
@@ -40,16 +35,6 @@ const TESTS: &[(&str, fn())] = &[
     ("half_requests_keep_no_viewer_out", strangers::silent),
     ("an_address_in_use_is_named", strangers::in_use),
 ];
-
-fn main() -> ExitCode {
-    program::carry_out(TESTS, &all_kinds())
-}
-
-/// The services, and what these tests add.
-pub(crate) fn all_kinds() -> Kinds {
-    let services = SERVICES.iter().copied().chain([kinds::FILM]).collect();
-    Kinds { nodes: vec![kinds::PROBE], services, ..Kinds::default() }
-}
 
 fn greeted() {
     let shown = Shown::start(&[]);
@@ -85,7 +70,7 @@ fn greeted() {
     viewer.say(json!({"do": "ping", "at": 1.5}).to_string());
     assert_eq!(viewer.text("pong")["at"], json!(1.5));
     drop(viewer);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn two() {
@@ -95,7 +80,7 @@ fn two() {
         let is_linked = json!(is_linked);
         assert_eq!((&hello["commands"], &hello["camera"]), (&is_linked, &is_linked), "{domain}");
     }
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn commanded() {
@@ -126,7 +111,7 @@ fn commanded() {
     let some_cycles_on = viewer.motion().cycle + 200.0;
     let motion = viewer.motion_that("later cycles", |it| it.cycle > some_cycles_on);
     assert_eq!(motion.signals[0], 4.0, "each came once");
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn halted() {
@@ -154,7 +139,7 @@ fn halted() {
     let cycles = figures["threads"][0]["cycles"].as_f64().expect("a count");
     let motion = viewer.motion_that("later cycles", |it| it.cycle >= cycles);
     assert!(motion.cycle < PATIENCE.as_millis() as f64, "numbers begin again: {motion:?}");
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn restarted() {
@@ -173,7 +158,7 @@ fn restarted() {
     });
     assert_eq!(again.1, token, "the token is the run's");
     assert_ne!(Viewer::open(&again.0).hello["life"], viewer.hello["life"]);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn ended() {
@@ -182,7 +167,7 @@ fn ended() {
     shown.tell_to_stop();
     assert_eq!(viewer.text("ended")["text"], json!("the run has ended"));
     assert_eq!(viewer.closed().map(|frame| u16::from(frame.code)), Some(1000));
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 /// Viewers that look on beside the stalled one.
@@ -231,7 +216,7 @@ fn stalled() {
         assert!(begun.elapsed() < PATIENCE, "viewers that left are still counted");
     }
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn flooded() {
@@ -243,7 +228,7 @@ fn flooded() {
     viewer.motion_that("frames go on", |it| it.sequence > begun + FRAMES);
     assert!(viewer.image().0 > first);
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }
 
 fn crowded() {
@@ -256,5 +241,5 @@ fn crowded() {
     drop(second);
     first.text_that("figures", |it| it["viewers"] == 1);
     Viewer::open(&address).motion();
-    assert_eq!(shown.stop(), Outcome::Stopped);
+    shown.stop();
 }

@@ -1,23 +1,15 @@
-//! The recorder in graphs that are run for real, its files read by the Python package of MCAP. The
-//! domains are this program, started again.
+//! The recorder, its files read by the Python package of MCAP.
 
-#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
-
-mod kinds;
-#[path = "../program/mod.rs"]
-mod program;
-mod stage;
+mod files;
+pub(crate) mod kinds;
 mod trouble;
 
 use std::fs;
-use std::process::ExitCode;
 
-use sinew_runtime::run::Outcome;
+use self::files::{Recorded, folder, python, said, start, stop};
+use crate::Test;
 
-use self::stage::{Recorded, Stage, kinds, python};
-
-/// All tests; `cargo test` filters them by name as usual.
-const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[Test] = &[
     (
         "every_cycle_and_message_is_there_once_bit_by_bit",
         every_cycle_and_message_is_there_once_bit_by_bit,
@@ -44,10 +36,6 @@ const TESTS: &[(&str, fn())] = &[
     ("a_folder_that_cannot_be_written_is_a_fault", trouble::a_folder_that_cannot_be_written),
 ];
 
-fn main() -> ExitCode {
-    program::carry_out(TESTS, &kinds())
-}
-
 /// Topics of the graph of these tests, with messages.
 const TOPICS: [&str; 3] = ["/source/out", "/relay/out", "/sink/in"];
 /// As above, with cycles.
@@ -55,11 +43,10 @@ const CYCLES: [&str; 2] = ["/control/0/cycle", "/plant/0/cycle"];
 
 fn every_cycle_and_message_is_there_once_bit_by_bit() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("once", "", &[]);
+    let mut stage = start("once", "", &[]);
     stage.until("some hundred cycles have run", |stage| stage.cycles(1) > 300);
-    let (outcome, ran) = stage.stop();
-    assert_eq!(outcome, Outcome::Stopped);
-    let parts = python.read(&ran.folder);
+    let ran = stop(&mut stage);
+    let parts = python.read(&folder(&stage.base));
     assert_eq!(parts.len(), 1, "{parts:?}");
     let part = &parts[0];
     assert_eq!(part["wrong"], 0);
@@ -67,16 +54,16 @@ fn every_cycle_and_message_is_there_once_bit_by_bit() {
         (&part["counts_agree"], part["gaps"].as_array().map(Vec::len)),
         (&true.into(), Some(0))
     );
-    for (topic, numbers) in CYCLES.iter().zip(&ran.numbers) {
+    for (topic, numbers) in CYCLES.iter().zip(&ran) {
         assert_eq!(&Recorded(&parts).numbers(topic), numbers, "{topic}");
     }
     // Each cycle of the source sends; the sink's last cycles may have run without a message.
-    let sent = &ran.numbers[0];
+    let sent = &ran[0];
     assert_eq!(&Recorded(&parts).numbers(TOPICS[0]), sent);
     assert_eq!(&Recorded(&parts).numbers(TOPICS[1]), sent);
     let taken = Recorded(&parts).numbers(TOPICS[2]);
     assert!(taken.len() > 100 && taken.iter().all(|number| sent.contains(number)));
-    is_described(part, &ran.folder);
+    is_described(part, &stage.base);
     let signals = part["signals"].as_array().expect("a list");
     let thirds = |number: u64| -> String {
         let number = number as f64;
@@ -87,15 +74,14 @@ fn every_cycle_and_message_is_there_once_bit_by_bit() {
 }
 
 /// What the part says of itself and of its topics.
-fn is_described(part: &serde_json::Value, folder: &std::path::Path) {
+fn is_described(part: &serde_json::Value, base: &std::path::Path) {
     let head = &part["head"];
     assert_eq!(
         (&head["version"], &head["part"], &head["life"]),
         (&"2".into(), &"1".into(), &"0".into())
     );
-    assert_eq!((&head["graph"], &head["file"]), (&"noise".into(), &"noise.yaml".into()));
-    let base = folder.parent().expect("a folder").to_str().expect("text");
-    assert_eq!(head["base"], base);
+    assert_eq!((&head["graph"], &head["file"]), (&"noise".into(), &"graph.yaml".into()));
+    assert_eq!(head["base"], base.to_str().expect("text"));
     assert_eq!(part["attachments"]["notes.txt"], "what the source reads");
     assert!(part["attachments"]["spec.yaml"].as_str().expect("text").contains("name: noise"));
     let schemas = ["ControlThread0Cycle", "Noise", "PlantThread0Cycle"];
@@ -113,23 +99,23 @@ fn is_described(part: &serde_json::Value, folder: &std::path::Path) {
 
 fn parts_follow_each_other_and_the_oldest_go() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("rotation", "part_mib: 1, keep: 2", &[]);
-    let folder = stage.folder.clone();
+    let mut stage = start("rotation", "part_mib: 1, keep: 2", &[]);
+    let folder = folder(&stage.base);
     let others = ["mine.mcap", "noise-20260101T000000.000Z-0001.mcap", "noise.txt"];
     for other in others {
         fs::write(folder.join(other), "not a recording").expect("a file");
     }
-    stage.until("parts have been removed", |stage| stage.said("removed '").len() > 1);
-    let (_, ran) = stage.stop();
+    stage.until("parts have been removed", |stage| said(stage, "removed '") > 1);
+    let ran = stop(&mut stage);
     for other in others {
         let text = fs::read_to_string(folder.join(other)).expect("it is still there");
         assert_eq!(text, "not a recording");
         fs::remove_file(folder.join(other)).expect("it can go");
     }
-    let parts = python.read(&ran.folder);
+    let parts = python.read(&folder);
     // The name of a file that no recorder wrote took a place, and the file was left.
     assert!((1..=2).contains(&parts.len()), "{}", parts.len());
-    let last = ran.numbers[0].last();
+    let last = ran[0].last();
     let numbers = Recorded(&parts).numbers(CYCLES[0]);
     assert_eq!(numbers.last(), last);
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "nothing between parts is lost");
@@ -139,18 +125,18 @@ fn parts_follow_each_other_and_the_oldest_go() {
 
 fn a_core_that_is_reset_begins_a_new_part() {
     let Some(python) = python() else { return };
-    let mut stage = Stage::start("reset", "", &["hold: true"]);
+    let mut stage = start("reset", "", &["hold: true"]);
     stage.until("the core runs", |stage| stage.cycles(1) > 100);
     stage.run.halt("a test");
     stage.until("the core is held", |stage| stage.run.reset().is_ok());
-    let before: Vec<usize> = stage.numbers.iter().map(Vec::len).collect();
+    let before = [0, 1].map(|thread| stage.cycles(thread));
     stage.until("the core runs again", |stage| stage.cycles(1) > before[1] + 100);
-    let (_, ran) = stage.stop();
-    let parts = python.read(&ran.folder);
+    let ran = stop(&mut stage);
+    let parts = python.read(&folder(&stage.base));
     assert_eq!(parts.len(), 2);
     assert_eq!((&parts[0]["head"]["life"], &parts[1]["head"]["life"]), (&"0".into(), &"1".into()));
     for (thread, topic) in CYCLES.iter().enumerate() {
-        let (first, second) = ran.numbers[thread].split_at(before[thread]);
+        let (first, second) = ran[thread].split_at(before[thread]);
         assert_eq!(Recorded(&parts[..1]).numbers(topic), first, "{topic}");
         assert_eq!(Recorded(&parts[1..]).numbers(topic), second, "{topic}");
     }

@@ -1,0 +1,162 @@
+//! A graph that is run for real, and what has happened in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::status::{Event, EventKind};
+use sinew_core::{pace::Pace, privileges};
+use sinew_runtime::run::{Outcome, Request, Run};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Source, compile, render};
+
+use crate::kinds;
+
+/// A wait that is longer than this is a hang. Never a statement about speed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at a run.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+
+/// A run.
+pub(crate) struct Stage {
+    pub(crate) run: Run,
+    pub(crate) base: PathBuf,
+    /// By domain the numbers of the cycles that ran, and the signals of the last one.
+    pub(crate) core: Vec<(Vec<u64>, Vec<f64>)>,
+}
+
+impl Stage {
+    /// Starts a graph whose files are in this folder, with these parameters in place of its own.
+    pub(crate) fn start(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> Stage {
+        let request = request(text, base.clone(), overrides);
+        let core = vec![Default::default(); request.plan.domains.len()];
+        Stage { run: Run::start(request).expect("it starts"), base, core }
+    }
+
+    fn poll(&mut self) -> bool {
+        let core = &mut self.core;
+        self.run.poll(LOOK, &mut |id, record| {
+            let (numbers, signals) = &mut core[id.domain];
+            numbers.push(record.number());
+            signals.clear();
+            signals.extend(record.signals());
+        })
+    }
+
+    /// Lets it run until `condition`, which is described by `what`.
+    pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Stage) -> bool) {
+        let begun = Instant::now();
+        while !condition(self) {
+            assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}: {}", self.story());
+            assert!(self.poll(), "ended before {what}: {}", self.story());
+        }
+    }
+
+    /// Cycles of a domain so far.
+    pub(crate) fn cycles(&self, domain: usize) -> usize {
+        self.core[domain].0.len()
+    }
+
+    /// Looks at what has happened until now.
+    pub(crate) fn look(&mut self) {
+        assert!(self.poll(), "ended: {}", self.story());
+    }
+
+    /// Stops it: in order, for nothing that a service did reached the core.
+    pub(crate) fn stop(&mut self) {
+        self.run.stop();
+        let begun = Instant::now();
+        while self.poll() {
+            assert!(begun.elapsed() < PATIENCE, "does not stop: {}", self.story());
+        }
+        let faults: Vec<_> = self.run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
+        let (outcome, story) = (self.run.outcome(), self.story());
+        assert_eq!((outcome, faults), (Outcome::Stopped, Vec::new()), "{story}");
+    }
+
+    /// The texts of the events of a kind in a domain.
+    pub(crate) fn texts(&self, what: EventKind, domain: &str) -> Vec<&str> {
+        texts(self.run.events().after(0), what, domain)
+    }
+
+    /// How many of them contain this.
+    pub(crate) fn count(&self, what: EventKind, domain: &str, text: &str) -> usize {
+        self.texts(what, domain).iter().filter(|it| it.contains(text)).count()
+    }
+
+    /// The process of a service as it is now.
+    pub(crate) fn process(&self, domain: &str) -> Pid {
+        let started = self.texts(EventKind::Started, domain);
+        let number = started.last().and_then(|text| text.strip_prefix("process "));
+        let number = number.and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+        number.expect("its process")
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, domain: &str, signal: Signal) {
+        kill_process(self.process(domain), signal).expect("it is there");
+    }
+
+    pub(crate) fn story(&self) -> String {
+        story(self.run.events().after(0))
+    }
+}
+
+/// The texts of the events of a kind in a domain.
+pub(crate) fn texts<'a>(
+    events: impl Iterator<Item = &'a Event>,
+    what: EventKind,
+    domain: &str,
+) -> Vec<&'a str> {
+    let ours = events.filter(|it| it.what == what && it.domain.as_deref() == Some(domain));
+    ours.map(|event| event.text.as_str()).collect()
+}
+
+/// All that has happened, a line each.
+pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
+    events.map(|it| format!("\n{:?} {}: {}", it.domain, it.what, it.text)).collect()
+}
+
+/// The plan of a graph, with these parameters in place of its own.
+pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
+    let source = Source { file: "graph.yaml", text, overrides };
+    compile(&source, &kinds().catalogue(), &Machine { cpus: cpus.to_vec() })
+        .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
+}
+
+/// To run it.
+pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> Request {
+    let overrides = owned(overrides);
+    let cpus = privileges::cpus().expect("affinity");
+    Request {
+        file: "graph.yaml".into(),
+        text: text.into(),
+        base,
+        plan: plan(text, &overrides, &cpus),
+        overrides,
+        cpus,
+        strict: false,
+        pace: Pace::AsPlanned,
+        injections: Vec::new(),
+    }
+}
+
+/// Names and values as a request has them.
+pub(crate) fn owned(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
+    overrides.iter().map(|&(at, value)| (at.to_owned(), value.to_owned())).collect()
+}
+
+/// The folder of the arm.
+pub(crate) fn arm() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
+}
+
+/// An empty folder for a test.
+pub(crate) fn empty_folder(name: &str) -> PathBuf {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // It may be there, from the run before.
+    let _ = fs::remove_dir_all(&base);
+    fs::create_dir_all(&base).expect("a folder for the test");
+    base
+}
