@@ -20,6 +20,9 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)* }
         impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant),*];
+
             /// Its word.
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }

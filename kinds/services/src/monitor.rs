@@ -16,8 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use sinew_control::Request;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
@@ -26,7 +24,7 @@ use sinew_core::{Fault, Parameters, Refusal, fault};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
-use self::figures::Labels;
+use self::figures::counters;
 use self::look::Look;
 use self::net::Net;
 use self::rules::{Rule, Watched, Wrong};
@@ -159,9 +157,8 @@ impl Service for Monitor {
         let plan = Arc::clone(io.watch().plan());
         let labels = [("graph".into(), plan.name.clone().into())];
         let mut registry = Registry::with_prefix_and_labels("sinew", labels.into_iter());
-        let outcomes = Family::<Labels, Counter>::default();
         let doc = "What became of what webhooks were to be told";
-        registry.register("webhook_deliveries", doc, outcomes.clone());
+        let outcomes = counters(&mut registry, "webhook_deliveries", doc);
         let mut look = Look::new(&plan, &self.rules, self.with_signals, io.name(), &mut registry)?;
         let outbox = self.webhook.as_ref().map(|_| Outbox::new(outcomes));
         look.tell_through(outbox.clone());

@@ -5,6 +5,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};
 use prometheus_client::registry::{Registry, Unit};
+use sinew_core::catalogue::Signal;
 use sinew_core::clock::Clock;
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::{Record, Tally, Totals};
@@ -21,6 +23,8 @@ pub(super) use self::standing::Standing;
 
 /// Name and value each.
 pub(super) type Labels = Vec<(&'static str, String)>;
+
+pub(super) type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// Upper ends of the classic buckets, s: 1, 2 and 5 of each decade, so that a bucket is no coarser
 /// than half of its value, from the shortest node to a cycle that is lost.
@@ -39,7 +43,11 @@ const NATIVE_BUCKETS_MAX: usize = 160;
 pub(super) struct Cycle<'a> {
     pub(super) record: &'a Record,
     /// What its thread has counted since the record before, cycles without a record among it.
-    since: Totals,
+    pub(super) since: Totals,
+    pub(super) latency_ns: u64,
+    /// From its planned start to the actual one, and to its end.
+    pub(super) jitter_ns: u64,
+    pub(super) release_to_end_ns: u64,
     clock: Clock,
 }
 
@@ -54,78 +62,49 @@ impl<'a> Cycle<'a> {
             ..Totals::default()
         };
         let since = before.map_or_else(alone, |before| record.totals().since(before));
-        Cycle { record, since, clock }
-    }
-
-    fn latency_ns(&self) -> u64 {
-        self.clock.ns(self.record.latency_ticks())
-    }
-
-    fn jitter_ns(&self) -> u64 {
-        self.record.start_ns().saturating_sub(self.record.release_ns())
-    }
-
-    fn release_to_end_ns(&self) -> u64 {
-        self.jitter_ns() + self.latency_ns()
-    }
-
-    fn execution_ns(&self, node: usize) -> u64 {
-        self.clock.ns(self.record.execution_ticks(node))
-    }
-
-    /// Cycle latency.
-    pub(super) fn latency_us(&self) -> f64 {
-        self.latency_ns() as f64 / 1e3
-    }
-
-    /// Activation jitter.
-    pub(super) fn jitter_us(&self) -> f64 {
-        self.jitter_ns() as f64 / 1e3
-    }
-
-    /// From its planned start to its end.
-    pub(super) fn release_to_end_us(&self) -> f64 {
-        self.release_to_end_ns() as f64 / 1e3
+        let latency_ns = clock.ns(record.latency_ticks());
+        let jitter_ns = record.start_ns().saturating_sub(record.release_ns());
+        let release_to_end_ns = jitter_ns.saturating_add(latency_ns);
+        Cycle { record, since, latency_ns, jitter_ns, release_to_end_ns, clock }
     }
 
     /// Execution time of the node at this place in the thread.
-    pub(super) fn execution_us(&self, node: usize) -> f64 {
-        self.execution_ns(node) as f64 / 1e3
-    }
-
-    /// Since the record before.
-    pub(super) fn overruns(&self) -> f64 {
-        self.since.overruns as f64
-    }
-
-    /// Whole periods lost since the record before.
-    pub(super) fn skipped(&self) -> f64 {
-        self.since.skipped as f64
-    }
-
-    /// Cycles since the record before whose feedback did not come.
-    pub(super) fn feedback_missing(&self) -> f64 {
-        self.since.without_feedback as f64
-    }
-
-    /// Cycles since the record before whose input did not come.
-    pub(super) fn without_input(&self) -> f64 {
-        self.since.without_input as f64
+    pub(super) fn execution_ns(&self, node: usize) -> u64 {
+        self.clock.ns(self.record.execution_ticks(node))
     }
 }
 
+/// As rules are written.
+pub(super) fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+/// What is counted of each thread: by itself, and at last by the monitor.
+const COUNTED: [(&str, &str); LOST + 1] = [
+    ("cycles", "Cycles of a realtime thread"),
+    ("overruns", "Cycles past their deadline or without their feedback"),
+    ("skipped_periods", "Whole periods lost"),
+    ("feedback_missing", "Cycles whose feedback did not come by the deadline"),
+    ("cycles_without_input", "Cycles that ran because their input stayed away"),
+    ("records_lost", "Cycles that the monitor was too slow for; no time is of these"),
+];
+const LOST: usize = 5;
+
+const TIMES: [(&str, &str); 4] = [
+    ("cycle_latency", "Start of the first node until the last feedback"),
+    ("activation_jitter", "Actual start of a cycle minus its release"),
+    ("release_to_end", "Release of a cycle until its end"),
+    ("execution_time", "Execution time of a node in a cycle"),
+];
+
 /// The figures of all threads of the core.
-pub(super) struct Cycles(Vec<(ThreadId, Thread)>);
+pub(super) struct Cycles(BTreeMap<ThreadId, Thread>);
 
 /// The figures of a thread.
 struct Thread {
     tally: Tally,
-    cycles: Counter,
-    overruns: Counter,
-    skipped: Counter,
-    feedback_missing: Counter,
-    without_input: Counter,
-    lost: Counter,
+    /// As [`COUNTED`].
+    counters: [Counter; COUNTED.len()],
     latency: Times,
     /// From its release, and until its end; only of a thread that the clock releases.
     planned: Option<[Times; 2]>,
@@ -154,30 +133,39 @@ impl Times {
 impl Cycles {
     /// All at zero, for every realtime thread of the plan; with the signals of its nodes or not.
     pub(super) fn new(registry: &mut Registry, plan: &Plan, with_signals: bool) -> Cycles {
-        let families = Families::new(registry);
-        let signals = Family::<Labels, Gauge<f64, AtomicU64>>::default();
-        if with_signals {
-            let doc = "A signal of a node, as of the last cycle that was looked at";
-            registry.register("signal", doc, signals.clone());
-        }
-        let mut threads = Vec::new();
+        let counted = COUNTED.map(|(name, doc)| counters(registry, name, doc));
+        let [latency, jitter, release_to_end, execution] =
+            TIMES.map(|(name, doc)| TimesFamily::new(registry, name, doc));
+        let doc = "A signal of a node, as of the last cycle that was looked at";
+        let signals = with_signals.then(|| gauges(registry, "signal", doc, None));
+        let mut threads = BTreeMap::new();
         for (domain, row) in plan.domains.iter().enumerate() {
-            for (thread, placed) in row.threads().iter().enumerate() {
-                let thread_labels =
-                    vec![("domain", row.name.clone()), ("thread", thread.to_string())];
-                let nodes = placed.nodes.iter().map(|&node| &plan.nodes[node]);
-                let node_labels =
-                    |name: &str| vec![("domain", row.name.clone()), ("node", name.to_owned())];
+            let labels =
+                |name, value: &str| vec![("domain", row.name.clone()), (name, value.to_owned())];
+            for (at, placed) in row.threads().iter().enumerate() {
+                let of_thread = labels("thread", &at.to_string());
                 let timed = placed.release == Release::Timer;
-                let mut made = families.thread(&thread_labels, timed);
-                made.nodes = nodes
-                    .clone()
-                    .map(|node| families.execution.times(&node_labels(&node.name)))
-                    .collect();
-                for signal in nodes.flat_map(|node| signal_labels(node, &node_labels(&node.name))) {
-                    made.signals.extend(with_signals.then(|| gauge(&signals, &signal)));
+                let mut thread = Thread {
+                    tally: Tally::default(),
+                    counters: counted.each_ref().map(|it| it.get_or_create(&of_thread).clone()),
+                    latency: latency.times(&of_thread),
+                    planned: timed
+                        .then(|| [&jitter, &release_to_end].map(|it| it.times(&of_thread))),
+                    nodes: Vec::new(),
+                    signals: Vec::new(),
+                };
+                for &node in &placed.nodes {
+                    let of_node = labels("node", &plan.nodes[node].name);
+                    thread.nodes.push(execution.times(&of_node));
+                    let Some(signals) = &signals else { continue };
+                    let elements = elements(plan.nodes[node].kind.signals);
+                    thread.signals.extend(
+                        elements.map(|own| {
+                            gauge(signals, &of_node.iter().cloned().chain(own).collect())
+                        }),
+                    );
                 }
-                threads.push((ThreadId { domain, thread }, made));
+                threads.insert(ThreadId { domain, thread: at }, thread);
             }
         }
         Cycles(threads)
@@ -185,27 +173,22 @@ impl Cycles {
 
     /// Shows what a thread has counted itself.
     pub(super) fn totals(&mut self, thread: ThreadId, life: u32, totals: Totals) {
-        let Some((_, it)) = self.0.iter_mut().find(|it| it.0 == thread) else { return };
+        let Some(it) = self.0.get_mut(&thread) else { return };
         it.tally.take(life, totals);
         let all = it.tally.total();
-        let counted = [
-            (&it.cycles, all.cycles),
-            (&it.overruns, all.overruns),
-            (&it.skipped, all.skipped),
-            (&it.feedback_missing, all.without_feedback),
-            (&it.without_input, all.without_input),
-        ];
-        counted.into_iter().for_each(|(counter, count)| set(counter, count));
+        let counted =
+            [all.cycles, all.overruns, all.skipped, all.without_feedback, all.without_input];
+        it.counters.iter().zip(counted).for_each(|(counter, count)| set(counter, count));
     }
 
     /// Adds the times and signals of a cycle.
     pub(super) fn observe(&mut self, thread: ThreadId, cycle: &Cycle<'_>) {
-        let Some((_, it)) = self.0.iter_mut().find(|it| it.0 == thread) else { return };
+        let Some(it) = self.0.get_mut(&thread) else { return };
         let record = cycle.record;
-        it.latency.observe(cycle.latency_ns());
+        it.latency.observe(cycle.latency_ns);
         if let Some([jitter, release_to_end]) = &mut it.planned {
-            jitter.observe(cycle.jitter_ns());
-            release_to_end.observe(cycle.release_to_end_ns());
+            jitter.observe(cycle.jitter_ns);
+            release_to_end.observe(cycle.release_to_end_ns);
         }
         for (at, times) in it.nodes.iter_mut().enumerate() {
             times.observe(cycle.execution_ns(at));
@@ -217,77 +200,21 @@ impl Cycles {
 
     /// Says how many cycles of a thread were gone before they were read, in all.
     pub(super) fn lost(&self, thread: ThreadId, lost: u64) {
-        if let Some((_, it)) = self.0.iter().find(|it| it.0 == thread) {
-            set(&it.lost, lost);
-        }
-    }
-}
-
-/// What the figures of threads belong to.
-struct Families {
-    counters: [Family<Labels, Counter>; 6],
-    latency: TimesFamily,
-    jitter: TimesFamily,
-    release_to_end: TimesFamily,
-    execution: TimesFamily,
-}
-
-impl Families {
-    fn new(registry: &mut Registry) -> Families {
-        let counters = [
-            ("cycles", "Cycles of a realtime thread"),
-            ("overruns", "Cycles past their deadline or without their feedback"),
-            ("skipped_periods", "Whole periods lost"),
-            ("feedback_missing", "Cycles whose feedback did not come by the deadline"),
-            ("cycles_without_input", "Cycles that ran because their input stayed away"),
-            ("records_lost", "Cycles that the monitor was too slow for; no time is of these"),
-        ];
-        let counters = counters.map(|(name, doc)| counters_of(registry, name, doc));
-        let mut times = |name, doc| TimesFamily::new(registry, name, doc);
-        Families {
-            counters,
-            latency: times("cycle_latency", "Start of the first node until the last feedback"),
-            jitter: times("activation_jitter", "Actual start of a cycle minus its release"),
-            release_to_end: times("release_to_end", "Release of a cycle until its end"),
-            execution: times("execution_time", "Execution time of a node in a cycle"),
-        }
-    }
-
-    fn thread(&self, labels: &Labels, timed: bool) -> Thread {
-        let [cycles, overruns, skipped, feedback_missing, without_input, lost] =
-            self.counters.each_ref().map(|family| family.get_or_create(labels).clone());
-        let planned = timed.then_some([&self.jitter, &self.release_to_end]);
-        Thread {
-            tally: Tally::default(),
-            cycles,
-            overruns,
-            skipped,
-            feedback_missing,
-            without_input,
-            lost,
-            latency: self.latency.times(labels),
-            planned: planned.map(|families| families.map(|family| family.times(labels))),
-            nodes: Vec::new(),
-            signals: Vec::new(),
-        }
+        self.0.get(&thread).into_iter().for_each(|it| set(&it.counters[LOST], lost));
     }
 }
 
 struct TimesFamily {
     histograms: Family<Labels, Histogram, fn() -> Histogram>,
-    max: Family<Labels, Gauge<f64, AtomicU64>>,
+    max: Gauges,
 }
 
 impl TimesFamily {
     fn new(registry: &mut Registry, name: &str, doc: &str) -> TimesFamily {
-        let made = TimesFamily {
-            histograms: Family::new_with_constructor(histogram),
-            max: Family::default(),
-        };
-        registry.register_with_unit(name, doc, Unit::Seconds, made.histograms.clone());
+        let histograms: Family<_, _, fn() -> _> = Family::new_with_constructor(histogram);
+        registry.register_with_unit(name, doc, Unit::Seconds, histograms.clone());
         let (name, doc) = (format!("{name}_max"), format!("{doc}: the longest that was seen"));
-        registry.register_with_unit(name, doc, Unit::Seconds, made.max.clone());
-        made
+        TimesFamily { histograms, max: gauges(registry, &name, &doc, Some(Unit::Seconds)) }
     }
 
     fn times(&self, labels: &Labels) -> Times {
@@ -302,26 +229,32 @@ fn histogram() -> Histogram {
     Histogram::new_classic_and_native(BUCKETS_S, native)
 }
 
-/// Labels of each element of each signal of a node.
-fn signal_labels(node: &sinew_spec::plan::Node, labels: &Labels) -> Vec<Labels> {
-    let mut all = Vec::new();
-    for signal in node.kind.signals {
-        for element in 0..signal.count {
-            let own = [("signal", signal.name.to_owned()), ("element", element.to_string())];
-            all.push(labels.iter().cloned().chain(own).collect());
-        }
-    }
-    all
+/// Labels of each element of each signal.
+fn elements(signals: &[Signal]) -> impl Iterator<Item = [(&'static str, String); 2]> {
+    signals.iter().flat_map(|signal| {
+        let name = || signal.name.to_owned();
+        (0..signal.count).map(move |at| [("signal", name()), ("element", at.to_string())])
+    })
 }
 
 /// Registers counters; the name gets its `_total` from the encoder.
-fn counters_of(registry: &mut Registry, name: &str, doc: &str) -> Family<Labels, Counter> {
+pub(super) fn counters(registry: &mut Registry, name: &str, doc: &str) -> Family<Labels, Counter> {
     let family = Family::default();
     registry.register(name, doc, Family::clone(&family));
     family
 }
 
-fn gauge(family: &Family<Labels, Gauge<f64, AtomicU64>>, labels: &Labels) -> Gauge<f64, AtomicU64> {
+/// Registers gauges.
+pub(super) fn gauges(registry: &mut Registry, name: &str, doc: &str, unit: Option<Unit>) -> Gauges {
+    let family = Gauges::default();
+    match unit {
+        Some(unit) => registry.register_with_unit(name, doc, unit, family.clone()),
+        None => registry.register(name, doc, family.clone()),
+    }
+    family
+}
+
+fn gauge(family: &Gauges, labels: &Labels) -> Gauge<f64, AtomicU64> {
     family.get_or_create(labels).clone()
 }
 

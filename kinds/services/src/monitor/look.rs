@@ -1,7 +1,6 @@
 //! What the monitor does with the run: counts its cycles, judges its rules, acts on them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,28 +16,10 @@ use sinew_core::{Fault, fault};
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::Plan;
 
-use super::figures::{Cycle, Cycles, Labels, Standing};
-use super::rules::{Change, Rule, Seen, Watched};
+use super::figures::{Cycle, Cycles, Gauges, Labels, Standing, counters, gauges};
+use super::rules::{At, Change, News, Rule, Watched};
 use super::tell;
 use super::webhook::Outbox;
-
-/// A cycle of a thread.
-#[derive(Clone, Copy, Debug)]
-struct At {
-    thread: ThreadId,
-    life: u32,
-    number: u64,
-    start_ns: u64,
-}
-
-/// A rule has changed.
-struct News {
-    rule: usize,
-    source: String,
-    change: Change,
-    /// The cycle that did it.
-    at: Option<At>,
-}
 
 /// Everything that it keeps from one look to the next.
 pub(super) struct Look<'a> {
@@ -53,20 +34,12 @@ pub(super) struct Look<'a> {
     name: String,
     /// Event number that was seen last.
     seen: u64,
-    /// By thread, the life of the core in which it was seen last; and the newest of them.
-    lives: BTreeMap<ThreadId, u32>,
-    /// By thread, the life and what it had counted in it at the last record.
+    /// By thread, the life of the core in which it was seen last, and what it had counted then; and
+    /// the newest of these lives.
     counted: BTreeMap<ThreadId, (u32, Totals)>,
     life: Option<u32>,
     /// The cycle that broke a rule which stops; until the stop is seen.
     broken: Option<(usize, At)>,
-}
-
-impl News {
-    fn of(seen: &Seen<'_>, at: Option<At>) -> News {
-        let (rule, source) = (seen.bounded.rule, seen.bounded.source.clone());
-        News { rule, source, change: seen.change, at }
-    }
 }
 
 /// What is shown of the rules.
@@ -74,7 +47,7 @@ struct Shown {
     firing: Family<Labels, Gauge>,
     fired: Family<Labels, Counter>,
     /// Without a value until a rule has stopped the core.
-    to_stop: Family<Labels, Gauge<f64, AtomicU64>>,
+    to_stop: Gauges,
 }
 
 impl<'a> Look<'a> {
@@ -91,8 +64,7 @@ impl<'a> Look<'a> {
     ) -> Result<Look<'a>, Fault> {
         let watched = Watched::bind(rules, plan).map_err(|what| fault!("{what}"))?;
         for (at, rule) in rules.iter().enumerate() {
-            let sources = watched.iter().filter(|it| it.rule == at);
-            let sources: Vec<&str> = sources.map(|it| it.source.as_str()).collect();
+            let sources: Vec<&str> = watched.of(at).map(|it| it.source.as_str()).collect();
             tell(&format!("{rule} watches {}: {}", rule.doc(), sources.join("; ")));
         }
         let shown = Shown::new(registry);
@@ -107,7 +79,6 @@ impl<'a> Look<'a> {
             outbox: None,
             name: name.into(),
             seen: 0,
-            lives: BTreeMap::new(),
             counted: BTreeMap::new(),
             life: None,
             broken: None,
@@ -136,36 +107,32 @@ impl<'a> Look<'a> {
         let mut news = Vec::new();
         let mut stop_ns = None;
         watch.read(&mut |thread, record| {
-            if self.lives.insert(thread, record.life()).is_some_and(|life| life < record.life()) {
-                self.watched.reset(thread, |seen| news.push(News::of(&seen, None)));
+            let (life, totals) = (record.life(), record.totals());
+            let before = self.counted.insert(thread, (life, totals));
+            if before.is_some_and(|before| before.0 < life) {
+                news.extend(self.watched.reset(|it| it.thread == Some(thread)));
             }
-            if self.life.is_none_or(|life| life < record.life())
-                && self.life.replace(record.life()).is_some()
-            {
+            if self.life.is_none_or(|newest| newest < life) && self.life.replace(life).is_some() {
                 // A rule that stops the core and still holds is to stop it again.
                 let stops = |rule: usize| self.rules[rule].stop;
-                self.watched.reset_standing(stops, |seen| news.push(News::of(&seen, None)));
+                news.extend(self.watched.reset(|it| it.thread.is_none() && stops(it.rule)));
             }
             if record.is_told_to_stop() {
                 let first_ns = stop_ns.unwrap_or(u64::MAX).min(record.start_ns());
                 stop_ns = Some(first_ns);
             }
-            self.cycles.totals(thread, record.life(), record.totals());
-            let counted = (record.life(), record.totals());
-            let before = self.counted.insert(thread, counted);
+            self.cycles.totals(thread, life, totals);
             if record.is_stopping() {
                 return;
             }
-            let before = before.filter(|(life, _)| *life == record.life()).map(|it| it.1);
+            let before = before.filter(|before| before.0 == life).map(|it| it.1);
             let cycle = Cycle::new(record, before, clock);
             self.cycles.observe(thread, &cycle);
             // What happened before this process was started and the core reset is of the past.
-            if record.life() < begun_in {
-                return;
+            if life >= begun_in {
+                let at = At { thread, life, number: record.number(), start_ns: record.start_ns() };
+                news.extend(self.watched.cycle(at, &cycle));
             }
-            let (life, number, start_ns) = (record.life(), record.number(), record.start_ns());
-            let at = At { thread, life, number, start_ns };
-            self.watched.cycle(thread, &cycle, |seen| news.push(News::of(&seen, Some(at))));
         });
         news.into_iter().try_for_each(|news| self.act(&supervisor, &news))?;
         if let Some(stop_ns) = stop_ns {
@@ -185,15 +152,8 @@ impl<'a> Look<'a> {
         let (events, missed) = supervisor.events(self.seen)?;
         self.standing.events(&events, missed);
         self.seen = events.last().map_or(self.seen, |event| event.number);
-        let mut news = Vec::new();
-        let now_ns = now_ns();
-        let mut each = |seen: Seen<'_>| news.push(News::of(&seen, None));
-        self.watched.status(now_ns, &status, &mut each);
-        for thread in watch.threads() {
-            let lost = watch.lost(thread);
-            self.cycles.lost(thread, lost);
-            self.watched.lost(thread, (now_ns, lost), &mut each);
-        }
+        watch.threads().for_each(|thread| self.cycles.lost(thread, watch.lost(thread)));
+        let news = self.watched.status(now_ns(), &status, |thread| watch.lost(thread));
         news.into_iter().try_for_each(|news| self.act(supervisor, &news))
     }
 
@@ -202,7 +162,7 @@ impl<'a> Look<'a> {
         let text = words(rule, news);
         if matches!(news.change, Change::Fired(_)) {
             // Who comes late does not stop the next life of the core for what the last one did.
-            if rule.stop && news.at.is_none_or(|at| self.lives.get(&at.thread) == Some(&at.life)) {
+            if rule.stop && news.at.is_none_or(|at| self.counted[&at.thread].0 == at.life) {
                 // Before all else: the rest can wait.
                 let order = supervisor.order(&Request::Halt { reason: Some(text.clone()) });
                 order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
@@ -261,17 +221,11 @@ impl<'a> Look<'a> {
 
 impl Shown {
     fn new(registry: &mut Registry) -> Shown {
-        let shown = Shown {
-            firing: Family::default(),
-            fired: Family::default(),
-            to_stop: Family::default(),
-        };
-        let doc = "Sources at which a rule holds";
-        registry.register("rule_firing", doc, shown.firing.clone());
-        registry.register("rule_fired", "How often a rule has fired", shown.fired.clone());
+        let firing = Family::default();
+        registry.register("rule_firing", "Sources at which a rule holds", Family::clone(&firing));
+        let fired = counters(registry, "rule_fired", "How often a rule has fired");
         let doc = "The last stop by a rule, from the cycle that broke it to the first safe output";
-        registry.register_with_unit("rule_stop", doc, Unit::Seconds, shown.to_stop.clone());
-        shown
+        Shown { firing, fired, to_stop: gauges(registry, "rule_stop", doc, Some(Unit::Seconds)) }
     }
 
     /// Shows a rule that has never fired.
@@ -281,7 +235,7 @@ impl Shown {
     }
 
     fn firing(&self, rule: &Rule, watched: &Watched, at: usize) {
-        let firing = watched.iter().filter(|it| it.rule == at && it.judge.is_firing());
+        let firing = watched.of(at).filter(|it| it.judge.is_firing());
         self.firing.get_or_create(&of_rule(rule)).set(firing.count() as i64);
     }
 }

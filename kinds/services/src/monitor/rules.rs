@@ -21,9 +21,12 @@ mod quantity;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::fmt;
 
-pub(super) use self::bind::{Seen, Watched};
+use sinew_core::trace::ThreadId;
+
+pub(super) use self::bind::Watched;
 pub(super) use self::judge::Change;
 use self::judge::Judge;
 pub(super) use self::parse::Wrong;
@@ -91,51 +94,61 @@ enum Bound {
     Word(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Above,
-    AtLeast,
-    Below,
-    AtMost,
-    Equal,
-    Unequal,
+/// How a value is compared with a bound.
+#[derive(Clone, Copy, Debug)]
+struct Comparison {
+    word: &'static str,
+    holds: fn(&f64, &f64) -> bool,
+    /// Which of two values meets the bound better.
+    better: Ordering,
+}
+
+const fn row(word: &'static str, holds: fn(&f64, &f64) -> bool, better: Ordering) -> Comparison {
+    Comparison { word, holds, better }
 }
 
 /// Longer ones before those that they begin with.
-const COMPARISONS: [(&str, Comparison); 6] = [
-    (">=", Comparison::AtLeast),
-    ("<=", Comparison::AtMost),
-    ("==", Comparison::Equal),
-    ("!=", Comparison::Unequal),
-    (">", Comparison::Above),
-    ("<", Comparison::Below),
+const COMPARISONS: [Comparison; 6] = [
+    row(">=", f64::ge, Ordering::Greater),
+    row("<=", f64::le, Ordering::Less),
+    row("==", f64::eq, Ordering::Equal),
+    row("!=", f64::ne, Ordering::Equal),
+    row(">", f64::gt, Ordering::Greater),
+    row("<", f64::lt, Ordering::Less),
 ];
 
 impl Comparison {
-    fn holds(self, value: f64, bound: f64) -> bool {
-        match self {
-            Comparison::Above => value > bound,
-            Comparison::AtLeast => value >= bound,
-            Comparison::Below => value < bound,
-            Comparison::AtMost => value <= bound,
-            Comparison::Equal => value == bound,
-            Comparison::Unequal => value != bound,
-        }
-    }
-
     /// Of several values the one that meets the bound best: a rule holds if it holds for any.
     fn foremost(self, values: impl Iterator<Item = f64>, bound: f64) -> f64 {
-        let better = |a: f64, b: f64| match self {
-            Comparison::Above | Comparison::AtLeast => b > a,
-            Comparison::Below | Comparison::AtMost => b < a,
-            Comparison::Equal | Comparison::Unequal => {
-                self.holds(b, bound) && !self.holds(a, bound)
-            }
+        let holds = |value: f64| (self.holds)(&value, &bound);
+        let better = |a: f64, b: f64| match self.better {
+            Ordering::Equal => holds(b) && !holds(a),
+            better => b.partial_cmp(&a) == Some(better),
         };
         // What is not a number is worse than any: it must not hide the others.
-        let is_better = |a: f64, b: f64| better(a, b) || a.is_nan() && !self.holds(a, bound);
+        let is_better = |a: f64, b: f64| better(a, b) || a.is_nan() && !holds(a);
         values.reduce(|a, b| if is_better(a, b) { b } else { a }).unwrap_or(f64::NAN)
     }
+}
+
+/// A cycle of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) thread: ThreadId,
+    pub(super) life: u32,
+    pub(super) number: u64,
+    pub(super) start_ns: u64,
+}
+
+/// A rule has changed.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Place of the rule.
+    pub(super) rule: usize,
+    pub(super) source: String,
+    pub(super) change: Change,
+    /// The cycle that did it.
+    pub(super) at: Option<At>,
 }
 
 impl Rule {

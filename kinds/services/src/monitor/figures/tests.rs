@@ -67,11 +67,11 @@ fn a_rule_counts_what_the_thread_has_counted_since_the_record_before() {
         signals: vec![0.0; signals],
         ..Past::default()
     });
-    let skipped = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).skipped();
-    assert_eq!(skipped(None), 3.0, "nothing was counted before it");
+    let skipped = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).since.skipped;
+    assert_eq!(skipped(None), 3, "nothing was counted before it");
     // What is restored has counted nothing: not in this life, and not since another record.
-    assert_eq!(skipped(Some(Totals::default())), 0.0);
-    assert_eq!(skipped(Some(Totals { skipped: 7, ..Totals::default() })), 0.0);
+    assert_eq!(skipped(Some(Totals::default())), 0);
+    assert_eq!(skipped(Some(Totals { skipped: 7, ..Totals::default() })), 0);
 }
 
 #[test]

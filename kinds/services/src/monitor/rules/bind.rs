@@ -1,28 +1,21 @@
 //! Where in a plan the quantity of a rule is found: a rule watches each of its sources alone.
 
-use std::ops::Range;
+use std::collections::BTreeSet;
 
 use sinew_control::status::Status;
 use sinew_core::catalogue::Signal;
 use sinew_core::trace::ThreadId;
-use sinew_spec::plan::{End, Link, Plan, Release};
+use sinew_spec::plan::{Plan, Release};
+use sinew_spec::suggest;
 
-use super::parse::suggest;
 use super::quantity::{How, Known, Take};
-use super::{Bound, Change, Judge, Quantity, Rule};
-use crate::monitor::figures::Cycle;
+use super::{At, Bound, Change, Judge, News, Quantity, Rule};
+use crate::monitor::figures::{Cycle, us};
 
-/// All rules, each with its sources in a plan.
-#[derive(Debug)]
-pub(in crate::monitor) struct Watched {
-    /// What cycles decide, by their thread.
-    threads: Vec<(ThreadId, Vec<Bounded>)>,
-    /// What the status decides.
-    standing: Vec<Bounded>,
-}
+/// All rules, each at all its sources in a plan.
+pub(in crate::monitor) struct Watched(Vec<Bounded>);
 
 /// A rule at one source.
-#[derive(Debug)]
 pub(in crate::monitor) struct Bounded {
     /// Place of the rule.
     pub(in crate::monitor) rule: usize,
@@ -30,41 +23,28 @@ pub(in crate::monitor) struct Bounded {
     pub(in crate::monitor) source: String,
     /// What decides.
     pub(in crate::monitor) judge: Judge,
-    place: Place,
+    /// The thread of the core whose cycles decide; `None`: the status does.
+    pub(in crate::monitor) thread: Option<ThreadId>,
+    value: Value,
+    /// Whether what the status tells is counted, and what it told last.
+    is_count: bool,
+    seen: Option<f64>,
 }
+
+/// What the status tells; `None` if nobody outside can know.
+type Told = dyn Fn(&Status) -> Option<f64>;
 
 /// Where the values of a source are.
-#[derive(Clone, Debug)]
-enum Place {
-    Cycle(fn(&Cycle<'_>) -> f64),
-    /// Of the node at this place in the thread.
-    Execution(usize),
-    Signals {
-        places: Range<usize>,
-        absolute: bool,
-    },
-    RecordsLost {
-        seen: u64,
-    },
-    Slow {
-        known: &'static Known,
-        at: Slow,
-        seen: Option<f64>,
-    },
+enum Value {
+    Cycle(Box<dyn Fn(&Cycle<'_>) -> f64>),
+    Status(Box<Told>),
+    RecordsLost,
 }
 
-/// A place in the status, which is in the order of the plan.
-#[derive(Clone, Copy, Debug)]
-enum Slow {
-    Domain(usize),
-    Node { domain: usize, node: usize },
-    Link(usize),
-}
-
-/// A change of a rule, and where.
-pub(in crate::monitor) struct Seen<'a> {
-    pub(in crate::monitor) bounded: &'a Bounded,
-    pub(in crate::monitor) change: Change,
+impl Bounded {
+    fn news(&self, change: Change, at: Option<At>) -> News {
+        News { rule: self.rule, source: self.source.clone(), change, at }
+    }
 }
 
 impl Watched {
@@ -73,264 +53,175 @@ impl Watched {
     /// # Errors
     /// A rule names what the plan does not have.
     pub(in crate::monitor) fn bind(rules: &[Rule], plan: &Plan) -> Result<Watched, String> {
-        let mut watched = Watched { threads: Vec::new(), standing: Vec::new() };
-        for (domain, row) in plan.domains.iter().enumerate() {
-            let threads = 0..row.threads().len();
-            let threads = threads.map(|thread| (ThreadId { domain, thread }, Vec::new()));
-            watched.threads.extend(threads);
-        }
+        let mut watched = Vec::new();
         for (at, rule) in rules.iter().enumerate() {
-            let sources = sources(rule, plan).map_err(|what| format!("{rule}: {what}"))?;
-            for (thread, source, place, bound) in sources {
-                let judge = Judge::new(rule, bound);
-                let bounded = Bounded { rule: at, source, judge, place };
-                let of_thread = watched.threads.iter_mut().find(|it| Some(it.0) == thread);
-                of_thread.map_or(&mut watched.standing, |it| &mut it.1).push(bounded);
-            }
+            let (bound, sources) = sources(rule, plan).map_err(|what| format!("{rule}: {what}"))?;
+            watched.extend(sources.into_iter().map(|Source { thread, words, value, .. }| {
+                Bounded {
+                    rule: at,
+                    source: words,
+                    judge: Judge::new(rule, bound),
+                    thread,
+                    // What was counted before the first look at the status is not news.
+                    seen: matches!(value, Value::RecordsLost).then_some(0.0),
+                    is_count: rule.quantity.how() == How::Count,
+                    value,
+                }
+            }));
         }
-        Ok(watched)
+        Ok(Watched(watched))
     }
 
-    /// All rules at all sources.
-    pub(in crate::monitor) fn iter(&self) -> impl Iterator<Item = &Bounded> {
-        self.threads.iter().flat_map(|it| &it.1).chain(&self.standing)
+    /// All sources of a rule.
+    pub(in crate::monitor) fn of(&self, rule: usize) -> impl Iterator<Item = &Bounded> {
+        self.0.iter().filter(move |it| it.rule == rule)
     }
 
-    /// The core has begun anew: what cycles had decided is forgotten.
-    pub(in crate::monitor) fn reset(&mut self, thread: ThreadId, mut each: impl FnMut(Seen<'_>)) {
-        let of_thread = self.threads.iter_mut().filter(|it| it.0 == thread);
-        for bounded in of_thread.flat_map(|it| &mut it.1) {
-            if let Some(change) = bounded.judge.reset() {
-                each(Seen { bounded, change });
-            }
-        }
-    }
-
-    /// The same of what the status had decided, for those of these rules.
-    pub(in crate::monitor) fn reset_standing(
-        &mut self,
-        is_it: impl Fn(usize) -> bool,
-        mut each: impl FnMut(Seen<'_>),
-    ) {
-        for bounded in self.standing.iter_mut().filter(|it| is_it(it.rule)) {
-            if let Some(change) = bounded.judge.reset() {
-                each(Seen { bounded, change });
-            }
-        }
+    /// The core has begun anew: what was decided at these sources is forgotten.
+    pub(in crate::monitor) fn reset(&mut self, is_it: impl Fn(&Bounded) -> bool) -> Vec<News> {
+        let chosen = self.0.iter_mut().filter(|it| is_it(it));
+        chosen.filter_map(|it| it.judge.reset().map(|change| it.news(change, None))).collect()
     }
 
     /// Judges a cycle.
-    pub(in crate::monitor) fn cycle(
-        &mut self,
-        thread: ThreadId,
-        cycle: &Cycle<'_>,
-        mut each: impl FnMut(Seen<'_>),
-    ) {
-        let of_thread = self.threads.iter_mut().filter(|it| it.0 == thread);
-        for bounded in of_thread.flat_map(|it| &mut it.1) {
-            let value = match &bounded.place {
-                Place::Cycle(take) => take(cycle),
-                Place::Execution(node) => cycle.execution_us(*node),
-                Place::Signals { places, absolute } => {
-                    let values = cycle.record.signals().skip(places.start).take(places.len());
-                    let sign = |value: f64| if *absolute { value.abs() } else { value };
-                    bounded.judge.foremost(values.map(sign))
-                }
-                Place::RecordsLost { .. } | Place::Slow { .. } => continue,
-            };
-            if let Some(change) = bounded.judge.take(cycle.record.start_ns(), value) {
-                each(Seen { bounded, change });
-            }
-        }
+    pub(in crate::monitor) fn cycle(&mut self, at: At, cycle: &Cycle<'_>) -> Vec<News> {
+        let of_thread = self.0.iter_mut().filter(|it| it.thread == Some(at.thread));
+        let judged = of_thread.filter_map(|it| {
+            let Value::Cycle(value) = &it.value else { return None };
+            let change = it.judge.take(at.start_ns, value(cycle))?;
+            Some(it.news(change, Some(at)))
+        });
+        judged.collect()
     }
 
-    /// Judges how many cycles of a thread this monitor has lost so far.
-    pub(in crate::monitor) fn lost(
-        &mut self,
-        thread: ThreadId,
-        (now_ns, lost): (u64, u64),
-        mut each: impl FnMut(Seen<'_>),
-    ) {
-        let of_thread = self.threads.iter_mut().filter(|it| it.0 == thread);
-        for bounded in of_thread.flat_map(|it| &mut it.1) {
-            let Place::RecordsLost { seen } = &mut bounded.place else { continue };
-            let more = lost.saturating_sub(std::mem::replace(seen, lost));
-            if let Some(change) = bounded.judge.take(now_ns, more as f64) {
-                each(Seen { bounded, change });
-            }
-        }
-    }
-
-    /// Judges the status.
+    /// Judges the status, and how many cycles of each thread this monitor has lost so far.
     pub(in crate::monitor) fn status(
         &mut self,
         now_ns: u64,
         status: &Status,
-        mut each: impl FnMut(Seen<'_>),
-    ) {
-        for bounded in &mut self.standing {
-            let Place::Slow { known, at, seen } = &mut bounded.place else { continue };
-            let Some(value) = at.value(known.take, status) else { continue };
-            // What was counted before the first look is not news; a count that starts anew is.
-            let value = match (known.how, seen.replace(value)) {
-                (How::Count, None) => 0.0,
-                (How::Count, Some(before)) if before <= value => value - before,
+        lost: impl Fn(ThreadId) -> u64,
+    ) -> Vec<News> {
+        let judged = self.0.iter_mut().filter_map(|it| {
+            let value = match &it.value {
+                Value::Cycle(_) => return None,
+                Value::Status(value) => value(status)?,
+                Value::RecordsLost => lost(it.thread?) as f64,
+            };
+            // A count that starts anew is news.
+            let value = match (it.is_count, it.seen.replace(value)) {
+                (true, None) => 0.0,
+                (true, Some(before)) if before <= value => value - before,
                 _ => value,
             };
-            if let Some(change) = bounded.judge.take(now_ns, value) {
-                each(Seen { bounded, change });
-            }
-        }
+            let change = it.judge.take(now_ns, value)?;
+            Some(it.news(change, None))
+        });
+        judged.collect()
     }
 }
 
-impl Slow {
-    fn value(self, take: Take, status: &Status) -> Option<f64> {
-        match (self, take) {
-            (Slow::Domain(at), Take::Domain(take)) => Some(take(status.domains.get(at)?)),
-            (Slow::Node { domain, node }, Take::Service(take)) => {
-                Some(take(status.domains.get(domain)?.nodes.get(node)?))
-            }
-            (Slow::Link(at), Take::Link(take)) => take(status.links.get(at)?),
-            _ => None,
-        }
+/// A source: what selectors tell it by, its thread, its words, its values.
+struct Source {
+    keys: [(&'static str, String); 2],
+    thread: Option<ThreadId>,
+    words: String,
+    value: Value,
+}
+
+impl Source {
+    /// Whether a selector chooses it. `planner.out` names a port at an end of a link, `planner` any
+    /// of that node.
+    fn has(&self, key: &str, value: &str) -> bool {
+        let rest = |is: &str| is.strip_prefix(value).map(|rest| rest.chars().next());
+        self.keys.iter().any(|it| it.0 == key && matches!(rest(&it.1), Some(None | Some('.'))))
     }
 }
 
-/// Thread, words, place and bound of a source.
-type Source = (Option<ThreadId>, String, Place, f64);
-
-fn sources(rule: &Rule, plan: &Plan) -> Result<Vec<Source>, String> {
-    match &rule.quantity {
+/// What a rule is compared with, and where.
+fn sources(rule: &Rule, plan: &Plan) -> Result<(f64, Vec<Source>), String> {
+    let (known, selector) = match &rule.quantity {
+        Quantity::Known { known, selector } => (known, selector),
         Quantity::Signal { node, signal, element, absolute } => {
-            signal_source(rule, plan, (node, signal), *element, *absolute)
+            return signal_source(rule, plan, (node, signal), *element, *absolute);
         }
-        Quantity::Known { known, selector } => {
-            let Bound::Number(bound) = rule.bound else {
-                return Err("expected a number to compare with".into());
-            };
-            let is_chosen = |it: &&Candidate| {
-                let has = |key: &str, value: &str| {
-                    it.0.iter().any(|(name, is)| *name == key && names(value, is))
-                };
-                selector.iter().all(|(key, value)| has(key, value))
-            };
-            let all = known_sources(known, plan);
-            let chosen = all.iter().filter(is_chosen);
-            let sources: Vec<Source> = chosen
-                .map(|(_, thread, words, place)| (*thread, words.clone(), place.clone(), bound))
-                .collect();
-            if sources.is_empty() {
-                return Err(nothing_chosen(known, selector, &all));
-            }
-            Ok(sources)
-        }
+    };
+    let Bound::Number(bound) = rule.bound else {
+        return Err("expected a number to compare with".into());
+    };
+    let all = known_sources(known, plan);
+    let is_chosen = |it: &Source| selector.iter().all(|(key, value)| it.has(key, value));
+    if !all.iter().any(is_chosen) {
+        return Err(nothing_chosen(known, selector, &all));
     }
+    Ok((bound, all.into_iter().filter(is_chosen).collect()))
 }
 
-/// `planner.out` names a port at an end of a link, `planner` any of that node.
-fn names(value: &str, is: &str) -> bool {
-    is.strip_prefix(value).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Keys of a source, its thread, its words, its place.
-type Candidate = (Vec<(&'static str, String)>, Option<ThreadId>, String, Place);
-
-fn nothing_chosen(known: &Known, selector: &[(&str, String)], all: &[Candidate]) -> String {
-    for (key, value) in selector {
-        let values = all.iter().flat_map(|it| &it.0).filter(|(name, _)| name == key);
-        let mut values: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
-        values.sort_unstable();
-        values.dedup();
-        if !values.iter().any(|is| names(value, is)) {
-            let help = suggest(value, values.into_iter());
-            return format!("no {key} '{value}' that has '{}'; {help}", known.name);
-        }
-    }
-    format!("nothing in this graph has '{}'", known.name)
+fn nothing_chosen(known: &Known, selector: &[(&str, String)], all: &[Source]) -> String {
+    let is_unknown = |row: &&(&str, String)| !all.iter().any(|it| it.has(row.0, &row.1));
+    let Some((key, value)) = selector.iter().find(is_unknown) else {
+        return format!("nothing in this graph has '{}'", known.name);
+    };
+    let values = all.iter().flat_map(|it| &it.keys).filter(|(name, _)| name == key);
+    let values: BTreeSet<&str> = values.map(|(_, value)| value.as_str()).collect();
+    let help = suggest(value, values.iter().copied());
+    format!("no {key} '{value}' that has '{}'; {help}", known.name)
 }
 
 /// Everything in the plan that has the quantity.
-fn known_sources(known: &'static Known, plan: &Plan) -> Vec<Candidate> {
-    match known.take {
-        Take::Cycle(take) => of_threads(plan, |_| Place::Cycle(take)),
-        Take::Planned(take) => {
-            let mut all = of_threads(plan, |_| Place::Cycle(take));
-            all.retain(|(_, id, _, _)| id.is_some_and(|id| is_timed(plan, id)));
-            all
-        }
-        Take::RecordsLost => of_threads(plan, |_| Place::RecordsLost { seen: 0 }),
-        Take::Execution => of_nodes(plan),
-        Take::Domain(_) | Take::Service(_) => of_domains(plan, known),
-        Take::Link(_) => {
-            let link = |(at, link): (usize, &Link)| {
-                let (from, to) = (port(plan, link.from), port(plan, link.to));
-                let words = format!("link {from} > {to}");
-                let place = Place::Slow { known, at: Slow::Link(at), seen: None };
-                (vec![("from", from), ("to", to)], None, words, place)
-            };
-            plan.links.iter().enumerate().map(link).collect()
-        }
-    }
-}
-
-/// As the status writes it.
-fn port(plan: &Plan, end: End) -> String {
-    format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name)
-}
-
-fn of_threads(plan: &Plan, place: impl Fn(ThreadId) -> Place) -> Vec<Candidate> {
+fn known_sources(known: &Known, plan: &Plan) -> Vec<Source> {
     let mut all = Vec::new();
+    let mut add = |keys: [(&'static str, &str); 2], thread, words, value| {
+        let keys = keys.map(|(key, value)| (key, value.to_owned()));
+        all.push(Source { keys, thread, words, value });
+    };
+    let name = |node: usize| plan.nodes[node].name.as_str();
     for (domain, row) in plan.domains.iter().enumerate() {
-        for thread in 0..row.threads().len() {
-            let id = ThreadId { domain, thread };
-            let keys = vec![("domain", row.name.clone()), ("thread", thread.to_string())];
-            let words = format!("{}, thread {thread}", row.name);
-            all.push((keys, Some(id), words, place(id)));
-        }
-    }
-    all
-}
-
-/// Whether the clock releases it.
-fn is_timed(plan: &Plan, id: ThreadId) -> bool {
-    plan.domains[id.domain].threads()[id.thread].release == Release::Timer
-}
-
-fn of_nodes(plan: &Plan) -> Vec<Candidate> {
-    let mut all = Vec::new();
-    for (domain, row) in plan.domains.iter().enumerate() {
-        for (thread, nodes) in row.threads().iter().enumerate() {
-            for (at, &node) in nodes.nodes.iter().enumerate() {
-                let name = plan.nodes[node].name.clone();
-                let words = format!("node '{name}'");
-                let keys = vec![("domain", row.name.clone()), ("node", name)];
-                let id = ThreadId { domain, thread };
-                all.push((keys, Some(id), words, Place::Execution(at)));
-            }
-        }
-    }
-    all
-}
-
-/// Domains, or the nodes of those that are services.
-fn of_domains(plan: &Plan, known: &'static Known) -> Vec<Candidate> {
-    let mut all = Vec::new();
-    for (domain, row) in plan.domains.iter().enumerate() {
-        let slow = |at| Place::Slow { known, at, seen: None };
-        if matches!(known.take, Take::Domain(_)) {
-            let keys = vec![("domain", row.name.clone())];
-            all.push((keys, None, format!("domain '{}'", row.name), slow(Slow::Domain(domain))));
-            continue;
+        let of_domain = ("domain", row.name.as_str());
+        if let Take::Domain(take) = known.take {
+            let value = move |it: &Status| Some(take(it.domains.get(domain)?));
+            let words = format!("domain '{}'", row.name);
+            add([of_domain, ("", "")], None, words, Value::Status(Box::new(value)));
         }
         for (at, &node) in row.service().iter().flat_map(|it| it.nodes.iter().enumerate()) {
-            let name = plan.nodes[node].name.clone();
-            let words = format!("node '{name}'");
-            let keys = vec![("domain", row.name.clone()), ("node", name)];
-            all.push((keys, None, words, slow(Slow::Node { domain, node: at })));
+            let Take::Service(take) = known.take else { break };
+            let value = move |it: &Status| Some(take(it.domains.get(domain)?.nodes.get(at)?));
+            let (keys, words) = ([of_domain, ("node", name(node))], of_node(name(node)));
+            add(keys, None, words, Value::Status(Box::new(value)));
+        }
+        for (thread, placed) in row.threads().iter().enumerate() {
+            let id = Some(ThreadId { domain, thread });
+            let value = match known.take {
+                Take::Cycle(take) => Value::Cycle(Box::new(take)),
+                Take::Planned(take) if placed.release == Release::Timer => {
+                    Value::Cycle(Box::new(take))
+                }
+                Take::RecordsLost => Value::RecordsLost,
+                Take::Execution => {
+                    for (at, &node) in placed.nodes.iter().enumerate() {
+                        let value = move |cycle: &Cycle<'_>| us(cycle.execution_ns(at));
+                        let keys = [of_domain, ("node", name(node))];
+                        add(keys, id, of_node(name(node)), Value::Cycle(Box::new(value)));
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let words = format!("{}, thread {thread}", row.name);
+            add([of_domain, ("thread", &thread.to_string())], id, words, value);
         }
     }
+    for (at, link) in plan.links.iter().enumerate() {
+        let Take::Link(take) = known.take else { break };
+        let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
+        let value = move |it: &Status| take(it.links.get(at)?);
+        let words = format!("link {from} > {to}");
+        add([("from", &from), ("to", &to)], None, words, Value::Status(Box::new(value)));
+    }
     all
+}
+
+fn of_node(name: &str) -> String {
+    format!("node '{name}'")
 }
 
 fn signal_source(
@@ -339,7 +230,7 @@ fn signal_source(
     (node, signal): (&str, &str),
     element: Option<usize>,
     absolute: bool,
-) -> Result<Vec<Source>, String> {
+) -> Result<(f64, Vec<Source>), String> {
     let names = plan.nodes.iter().filter(|it| !it.kind.signals.is_empty());
     let Some(at) = plan.nodes.iter().position(|it| it.name == node) else {
         let help = suggest(node, names.map(|it| it.name.as_str()));
@@ -359,20 +250,24 @@ fn signal_source(
     let before = before.flat_map(|&it| plan.nodes[it].kind.signals).map(|it| it.count);
     let own = row.kind.signals[..place].iter().map(|it| it.count);
     let first: usize = before.chain(own).sum();
-    let places = match element {
-        None => first..first + found.count,
-        Some(index) if index < found.count => first + index..first + index + 1,
+    let (first, count, words) = match element {
+        None => (first, found.count, format!("{node}.{signal}")),
+        Some(index) if index < found.count => {
+            (first + index, 1, format!("{node}.{signal}[{index}]"))
+        }
         Some(index) => {
-            return Err(format!(
-                "'{node}.{signal}' has no element {index}, only 0 to {}",
-                found.count - 1
-            ));
+            let last = found.count - 1;
+            return Err(format!("'{node}.{signal}' has no element {index}, only 0 to {last}"));
         }
     };
-    let bound = bound_of(rule, found)?;
-    let words = element.map_or(String::new(), |index| format!("[{index}]"));
-    let words = format!("{node}.{signal}{words}");
-    Ok(vec![(Some(thread), words, Place::Signals { places, absolute }, bound)])
+    let (comparison, bound) = (rule.comparison, bound_of(rule, found)?);
+    let value = move |cycle: &Cycle<'_>| {
+        let values = cycle.record.signals().skip(first).take(count);
+        let sign = |value: f64| if absolute { value.abs() } else { value };
+        comparison.foremost(values.map(sign), bound)
+    };
+    let (keys, value) = (Default::default(), Value::Cycle(Box::new(value)));
+    Ok((bound, vec![Source { keys, thread: Some(thread), words, value }]))
 }
 
 /// The number that a signal is compared with; a state has its number in the labels.

@@ -81,11 +81,6 @@ impl Judge {
         self.window.as_ref().map_or(0, |window| window.pieces.len())
     }
 
-    /// Of the elements of a signal, the one that decides.
-    pub(super) fn foremost(&self, values: impl Iterator<Item = f64>) -> f64 {
-        self.comparison.foremost(values, self.bound)
-    }
-
     /// Takes a value.
     pub(super) fn take(&mut self, now_ns: u64, value: f64) -> Option<Change> {
         let value = match &mut self.window {
@@ -96,7 +91,7 @@ impl Judge {
             (self.since_ns, self.clear_since_ns) = (None, None);
         }
         self.last_ns = now_ns;
-        match self.comparison.holds(value, self.bound) {
+        match (self.comparison.holds)(&value, &self.bound) {
             true => self.holds(now_ns).then_some(Change::Fired(value)),
             false => self.is_over(now_ns).map(|after_ns| Change::Resolved { after_ns }),
         }

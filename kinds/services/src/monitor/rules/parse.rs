@@ -1,5 +1,9 @@
 //! Reads a rule, and says where one is wrong and what was expected there.
 
+use std::cmp::Ordering;
+
+use sinew_spec::suggest;
+
 use super::quantity::{How, Known, QUANTITIES};
 use super::{Bound, COMPARISONS, Comparison, Quantity, Rule, WITHIN_NS};
 
@@ -7,9 +11,6 @@ use super::{Bound, COMPARISONS, Comparison, Quantity, Rule, WITHIN_NS};
 const SLOW_NS_MIN: u64 = 1_000_000_000;
 /// Longest time in a rule: a day.
 const TIME_NS_MAX: f64 = 86_400e9;
-/// So many known names are listed when none is alike: a fault has room for no more.
-const LISTED_MAX: usize = 6;
-
 const UNITS: [(&str, f64); 4] = [("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
 const ACTIONS: [&str; 3] = ["event", "webhook", "stop"];
 
@@ -202,12 +203,11 @@ impl<'a> Cursor<'a> {
     fn comparison(&mut self, quantity: &Quantity) -> Result<Comparison, Wrong> {
         self.space();
         let at = self.at;
-        let found = COMPARISONS.iter().find(|(word, _)| self.eat(word));
-        let Some(&(word, comparison)) = found else {
+        let Some(comparison) = COMPARISONS.into_iter().find(|it| self.eat(it.word)) else {
             return wrong(at, "expected a comparison: >, >=, <, <=, ==, !=");
         };
-        let is_upward = matches!(comparison, Comparison::Above | Comparison::AtLeast);
-        if quantity.how() != How::Each && !is_upward {
+        if quantity.how() != How::Each && comparison.better != Ordering::Greater {
+            let word = comparison.word;
             let what = "a count or a maximum is known only when its window is over";
             return wrong(at, format!("expected > or >= instead of {word}: {what}"));
         }
@@ -221,7 +221,7 @@ impl<'a> Cursor<'a> {
             return self.number().map(Bound::Number);
         }
         let is_state = matches!(quantity, Quantity::Signal { absolute: false, .. })
-            && matches!(comparison, Comparison::Equal | Comparison::Unequal);
+            && comparison.better == Ordering::Equal;
         if !is_state {
             return wrong(at, "expected a number");
         }
@@ -303,23 +303,6 @@ impl<'a> Cursor<'a> {
         match self.eat("\"") {
             true => Ok(Some(text.into())),
             false => wrong(at, "expected a closing '\"'"),
-        }
-    }
-}
-
-/// What to say about an unknown name.
-pub(super) fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let distance = |it: &&str| strsim::osa_distance(name, it);
-    let nearest = known.clone().min_by_key(distance);
-    // As many slips of the hand as in the rest of the spec.
-    let slips_max = 1 + name.chars().count() / 4;
-    match nearest.filter(|it| distance(it) <= slips_max) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => {
-            let listed: Vec<_> = known.clone().take(LISTED_MAX).collect();
-            let more = known.count() - listed.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("known are: {}{more}", listed.join(", "))
         }
     }
 }

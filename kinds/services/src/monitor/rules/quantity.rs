@@ -2,7 +2,7 @@
 
 use sinew_control::status::{DomainState, DomainStatus, LinkStatus, NodeStatus};
 
-use crate::monitor::figures::Cycle;
+use crate::monitor::figures::{Cycle, us};
 
 /// What becomes of the values as they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,44 +68,54 @@ const fn row(name: &'static str, take: Take, how: How, doc: &'static str) -> Kno
 
 /// All of them.
 pub(super) const QUANTITIES: &[Known] = &[
-    row("overruns", Take::Cycle(|it| it.overruns()), How::Count, "cycles past their deadline"),
-    row("skipped", Take::Cycle(|it| it.skipped()), How::Count, "whole periods lost"),
+    row(
+        "overruns",
+        Take::Cycle(|it| it.since.overruns as f64),
+        How::Count,
+        "cycles past their deadline",
+    ),
+    row("skipped", Take::Cycle(|it| it.since.skipped as f64), How::Count, "whole periods lost"),
     row(
         "feedback_missing",
-        Take::Cycle(|it| it.feedback_missing()),
+        Take::Cycle(|it| it.since.without_feedback as f64),
         How::Count,
         "cycles whose feedback did not come",
     ),
     row(
         "without_input",
-        Take::Cycle(|it| it.without_input()),
+        Take::Cycle(|it| it.since.without_input as f64),
         How::Count,
         "cycles that ran because their input stayed away",
     ),
     row("records_lost", Take::RecordsLost, How::Count, "cycles that the monitor was too slow for"),
-    row("cycle_latency_us", Take::Cycle(|it| it.latency_us()), How::Each, "cycle latency"),
+    row("cycle_latency_us", Take::Cycle(|it| us(it.latency_ns)), How::Each, "cycle latency"),
     row(
         "cycle_latency_us_max",
-        Take::Cycle(|it| it.latency_us()),
+        Take::Cycle(|it| us(it.latency_ns)),
         How::Greatest,
         "greatest cycle latency of the window",
     ),
-    row("activation_jitter_us", Take::Planned(|it| it.jitter_us()), How::Each, "activation jitter"),
+    row(
+        "activation_jitter_us",
+        Take::Planned(|it| us(it.jitter_ns)),
+        How::Each,
+        "activation jitter",
+    ),
     row(
         "activation_jitter_us_max",
-        Take::Planned(|it| it.jitter_us()),
+        Take::Planned(|it| us(it.jitter_ns)),
         How::Greatest,
         "greatest activation jitter of the window",
     ),
     row(
         "release_to_end_us",
-        Take::Planned(|it| it.release_to_end_us()),
+        Take::Planned(|it| us(it.release_to_end_ns)),
         How::Each,
         "from the planned start to the end of a cycle",
     ),
     row(
         "release_to_end_us_max",
-        Take::Planned(|it| it.release_to_end_us()),
+        Take::Planned(|it| us(it.release_to_end_ns)),
         How::Greatest,
         "the greatest of the window",
     ),

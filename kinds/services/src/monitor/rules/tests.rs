@@ -30,7 +30,7 @@ fn robot() -> Plan {
 
 fn sources(text: &str, plan: &Plan) -> Vec<String> {
     let watched = Watched::bind(&[rule(text)], plan).unwrap_or_else(|wrong| panic!("{wrong}"));
-    watched.iter().map(|it| it.source.clone()).collect()
+    watched.of(0).map(|it| it.source.clone()).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_rule_is_read_as_it_is_written() {
         (1000 * MS, 1000 * MS, false, false)
     );
     let it = rule("  cycle_latency_us_max>=9.5e2 for 500ms :stop,webhook \"too slow: stop\" ");
-    assert_eq!((it.comparison, &it.bound), (Comparison::AtLeast, &Bound::Number(950.0)));
+    assert_eq!((it.comparison.word, &it.bound), (">=", &Bound::Number(950.0)));
     assert_eq!((it.for_ns, it.within_ns, it.webhook, it.stop), (500 * MS, 500 * MS, true, true));
     assert_eq!(it.say.as_deref(), Some("too slow: stop"));
     let it = rule("restarts{domain=camera} > 3 within 2min for 1.5s: event");
@@ -170,7 +170,7 @@ fn a_name_that_the_plan_does_not_have_is_refused() {
         ("link_lost{from=planner,to=nowhere} > 0: event", "no to 'nowhere'"),
         ("link_lost{from=planner,to=drives} > 0: event", "nothing in this graph has 'link_lost'"),
     ] {
-        let wrong = Watched::bind(&[rule(text)], &plan).expect_err(text);
+        let wrong = Watched::bind(&[rule(text)], &plan).err().expect(text);
         let whole = format!("rule 1 '{text}': ");
         assert!(wrong.starts_with(&whole) && wrong.contains(expected), "{wrong}");
     }
@@ -189,18 +189,16 @@ fn a_cycle_is_judged_by_the_rules_of_its_thread() {
     let thread = ThreadId { domain, thread: 0 };
     // All of it is 0.
     let record = Record::of(&plan, &plan.domains[domain].threads()[0].nodes);
-    let mut fired = Vec::new();
     let cycle = Cycle::new(&record, None, Clock::from_rate(1.0));
-    watched.cycle(thread, &cycle, |seen| fired.push((seen.bounded.rule, seen.change)));
-    assert_eq!(fired, [(1, Change::Fired(0.0)), (2, Change::Fired(0.0))]);
-    watched.cycle(thread, &cycle, |seen| panic!("fires again: {:?}", seen.change));
-    let mut over = Vec::new();
-    watched.reset(thread, |seen| over.push((seen.bounded.rule, seen.change)));
+    let at = At { thread, life: 0, number: 0, start_ns: 0 };
+    let changes = |news: Vec<News>| news.iter().map(|it| (it.rule, it.change)).collect::<Vec<_>>();
+    let fired = [(1, Change::Fired(0.0)), (2, Change::Fired(0.0))];
+    assert_eq!(changes(watched.cycle(at, &cycle)), fired);
+    assert_eq!(changes(watched.cycle(at, &cycle)), []);
     let forgotten = Change::Forgotten { after_ns: 0 };
-    assert_eq!(over, [(1, forgotten), (2, forgotten)]);
-    let mut again = 0;
-    watched.cycle(thread, &cycle, |_| again += 1);
-    assert_eq!(again, 2, "the core has begun anew");
+    let over = watched.reset(|it| it.thread == Some(thread));
+    assert_eq!(changes(over), [(1, forgotten), (2, forgotten)]);
+    assert_eq!(changes(watched.cycle(at, &cycle)), fired, "the core has begun anew");
 }
 
 /// What happens if a value comes each ms: `value(ms)`; with the time of each change.
@@ -302,6 +300,6 @@ fn of_the_elements_of_a_signal_any_may_meet_the_bound() {
         let it = rule(text);
         let Bound::Number(bound) = it.bound else { panic!("a number") };
         let value = it.comparison.foremost(values.into_iter(), bound);
-        assert_eq!(it.comparison.holds(value, bound), holds, "{text}");
+        assert_eq!((it.comparison.holds)(&value, &bound), holds, "{text}");
     }
 }
