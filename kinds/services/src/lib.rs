@@ -4,10 +4,10 @@
 
 pub mod axis_log;
 pub mod camera;
-mod connections;
 pub mod dashboard;
 pub mod monitor;
 pub mod recorder;
+mod server;
 
 use sinew_runtime::ServiceEntry;
 

@@ -5,7 +5,6 @@ mod exposition;
 mod figures;
 mod holder;
 mod look;
-mod net;
 mod rules;
 mod server;
 mod webhook;
@@ -26,9 +25,8 @@ use sinew_spec::plan::Plan;
 
 use self::figures::counters;
 use self::look::Look;
-use self::net::Net;
 use self::rules::{Rule, Watched, Wrong};
-use self::server::Page;
+use self::server::{Net, Page};
 use self::webhook::{Outbox, Webhook};
 
 /// Rules of one monitor: each is judged in every cycle.

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,12 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::select;
 use tokio::time::{sleep, timeout};
 
@@ -33,25 +28,17 @@ use super::hub::Hub;
 use super::page::{FILES, MISSING};
 use super::protocol::ORDER_LEN_MAX;
 use super::viewer;
-use crate::connections::{Asked, Connections};
+use crate::server::{self, Limits};
 
-/// Connections that are no viewers yet: a browser opens six at once. A further one takes the place
-/// of the oldest without a whole request, else of the oldest: who is new always gets in.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a request's head may take.
-const HEAD_MAX: Duration = Duration::from_secs(5);
-/// How long a connection may last that never becomes a viewer's.
-const CONNECTION_MAX: Duration = Duration::from_secs(60);
-/// Bytes of a request's head.
-const HEAD_LEN_MAX: usize = 16 << 10;
+/// Of connections that are no viewers yet: a browser opens six at once.
+const LIMITS: Limits =
+    Limits { connections: 64, lasts: Duration::from_secs(60), keeps_alive: true };
 /// Bytes that are read from a viewer at once; an order takes about 100. They are cleared before
 /// each look, one with every frame that is sent: the 128 KiB which are usual would push the core's
 /// own memory out of the caches.
 const READ_LEN: usize = 512;
 /// How long viewers may take to hear that it is over.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
-/// After the kernel has refused a connection: it has no descriptors left, say.
-const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Nothing but what this server serves, no scripts or styles within the page, in nobody's frame.
 /// Images are shown from memory.
@@ -83,60 +70,22 @@ pub(super) fn start(
     hub: Arc<Hub>,
     hosts: Hosts,
 ) -> io::Result<(Handle, JoinHandle<()>)> {
-    listener.set_nonblocking(true)?;
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    let (server, handle) = (Arc::new(Server { hub, hosts }), runtime.handle().clone());
-    let work = move || {
-        runtime.block_on(serve(listener, &server));
-        // What still asks the supervisor need not be waited for.
-        runtime.shutdown_background();
-    };
-    Ok((handle, thread::Builder::new().name("viewers".into()).spawn(work)?))
-}
-
-async fn serve(listener: TcpListener, server: &Arc<Server>) {
-    let listener = tokio::net::TcpListener::from_std(listener)
-        .expect("a listener that does not block belongs to a runtime");
-    let mut closing = server.hub.closing();
-    let mut open = Connections::at_most(CONNECTIONS_MAX);
-    let app = app(server);
-    loop {
-        let accepted = select! {
+    let server = Arc::new(Server { hub, hosts });
+    server::start("viewers", listener, async move |listener| {
+        let mut closing = server.hub.closing();
+        select! {
             // An error: the hub is gone, and so are we.
-            _ = closing.wait_for(Option::is_some) => break,
-            accepted = listener.accept() => accepted,
+            _ = closing.wait_for(Option::is_some) => {}
+            () = server::serve(listener, &LIMITS, app(&server)) => {}
+        }
+        let all_gone = async {
+            while server.hub.viewers() > 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
         };
-        match accepted {
-            Ok((stream, _)) => open.begin(|asked| connection(stream, app.clone(), asked)),
-            Err(_) => sleep(REFUSED_PAUSE).await,
-        }
-    }
-    let all_gone = async {
-        while server.hub.viewers() > 0 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    // Who does not hear it learns it from the closed connection.
-    let _ = timeout(CLOSING_MAX, all_gone).await;
-}
-
-/// Speaks HTTP with a peer, until it becomes a viewer or leaves.
-async fn connection(stream: TcpStream, app: Router, asked: Asked) {
-    // Without it a frame may wait for the answer to the one before. One that refuses is broken.
-    let _ = stream.set_nodelay(true);
-    let app = TowerToHyperService::new(app);
-    let service = service_fn(move |request| {
-        asked.set();
-        app.call(request)
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_MAX)
-        .max_buf_size(HEAD_LEN_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    // How a peer breaks off is its own affair.
-    let _ = timeout(CONNECTION_MAX, connection).await;
+        // Who does not hear it learns it from the closed connection.
+        let _ = timeout(CLOSING_MAX, all_gone).await;
+    })
 }
 
 fn app(server: &Arc<Server>) -> Router {

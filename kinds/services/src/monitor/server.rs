@@ -4,40 +4,73 @@
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use prometheus_client::registry::Registry;
 use sinew_control::hosts::{Hosts, Port};
 use sinew_core::clock::now_ns;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::sync::Notify;
 
 use super::exposition::Format;
-use crate::connections::{Asked, Connections};
+use super::webhook::{Outbox, Webhook};
+use crate::server::{self, Limits};
 
-/// Connections at a time; a further one takes the place of an older one. Prometheus needs one.
-const CONNECTIONS_MAX: usize = 32;
-/// Bytes of a request's head; a longer one is answered with 431.
-const HEAD_LEN_MAX: usize = 16 << 10;
-/// So long a request may take to come.
-const HEAD_DEADLINE: Duration = Duration::from_secs(5);
-/// So long a connection may last: there is one answer for each.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// Pause when no connection can be taken, for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Prometheus needs one connection.
+const LIMITS: Limits =
+    Limits { connections: 32, lasts: Duration::from_secs(10), keeps_alive: false };
 /// A monitor that has not looked at the run for so long is not healthy.
 const LOOK_NS_MAX: u64 = 5_000_000_000;
+
+/// The thread that speaks with the network: the node's own never waits for it. Ends when it is
+/// dropped.
+pub(super) struct Net {
+    end: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Net {
+    /// Serves the page at the listener, and tells the webhook what is put into its outbox.
+    ///
+    /// # Errors
+    /// What the kernel says to a thread and a poller more.
+    pub(super) fn start(
+        listener: TcpListener,
+        page: Arc<Page>,
+        post: Option<(Outbox, Webhook)>,
+    ) -> io::Result<Net> {
+        let end = Arc::new(Notify::new());
+        let ended = Arc::clone(&end);
+        let app = Router::new().fallback(answer).with_state(page);
+        let (_, thread) = server::start("monitor-net", listener, async move |listener| {
+            tokio::spawn(server::serve(listener, &LIMITS, app));
+            if let Some((outbox, webhook)) = post {
+                tokio::spawn(outbox.deliver(webhook));
+            }
+            ended.notified().await;
+        })?;
+        Ok(Net { end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        self.end.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
 
 /// What is served.
 pub(super) struct Page {
@@ -49,73 +82,40 @@ pub(super) struct Page {
     pub(super) looked_ns: AtomicU64,
 }
 
-/// Serves it for ever.
-pub(super) async fn serve(listener: TcpListener, page: Arc<Page>) {
-    let mut open = Connections::at_most(CONNECTIONS_MAX);
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let page = Arc::clone(&page);
-        open.begin(|asked| async move {
-            // Whether it was answered or is cut off is the other side's affair.
-            let _ = timeout(DEADLINE, connection(stream, page, asked)).await;
-        });
+async fn answer(State(page): State<Arc<Page>>, request: Request) -> Response {
+    if let Err(text) = page.check_host(request.headers()) {
+        return (StatusCode::FORBIDDEN, text).into_response();
     }
-}
-
-async fn connection(stream: TcpStream, page: Arc<Page>, asked: Asked) {
-    let service = service_fn(|request| {
-        asked.set();
-        let answer = page.answer(&request);
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_DEADLINE);
-    server.max_buf_size(HEAD_LEN_MAX).keep_alive(false);
-    // As above.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let path = request.uri().path();
+    if !["/metrics", "/healthz"].contains(&path) {
+        let text = format!("there is no '{path}' here; expected /metrics or /healthz\n");
+        return (StatusCode::NOT_FOUND, text).into_response();
+    }
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let text = format!("expected GET, not {}\n", request.method());
+        return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], text).into_response();
+    }
+    if path == "/healthz" { page.health() } else { page.figures(request.headers()) }
 }
 
 impl Page {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        if let Err(text) = self.check_host(request.headers()) {
-            return plain(StatusCode::FORBIDDEN, text);
-        }
-        let path = request.uri().path();
-        if !["/metrics", "/healthz"].contains(&path) {
-            return plain(
-                StatusCode::NOT_FOUND,
-                format!("there is no '{path}' here; expected /metrics or /healthz\n"),
-            );
-        }
-        if ![Method::GET, Method::HEAD].contains(request.method()) {
-            let text = format!("expected GET, not {}\n", request.method());
-            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, text);
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return answer;
-        }
-        if path == "/healthz" { self.health() } else { self.figures(request.headers()) }
-    }
-
-    fn figures(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let accept = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    fn figures(&self, headers: &HeaderMap) -> Response {
+        let accept = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
         let format = Format::of(&accept.collect::<Vec<_>>().join(","));
         match format.encode(&self.registry) {
-            Ok(body) => respond(StatusCode::OK, format.content_type(), body),
-            Err(text) => plain(StatusCode::INTERNAL_SERVER_ERROR, text),
+            Ok(body) => ([(CONTENT_TYPE, format.content_type())], body).into_response(),
+            Err(text) => (StatusCode::INTERNAL_SERVER_ERROR, text).into_response(),
         }
     }
 
-    fn health(&self) -> Response<Full<Bytes>> {
+    fn health(&self) -> Response {
         // Nothing is ordered by it: a moment sooner or later is as good.
         let age_ns = now_ns().saturating_sub(self.looked_ns.load(Ordering::Relaxed));
         if age_ns < LOOK_NS_MAX {
-            return plain(StatusCode::OK, "ok\n".into());
+            return "ok\n".into_response();
         }
         let text = format!("the run was looked at {} s ago\n", age_ns / 1_000_000_000);
-        plain(StatusCode::SERVICE_UNAVAILABLE, text)
+        (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
     }
 
     /// A page of somebody else may have its name resolved to this machine, and then read in the
@@ -124,22 +124,11 @@ impl Page {
         if !self.address.ip().is_loopback() {
             return Ok(());
         }
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
         let own = self.address;
         match Hosts::new(own, &[]).is_ours(&host.to_ascii_lowercase(), Port::Any) {
             true => Ok(()),
             false => Err(format!("this is {own}, not '{host}'; ask http://{own}/metrics\n")),
         }
     }
-}
-
-fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
-    respond(status, "text/plain; charset=utf-8", text.into_bytes())
-}
-
-fn respond(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }

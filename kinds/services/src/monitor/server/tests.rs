@@ -1,12 +1,11 @@
 //! The page against readers that mean well and others.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
-use crate::monitor::net::Net;
 
 /// A wait that is longer than this is a hang. Never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +81,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n");
     let mut silent = Vec::new();
     for _ in 0..8 {
-        silent.extend((0..CONNECTIONS_MAX).map(|_| connect(address)));
+        silent.extend((0..LIMITS.connections).map(|_| connect(address)));
         let answer = ask(address, &request);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }

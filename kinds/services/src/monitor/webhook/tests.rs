@@ -7,8 +7,7 @@ use std::thread;
 use prometheus_client::registry::Registry;
 
 use super::*;
-use crate::monitor::net::Net;
-use crate::monitor::server::Page;
+use crate::monitor::server::{Net, Page};
 
 /// A wait that is longer than this is a hang. Never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
