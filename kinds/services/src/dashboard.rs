@@ -172,7 +172,7 @@ impl Service for Dashboard {
             .map_err(|error| fault!("no thread for the viewers: {error}"))?;
         let mut shows = Shows::new(watch, &hello, Arc::clone(&hub), handle);
         let looked = look(io, &mut shows, &hub, &server);
-        hub.close(last_word(io.watch(), &looked));
+        hub.closing.send_replace(Some(last_word(io.watch(), &looked)));
         // It has told the viewers, or given up on them, within a second or so.
         let served = server.join();
         looked.and(served.map_err(|_| fault!("a bug: the thread of the viewers panicked")))

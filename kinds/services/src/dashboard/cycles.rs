@@ -29,14 +29,14 @@ const POINTS_MAX: usize = 4096;
 pub(super) struct Cycles {
     clock: Clock,
     threads: Vec<Thread>,
-    /// The signals of each thread as they were last.
-    signals: Vec<Vec<f64>>,
-    /// Where the traced place stands: thread, and elements of its signals.
+    /// The signals of all threads as they were last.
+    pub(super) signals: Vec<f64>,
+    /// Where the traced place stands: thread, and elements of the signals.
     path: Option<(usize, Range<usize>)>,
     points: Vec<[f64; 3]>,
     brakes: Vec<Brake>,
     /// For each link the messages that the records of its writer showed; `None` for the others.
-    written: Vec<Option<u64>>,
+    pub(super) written: Vec<Option<u64>>,
 }
 
 struct Thread {
@@ -44,14 +44,13 @@ struct Thread {
     nodes: usize,
     /// Whether the clock releases it.
     timed: bool,
+    /// Its part of the signals.
+    signals: Range<usize>,
     /// Whose figures these are: how often the core had been started anew.
     life: u32,
-    /// Number of the last cycle, before the first `None`.
-    last: Option<u64>,
     costs: ThreadCosts,
-    latency_ns: u64,
-    jitter_ns: u64,
-    flags: u32,
+    /// What came of it since the last frame.
+    motion: ThreadMotion,
     /// For each tap the links that its port writes.
     links: Vec<Vec<usize>>,
 }
@@ -70,12 +69,10 @@ impl Cycles {
     /// None yet.
     pub(super) fn new(watch: &Watch, hello: &Hello) -> Cycles {
         let plan = watch.plan();
-        let threads: Vec<_> = watch.threads().map(|id| Thread::new(watch, id)).collect();
-        let starts = starts(hello, threads.len());
+        let thread = |(at, id)| Thread::new(watch, id, signals_of(hello, at));
         let elements = |at: usize| {
             let signal = &hello.signals[at];
-            let first = signal.offset - starts[signal.thread];
-            (signal.thread, first..first + signal.count)
+            (signal.thread, signal.offset..signal.offset + signal.count)
         };
         let brake = |at: usize| {
             let signal = &hello.signals[at];
@@ -85,11 +82,10 @@ impl Cycles {
             (signal.name == BRAKE.0).then_some(Brake { thread, elements, closed, closed_ns: None })
         };
         let in_core = |at: usize| (!plan.is_service(plan.links[at].from.node)).then_some(0);
-        let counts = starts.iter().zip(&starts[1..]).map(|(start, end)| end - start);
         Cycles {
             clock: watch.clock(),
-            signals: counts.map(|count| vec![0.0; count]).collect(),
-            threads,
+            signals: vec![0.0; hello.signals.iter().map(|signal| signal.count).sum()],
+            threads: watch.threads().enumerate().map(thread).collect(),
             path: hello.path_signal.map(elements),
             points: Vec::new(),
             brakes: (0..hello.signals.len()).filter_map(brake).collect(),
@@ -116,15 +112,14 @@ impl Cycles {
                 self.written[link] = self.written[link].map(|count| count + 1);
             }
         }
-        let signals = &mut self.signals[at];
-        signals.clear();
-        signals.extend(record.signals());
+        let signals = &mut self.signals[thread.signals.clone()];
+        signals.iter_mut().zip(record.signals()).for_each(|(to, value)| *to = value);
         if let Some((_, elements)) = self.path.as_ref().filter(|(thread, _)| *thread == at) {
-            let point = &signals[elements.clone()];
+            let point = &self.signals[elements.clone()];
             self.points.push([point[0], point[1], point[2]]);
         }
         for brake in self.brakes.iter_mut().filter(|brake| brake.thread == at) {
-            brake.add(record, &self.signals[at]);
+            brake.add(record, &self.signals);
         }
     }
 
@@ -134,14 +129,9 @@ impl Cycles {
         (motion.collect(), std::mem::take(&mut self.points))
     }
 
-    /// The signals of each thread, as they were last.
-    pub(super) fn signals(&self) -> &[Vec<f64>] {
-        &self.signals
-    }
-
     /// Whether a cycle since the last [`Cycles::take_motion`] ran with safe outputs.
     pub(super) fn is_stopping(&self) -> bool {
-        self.threads.iter().any(|thread| thread.flags & FLAG_STOPPING != 0)
+        self.threads.iter().any(|thread| thread.motion.flags & FLAG_STOPPING != 0)
     }
 
     /// The figures of each thread.
@@ -160,11 +150,6 @@ impl Cycles {
         (0..plan.nodes.len()).map(times).collect()
     }
 
-    /// Messages that were seen on each link whose writer is in the core.
-    pub(super) fn written(&self) -> &[Option<u64>] {
-        &self.written
-    }
-
     /// A stop that the supervisor has measured, with the time when the last brake closed.
     pub(super) fn stop(&self, stop: &StopStatus) -> Stop {
         let closed: Option<Vec<u64>> = self.brakes.iter().map(|brake| brake.closed_ns).collect();
@@ -180,21 +165,15 @@ impl Cycles {
     }
 }
 
-/// Where the signals of each thread start among those of all, and the end.
-fn starts(hello: &Hello, threads: usize) -> Vec<usize> {
-    let count = |thread: usize| {
-        let of = hello.signals.iter().filter(move |signal| signal.thread == thread);
-        of.map(|signal| signal.count).sum::<usize>()
-    };
-    let mut starts = vec![0];
-    for thread in 0..threads {
-        starts.push(starts[thread] + count(thread));
-    }
-    starts
+/// The elements that a thread has among all signals.
+fn signals_of(hello: &Hello, thread: usize) -> Range<usize> {
+    let of_thread = hello.signals.iter().filter(|signal| signal.thread == thread);
+    let first = of_thread.clone().next().map_or(0, |signal| signal.offset);
+    first..first + of_thread.map(|signal| signal.count).sum::<usize>()
 }
 
 impl Thread {
-    fn new(watch: &Watch, id: ThreadId) -> Thread {
+    fn new(watch: &Watch, id: ThreadId, signals: Range<usize>) -> Thread {
         let plan = watch.plan();
         let writes = |end| (0..plan.links.len()).filter(move |&at| plan.links[at].from == end);
         let taps = watch.taps(id).iter().map(|tap| match tap.direction {
@@ -206,13 +185,11 @@ impl Thread {
         Thread {
             id,
             nodes,
-            life: watch.life(),
-            last: None,
-            costs: ThreadCosts::new(nodes, timed),
             timed,
-            latency_ns: 0,
-            jitter_ns: 0,
-            flags: 0,
+            signals,
+            life: watch.life(),
+            costs: ThreadCosts::new(nodes, timed),
+            motion: ThreadMotion { cycle: -1.0, ..ThreadMotion::default() },
             links: taps.collect(),
         }
     }
@@ -223,28 +200,26 @@ impl Thread {
             self.life = record.life();
             self.costs = ThreadCosts::new(self.nodes, self.timed);
         }
-        self.last = Some(record.number());
         self.costs.add(record, clock);
-        self.latency_ns = self.latency_ns.max(latency_ns(record, clock));
-        self.jitter_ns = self.jitter_ns.max(jitter_ns(record));
-        self.flags |= flags(record);
+        let us = |ns: u64| (ns as f64 / 1000.0) as f32;
+        let motion = &mut self.motion;
+        motion.cycle = record.number() as f64;
+        motion.latency_us = motion.latency_us.max(us(latency_ns(record, clock)));
+        motion.jitter_us = motion.jitter_us.max(us(jitter_ns(record)));
+        motion.flags |= flags(record);
     }
 
     /// What came of it since the last call.
     fn take(&mut self, lost: u64) -> ThreadMotion {
-        let us = |ns: u64| (ns as f64 / 1000.0) as f32;
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let motion = ThreadMotion {
-            cycle: self.last.map_or(-1.0, |last| last as f64),
-            latency_us: us(self.latency_ns),
-            jitter_us: us(self.jitter_ns),
-            overruns: count(self.costs.overruns()),
-            skipped: count(self.costs.skipped()),
+        let next = ThreadMotion { cycle: self.motion.cycle, ..ThreadMotion::default() };
+        let totals = self.costs.totals;
+        ThreadMotion {
+            overruns: count(totals.overruns),
+            skipped: count(totals.skipped),
             lost: count(lost),
-            flags: self.flags,
-        };
-        (self.latency_ns, self.jitter_ns, self.flags) = (0, 0, 0);
-        motion
+            ..std::mem::replace(&mut self.motion, next)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) const BUCKETS: HistogramInfo =
 /// The figures of a thread in this life of the core: what it has counted, and the times of the
 /// cycles that were seen.
 pub(super) struct ThreadCosts {
-    totals: Totals,
+    pub(super) totals: Totals,
     latency: Spread,
     /// Of a thread that the clock releases; others have no planned start.
     jitter: Option<Spread>,
@@ -46,16 +46,6 @@ impl ThreadCosts {
         for (at, times) in self.nodes.iter_mut().enumerate() {
             times.add(clock.ns(record.execution_ticks(at)));
         }
-    }
-
-    /// Cycles past the deadline or without their feedback.
-    pub(super) fn overruns(&self) -> u64 {
-        self.totals.overruns
-    }
-
-    /// Whole periods lost.
-    pub(super) fn skipped(&self) -> u64 {
-        self.totals.skipped
     }
 
     /// As the page gets them.

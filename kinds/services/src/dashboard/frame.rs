@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use super::protocol::{IMAGE, MOTION, PATH_POINTS_MAX, VERSION};
 
 /// What a thread did since the last frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ThreadMotion {
     /// Number of its last cycle; -1 before the first.
     pub(super) cycle: f64,
@@ -24,7 +24,7 @@ pub(super) struct Motion<'a> {
     pub(super) now_ms: f64,
     pub(super) threads: &'a [ThreadMotion],
     /// Of all threads, in order.
-    pub(super) signals: &'a [Vec<f64>],
+    pub(super) signals: &'a [f64],
     /// All points since the last frame.
     pub(super) path: &'a [[f64; 3]],
 }
@@ -44,7 +44,7 @@ pub(super) fn motion(motion: &Motion<'_>) -> Bytes {
             bytes.extend(count.to_le_bytes());
         }
     }
-    for value in motion.signals.iter().flatten() {
+    for value in motion.signals {
         bytes.extend((*value as f32).to_le_bytes());
     }
     let points = thinned(motion.path);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_motion_stands_where_the_protocol_says() {
-        let signals = [vec![0.5, -1.0], vec![2.0]];
+        let signals = [0.5, -1.0, 2.0];
         let path = [[1.0, 2.0, 3.0]];
         let bytes = motion(&Motion {
             sequence: 5,

@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use axum::body::Bytes;
 use axum::extract::ws::Utf8Bytes;
 use sinew_control::Supervisor;
-use sinew_control::status::{Event, Status};
+use sinew_control::status::Event;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{broadcast, watch};
 
-use super::protocol::{Figures, Hello, Stop, Text};
+use super::protocol::{Hello, Text};
 
 /// Texts that a viewer may be behind: some ten seconds of them. One that is further behind is
 /// closed, for it would miss some.
@@ -30,15 +30,15 @@ pub(super) struct Hub {
     /// Paths that can be chosen.
     paths: usize,
     takes_commands: bool,
-    secret: String,
-    supervisor: Supervisor,
-    motion: watch::Sender<Bytes>,
-    image: watch::Sender<Bytes>,
-    closing: watch::Sender<Option<Closing>>,
+    pub(super) owner: Owner,
+    /// The bytes of messages, for all who are fast enough.
+    pub(super) motion: watch::Sender<Bytes>,
+    pub(super) image: watch::Sender<Bytes>,
+    /// The last word, once it is said: viewers are told and closed.
+    pub(super) closing: watch::Sender<Option<Closing>>,
     /// Locked while a text is sent, so that a new viewer misses none and gets none twice.
     lasting: Mutex<Lasting>,
     wishes: Mutex<Vec<Wish>>,
-    viewers_max: usize,
     viewers: AtomicUsize,
     image_viewers: AtomicUsize,
 }
@@ -92,7 +92,9 @@ pub(super) struct View {
 
 /// Of whom the hub is.
 pub(super) struct Owner {
+    /// What must come with an order.
     pub(super) secret: String,
+    /// Who carries orders out.
     pub(super) supervisor: Supervisor,
     pub(super) viewers_max: usize,
 }
@@ -100,7 +102,6 @@ pub(super) struct Owner {
 impl Hub {
     /// Without viewers.
     pub(super) fn new(hello: &Hello, owner: Owner) -> Hub {
-        let Owner { secret, supervisor, viewers_max } = owner;
         let lasting = Lasting {
             texts: broadcast::Sender::new(TEXTS_HELD),
             status: None,
@@ -110,30 +111,18 @@ impl Hub {
             missed: 0,
         };
         Hub {
-            hello: redacted(&Text::Hello(hello), &secret),
+            hello: redacted(&Text::Hello(hello), &owner.secret),
             paths: hello.paths.len(),
             takes_commands: hello.commands,
-            secret,
-            supervisor,
+            owner,
             motion: watch::Sender::default(),
             image: watch::Sender::default(),
             closing: watch::Sender::default(),
             lasting: Mutex::new(lasting),
             wishes: Mutex::default(),
-            viewers_max,
             viewers: AtomicUsize::new(0),
             image_viewers: AtomicUsize::new(0),
         }
-    }
-
-    /// What must come with an order.
-    pub(super) fn secret(&self) -> &str {
-        &self.secret
-    }
-
-    /// Who carries orders out.
-    pub(super) fn supervisor(&self) -> &Supervisor {
-        &self.supervisor
     }
 
     /// Pages that look on. A count for this moment: it orders nothing.
@@ -146,46 +135,19 @@ impl Hub {
         self.image_viewers.load(Relaxed) > 0
     }
 
-    /// The bytes of a motion message, for all who are fast enough.
-    pub(super) fn show_motion(&self, bytes: Bytes) {
-        self.motion.send_replace(bytes);
-    }
-
-    /// The bytes of an image message, likewise.
-    pub(super) fn show_image(&self, bytes: Bytes) {
-        self.image.send_replace(bytes);
-    }
-
-    /// The run as it is now.
-    pub(super) fn show_status(&self, status: &Status) {
-        let text = self.encode(&Text::Status { status });
+    /// Says something to all viewers, and to those who come later.
+    pub(super) fn show(&self, text: &Text<'_>) {
+        let json = self.encode(text);
         let mut lasting = self.lasting();
-        lasting.send(&text);
-        lasting.status = Some(text);
-    }
-
-    /// What the cycles cost.
-    pub(super) fn show_figures(&self, figures: &Figures) {
-        let text = self.encode(&Text::Figures(figures));
-        let mut lasting = self.lasting();
-        lasting.send(&text);
-        lasting.figures = Some(text);
-    }
-
-    /// A stop, as far as it is measured.
-    pub(super) fn show_stop(&self, stop: &Stop) {
-        let text = self.encode(&Text::Stop(stop));
-        let mut lasting = self.lasting();
-        lasting.send(&text);
-        lasting.stop = Some(text);
-    }
-
-    /// What happened, and how much before it is known no more.
-    pub(super) fn show_events(&self, events: &[Event], missed: u64) {
-        let text = self.encode(&Text::Events { events, missed });
-        let mut lasting = self.lasting();
-        lasting.send(&text);
-        lasting.keep(events, missed);
+        // Nobody looks: then there is nothing to be done.
+        let _ = lasting.texts.send(json.clone());
+        match text {
+            Text::Status { .. } => lasting.status = Some(json),
+            Text::Figures(_) => lasting.figures = Some(json),
+            Text::Stop(_) => lasting.stop = Some(json),
+            Text::Events { events, missed } => lasting.keep(events, *missed),
+            _ => {}
+        }
     }
 
     /// Nobody looks on: what was shown last would be old when somebody comes.
@@ -194,22 +156,12 @@ impl Hub {
         (lasting.status, lasting.figures) = (None, None);
     }
 
-    /// Says the last word: viewers are told and closed.
-    pub(super) fn close(&self, closing: Closing) {
-        self.closing.send_replace(Some(closing));
-    }
-
-    /// To be told when it is over.
-    pub(super) fn closing(&self) -> watch::Receiver<Option<Closing>> {
-        self.closing.subscribe()
-    }
-
     /// A place for a viewer, if there is one left.
     pub(super) fn seat(&self) -> Option<Seat<'_>> {
         // Only counts: what viewers see is ordered by the senders above.
         let taken = self.viewers.fetch_add(1, Relaxed);
         let seat = Seat { hub: self, images: false };
-        (taken < self.viewers_max).then_some(seat)
+        (taken < self.owner.viewers_max).then_some(seat)
     }
 
     /// What there is to see from now on.
@@ -226,7 +178,7 @@ impl Hub {
             texts: lasting.texts.subscribe(),
             motion: self.motion.subscribe(),
             image: self.image.subscribe(),
-            closing: self.closing(),
+            closing: self.closing.subscribe(),
         }
     }
 
@@ -236,11 +188,8 @@ impl Hub {
     /// Why it cannot be carried out.
     pub(super) fn wish(&self, wish: Wish, is_choice: bool) -> Result<(), String> {
         if !self.takes_commands {
-            return Err(
-                "nobody takes this order: the dashboard's port 'command' is linked with no \
-                        planner"
-                    .into(),
-            );
+            let why = "the dashboard's port 'command' is linked with no planner";
+            return Err(format!("nobody takes this order: {why}"));
         }
         if is_choice && wish.path as usize >= self.paths {
             let (path, paths) = (wish.path, self.paths);
@@ -263,7 +212,7 @@ impl Hub {
 
     /// As JSON, without the token.
     pub(super) fn encode(&self, text: &Text<'_>) -> Utf8Bytes {
-        redacted(text, &self.secret)
+        redacted(text, &self.owner.secret)
     }
 
     fn lasting(&self) -> MutexGuard<'_, Lasting> {
@@ -283,11 +232,6 @@ fn redacted(text: &Text<'_>, secret: &str) -> Utf8Bytes {
 }
 
 impl Lasting {
-    fn send(&self, text: &Utf8Bytes) {
-        // Nobody looks: then there is nothing to be done.
-        let _ = self.texts.send(text.clone());
-    }
-
     fn keep(&mut self, events: &[Event], missed: u64) {
         self.missed += missed;
         self.events.extend(events.iter().cloned());

@@ -34,13 +34,6 @@ pub(super) struct Reply {
     pub(super) images: Option<bool>,
 }
 
-/// An order, by who carries it out.
-enum Asked {
-    Ping { at: f64 },
-    View { image: bool },
-    Signed(Signed, Command),
-}
-
 /// An order that needs a token, without it.
 enum Command {
     Check,
@@ -51,13 +44,28 @@ enum Command {
 /// Carries out what a message asks for.
 pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>) -> Reply {
     let done = |text| Reply { told: Told::Done, text, images: None };
-    let (Signed { id, token }, command) = match parse(text).map(asked) {
-        Ok(Asked::Ping { at }) => return done(Some(hub.encode(&Text::Pong { at }))),
-        Ok(Asked::View { image }) => return Reply { images: Some(image), ..done(None) },
-        Ok(Asked::Signed(signed, command)) => (signed, command),
+    let order = match parse(text) {
+        Ok(order) => order,
         Err((id, text)) => return failed(hub, Told::Malformed, id, &text),
     };
-    if !bool::from(token.as_bytes().ct_eq(hub.secret().as_bytes())) {
+    let plan = |what: u32, path: u32| Command::Plan { what, path };
+    let (Signed { id, token }, command) = match order {
+        Order::Ping { at } => return done(Some(hub.encode(&Text::Pong { at }))),
+        Order::View { image } => return Reply { images: Some(image), ..done(None) },
+        Order::Check(signed) => (signed, Command::Check),
+        Order::Halt(signed) => {
+            let reason = Some("asked for on the dashboard".to_owned());
+            (signed, Command::Ask(Request::Halt { reason }))
+        }
+        Order::Reset(signed) => (signed, Command::Ask(Request::Reset {})),
+        Order::Restart { id, token, domain } => {
+            (Signed { id, token }, Command::Ask(Request::Restart { domain }))
+        }
+        Order::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
+        Order::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
+        Order::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
+    };
+    if !bool::from(token.as_bytes().ct_eq(hub.owner.secret.as_bytes())) {
         return failed(hub, Told::WrongToken, Some(id), WRONG_TOKEN);
     }
     let outcome = match command {
@@ -91,31 +99,9 @@ fn parse(text: &str) -> Result<Order, (Option<u64>, String)> {
     })
 }
 
-/// Who carries an order out.
-fn asked(order: Order) -> Asked {
-    let plan = |what: u32, path: u32| Command::Plan { what, path };
-    let (signed, command) = match order {
-        Order::Ping { at } => return Asked::Ping { at },
-        Order::View { image } => return Asked::View { image },
-        Order::Check(signed) => (signed, Command::Check),
-        Order::Halt(signed) => {
-            let reason = Some("asked for on the dashboard".to_owned());
-            (signed, Command::Ask(Request::Halt { reason }))
-        }
-        Order::Reset(signed) => (signed, Command::Ask(Request::Reset {})),
-        Order::Restart { id, token, domain } => {
-            (Signed { id, token }, Command::Ask(Request::Restart { domain }))
-        }
-        Order::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
-        Order::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
-        Order::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
-    };
-    Asked::Signed(signed, command)
-}
-
 /// Asks the supervisor, who answers within a millisecond or so: on a thread that may wait for him.
 async fn ask(hub: &Hub, request: Request) -> Result<String, String> {
-    let supervisor = hub.supervisor().clone();
+    let supervisor = hub.owner.supervisor.clone();
     let asked = Handle::current().spawn_blocking(move || supervisor.order(&request)).await;
     asked.unwrap_or_else(|error| Err(format!("a bug: {error}")))
 }

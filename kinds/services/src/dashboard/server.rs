@@ -72,7 +72,7 @@ pub(super) fn start(
 ) -> io::Result<(Handle, JoinHandle<()>)> {
     let server = Arc::new(Server { hub, hosts });
     server::start("viewers", listener, async move |listener| {
-        let mut closing = server.hub.closing();
+        let mut closing = server.hub.closing.subscribe();
         select! {
             // An error: the hub is gone, and so are we.
             _ = closing.wait_for(Option::is_some) => {}

@@ -90,10 +90,8 @@ impl Shows {
         let is_stopping = self.cycles.is_stopping();
         if let Some(motion) = self.take_motion(io.watch()) {
             self.show(move |hub| {
-                hub.show_motion(motion);
-                if let Some(image) = image {
-                    hub.show_image(image);
-                }
+                hub.motion.send_replace(motion);
+                image.into_iter().for_each(|image| drop(hub.image.send_replace(image)));
             });
         }
         if self.hub.viewers() == 0 {
@@ -131,7 +129,7 @@ impl Shows {
             sequence: self.frames,
             now_ms: now_ns() as f64 / 1e6,
             threads: &threads,
-            signals: self.cycles.signals(),
+            signals: &self.cycles.signals,
             path: &path,
         }))
     }
@@ -160,7 +158,7 @@ impl Shows {
         let (events, missed) = watch.supervisor().events(self.event)?;
         if let Some(newest) = events.last() {
             self.event = newest.number;
-            self.show(move |hub| hub.show_events(&events, missed));
+            self.show(move |hub| hub.show(&Text::Events { events: &events, missed }));
         }
         Ok(())
     }
@@ -172,11 +170,9 @@ impl Shows {
         let other = stop.clone().filter(|_| stop != self.stop);
         self.stop = stop;
         self.show(move |hub| {
-            hub.show_status(&status);
-            hub.show_figures(&figures);
-            if let Some(stop) = other {
-                hub.show_stop(&stop);
-            }
+            hub.show(&Text::Status { status: &status });
+            hub.show(&Text::Figures(&figures));
+            other.iter().for_each(|stop| hub.show(&Text::Stop(stop)));
         });
         Ok(())
     }
@@ -185,7 +181,7 @@ impl Shows {
         Figures {
             threads: self.cycles.figures(watch),
             nodes: self.cycles.nodes(watch.plan()),
-            links: self.rates.figures(self.looked_ns, &status.links, self.cycles.written()),
+            links: self.rates.figures(self.looked_ns, &status.links, &self.cycles.written),
             viewers: self.hub.viewers(),
         }
     }
