@@ -4,7 +4,6 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +13,7 @@ use sinew_robot::messages::AxisFeedback;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::file::LogFile;
+use crate::tell;
 
 const IN: usize = 0;
 
@@ -179,12 +179,6 @@ impl Log {
             )
         })
     }
-}
-
-/// Says a line, for `sinew log`.
-fn tell(line: &str) {
-    // Should nobody listen, the log itself goes on.
-    let _ = writeln!(stdout(), "{line}");
 }
 
 /// By the clock on the wall, for a log is read beside other logs. Nothing reckons with it.

@@ -9,7 +9,6 @@ pub mod synthetic;
 mod v4l2;
 mod yuyv;
 
-use std::io::{Write, stdout};
 use std::time::Duration;
 
 use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
@@ -25,6 +24,7 @@ use self::pace::Pace;
 use self::source::{Shot, Source};
 use self::synthetic::Synthetic;
 use self::v4l2::V4l2;
+use crate::tell;
 
 const POSE: usize = 0;
 const OUT: usize = 1;
@@ -209,12 +209,10 @@ impl Told {
     fn tell(&mut self, now_ns: u64, missed: u64) {
         if missed > self.missed && now_ns >= self.next_ns {
             let more = missed - self.missed;
-            // Should nobody listen, the camera goes on.
-            let _ = writeln!(
-                stdout(),
+            tell(&format!(
                 "missed {more} frames, {missed} since the start; lower 'rate_hz', or raise the \
                  domain's limit of CPU"
-            );
+            ));
             *self = Told { missed, next_ns: now_ns + TELL_NS };
         }
     }

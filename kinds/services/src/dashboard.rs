@@ -19,7 +19,6 @@ mod server;
 mod shows;
 mod viewer;
 
-use std::io::{Write, stdout};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -41,6 +40,7 @@ use self::hub::{Closing, Hub, Owner};
 use self::protocol::Arm;
 use self::shows::Shows;
 use crate::camera::image::Image;
+use crate::tell;
 
 const IMAGE: usize = 0;
 const COMMAND: usize = 1;
@@ -207,19 +207,15 @@ fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
     let address = format!("http://{shown}/#token={secret}");
     watch.supervisor().order(&Request::Announce { address }).map_err(|text| fault!("{text}"))?;
     if hosts.is_beyond_loopback() {
-        say("other machines reach the page too: whoever does sees the run, and reads along, for \
-             nothing is encrypted; whoever has the token commands it");
+        tell(
+            "other machines reach the page too: whoever does sees the run, and reads along, for \
+             nothing is encrypted; whoever has the token commands it",
+        );
     }
     if let Some(missing) = page::MISSING {
-        say(&format!("the page is not in this program: {missing}"));
+        tell(&format!("the page is not in this program: {missing}"));
     }
     Ok(())
-}
-
-/// A line for the events of the run.
-fn say(line: &str) {
-    // Nobody reads it: then nobody wants to know.
-    let _ = writeln!(stdout(), "{line}");
 }
 
 /// What viewers hear when the service ends: whether to come again.

@@ -9,8 +9,16 @@ pub mod monitor;
 pub mod recorder;
 mod server;
 
+use std::io::{Write, stdout};
+
 use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
 pub const SERVICES: &[ServiceEntry] =
     &[axis_log::NODE, camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE];
+
+/// Says a line, which becomes an event of the run.
+fn tell(line: &str) {
+    // If nobody listens any more, there is nobody to be told.
+    let _ = writeln!(stdout(), "{line}");
+}

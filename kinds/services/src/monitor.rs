@@ -9,7 +9,7 @@ mod rules;
 mod server;
 mod webhook;
 
-use std::io::{ErrorKind, Write, stdout};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +28,7 @@ use self::look::Look;
 use self::rules::{Rule, Watched, Wrong};
 use self::server::{Net, Page};
 use self::webhook::{Outbox, Webhook};
+use crate::tell;
 
 /// Rules of one monitor: each is judged in every cycle.
 const RULES_MAX: usize = 64;
@@ -205,10 +206,4 @@ fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
         }
         _ => fault!("cannot listen at {address}: {error}; set 'listen' to one of this machine"),
     })
-}
-
-/// A line for people: an event of the run.
-fn tell(line: &str) {
-    // Nobody reads what nobody can be told.
-    let _ = writeln!(stdout(), "{line}");
 }

@@ -27,7 +27,8 @@ use self::earlier::{Cycles, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
-use self::writer::{Parts, Rotation, Writer, say};
+use self::writer::{Parts, Rotation, Writer};
+use crate::tell;
 
 /// Between two looks at the core.
 const LOOK: Duration = Duration::from_millis(20);
@@ -186,7 +187,7 @@ impl Ongoing {
         let threads = cycles(io.watch());
         let earlier = Earlier::find(&folder, &opening.head.run, &threads, || io.beat());
         let earlier = earlier.map_err(wrong)?;
-        lines.iter().chain(&earlier.lines).for_each(|line| say(line));
+        lines.iter().chain(&earlier.lines).for_each(|line| tell(line));
         opening.head.part = earlier.part;
         let known = earlier.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
         let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, earlier.last);
@@ -226,10 +227,12 @@ impl Ongoing {
         let now = (self.dropped, lost(watch));
         let (dropped, lost) = (now.0 - self.told.0, now.1 - self.told.1);
         if dropped > 0 {
-            say(&format!("{dropped} cycles dropped, the disk is too slow; record to a faster one"));
+            tell(&format!(
+                "{dropped} cycles dropped, the disk is too slow; record to a faster one"
+            ));
         }
         if lost > 0 {
-            say(&format!(
+            tell(&format!(
                 "{lost} cycles lost, this process came too late for them; give it more of a CPU"
             ));
         }

@@ -18,8 +18,8 @@ use sinew_spec::plan::Plan;
 
 use super::figures::{Cycle, Cycles, Gauges, Labels, Standing, counters, gauges};
 use super::rules::{At, Change, News, Rule, Watched};
-use super::tell;
 use super::webhook::Outbox;
+use crate::tell;
 
 /// Everything that it keeps from one look to the next.
 pub(super) struct Look<'a> {

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::figures::Labels;
-use super::tell;
+use crate::tell;
 
 /// What waits at most; past it the newest is dropped, and counted.
 const WAITING_MAX: usize = 64;

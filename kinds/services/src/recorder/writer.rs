@@ -1,7 +1,7 @@
 //! Who writes: a thread of its own, so that a slow disk keeps nobody from reading.
 
 use std::fs::{self, File};
-use std::io::{self, Write, stdout};
+use std::io;
 use std::mem::take;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -15,6 +15,7 @@ use sinew_recording::writer::{Opening, PartWriter};
 
 use super::folder::Folder;
 use super::gather::{Batch, join};
+use crate::tell;
 
 /// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
 /// and counted.
@@ -37,12 +38,6 @@ pub(super) struct Rotation {
     pub(super) part_bytes: u64,
     /// Parts that are kept, of all runs; 0: all.
     pub(super) keep: usize,
-}
-
-/// Says a line, which becomes an event of the run.
-pub(super) fn say(line: &str) {
-    // If nobody listens any more, there is nobody to be told.
-    let _ = writeln!(stdout(), "{line}");
 }
 
 /// A part that is written.
@@ -98,7 +93,7 @@ impl Parts {
         self.opening.head.part = number;
         if self.retry.is_none() {
             let verb = if number == 1 { "begins" } else { "goes on in" };
-            say(&format!("{verb} '{}'", path.display()));
+            tell(&format!("{verb} '{}'", path.display()));
         }
         self.current = Some(Current { part, path, life, batches: Vec::new() });
         self.trim();
@@ -113,11 +108,11 @@ impl Parts {
         match self.folder.trim(self.rotation.keep) {
             Ok(removed) => {
                 for path in removed {
-                    say(&format!("removed '{}', see 'keep'", path.display()));
+                    tell(&format!("removed '{}', see 'keep'", path.display()));
                 }
             }
             Err(error) => {
-                say(&format!("cannot remove old parts in '{}': {error}", self.folder_name()));
+                tell(&format!("cannot remove old parts in '{}': {error}", self.folder_name()));
             }
         }
     }
@@ -150,7 +145,7 @@ impl Parts {
         }
         if self.retry.take().is_some() {
             let cycles: u64 = batch.gaps.iter().map(|gap| gap.cycles).sum();
-            say(&format!(
+            tell(&format!(
                 "goes on in '{}', there is room again; {cycles} cycles were dropped",
                 current.path.display()
             ));
@@ -167,7 +162,7 @@ impl Parts {
         }
         let Current { path, batches, .. } = self.current.take().expect("it is there");
         let cycles: u64 = batches.iter().map(Batch::cycles).sum();
-        say(&format!(
+        tell(&format!(
             "'{}' was removed while it was written, and {cycles} cycles with it; goes on in a new \
              file",
             path.display()
@@ -186,7 +181,7 @@ impl Parts {
         }
         let (finished, given_up) = current.part.finish();
         if let Err(error) = finished {
-            say(&format!(
+            tell(&format!(
                 "cannot finish '{}': {error}; it is readable from its beginning, and mended when \
                  the recorder starts next",
                 current.path.display()
@@ -210,7 +205,7 @@ impl Parts {
                 true => ("no room for", "make room there, or lower 'keep' or 'part_mib'"),
                 false => ("cannot write", "see to the folder, or name another 'folder'"),
             };
-            say(&format!(
+            tell(&format!(
                 "{what} recordings in '{}': {error}; cycles are dropped and counted, and it is \
                  tried again every {} s; {help}",
                 self.folder_name(),
@@ -240,7 +235,7 @@ impl Parts {
         self.finish();
         let cycles: u64 = self.missing.iter().map(|gap| gap.cycles).sum();
         if let Some(last) = self.missing.last() {
-            say(&format!("the recording ends without {cycles} cycles: {}", last.reason));
+            tell(&format!("the recording ends without {cycles} cycles: {}", last.reason));
         }
     }
 
