@@ -5,6 +5,7 @@
 mod axis_log;
 mod camera;
 mod dashboard;
+mod kinds;
 mod monitor;
 mod recorder;
 mod stage;
@@ -25,7 +26,7 @@ const TESTS: [&[Test]; 5] =
     [axis_log::TESTS, camera::TESTS, dashboard::TESTS, monitor::TESTS, recorder::TESTS];
 
 /// The kinds that come with Sinew, and what these tests add.
-fn kinds() -> Kinds {
+fn all_kinds() -> Kinds {
     let nodes = [dashboard::kinds::PROBE, camera::kinds::JOINTS].into_iter();
     let nodes = nodes.chain(recorder::kinds::CORE).chain(NODES.iter().copied());
     let services = [dashboard::kinds::FILM].into_iter().chain(camera::kinds::SERVICES);
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
     {
-        return domain::main(descriptor.parse().expect("a number"), &kinds());
+        return domain::main(descriptor.parse().expect("a number"), &all_kinds());
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));

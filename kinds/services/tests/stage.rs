@@ -11,7 +11,7 @@ use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source, compile, render};
 
-use crate::kinds;
+use crate::all_kinds;
 
 /// A wait that is longer than this is a hang. Never a statement about speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
 /// The plan of a graph, with these parameters in place of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
     let source = Source { file: "graph.yaml", text, overrides };
-    compile(&source, &kinds().catalogue(), &Machine { cpus: cpus.to_vec() })
+    compile(&source, &all_kinds().catalogue(), &Machine { cpus: cpus.to_vec() })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 

@@ -5,19 +5,15 @@ use std::path::{Path, PathBuf};
 
 use sinew_core::catalogue::Value;
 use sinew_core::zerocopy::FromZeros;
+use tempfile::TempDir;
 
 use super::*;
 
-/// A file that is not there, in a folder that is `name`'s own.
-fn place(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("sinew-axis-log-{}-{name}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder.join("axes.csv")
-}
-
-/// Removes what a test has written.
-fn remove(path: &Path) {
-    fs::remove_dir_all(path.parent().expect("a folder")).expect("the folder goes");
+/// A file that is not there, in a folder that goes with the test.
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = folder.path().join("axes.csv");
+    (folder, path)
 }
 
 fn open(path: &Path, every: u64) -> Log {
@@ -49,7 +45,7 @@ fn numbers(path: &Path) -> Vec<u64> {
 
 #[test]
 fn a_line_says_when_which_and_what_each_axis_did() {
-    let path = place("line");
+    let (_folder, path) = place();
     open(&path, 1).take(1_700_000_000_123, 4, &feedback()).expect("writes");
     let text = fs::read_to_string(&path).expect("the log");
     let [header, line] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
@@ -62,35 +58,32 @@ fn a_line_says_when_which_and_what_each_axis_did() {
          0.000000,0.000000,0.000000,0.000000,0.000000,-0.125000,operation enabled,\
          switch on disabled,operation enabled,operation enabled,operation enabled,0xffff,1"
     );
-    remove(&path);
 }
 
 #[test]
 fn every_so_many_messages_get_a_line_also_when_some_were_lost() {
-    let path = place("every");
+    let (_folder, path) = place();
     let mut log = open(&path, 10);
     (0..25).for_each(|_| log.take(0, 0, &feedback()).expect("writes"));
     (0..25).for_each(|_| log.take(0, 17, &feedback()).expect("writes"));
     drop(log);
     assert_eq!(numbers(&path), [1, 11, 21, 43, 53, 63]);
-    remove(&path);
 }
 
 #[test]
 fn what_was_lost_is_told_once() {
-    let path = place("lost");
+    let (_folder, path) = place();
     let mut log = open(&path, 10);
     assert_eq!(log.lost(0), None);
     let told = log.lost(12).expect("a line");
     assert!(told.starts_with("lost 12 messages, 12 since the start; raise 'capacity'"), "{told}");
     assert_eq!(log.lost(12), None);
     assert!(log.lost(15).expect("a line").starts_with("lost 3 messages, 15 since"));
-    remove(&path);
 }
 
 #[test]
 fn a_log_goes_on_after_a_restart_and_loses_only_the_line_that_was_cut_off() {
-    let path = place("goes_on");
+    let (_folder, path) = place();
     let done = |path: &Path| LogFile::open(path).expect("opens").1;
     assert_eq!(done(&path), "begins");
     open(&path, 1).take(0, 0, &feedback()).expect("writes");
@@ -103,12 +96,11 @@ fn a_log_goes_on_after_a_restart_and_loses_only_the_line_that_was_cut_off() {
     fs::write(&path, &whole).expect("is whole again");
     open(&path, 1).take(0, 8, &feedback()).expect("writes");
     assert_eq!(numbers(&path), [1, 9]);
-    remove(&path);
 }
 
 #[test]
 fn what_the_link_still_holds_is_caught_up_on_without_a_line_twice() {
-    let path = place("catch_up");
+    let (_folder, path) = place();
     let message = |sequence| AxisFeedback { sequence, ..feedback() };
     let mut log = open(&path, 10);
     (100..=125).for_each(|sequence| log.take(0, 0, &message(sequence)).expect("writes"));
@@ -125,7 +117,6 @@ fn what_the_link_still_holds_is_caught_up_on_without_a_line_twice() {
     let later: Vec<_> = (300..=311).map(|sequence| (7, message(sequence))).collect();
     open(&path, 10).catch_up(0, &later).expect("writes");
     assert_eq!(targets(&path)[5..], ["300", "310"]);
-    remove(&path);
 }
 
 fn header_len(text: &[u8]) -> usize {
@@ -134,7 +125,7 @@ fn header_len(text: &[u8]) -> usize {
 
 #[test]
 fn a_header_that_was_cut_off_is_written_again() {
-    let path = place("header");
+    let (_folder, path) = place();
     drop(open(&path, 1));
     let header = fs::read(&path).expect("the log");
     for keep in [1, header.len() - 1] {
@@ -142,12 +133,11 @@ fn a_header_that_was_cut_off_is_written_again() {
         drop(open(&path, 1));
         assert_eq!(fs::read(&path).expect("the log"), header);
     }
-    remove(&path);
 }
 
 #[test]
 fn a_file_of_somebody_else_is_left_as_it_is() {
-    let path = place("else");
+    let (_folder, path) = place();
     let other = format!("{}\nno newline at the end", "time,x\n1,2".repeat(1000));
     for text in ["x", "time_unix_ms\n", &other] {
         fs::write(&path, text).expect("is written");
@@ -162,23 +152,21 @@ fn a_file_of_somebody_else_is_left_as_it_is() {
     fs::write(&path, &strange).expect("is written");
     assert!(refusal(&path).contains("is no axis log"));
     assert_eq!(fs::read_to_string(&path).expect("the file"), strange);
-    remove(&path);
 }
 
 #[test]
 fn two_do_not_write_one_log() {
-    let path = place("two");
+    let (_folder, path) = place();
     let first = open(&path, 1);
     let why = refusal(&path);
     assert!(why.ends_with("is written by another process; name another file"), "{why}");
     drop(first);
     drop(open(&path, 1));
-    remove(&path);
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_a_fault_that_names_it() {
-    let path = place("bad");
+    let (_folder, path) = place();
     let missing = path.with_file_name("nowhere").join("axes.csv");
     let folder = path.parent().expect("a folder");
     for (path, why) in [
@@ -190,12 +178,11 @@ fn a_file_that_cannot_be_written_is_a_fault_that_names_it() {
         let named = format!("cannot write '{}': {why}", path.display());
         assert!(refusal.starts_with(&named) && refusal.ends_with("another file"), "{refusal}");
     }
-    remove(&path);
 }
 
 #[test]
 fn making_it_writes_nothing() {
-    let path = place("making");
+    let (_folder, path) = place();
     let base = path.parent().expect("a folder");
     let values = [Value::Text("axes.csv".to_owned()), Value::Integer(10)];
     let parameters = Parameters {
@@ -211,5 +198,4 @@ fn making_it_writes_nothing() {
     service.start().expect("starts");
     assert!(path.exists());
     service.stop();
-    remove(&path);
 }

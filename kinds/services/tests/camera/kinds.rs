@@ -4,7 +4,7 @@
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::catalogue::{Direction, Kind, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::ServiceEntry;
@@ -13,15 +13,13 @@ use sinew_services::camera::image::{HEIGHT, Head, Image, ROW_LEN, Row, Rows};
 use sinew_services::camera::source::{Shot, Source};
 use sinew_services::camera::{Camera, INFO};
 
+use crate::kinds::{kind, port};
+
 /// Frames after which the cable is pulled out.
 const PULLED_AFTER: u64 = 8;
 
 /// Frames between two words of the screen.
 const TOLD: u64 = 5;
-
-const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
-    Kind { name, runs_in, doc: "", ports, parameters: &[], signals: &[] }
-}
 
 /// Nodes that stand beside the services.
 pub(crate) const JOINTS: NodeEntry =
@@ -32,32 +30,12 @@ pub(crate) const SERVICES: [ServiceEntry; 3] = [
     ServiceEntry { kind: &SCREEN_INFO, make: screen },
 ];
 
-static JOINTS_INFO: Kind = kind(
-    "joints",
-    RunsIn::Realtime,
-    &[Port {
-        name: "out",
-        doc: "",
-        direction: Direction::Out,
-        message: AxisFeedback::TYPE,
-        optional: false,
-        safe: &[],
-    }],
-);
+static JOINTS_INFO: Kind =
+    kind("joints", RunsIn::Realtime, &[port("out", Direction::Out, AxisFeedback::TYPE)]);
 static NUMBERED_INFO: Kind = kind("numbered", RunsIn::Service, INFO.ports);
 static PULLED_INFO: Kind = kind("pulled", RunsIn::Service, INFO.ports);
-static SCREEN_INFO: Kind = kind(
-    "screen",
-    RunsIn::Service,
-    &[Port {
-        name: "in",
-        doc: "",
-        direction: Direction::In,
-        message: Image::TYPE,
-        optional: false,
-        safe: &[],
-    }],
-);
+static SCREEN_INFO: Kind =
+    kind("screen", RunsIn::Service, &[port("in", Direction::In, Image::TYPE)]);
 
 /// An arm that swings.
 struct Joints;

@@ -126,7 +126,7 @@ fn refused() {
     let said = |overrides: &[(&str, &str)]| {
         let plan = plan(&text, &owned(overrides), &[0]);
         let at = plan.nodes.iter().position(|node| node.name == "camera").expect("it is there");
-        crate::kinds()
+        crate::all_kinds()
             .check_node(&plan, at, &arm())
             .err()
             .map(|refusals| refusals[0].message.clone())

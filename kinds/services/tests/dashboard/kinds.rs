@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown,
-};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use sinew_robot::messages::PlannerCommand;
@@ -12,29 +10,16 @@ use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
 use sinew_services::camera::image::{Image, ROW_LEN, Row};
 
+use crate::kinds::{kind, port, signal};
+
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
 const REST_CYCLES: u32 = 5;
-
-const fn shown(name: &'static str, count: usize, labels: &'static [&'static str]) -> Shown {
-    Shown { name, doc: "", unit: "", count, labels }
-}
 
 /// Nodes that stand beside the services.
 pub(crate) const PROBE: NodeEntry =
     NodeEntry { kind: &PROBE_INFO, make: |_| Ok(Box::new(Probe::default())), safe: None };
 
 static PROBE_INFO: Kind = Kind {
-    name: "probe",
-    runs_in: RunsIn::Realtime,
-    doc: "Shows the commands that it gets.",
-    ports: &[Port {
-        name: "command",
-        doc: "",
-        direction: Direction::In,
-        message: PlannerCommand::TYPE,
-        optional: true,
-        safe: &[],
-    }],
     parameters: &[
         Parameter { name: "path", doc: "", unit: "", ty: ParameterType::Path, default: Some("a") },
         Parameter {
@@ -46,12 +31,17 @@ static PROBE_INFO: Kind = Kind {
         },
     ],
     signals: &[
-        shown("commands", 1, &[]),
-        shown("what", 1, &[]),
-        shown("path", 1, &[]),
-        shown("actual_m", 3, &[]),
-        shown("brake", 2, &["open", "closed"]),
+        signal("commands", 1, &[]),
+        signal("what", 1, &[]),
+        signal("path", 1, &[]),
+        signal("actual_m", 3, &[]),
+        signal("brake", 2, &["open", "closed"]),
     ],
+    ..kind(
+        "probe",
+        RunsIn::Realtime,
+        &[Port { optional: true, ..port("command", Direction::In, PlannerCommand::TYPE) }],
+    )
 };
 
 #[derive(Default)]
@@ -86,17 +76,6 @@ impl Node for Probe {
 pub(crate) const FILM: ServiceEntry = ServiceEntry { kind: &FILM_INFO, make: film };
 
 static FILM_INFO: Kind = Kind {
-    name: "film",
-    runs_in: RunsIn::Service,
-    doc: "Sends grey frames.",
-    ports: &[Port {
-        name: "out",
-        doc: "",
-        direction: Direction::Out,
-        message: Image::TYPE,
-        optional: false,
-        safe: &[],
-    }],
     parameters: &[Parameter {
         name: "pause_ms",
         doc: "Between two frames.",
@@ -104,7 +83,7 @@ static FILM_INFO: Kind = Kind {
         ty: ParameterType::Integer { min: 0, max: 1000 },
         default: Some("20"),
     }],
-    signals: &[],
+    ..kind("film", RunsIn::Service, &[port("out", Direction::Out, Image::TYPE)])
 };
 
 fn film(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {

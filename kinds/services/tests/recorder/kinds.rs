@@ -1,8 +1,10 @@
 //! Two kinds whose messages follow from the number of the cycle alone: what is recorded can be
 //! compared, bit by bit, with what was sent.
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
+
+use crate::kinds::{kind, port, signal};
 
 message! {
     /// Every sort of scalar but one, and bytes that nobody can compress.
@@ -45,15 +47,10 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "", direction, message: Noise::TYPE, optional: false, safe: &[] }
-}
+const IN: Port = port("in", Direction::In, Noise::TYPE);
+const OUT: Port = port("out", Direction::Out, Noise::TYPE);
 
 static SOURCE: Kind = Kind {
-    name: "source",
-    runs_in: RunsIn::Realtime,
-    doc: "Sends noise.",
-    ports: &[port("out", Direction::Out)],
     parameters: &[Parameter {
         name: "file",
         doc: "",
@@ -61,26 +58,12 @@ static SOURCE: Kind = Kind {
         ty: ParameterType::Path,
         default: Some("notes.txt"),
     }],
-    signals: &[Signal { name: "thirds", doc: "", unit: "", count: 3, labels: &[] }],
+    signals: &[signal("thirds", 3, &[])],
+    ..kind("source", RunsIn::Realtime, &[OUT])
 };
-
-static RELAY: Kind = Kind {
-    name: "relay",
-    runs_in: RunsIn::Realtime,
-    doc: "Sends what it gets.",
-    ports: &[port("in", Direction::In), port("out", Direction::Out)],
-    parameters: &[],
-    signals: &[],
-};
-
-static SINK: Kind = Kind {
-    name: "sink",
-    runs_in: RunsIn::Realtime,
-    doc: "Gets it.",
-    ports: &[port("in", Direction::In)],
-    parameters: &[],
-    signals: &[Signal { name: "number", doc: "", unit: "", count: 1, labels: &[] }],
-};
+static RELAY: Kind = kind("relay", RunsIn::Realtime, &[IN, OUT]);
+static SINK: Kind =
+    Kind { signals: &[signal("number", 1, &[])], ..kind("sink", RunsIn::Realtime, &[IN]) };
 
 /// The kinds of the core.
 pub(crate) const CORE: [NodeEntry; 3] = [

@@ -2,6 +2,8 @@
 
 use std::io::Cursor;
 
+use tempfile::TempPath;
+
 use super::super::image::HEIGHT;
 use super::*;
 
@@ -11,22 +13,11 @@ fn picture(code: u8) -> Vec<u8> {
     jpeg::encode(&*points, 90)
 }
 
-/// A file with these bytes.
-struct Written(PathBuf);
-
-impl Written {
-    fn new(name: &str, bytes: &[u8]) -> Written {
-        let path = std::env::temp_dir().join(format!("sinew-{}-{name}", std::process::id()));
-        fs::write(&path, bytes).expect("a folder to write in");
-        Written(path)
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        // The system clears the folder too.
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file with these bytes, whose name ends so.
+fn written(name: &str, bytes: &[u8]) -> TempPath {
+    let file = tempfile::Builder::new().suffix(name).tempfile().expect("a folder to write in");
+    fs::write(file.path(), bytes).expect("room for it");
+    file.into_temp_path()
 }
 
 /// The code of the next frame's first point, until the film is over or does not go on.
@@ -45,8 +36,8 @@ fn shown(film: &mut Film) -> Result<Option<u8>, Fault> {
 
 /// What is said of a file with these bytes when it is opened.
 fn refused(name: &str, bytes: &[u8]) -> String {
-    let file = Written::new(name, bytes);
-    let refused = Film::open(&file.0, true).err().expect("it is no film").text().to_owned();
+    let file = written(name, bytes);
+    let refused = Film::open(&file, true).err().expect("it is no film").text().to_owned();
     assert!(refused.contains(name), "{refused}");
     refused
 }
@@ -54,9 +45,9 @@ fn refused(name: &str, bytes: &[u8]) -> String {
 #[test]
 fn a_film_shows_its_frames_in_order_and_ends_or_begins_again() {
     let frames = [picture(10), picture(120), picture(250)].concat();
-    let file = Written::new("order.mjpeg", &frames);
+    let file = written("order.mjpeg", &frames);
     for repeats in [false, true] {
-        let mut film = Film::open(&file.0, repeats).expect("a film");
+        let mut film = Film::open(&file, repeats).expect("a film");
         for code in [10_u8, 120, 250] {
             let found = shown(&mut film).expect("a good one").expect("three frames");
             assert!(found.abs_diff(code) < 3, "{found} for {code}");
@@ -68,8 +59,8 @@ fn a_film_shows_its_frames_in_order_and_ends_or_begins_again() {
 
 #[test]
 fn a_frame_that_is_skipped_is_passed_over() {
-    let file = Written::new("skipped.mjpeg", &[picture(10), picture(250)].concat());
-    let mut film = Film::open(&file.0, false).expect("a film");
+    let file = written("skipped.mjpeg", &[picture(10), picture(250)].concat());
+    let mut film = Film::open(&file, false).expect("a film");
     assert!(!film.is_over().expect("a good one"));
     film.skip().expect("a good one");
     assert!(shown(&mut film).expect("a good one").is_some_and(|code| code > 240));
@@ -99,11 +90,11 @@ fn files_that_are_no_films_are_named_with_what_was_expected() {
 
 #[test]
 fn what_is_no_file_is_refused_and_never_waited_for() {
-    let pipe = Written::new("pipe", b"");
-    fs::remove_file(&pipe.0).expect("it was written");
+    let pipe = written("pipe", b"");
+    fs::remove_file(&pipe).expect("it was written");
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe.0, kind, mode, 0).expect("a folder to write in");
-    let refused = Film::open(&pipe.0, true).err().expect("nobody writes into it");
+    rustix::fs::mknodat(rustix::fs::CWD, &*pipe, kind, mode, 0).expect("a folder to write in");
+    let refused = Film::open(&pipe, true).err().expect("nobody writes into it");
     assert!(refused.text().contains("no regular file"), "{refused:?}");
     for (path, words) in [
         ("/no/such.mjpeg", "No such file"),
@@ -118,8 +109,8 @@ fn what_is_no_file_is_refused_and_never_waited_for() {
 #[test]
 fn a_bad_frame_behind_good_ones_is_named_with_its_place() {
     let good = picture(50);
-    let torn = Written::new("torn.mjpeg", &[&good[..], &good[..good.len() / 2]].concat());
-    let mut film = Film::open(&torn.0, true).expect("its first frame is good");
+    let torn = written("torn.mjpeg", &[&good[..], &good[..good.len() / 2]].concat());
+    let mut film = Film::open(&torn, true).expect("its first frame is good");
     assert!(shown(&mut film).expect("a good one").is_some());
     let error = shown(&mut film).expect_err("half a frame").text().to_owned();
     assert!(error.contains(&format!("frame 2 at byte {}: is torn", good.len())), "{error}");
@@ -128,8 +119,8 @@ fn a_bad_frame_behind_good_ones_is_named_with_its_place() {
     let size = good.windows(2).position(|two| two == [0xff, 0xc0]).expect("it has a size") + 5;
     let mut low = good.clone();
     low[size..size + 2].copy_from_slice(&300_u16.to_be_bytes());
-    let mixed = Written::new("mixed.mjpeg", &[&good[..], &low].concat());
-    let mut film = Film::open(&mixed.0, true).expect("its first frame is good");
+    let mixed = written("mixed.mjpeg", &[&good[..], &low].concat());
+    let mut film = Film::open(&mixed, true).expect("its first frame is good");
     assert!(shown(&mut film).expect("a good one").is_some());
     let error = shown(&mut film).expect_err("a low frame").text().to_owned();
     assert!(error.contains("frame 2 at byte") && error.contains("640 x 300"), "{error}");
