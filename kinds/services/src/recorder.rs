@@ -194,7 +194,7 @@ impl Ongoing {
         // What the core has overwritten before the first look is on the disk, or a gap tells of it.
         gather.look(io.watch());
         let told = (0, lost(io.watch()));
-        let mut parts = Parts::new(opening, folder, rotation, gather.names());
+        let mut parts = Parts::new(opening, folder, rotation);
         parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
         Ok(Ongoing { gather, writer, dropped: 0, told, told_at: Instant::now() })

@@ -31,13 +31,6 @@ pub(super) struct Mark {
     pub(super) number: u64,
 }
 
-/// Cycles of one thread in a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) first: u64,
-    pub(super) cycles: u64,
-}
-
 /// Messages on their way to the disk.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -45,8 +38,8 @@ pub(super) struct Batch {
     pub(super) messages: Messages,
     /// Cycles that are missing, before those of this batch.
     pub(super) gaps: Vec<Gap>,
-    /// What is there of each thread, without gaps in it.
-    pub(super) spans: Vec<(usize, Span)>,
+    /// The cycles in it, as the gaps that they would leave.
+    pub(super) cycles: Vec<Gap>,
 }
 
 impl Batch {
@@ -56,27 +49,17 @@ impl Batch {
     }
 
     /// The gaps that are there without this batch.
-    pub(super) fn missing(self, names: &[(String, usize)], reason: &str) -> Vec<Gap> {
-        let Batch { life, mut gaps, spans, .. } = self;
-        for (thread, Span { first, cycles }) in spans {
-            let (domain, thread) = names[thread].clone();
-            let gap = Gap { life, domain, thread, first, cycles, reason: reason.into() };
-            join(&mut gaps, gap);
+    pub(super) fn missing(self, reason: &str) -> Vec<Gap> {
+        let Batch { mut gaps, cycles, .. } = self;
+        for of_thread in cycles {
+            join(&mut gaps, Gap { reason: reason.into(), ..of_thread });
         }
         gaps
     }
 
     /// Cycles in it, of all threads.
     pub(super) fn cycles(&self) -> u64 {
-        self.spans.iter().map(|(_, span)| span.cycles).sum()
-    }
-
-    /// Notes a cycle of a thread.
-    fn note(&mut self, thread: usize, number: u64) {
-        match self.spans.iter_mut().rfind(|(other, _)| *other == thread) {
-            Some((_, span)) if span.first + span.cycles == number => span.cycles += 1,
-            _ => self.spans.push((thread, Span { first: number, cycles: 1 })),
-        }
+        self.cycles.iter().map(|of_thread| of_thread.cycles).sum()
     }
 }
 
@@ -135,11 +118,6 @@ impl Gather {
         self.batches.keys().next().copied()
     }
 
-    /// Domain and place of each thread.
-    pub(super) fn names(&self) -> Vec<(String, usize)> {
-        self.threads.iter().map(|thread| (thread.domain.clone(), thread.id.thread)).collect()
-    }
-
     /// Takes what the core has left behind since the last look; whether there was anything.
     pub(super) fn look(&mut self, watch: &mut Watch) -> bool {
         self.oldest = None;
@@ -164,7 +142,7 @@ impl Gather {
         }
         let (_, batch) = batches.back_mut().expect("there is one");
         batch.gaps.extend(gap);
-        batch.note(at, mark.number);
+        join(&mut batch.cycles, thread.gap(mark.life, (mark.number, 1), ""));
         thread.write(record, self.clock, self.offset_ns, &mut batch.messages);
     }
 
@@ -200,16 +178,15 @@ impl Gather {
 impl Thread {
     /// Goes on to this cycle; the gap before it, if there is one.
     fn go_on(&mut self, mark: Mark) -> Option<Gap> {
-        let gap = skipped(self.last, mark).map(|Span { first, cycles }| Gap {
-            life: mark.life,
-            domain: self.domain.clone(),
-            thread: self.id.thread,
-            first,
-            cycles,
-            reason: if self.begun { LATE } else { AWAY }.into(),
-        });
+        let reason = if self.begun { LATE } else { AWAY };
+        let gap = skipped(self.last, mark).map(|cycles| self.gap(mark.life, cycles, reason));
         (self.last, self.begun) = (Some(mark), true);
         gap
+    }
+
+    fn gap(&self, life: u32, (first, cycles): (u64, u64), reason: &str) -> Gap {
+        let (domain, thread) = (self.domain.clone(), self.id.thread);
+        Gap { life, domain, thread, first, cycles, reason: reason.into() }
     }
 
     /// Adds the messages of a cycle.
@@ -232,9 +209,9 @@ impl Thread {
 
 /// Adds a gap, to the last one of its thread if it goes on there.
 pub(super) fn join(gaps: &mut Vec<Gap>, gap: Gap) {
-    let of = |gap: &Gap| (gap.life, gap.domain.clone(), gap.thread);
-    let last = gaps.iter_mut().rfind(|it| of(it) == of(&gap));
-    match last {
+    let is_of =
+        |it: &&mut Gap| (it.life, it.thread) == (gap.life, gap.thread) && it.domain == gap.domain;
+    match gaps.iter_mut().rfind(is_of) {
         Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
             last.cycles += gap.cycles;
         }
@@ -242,14 +219,14 @@ pub(super) fn join(gaps: &mut Vec<Gap>, gap: Gap) {
     }
 }
 
-/// The cycles that are missing between the last one that was taken and this one. How many an
-/// earlier life had at its end nobody knows.
-fn skipped(last: Option<Mark>, Mark { life, number }: Mark) -> Option<Span> {
+/// The first of the cycles that are missing between the last one that was taken and this one, and
+/// how many. How many an earlier life had at its end nobody knows.
+fn skipped(last: Option<Mark>, Mark { life, number }: Mark) -> Option<(u64, u64)> {
     let first = match last {
         Some(last) if last.life == life => last.number + 1,
         _ => 0,
     };
-    (number > first).then(|| Span { first, cycles: number - first })
+    (number > first).then(|| (first, number - first))
 }
 
 #[cfg(test)]
@@ -259,16 +236,15 @@ mod tests {
     #[test]
     fn a_new_life_of_the_core_is_no_gap_of_the_old_one() {
         let mark = |life, number| Mark { life, number };
-        let span = |first, cycles| Some(Span { first, cycles });
         for (last, mark, expected) in [
             (None, mark(0, 0), None),
-            (None, mark(0, 3), span(0, 3)),
+            (None, mark(0, 3), Some((0, 3))),
             (Some(mark(0, 99)), mark(0, 100), None),
-            (Some(mark(0, 99)), mark(0, 105), span(100, 5)),
+            (Some(mark(0, 99)), mark(0, 105), Some((100, 5))),
             (Some(mark(0, 99)), mark(1, 0), None),
             // Higher than the last one of the old life: only the life tells.
-            (Some(mark(0, 99)), mark(1, 100), span(0, 100)),
-            (Some(mark(0, 99)), mark(3, 100), span(0, 100)),
+            (Some(mark(0, 99)), mark(1, 100), Some((0, 100))),
+            (Some(mark(0, 99)), mark(3, 100), Some((0, 100))),
         ] {
             assert_eq!(skipped(last, mark), expected, "{last:?} {mark:?}");
         }
@@ -288,16 +264,16 @@ mod tests {
         };
         batch.gaps.push(gap(12, 3, "late"));
         for number in [10, 11, 15, 16, 17] {
-            batch.note(0, number);
+            join(&mut batch.cycles, gap(number, 1, ""));
         }
-        let missing = batch.missing(&[("control".into(), 0)], "full");
+        let missing = batch.missing("full");
         assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 3, "full")]);
         // They wait before the next batch, which is dropped too.
         let (_, mut next) = Batch::begin(2);
         next.gaps = missing;
-        (18..20).for_each(|number| next.note(0, number));
+        (18..20).for_each(|number| join(&mut next.cycles, gap(number, 1, "")));
         assert_eq!(next.cycles(), 2);
-        let missing = next.missing(&[("control".into(), 0)], "full");
+        let missing = next.missing("full");
         assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 5, "full")]);
     }
 }

@@ -54,8 +54,6 @@ pub(super) struct Parts {
     opening: Opening,
     folder: Folder,
     rotation: Rotation,
-    /// Domain and place of each thread.
-    names: Vec<(String, usize)>,
     current: Option<Current>,
     /// Gaps that are in no part yet.
     missing: Vec<Gap>,
@@ -65,14 +63,9 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Begins after part `opening.head.part` of the run.
-    pub(super) fn new(
-        opening: Opening,
-        folder: Folder,
-        rotation: Rotation,
-        names: Vec<(String, usize)>,
-    ) -> Parts {
+    pub(super) fn new(opening: Opening, folder: Folder, rotation: Rotation) -> Parts {
         let (current, missing) = (None, Vec::new());
-        Parts { opening, folder, rotation, names, current, missing, retry: None }
+        Parts { opening, folder, rotation, current, missing, retry: None }
     }
 
     /// Begins the next part, for this life of the core.
@@ -193,7 +186,7 @@ impl Parts {
 
     /// Counts a batch as missing.
     fn drop(&mut self, batch: Batch, reason: &str) {
-        for gap in batch.missing(&self.names, reason) {
+        for gap in batch.missing(reason) {
             join(&mut self.missing, gap);
         }
     }
@@ -250,7 +243,6 @@ pub(super) struct Writer {
     /// Closed when the thread ends.
     over: Receiver<()>,
     thread: JoinHandle<()>,
-    names: Vec<(String, usize)>,
 }
 
 impl Writer {
@@ -259,7 +251,6 @@ impl Writer {
     /// # Errors
     /// What the kernel says to one more thread.
     pub(super) fn start(mut parts: Parts) -> io::Result<Writer> {
-        let names = parts.names.clone();
         let (batches, taken) = sync_channel::<Batch>(WAITING_MAX);
         let (ends, over) = sync_channel(0);
         let thread = Builder::new().name("recorder-disk".into()).spawn(move || {
@@ -267,12 +258,12 @@ impl Writer {
             taken.iter().for_each(|batch| parts.take(batch));
             parts.end();
         })?;
-        Ok(Writer { batches, over, thread, names })
+        Ok(Writer { batches, over, thread })
     }
 
     /// Hands a batch over; if too many wait already, the gaps that are there without it.
     pub(super) fn write(&self, batch: Batch) -> Vec<Gap> {
-        self.try_write(batch).map_or(Vec::new(), |batch| batch.missing(&self.names, SLOW))
+        self.try_write(batch).map_or(Vec::new(), |batch| batch.missing(SLOW))
     }
 
     /// Hands a batch over; if too many wait already, it comes back.
@@ -296,7 +287,7 @@ impl Writer {
                 }
             }
         }
-        let Writer { batches, over, thread, .. } = self;
+        let Writer { batches, over, thread } = self;
         drop(batches);
         while nap(&over) {
             beat();
