@@ -27,7 +27,7 @@ use self::figures::counters;
 use self::look::Look;
 use self::rules::{Rule, Watched, Wrong};
 use self::server::{Net, Page};
-use self::webhook::{Outbox, Webhook};
+use self::webhook::{Told, Webhook};
 use crate::tell;
 
 /// Rules of one monitor: each is judged in every cycle.
@@ -112,7 +112,7 @@ struct Monitor {
     /// From start to run.
     listener: Option<TcpListener>,
     /// From run to stop.
-    posted: Option<(Net, Option<Outbox>)>,
+    posted: Option<(Net, Option<Told>)>,
 }
 
 impl Monitor {
@@ -159,14 +159,17 @@ impl Service for Monitor {
         let doc = "What became of what webhooks were to be told";
         let outcomes = counters(&mut registry, "webhook_deliveries", doc);
         let mut look = Look::new(&plan, &self.rules, self.with_signals, io.name(), &mut registry)?;
-        let outbox = self.webhook.as_ref().map(|_| Outbox::new(outcomes));
-        look.tell_through(outbox.clone());
+        let webhook = self.webhook.clone().map(|webhook| webhook::outbox(webhook, outcomes));
+        let (outbox, post, told) = webhook.map_or((None, None, None), |(outbox, post, told)| {
+            (Some(outbox), Some(post), Some(told))
+        });
+        look.tell_through(outbox);
         let listener = self.listener.take().expect("a service is started before it runs");
         let address = listener.local_addr().map_err(|error| fault!("listen: {error}"))?;
         let page = Arc::new(Page { registry, address, looked_ns: AtomicU64::new(now_ns()) });
-        let net = Net::start(listener, Arc::clone(&page), outbox.clone().zip(self.webhook.clone()));
+        let net = Net::start(listener, Arc::clone(&page), post);
         let net = net.map_err(|error| fault!("cannot serve {address}: {error}"))?;
-        self.posted = Some((net, outbox));
+        self.posted = Some((net, told));
         let announce = Request::Announce { address: format!("http://{address}/metrics") };
         let announced = io.watch().supervisor().order(&announce);
         announced.map_err(|error| fault!("cannot announce {address}: {error}"))?;
@@ -188,8 +191,8 @@ impl Service for Monitor {
     }
 
     fn stop(&mut self) {
-        if let Some((_net, Some(outbox))) = self.posted.take()
-            && !outbox.finish(LAST_WORDS)
+        if let Some((_net, Some(told))) = self.posted.take()
+            && !told.within(LAST_WORDS)
         {
             tell("the webhook is not told all: this is the end");
         }

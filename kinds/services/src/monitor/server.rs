@@ -22,7 +22,7 @@ use sinew_core::clock::now_ns;
 use tokio::sync::Notify;
 
 use super::exposition::Format;
-use super::webhook::{Outbox, Webhook};
+use super::webhook::Delivery;
 use crate::server::{self, Limits};
 
 /// Prometheus needs one connection.
@@ -39,22 +39,22 @@ pub(super) struct Net {
 }
 
 impl Net {
-    /// Serves the page at the listener, and tells the webhook what is put into its outbox.
+    /// Serves the page at the listener, and tells the webhook what is to be told.
     ///
     /// # Errors
     /// What the kernel says to a thread and a poller more.
     pub(super) fn start(
         listener: TcpListener,
         page: Arc<Page>,
-        post: Option<(Outbox, Webhook)>,
+        post: Option<Delivery>,
     ) -> io::Result<Net> {
         let end = Arc::new(Notify::new());
         let ended = Arc::clone(&end);
         let app = Router::new().fallback(answer).with_state(page);
         let (_, thread) = server::start("monitor-net", listener, async move |listener| {
             tokio::spawn(server::serve(listener, &LIMITS, app));
-            if let Some((outbox, webhook)) = post {
-                tokio::spawn(outbox.deliver(webhook));
+            if let Some(post) = post {
+                tokio::spawn(post.run());
             }
             ended.notified().await;
         })?;

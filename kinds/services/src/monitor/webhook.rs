@@ -4,8 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -17,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
 
 use super::figures::Labels;
@@ -65,92 +64,71 @@ impl Webhook {
     }
 }
 
-/// What is to be told.
-#[derive(Clone)]
-pub(super) struct Outbox(Arc<Inner>);
-
-struct Inner {
-    state: Mutex<State>,
-    /// There is more to tell.
-    more: Notify,
-    /// There is nothing more to tell.
-    idle: Condvar,
+/// What is to be told, and what becomes of it by `outcome`: delivered, failed, dropped.
+pub(super) struct Outbox {
+    waiting: Sender<String>,
     outcomes: Family<Labels, Counter>,
 }
 
-#[derive(Default)]
-struct State {
-    waiting: VecDeque<String>,
-    is_telling: bool,
+/// Who tells it.
+pub(super) struct Delivery {
+    webhook: Webhook,
+    waiting: Receiver<String>,
+    outcomes: Family<Labels, Counter>,
+    /// Closed when all is told.
+    _ends: mpsc::Sender<()>,
+}
+
+/// Says when all is told that was put into an outbox that is gone.
+pub(super) struct Told(mpsc::Receiver<()>);
+
+/// An empty outbox for a webhook.
+pub(super) fn outbox(
+    webhook: Webhook,
+    outcomes: Family<Labels, Counter>,
+) -> (Outbox, Delivery, Told) {
+    let (put, waiting) = channel(WAITING_MAX);
+    let (ends, told) = mpsc::channel();
+    let outbox = Outbox { waiting: put, outcomes: outcomes.clone() };
+    (outbox, Delivery { webhook, waiting, outcomes, _ends: ends }, Told(told))
 }
 
 impl Outbox {
-    /// Empty; counts by `outcome` what became of it: delivered, failed, dropped.
-    pub(super) fn new(outcomes: Family<Labels, Counter>) -> Outbox {
-        Outbox(Arc::new(Inner {
-            state: Mutex::default(),
-            more: Notify::new(),
-            idle: Condvar::new(),
-            outcomes,
-        }))
-    }
-
     /// Takes what is to be told; never waits. Whether there was room.
     pub(super) fn put(&self, body: String) -> bool {
-        let mut state = self.state();
-        let has_room = state.waiting.len() < WAITING_MAX;
-        match has_room {
-            true => state.waiting.push_back(body),
-            false => self.count("dropped"),
+        let has_room = self.waiting.try_send(body).is_ok();
+        if !has_room {
+            count(&self.outcomes, "dropped");
         }
-        drop(state);
-        self.0.more.notify_one();
         has_room
     }
+}
 
+impl Told {
     /// Waits until all is told, or until `time` is over; whether it is.
-    pub(super) fn finish(&self, time: Duration) -> bool {
-        let is_busy = |state: &mut State| state.is_telling || !state.waiting.is_empty();
-        let waited = self.0.idle.wait_timeout_while(self.state(), time, is_busy);
-        // A thread that panicked while it held the lock tells nothing any more.
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    pub(super) fn within(&self, time: Duration) -> bool {
+        self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
     }
+}
 
-    /// Tells what is put in, for ever.
-    pub(super) async fn deliver(self, webhook: Webhook) {
-        loop {
-            let Some(body) = self.next() else {
-                self.0.more.notified().await;
-                continue;
-            };
-            match insist(&webhook, &body).await {
-                Ok(()) => self.count("delivered"),
+impl Delivery {
+    /// Tells what is put in, until the outbox is gone.
+    pub(super) async fn run(mut self) {
+        while let Some(body) = self.waiting.recv().await {
+            match insist(&self.webhook, &body).await {
+                Ok(()) => count(&self.outcomes, "delivered"),
                 Err(reason) => {
-                    self.count("failed");
-                    tell(&format!("webhook {}:{}: {reason}", webhook.host, webhook.port));
+                    count(&self.outcomes, "failed");
+                    let Webhook { host, port, .. } = &self.webhook;
+                    tell(&format!("webhook {host}:{port}: {reason}"));
                 }
             }
         }
     }
+}
 
-    fn next(&self) -> Option<String> {
-        let mut state = self.state();
-        let next = state.waiting.pop_front();
-        state.is_telling = next.is_some();
-        if next.is_none() {
-            self.0.idle.notify_all();
-        }
-        next
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // As in `finish`.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn count(&self, outcome: &str) {
-        self.0.outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
-    }
+fn count(outcomes: &Family<Labels, Counter>, outcome: &str) {
+    outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
 }
 
 /// Tries some times.

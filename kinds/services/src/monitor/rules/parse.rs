@@ -82,8 +82,10 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    fn space(&mut self) {
+    /// Passes space over, and says where it has come to.
+    fn space(&mut self) -> usize {
         self.at = self.text.len() - self.rest().trim_start().len();
+        self.at
     }
 
     fn at_end(&mut self) -> bool {
@@ -115,8 +117,7 @@ impl<'a> Cursor<'a> {
 
     /// A name, and where it begins.
     fn name(&mut self, expected: &str) -> Result<(usize, &'a str), Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '-');
         match name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             true => Ok((at, name)),
@@ -160,8 +161,7 @@ impl<'a> Cursor<'a> {
         let (_, signal) = self.name(&format!("the name of a signal of '{node}'"))?;
         let mut element = None;
         if self.eat("[") {
-            self.space();
-            let (at, digits) = (self.at, self.take(|c| c.is_ascii_digit()));
+            let (at, digits) = (self.space(), self.take(|c| c.is_ascii_digit()));
             let Ok(index) = digits.parse() else {
                 return wrong(at, "expected an index from 0, such as [2]");
             };
@@ -178,15 +178,13 @@ impl<'a> Cursor<'a> {
         }
         let (keys, what) = (known.take.keys(), format!("a selector of '{}'", known.name));
         loop {
-            self.space();
-            let at = self.at;
+            let at = self.space();
             let key = keys[self.one_of(&what, keys)?];
             if selector.iter().any(|(given, _)| *given == key) {
                 return wrong(at, format!("'{key}' stands here twice"));
             }
             self.expect("=", &format!("'=' and the name of a {key}"))?;
-            self.space();
-            let at = self.at;
+            let at = self.space();
             let value = self.take(|c| c.is_alphanumeric() || "_-.".contains(c));
             if value.is_empty() {
                 return wrong(at, format!("expected what '{key}' is to be"));
@@ -201,8 +199,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn comparison(&mut self, quantity: &Quantity) -> Result<Comparison, Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         let Some(comparison) = COMPARISONS.into_iter().find(|it| self.eat(it.word)) else {
             return wrong(at, "expected a comparison: >, >=, <, <=, ==, !=");
         };
@@ -215,8 +212,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn bound(&mut self, quantity: &Quantity, comparison: Comparison) -> Result<Bound, Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         if self.rest().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
             return self.number().map(Bound::Number);
         }
@@ -233,8 +229,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn number(&mut self) -> Result<f64, Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         let sign = self.take(|c| c == '+' || c == '-').len();
         self.take(|c| c.is_ascii_digit() || c == '.' || c == '_');
         // An exponent; the letters of a unit are none.
@@ -255,8 +250,7 @@ impl<'a> Cursor<'a> {
         let (mut for_ns, mut within_ns) = (None, None);
         let is_slow = matches!(quantity, Quantity::Known { known, .. } if known.take.is_slow());
         loop {
-            self.space();
-            let at = self.at;
+            let at = self.space();
             if !self.rest().starts_with(char::is_alphabetic) {
                 return Ok((for_ns, within_ns));
             }
@@ -279,8 +273,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn time(&mut self) -> Result<(usize, u64), Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         let expected = "expected a time above 0, a day at most, such as 500ms, 1s, 5min or 1h";
         let Ok(number) = self.number() else { return wrong(at, expected) };
         let unit = self.take(char::is_alphabetic);
@@ -294,8 +287,7 @@ impl<'a> Cursor<'a> {
 
     /// A text in double quotes, if one stands here.
     fn quoted(&mut self) -> Result<Option<String>, Wrong> {
-        self.space();
-        let at = self.at;
+        let at = self.space();
         if !self.eat("\"") {
             return Ok(None);
         }

@@ -12,21 +12,19 @@ use crate::monitor::server::{Net, Page};
 /// A wait that is longer than this is a hang. Never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn outbox() -> (Outbox, Family<Labels, Counter>) {
-    let outcomes = Family::default();
-    (Outbox::new(Family::clone(&outcomes)), outcomes)
-}
-
-fn count(outcomes: &Family<Labels, Counter>, outcome: &str) -> u64 {
+fn counted(outcomes: &Family<Labels, Counter>, outcome: &str) -> u64 {
     outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).get()
 }
 
-fn deliver(outbox: &Outbox, to: &str) -> Net {
+/// What is put into the outbox is told to this address.
+fn deliver(to: &str) -> (Outbox, Told, Family<Labels, Counter>, Net) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let page = Page { registry: Registry::default(), address, looked_ns: 0.into() };
+    let outcomes = Family::default();
     let webhook = Webhook::parse(to).expect("an address");
-    Net::start(listener, page.into(), Some((outbox.clone(), webhook))).expect("a thread")
+    let (outbox, post, told) = outbox(webhook, Family::clone(&outcomes));
+    (outbox, told, outcomes, Net::start(listener, page.into(), Some(post)).expect("a thread"))
 }
 
 /// Answers each request with the next of these; the bodies of the requests.
@@ -90,48 +88,48 @@ fn an_address_is_read_or_refused_with_what_was_expected() {
 fn what_an_overloaded_receiver_refuses_is_told_again() {
     let (listener, address) = local();
     let receiver = answering(listener, &["503 Busy", "429 Busy", "204 No Content", "200 OK"]);
-    let (outbox, outcomes) = outbox();
-    let _net = deliver(&outbox, &address);
+    let (outbox, told, outcomes, _net) = deliver(&address);
     assert!(outbox.put("first".into()) && outbox.put("second".into()));
-    assert!(outbox.finish(PATIENCE), "all is told");
+    drop(outbox);
+    assert!(told.within(PATIENCE), "all is told");
     assert_eq!(receiver.join().expect("a receiver"), ["first", "first", "first", "second"]);
-    assert_eq!((count(&outcomes, "delivered"), count(&outcomes, "failed")), (2, 0));
+    assert_eq!((counted(&outcomes, "delivered"), counted(&outcomes, "failed")), (2, 0));
 }
 
 #[test]
 fn what_a_receiver_does_not_want_is_not_told_again() {
     let (listener, address) = local();
     let receiver = answering(listener, &["404 Not Found", "200 OK"]);
-    let (outbox, outcomes) = outbox();
-    let _net = deliver(&outbox, &address);
+    let (outbox, told, outcomes, _net) = deliver(&address);
     assert!(outbox.put("first".into()) && outbox.put("second".into()));
-    assert!(outbox.finish(PATIENCE), "all is over");
+    drop(outbox);
+    assert!(told.within(PATIENCE), "all is over");
     assert_eq!(receiver.join().expect("a receiver"), ["first", "second"]);
-    assert_eq!((count(&outcomes, "delivered"), count(&outcomes, "failed")), (1, 1));
+    assert_eq!((counted(&outcomes, "delivered"), counted(&outcomes, "failed")), (1, 1));
 }
 
 #[test]
 fn a_receiver_that_is_not_there_is_given_up() {
     let (listener, address) = local();
     drop(listener);
-    let (outbox, outcomes) = outbox();
-    let _net = deliver(&outbox, &address);
+    let (outbox, told, outcomes, _net) = deliver(&address);
     assert!(outbox.put("first".into()));
-    assert!(outbox.finish(PATIENCE), "it is given up");
-    assert_eq!((count(&outcomes, "delivered"), count(&outcomes, "failed")), (0, 1));
+    drop(outbox);
+    assert!(told.within(PATIENCE), "it is given up");
+    assert_eq!((counted(&outcomes, "delivered"), counted(&outcomes, "failed")), (0, 1));
 }
 
 #[test]
 fn a_receiver_that_never_answers_makes_nobody_wait() {
     let (listener, address) = local();
-    let (outbox, outcomes) = outbox();
-    let net = deliver(&outbox, &address);
+    let (outbox, told, outcomes, net) = deliver(&address);
     // The first is on its way, as far as it comes.
     assert!(outbox.put("first".into()));
     let (_silent, _) = listener.accept().expect("a connection");
     let taken = (0..WAITING_MAX + 10).filter(|at| outbox.put(at.to_string())).count();
-    assert_eq!((taken, count(&outcomes, "dropped")), (WAITING_MAX, 10));
-    assert!(!outbox.finish(Duration::from_millis(10)), "it is not told all");
+    assert_eq!((taken, counted(&outcomes, "dropped")), (WAITING_MAX, 10));
+    drop(outbox);
+    assert!(!told.within(Duration::from_millis(10)), "it is not told all");
     // And the end waits for nobody either.
     drop(net);
 }
