@@ -15,9 +15,9 @@ pub(super) const BUCKETS: HistogramInfo =
 /// cycles that were seen.
 pub(super) struct ThreadCosts {
     pub(super) totals: Totals,
-    latency: Spread,
+    latency: Distribution,
     /// Of a thread that the clock releases; others have no planned start.
-    jitter: Option<Spread>,
+    jitter: Option<Distribution>,
     /// Execution times, in the order of its nodes.
     nodes: Vec<Distribution>,
 }
@@ -27,8 +27,8 @@ impl ThreadCosts {
     pub(super) fn new(nodes: usize, timed: bool) -> ThreadCosts {
         ThreadCosts {
             totals: Totals::default(),
-            latency: Spread::new(),
-            jitter: timed.then(Spread::new),
+            latency: Distribution::new(),
+            jitter: timed.then(Distribution::new),
             nodes: vec![Distribution::new(); nodes],
         }
     }
@@ -51,7 +51,7 @@ impl ThreadCosts {
     /// As the page gets them.
     pub(super) fn figures(&self, lost: u64) -> ThreadFigures {
         let Totals { cycles, overruns, skipped, .. } = self.totals;
-        let (latency, jitter) = (self.latency.figures(), self.jitter.as_ref().map(Spread::figures));
+        let (latency, jitter) = (histogram(&self.latency), self.jitter.as_ref().map(histogram));
         ThreadFigures { cycles, overruns, skipped, lost, latency, jitter }
     }
 
@@ -71,25 +71,11 @@ pub(super) fn jitter_ns(record: &Record) -> u64 {
     record.start_ns().saturating_sub(record.release_ns())
 }
 
-/// Values, and how many of them in each bucket.
-struct Spread {
-    values: Distribution,
-    counts: Vec<u64>,
-}
-
-impl Spread {
-    fn new() -> Spread {
-        Spread { values: Distribution::new(), counts: vec![0; BUCKETS.count] }
-    }
-
-    fn add(&mut self, ns: u64) {
-        self.values.add(ns);
-        self.counts[bucket(ns)] += 1;
-    }
-
-    fn figures(&self) -> Histogram {
-        Histogram { times: times(&self.values), counts: self.counts.clone() }
-    }
+/// As the page draws it.
+fn histogram(values: &Distribution) -> Histogram {
+    let mut counts = vec![0; BUCKETS.count];
+    values.buckets().for_each(|(ns, count)| counts[bucket(ns)] += count);
+    Histogram { times: times(values), counts }
 }
 
 /// The bucket of a value.
@@ -176,10 +162,11 @@ mod tests {
 
     #[test]
     fn times_are_told_apart_up_to_an_hour() {
-        let mut spread = Spread::new();
-        (1..=1000).for_each(|us| spread.add(us * 1000));
-        spread.add(2_000_000_000);
-        let times = spread.figures().times;
+        let mut values = Distribution::new();
+        (1..=1000).for_each(|us| values.add(us * 1000));
+        values.add(2_000_000_000);
+        let Histogram { times, counts } = histogram(&values);
+        assert_eq!((counts.iter().sum(), counts.iter().rposition(|&n| n > 0)), (1001, Some(141)));
         assert_eq!(times.count, 1001);
         assert!(times.p50_us.is_some_and(|us| (495.0..505.0).contains(&us)), "{:?}", times.p50_us);
         assert!(times.max_us.is_some_and(|us| us > 1.99e6), "{:?}", times.max_us);
