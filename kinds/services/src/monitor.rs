@@ -27,7 +27,7 @@ use self::figures::counters;
 use self::look::Look;
 use self::rules::{Rule, Watched, Wrong};
 use self::server::{Net, Page};
-use self::webhook::{Told, Webhook};
+use self::webhook::{AllTold, Webhook};
 use crate::tell;
 
 /// Rules of one monitor: each is judged in every cycle.
@@ -112,7 +112,7 @@ struct Monitor {
     /// From start to run.
     listener: Option<TcpListener>,
     /// From run to stop.
-    posted: Option<(Net, Option<Told>)>,
+    posted: Option<(Net, Option<AllTold>)>,
 }
 
 impl Monitor {
@@ -209,4 +209,17 @@ fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
         }
         _ => fault!("cannot listen at {address}: {error}; set 'listen' to one of this machine"),
     })
+}
+
+/// graphs/robot/robot.yaml.
+#[cfg(test)]
+fn robot() -> Plan {
+    use sinew_spec::{Source, compile, plan::Machine, render};
+
+    let text = include_str!("../../../graphs/robot/robot.yaml");
+    let nodes = sinew_robot::NODES.iter().map(|row| row.kind);
+    let kinds: Vec<_> = nodes.chain(crate::SERVICES.iter().map(|row| row.kind)).collect();
+    let source = Source { file: "robot.yaml", text, overrides: &[] };
+    compile(&source, &kinds, &Machine { cpus: vec![0, 1] })
+        .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }

@@ -23,7 +23,7 @@ use sinew_recording::topics::cycle_topic;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
 
-use self::earlier::{Cycles, Earlier};
+use self::earlier::{CycleTopic, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
@@ -171,7 +171,7 @@ fn folder_of(node: &Node) -> PathBuf {
 struct Ongoing {
     gather: Gather,
     writer: Writer,
-    /// Cycles dropped because the disk was too slow, and lost because this process was; and what
+    /// CycleTopic dropped because the disk was too slow, and lost because this process was; and what
     /// was said of them when.
     dropped: u64,
     told: (u64, u64),
@@ -246,13 +246,13 @@ impl Ongoing {
     }
 }
 
-/// Cycles that the core has overwritten before they were looked at.
+/// CycleTopic that the core has overwritten before they were looked at.
 fn lost(watch: &Watch) -> u64 {
     watch.threads().map(|id| watch.lost(id)).sum()
 }
 
 /// Topic and layout of each thread's cycles.
-fn cycles(watch: &Watch) -> Vec<Cycles> {
+fn cycles(watch: &Watch) -> Vec<CycleTopic> {
     let plan = watch.plan();
     watch.threads().map(|id| (cycle_topic(plan, id), Layout::of(plan, id))).collect()
 }

@@ -81,7 +81,7 @@ pub(super) struct Seat<'a> {
 }
 
 /// What a viewer follows.
-pub(super) struct View {
+pub(super) struct Feed {
     /// To be sent first.
     pub(super) greeting: Vec<Utf8Bytes>,
     pub(super) texts: broadcast::Receiver<Utf8Bytes>,
@@ -165,7 +165,7 @@ impl Hub {
     }
 
     /// What there is to see from now on.
-    pub(super) fn view(&self) -> View {
+    pub(super) fn view(&self) -> Feed {
         let lasting = self.lasting();
         let (first, _) = lasting.events.as_slices();
         debug_assert_eq!(first.len(), lasting.events.len(), "kept in one piece");
@@ -173,7 +173,7 @@ impl Hub {
         let mut greeting = vec![self.hello.clone(), self.encode(&events)];
         let known = [&lasting.status, &lasting.figures, &lasting.stop];
         greeting.extend(known.into_iter().flatten().cloned());
-        View {
+        Feed {
             greeting,
             texts: lasting.texts.subscribe(),
             motion: self.motion.subscribe(),

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tungstenite::Error as Refusal;
 
-use super::hub::{Closing, Hub, Seat, View};
+use super::hub::{Closing, Feed, Hub, Seat};
 use super::orders::{self, Reply, Told};
 use super::protocol::{ORDER_LEN_MAX, STALLED_MAX, Text, WRONG_TOKENS_MAX};
 
@@ -78,7 +78,7 @@ async fn close(
 /// has gone.
 async fn show(
     sink: &mut SplitSink<WebSocket, Message>,
-    mut view: View,
+    mut view: Feed,
     mut replies: Receiver<Utf8Bytes>,
     wants_images: &AtomicBool,
 ) -> Option<End> {

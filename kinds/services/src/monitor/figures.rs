@@ -98,7 +98,7 @@ const TIMES: [(&str, &str); 4] = [
 ];
 
 /// The figures of all threads of the core.
-pub(super) struct Cycles(BTreeMap<ThreadId, Thread>);
+pub(super) struct CycleFigures(BTreeMap<ThreadId, Thread>);
 
 /// The figures of a thread.
 struct Thread {
@@ -130,9 +130,9 @@ impl Times {
     }
 }
 
-impl Cycles {
+impl CycleFigures {
     /// All at zero, for every realtime thread of the plan; with the signals of its nodes or not.
-    pub(super) fn new(registry: &mut Registry, plan: &Plan, with_signals: bool) -> Cycles {
+    pub(super) fn new(registry: &mut Registry, plan: &Plan, with_signals: bool) -> CycleFigures {
         let counted = COUNTED.map(|(name, doc)| counters(registry, name, doc));
         let [latency, jitter, release_to_end, execution] =
             TIMES.map(|(name, doc)| TimesFamily::new(registry, name, doc));
@@ -168,7 +168,7 @@ impl Cycles {
                 threads.insert(ThreadId { domain, thread: at }, thread);
             }
         }
-        Cycles(threads)
+        CycleFigures(threads)
     }
 
     /// Shows what a thread has counted itself.

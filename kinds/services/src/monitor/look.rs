@@ -16,7 +16,7 @@ use sinew_core::{Fault, fault};
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::Plan;
 
-use super::figures::{Cycle, Cycles, Gauges, Labels, Standing, counters, gauges};
+use super::figures::{Cycle, CycleFigures, Gauges, Labels, Standing, counters, gauges};
 use super::rules::{At, Change, News, Rule, Watched};
 use super::webhook::Outbox;
 use crate::tell;
@@ -26,7 +26,7 @@ pub(super) struct Look<'a> {
     rules: &'a [Rule],
     graph: String,
     watched: Watched,
-    cycles: Cycles,
+    cycles: CycleFigures,
     standing: Standing,
     shown: Shown,
     outbox: Option<Outbox>,
@@ -73,7 +73,7 @@ impl<'a> Look<'a> {
             rules,
             graph: plan.name.clone(),
             watched,
-            cycles: Cycles::new(registry, plan, with_signals),
+            cycles: CycleFigures::new(registry, plan, with_signals),
             standing: Standing::new(registry),
             shown,
             outbox: None,

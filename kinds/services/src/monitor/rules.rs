@@ -76,14 +76,6 @@ impl Quantity {
             Quantity::Signal { .. } => How::Each,
         }
     }
-
-    /// In words.
-    fn doc(&self) -> &'static str {
-        match self {
-            Quantity::Known { known, .. } => known.doc,
-            Quantity::Signal { .. } => "a signal",
-        }
-    }
 }
 
 /// What a quantity is compared with.
@@ -152,23 +144,12 @@ pub(super) struct News {
 }
 
 impl Rule {
-    /// Reads rule number `number`.
-    ///
-    /// # Errors
-    /// Where in it, what was expected.
-    pub(super) fn parse(number: usize, text: &str) -> Result<Rule, Wrong> {
-        if text.len() > LEN_MAX || text.contains(char::is_control) {
-            let len = text.len();
-            let message =
-                format!("it has {len} bytes: expected one line of {LEN_MAX} bytes at most");
-            return Err(Wrong { at: 0, message });
-        }
-        parse::parse(number, text)
-    }
-
     /// What it watches, in words.
     pub(super) fn doc(&self) -> &'static str {
-        self.quantity.doc()
+        match &self.quantity {
+            Quantity::Known { known, .. } => known.doc,
+            Quantity::Signal { .. } => "a signal",
+        }
     }
 }
 

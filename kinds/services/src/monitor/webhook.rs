@@ -80,17 +80,17 @@ pub(super) struct Delivery {
 }
 
 /// Says when all is told that was put into an outbox that is gone.
-pub(super) struct Told(mpsc::Receiver<()>);
+pub(super) struct AllTold(mpsc::Receiver<()>);
 
 /// An empty outbox for a webhook.
 pub(super) fn outbox(
     webhook: Webhook,
     outcomes: Family<Labels, Counter>,
-) -> (Outbox, Delivery, Told) {
+) -> (Outbox, Delivery, AllTold) {
     let (put, waiting) = channel(WAITING_MAX);
     let (ends, told) = mpsc::channel();
     let outbox = Outbox { waiting: put, outcomes: outcomes.clone() };
-    (outbox, Delivery { webhook, waiting, outcomes, _ends: ends }, Told(told))
+    (outbox, Delivery { webhook, waiting, outcomes, _ends: ends }, AllTold(told))
 }
 
 impl Outbox {
@@ -104,7 +104,7 @@ impl Outbox {
     }
 }
 
-impl Told {
+impl AllTold {
     /// Waits until all is told, or until `time` is over; whether it is.
     pub(super) fn within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)

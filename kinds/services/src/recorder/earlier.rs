@@ -23,14 +23,14 @@ pub(super) struct Earlier {
 }
 
 /// The cycles of a thread in a file: their topic, how they lie.
-pub(super) type Cycles = (String, Layout);
+pub(super) type CycleTopic = (String, Layout);
 
 impl Earlier {
     /// Looks through the folder and mends what is not finished; `beat` is called for each file.
     pub(super) fn find(
         folder: &Folder,
         run: &str,
-        threads: &[Cycles],
+        threads: &[CycleTopic],
         mut beat: impl FnMut(),
     ) -> io::Result<Earlier> {
         let mut earlier = Earlier { last: vec![None; threads.len()], ..Earlier::default() };
@@ -81,7 +81,7 @@ impl Earlier {
     }
 
     /// Looks up the newest cycles of the threads of which none has been found.
-    fn look_up(&mut self, path: &Path, life: u32, threads: &[Cycles]) -> io::Result<()> {
+    fn look_up(&mut self, path: &Path, life: u32, threads: &[CycleTopic]) -> io::Result<()> {
         let Some(file) = open(path, false)? else { return Ok(()) };
         let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {

@@ -32,8 +32,7 @@ pub(crate) struct Motion {
 impl Viewer {
     /// Connects, and hears the greeting.
     pub(crate) fn open(address: &str) -> Viewer {
-        let socket = connect(address, Some(&format!("http://{address}"))).expect("a WebSocket");
-        let mut viewer = Viewer { socket, hello: Value::Null };
+        let mut viewer = Viewer::knock(address);
         viewer.hello = viewer.text("hello");
         viewer
     }

@@ -6,26 +6,15 @@ use prometheus_client::encoding::prometheus_protobuf::encode;
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 use prometheus_client::encoding::text;
 use sinew_core::trace::Past;
-use sinew_robot::NODES;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
 
 use super::*;
-use crate::SERVICES;
-
-fn robot() -> Plan {
-    let text = include_str!("../../../../../graphs/robot/robot.yaml");
-    let nodes = NODES.iter().map(|row| row.kind);
-    let kinds: Vec<_> = nodes.chain(SERVICES.iter().map(|row| row.kind)).collect();
-    let source = Source { file: "robot.yaml", text, overrides: &[] };
-    compile(&source, &kinds, &Machine { cpus: vec![0, 1] }).expect("it compiles")
-}
+use crate::monitor::robot;
 
 #[test]
 fn a_cycle_is_counted_once_in_each_figure_of_its_thread() {
     let plan = robot();
     let mut registry = Registry::with_prefix("sinew");
-    let mut cycles = Cycles::new(&mut registry, &plan, true);
+    let mut cycles = CycleFigures::new(&mut registry, &plan, true);
     let domain = plan.domains.iter().position(|it| it.name == "control").expect("control");
     let record = Record::of(&plan, &plan.domains[domain].threads()[0].nodes);
     let thread = ThreadId { domain, thread: 0 };

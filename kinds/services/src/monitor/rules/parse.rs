@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use sinew_spec::suggest;
 
 use super::quantity::{How, Known, QUANTITIES};
-use super::{Bound, COMPARISONS, Comparison, Quantity, Rule, WITHIN_NS};
+use super::{Bound, COMPARISONS, Comparison, LEN_MAX, Quantity, Rule, WITHIN_NS};
 
 /// The shortest time that quantities of the status can tell, which is looked at twice a second.
 const SLOW_NS_MIN: u64 = 1_000_000_000;
@@ -35,39 +35,52 @@ fn wrong<T>(at: usize, message: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong { at, message: message.into() })
 }
 
-pub(super) fn parse(number: usize, text: &str) -> Result<Rule, Wrong> {
-    let mut cursor = Cursor { text, at: 0 };
-    let quantity = cursor.quantity()?;
-    let comparison = cursor.comparison(&quantity)?;
-    let bound = cursor.bound(&quantity, comparison)?;
-    let (for_ns, within_ns) = cursor.times(&quantity)?;
-    cursor.expect(":", "':' and an action (event, webhook, stop)")?;
-    let mut rule = Rule {
-        number,
-        text: text.trim().into(),
-        quantity,
-        comparison,
-        bound,
-        for_ns: for_ns.unwrap_or(0),
-        within_ns: within_ns.or(for_ns).unwrap_or(WITHIN_NS),
-        webhook: false,
-        stop: false,
-        say: None,
-    };
-    loop {
-        match ACTIONS[cursor.one_of("an action", &ACTIONS)?] {
-            "webhook" => rule.webhook = true,
-            "stop" => rule.stop = true,
-            _ => {}
+impl Rule {
+    /// Reads rule number `number`.
+    ///
+    /// # Errors
+    /// Where in it, what was expected.
+    pub(in crate::monitor) fn parse(number: usize, text: &str) -> Result<Rule, Wrong> {
+        if text.len() > LEN_MAX || text.contains(char::is_control) {
+            let len = text.len();
+            return wrong(
+                0,
+                format!("it has {len} bytes: expected one line of {LEN_MAX} bytes at most"),
+            );
         }
-        if !cursor.eat(",") {
-            break;
+        let mut cursor = Cursor { text, at: 0 };
+        let quantity = cursor.quantity()?;
+        let comparison = cursor.comparison(&quantity)?;
+        let bound = cursor.bound(&quantity, comparison)?;
+        let (for_ns, within_ns) = cursor.times(&quantity)?;
+        cursor.expect(":", "':' and an action (event, webhook, stop)")?;
+        let mut rule = Rule {
+            number,
+            text: text.trim().into(),
+            quantity,
+            comparison,
+            bound,
+            for_ns: for_ns.unwrap_or(0),
+            within_ns: within_ns.or(for_ns).unwrap_or(WITHIN_NS),
+            webhook: false,
+            stop: false,
+            say: None,
+        };
+        loop {
+            match ACTIONS[cursor.one_of("an action", &ACTIONS)?] {
+                "webhook" => rule.webhook = true,
+                "stop" => rule.stop = true,
+                _ => {}
+            }
+            if !cursor.eat(",") {
+                break;
+            }
         }
-    }
-    rule.say = cursor.quoted()?;
-    match cursor.at_end() {
-        true => Ok(rule),
-        false => wrong(cursor.at, "expected the end of the rule, or a text in double quotes"),
+        rule.say = cursor.quoted()?;
+        match cursor.at_end() {
+            true => Ok(rule),
+            false => wrong(cursor.at, "expected the end of the rule, or a text in double quotes"),
+        }
     }
 }
 

@@ -3,29 +3,17 @@
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
-use sinew_robot::NODES;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile, render};
+use sinew_spec::plan::Plan;
 
 use super::quantity::QUANTITIES;
 use super::*;
-use crate::SERVICES;
 use crate::monitor::figures::Cycle;
+use crate::monitor::robot;
 
 const MS: u64 = 1_000_000;
 
 fn rule(text: &str) -> Rule {
     Rule::parse(1, text).unwrap_or_else(|wrong| panic!("{}", wrong.of(1, text)))
-}
-
-/// graphs/robot/robot.yaml.
-fn robot() -> Plan {
-    let text = include_str!("../../../../../graphs/robot/robot.yaml");
-    let nodes = NODES.iter().map(|row| row.kind);
-    let kinds: Vec<_> = nodes.chain(SERVICES.iter().map(|row| row.kind)).collect();
-    let source = Source { file: "robot.yaml", text, overrides: &[] };
-    compile(&source, &kinds, &Machine { cpus: vec![0, 1] })
-        .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 
 fn sources(text: &str, plan: &Plan) -> Vec<String> {

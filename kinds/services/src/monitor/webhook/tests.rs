@@ -17,7 +17,7 @@ fn counted(outcomes: &Family<Labels, Counter>, outcome: &str) -> u64 {
 }
 
 /// What is put into the outbox is told to this address.
-fn deliver(to: &str) -> (Outbox, Told, Family<Labels, Counter>, Net) {
+fn deliver(to: &str) -> (Outbox, AllTold, Family<Labels, Counter>, Net) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let page = Page { registry: Registry::default(), address, looked_ns: 0.into() };
