@@ -34,7 +34,6 @@ use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::watch::Watch;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
-use self::hello::Linked;
 use self::hosts::Hosts;
 use self::hub::{Closing, Hub, Owner};
 use self::protocol::Arm;
@@ -159,8 +158,7 @@ impl Service for Dashboard {
         let hosts = Hosts::new(address, &self.hosts);
         let name = io.name().to_owned();
         let watch = io.watch();
-        let linked = Linked::of(watch.plan(), &name, COMMAND, IMAGE);
-        let hello = hello::hello(watch, self.arm.clone(), linked);
+        let hello = hello::hello(watch, self.arm.clone(), &name);
         let owner = Owner {
             secret: watch.secret().to_owned(),
             supervisor: watch.supervisor().clone(),

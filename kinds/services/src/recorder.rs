@@ -27,7 +27,7 @@ use self::earlier::{CycleTopic, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
-use self::writer::{Parts, Rotation, Writer};
+use self::writer::{Parts, Rotation, SLOW, Writer};
 use crate::tell;
 
 /// Between two looks at the core.
@@ -212,11 +212,9 @@ impl Ongoing {
 
     fn hand_over(&mut self) {
         while let Some(batch) = self.gather.ready(false) {
-            let (life, cycles) = (batch.life, batch.cycles());
-            let gaps = self.writer.write(batch);
-            if !gaps.is_empty() {
-                self.dropped += cycles;
-                self.gather.missed(life, gaps);
+            if let Some(batch) = self.writer.write(batch) {
+                self.dropped += batch.cycles();
+                self.gather.missed(batch.life, batch.missing(SLOW));
                 return;
             }
         }

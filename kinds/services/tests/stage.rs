@@ -160,3 +160,14 @@ pub(crate) fn empty_folder(name: &str) -> PathBuf {
     fs::create_dir_all(&base).expect("a folder for the test");
     base
 }
+
+/// The interpreter of Python.
+pub(crate) fn python() -> String {
+    std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into())
+}
+
+/// Says what is missing for a test, which fails with `CI=true`.
+pub(crate) fn skip(missing: &str) {
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
+    println!("skipped: {missing}");
+}

@@ -9,6 +9,7 @@ use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};
 
 use super::figures::BUCKETS;
 use super::protocol::{Arm, Hello, SignalInfo, ThreadInfo, VERSION};
+use super::{COMMAND, IMAGE};
 
 /// The signal that moves an arm's joints: angles of the drives.
 const JOINTS: &str = "position_rad";
@@ -17,9 +18,13 @@ const PATH: (&str, usize) = ("actual_m", 3);
 /// The planner's parameters that name paths, in the order of their numbers.
 const PATHS: [&str; 2] = ["path", "other_paths"];
 
-/// What this run is, as a dashboard with these links tells it.
-pub(super) fn hello(watch: &Watch, arm: Option<Arm>, linked: Linked) -> Hello {
+/// What this run is, as the dashboard with this name tells it.
+pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
     let plan = watch.plan();
+    let node = plan.nodes.iter().position(|node| node.name == name);
+    let node = node.expect("the plan that runs has this node in it");
+    let planner = plan.links.iter().find(|link| link.from == End { node, port: COMMAND });
+    let planner = planner.map(|link| link.to.node);
     let ids: Vec<_> = watch.threads().collect();
     let signals = signals(plan, &ids);
     let moving = arm.as_ref().map(|arm| arm.joints.iter().filter(|joint| joint.moves).count());
@@ -39,34 +44,11 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, linked: Linked) -> Hello {
         signals,
         picture: picture(plan),
         arm,
-        paths: linked.planner.map_or_else(Vec::new, |planner| paths(plan, planner)),
+        paths: planner.map_or_else(Vec::new, |planner| paths(plan, planner)),
         histogram: BUCKETS,
-        commands: linked.planner.is_some(),
+        commands: planner.is_some(),
         holds: plan.hold,
-        camera: linked.camera,
-    }
-}
-
-/// What a dashboard is linked with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Linked {
-    /// The node that takes its commands.
-    pub(super) planner: Option<usize>,
-    /// Whether images come.
-    pub(super) camera: bool,
-}
-
-impl Linked {
-    /// Of the dashboard with this name, by its ports.
-    pub(super) fn of(plan: &Plan, name: &str, command: usize, image: usize) -> Linked {
-        let node = plan.nodes.iter().position(|node| node.name == name);
-        let node = node.expect("the plan that runs has this node in it");
-        let out = End { node, port: command };
-        let planner = plan.links.iter().find(|link| link.from == out);
-        Linked {
-            planner: planner.map(|link| link.to.node),
-            camera: plan.links.iter().any(|link| link.to == End { node, port: image }),
-        }
+        camera: plan.links.iter().any(|link| link.to == End { node, port: IMAGE }),
     }
 }
 

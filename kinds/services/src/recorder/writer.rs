@@ -28,7 +28,7 @@ const NAP: Duration = Duration::from_millis(50);
 
 /// Why cycles are missing.
 const REFUSED: &str = "the disk took no more";
-const SLOW: &str = "the disk was too slow";
+pub(super) const SLOW: &str = "the disk was too slow";
 const REMOVED: &str = "somebody removed the file";
 
 /// How parts follow each other.
@@ -261,13 +261,8 @@ impl Writer {
         Ok(Writer { batches, over, thread })
     }
 
-    /// Hands a batch over; if too many wait already, the gaps that are there without it.
-    pub(super) fn write(&self, batch: Batch) -> Vec<Gap> {
-        self.try_write(batch).map_or(Vec::new(), |batch| batch.missing(SLOW))
-    }
-
     /// Hands a batch over; if too many wait already, it comes back.
-    fn try_write(&self, batch: Batch) -> Option<Batch> {
+    pub(super) fn write(&self, batch: Batch) -> Option<Batch> {
         match self.batches.try_send(batch) {
             Ok(()) => None,
             Err(TrySendError::Full(batch)) => Some(batch),
@@ -280,7 +275,7 @@ impl Writer {
         for batch in last {
             let mut left = Some(batch);
             while let Some(batch) = left {
-                left = self.try_write(batch);
+                left = self.write(batch);
                 if left.is_some() {
                     beat();
                     nap(&self.over);

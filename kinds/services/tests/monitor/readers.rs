@@ -1,6 +1,5 @@
 //! The official readers of Prometheus' formats, against what the run itself says.
 
-use std::env;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
@@ -10,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::{address, start};
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{self, PATIENCE, Stage, skip};
 
 const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
                         encoding=delimited";
@@ -53,16 +52,12 @@ fn scrape(address: &str, accept: &str) -> Vec<u8> {
 /// What a program makes of the page: one JSON object for each line of figures. `None` if the
 /// program is not there, which is said, and with `CI=true` fails.
 fn read_by(mut command: Command, what: &str, body: &[u8]) -> Option<Vec<Value>> {
-    let missing = |why: &str| {
-        assert!(env::var_os("CI").is_none_or(|ci| ci != "true"), "{what}: {why}");
-        println!("skipped: {what}: {why}");
-    };
     let started =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            missing("there is no such program");
+            skip(&format!("{what}: there is no such program"));
             return None;
         }
         Err(error) => panic!("{what}: {error}"),
@@ -72,7 +67,7 @@ fn read_by(mut command: Command, what: &str, body: &[u8]) -> Option<Vec<Value>> 
     let output = child.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("No module named") || errors.contains("dial tcp") {
-        missing(&errors);
+        skip(&format!("{what}: {errors}"));
         return None;
     }
     assert!(output.status.success(), "{what}: {errors}");
@@ -85,8 +80,7 @@ type Reader = fn() -> Command;
 
 /// `prometheus_client`, of the Prometheus project, reading one of its two formats of text.
 fn python(parser: &str) -> Command {
-    let interpreter = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let mut command = Command::new(interpreter);
+    let mut command = Command::new(stage::python());
     let read = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/monitor/read.py");
     command.arg(read).arg(parser);
     command

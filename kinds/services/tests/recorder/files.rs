@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use sinew_control::status::EventKind;
 
-use crate::stage::{self, Stage};
+use crate::stage::{self, Stage, skip};
 
 /// What reads the files.
 const SCRIPT: &str = include_str!("read.py");
@@ -85,12 +85,12 @@ impl Recorded<'_> {
     }
 }
 
-/// The interpreter that reads the files.
+/// An interpreter that can read the files.
 pub(super) struct Python(String);
 
 /// Finds it; says so if it or its packages are missing, which fails with `CI=true`.
 pub(super) fn python() -> Option<Python> {
-    let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = stage::python();
     let tried = Command::new(&python).args(["-c", "import mcap, mcap_ros2"]).output();
     if tried.is_ok_and(|output| output.status.success()) {
         return Some(Python(python));
@@ -100,12 +100,6 @@ pub(super) fn python() -> Option<Python> {
          name another interpreter in SINEW_TEST_PYTHON"
     ));
     None
-}
-
-/// Says what is missing for a test.
-pub(super) fn skip(missing: &str) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
-    println!("skipped: {missing}");
 }
 
 impl Python {

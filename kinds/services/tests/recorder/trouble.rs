@@ -7,11 +7,9 @@ use std::process::Command;
 use rustix::process::{Signal, getuid, kill_process};
 use sinew_control::status::EventKind;
 
-use super::files::{
-    Recorded, empty_folder, events, folder, python, said, skip, start, start_in, stop,
-};
+use super::files::{Recorded, empty_folder, events, folder, python, said, start, start_in, stop};
 use super::{CYCLES, TOPICS};
-use crate::stage::Stage;
+use crate::stage::{Stage, skip};
 
 pub(super) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
     let Some(python) = python() else { return };

@@ -62,106 +62,83 @@ pub(super) struct Known {
     pub(super) how: How,
 }
 
-const fn row(name: &'static str, take: Take, how: How, doc: &'static str) -> Known {
-    Known { name, doc, take, how }
+const fn each(name: &'static str, take: Take, doc: &'static str) -> Known {
+    Known { name, doc, take, how: How::Each }
+}
+
+const fn count(name: &'static str, take: Take, doc: &'static str) -> Known {
+    Known { name, doc, take, how: How::Count }
+}
+
+const fn greatest(name: &'static str, take: Take, doc: &'static str) -> Known {
+    Known { name, doc, take, how: How::Greatest }
 }
 
 /// All of them.
 pub(super) const QUANTITIES: &[Known] = &[
-    row(
-        "overruns",
-        Take::Cycle(|it| it.since.overruns as f64),
-        How::Count,
-        "cycles past their deadline",
-    ),
-    row("skipped", Take::Cycle(|it| it.since.skipped as f64), How::Count, "whole periods lost"),
-    row(
+    count("overruns", Take::Cycle(|it| it.since.overruns as f64), "cycles past their deadline"),
+    count("skipped", Take::Cycle(|it| it.since.skipped as f64), "whole periods lost"),
+    count(
         "feedback_missing",
         Take::Cycle(|it| it.since.without_feedback as f64),
-        How::Count,
         "cycles whose feedback did not come",
     ),
-    row(
+    count(
         "without_input",
         Take::Cycle(|it| it.since.without_input as f64),
-        How::Count,
         "cycles that ran because their input stayed away",
     ),
-    row("records_lost", Take::RecordsLost, How::Count, "cycles that the monitor was too slow for"),
-    row("cycle_latency_us", Take::Cycle(|it| us(it.latency_ns)), How::Each, "cycle latency"),
-    row(
+    count("records_lost", Take::RecordsLost, "cycles that the monitor was too slow for"),
+    each("cycle_latency_us", Take::Cycle(|it| us(it.latency_ns)), "cycle latency"),
+    greatest(
         "cycle_latency_us_max",
         Take::Cycle(|it| us(it.latency_ns)),
-        How::Greatest,
         "greatest cycle latency of the window",
     ),
-    row(
-        "activation_jitter_us",
-        Take::Planned(|it| us(it.jitter_ns)),
-        How::Each,
-        "activation jitter",
-    ),
-    row(
+    each("activation_jitter_us", Take::Planned(|it| us(it.jitter_ns)), "activation jitter"),
+    greatest(
         "activation_jitter_us_max",
         Take::Planned(|it| us(it.jitter_ns)),
-        How::Greatest,
         "greatest activation jitter of the window",
     ),
-    row(
+    each(
         "release_to_end_us",
         Take::Planned(|it| us(it.release_to_end_ns)),
-        How::Each,
         "from the planned start to the end of a cycle",
     ),
-    row(
+    greatest(
         "release_to_end_us_max",
         Take::Planned(|it| us(it.release_to_end_ns)),
-        How::Greatest,
         "the greatest of the window",
     ),
-    row("execution_time_us", Take::Execution, How::Each, "execution time of a node"),
-    row(
-        "execution_time_us_max",
-        Take::Execution,
-        How::Greatest,
-        "greatest execution time of the window",
-    ),
-    row(
-        "restarts",
-        Take::Domain(|it| f64::from(it.restarts)),
-        How::Count,
-        "restarts of a service domain",
-    ),
-    row("down", Take::Domain(down), How::Each, "1 while a domain does not run, else 0"),
-    row("resident_mib", Take::Domain(resident_mib), How::Each, "resident memory of a domain, MiB"),
-    row(
+    each("execution_time_us", Take::Execution, "execution time of a node"),
+    greatest("execution_time_us_max", Take::Execution, "greatest execution time of the window"),
+    count("restarts", Take::Domain(|it| f64::from(it.restarts)), "restarts of a service domain"),
+    each("down", Take::Domain(down), "1 while a domain does not run, else 0"),
+    each("resident_mib", Take::Domain(resident_mib), "resident memory of a domain, MiB"),
+    count(
         "messages_lost",
         Take::Service(|it| it.lost as f64),
-        How::Count,
         "messages that a service was too slow for",
     ),
-    row(
+    count(
         "messages_dropped",
         Take::Service(|it| it.dropped as f64),
-        How::Count,
         "messages of a service that found no room",
     ),
-    row(
+    count(
         "link_lost",
         Take::Link(|it| Some(it.lost? as f64)),
-        How::Count,
         "messages that the reader of a link was too slow for",
     ),
-    row(
+    count(
         "link_dropped",
         Take::Link(|it| Some(it.dropped? as f64)),
-        How::Count,
         "messages that found no room in a link",
     ),
-    row(
+    each(
         "link_broken",
         Take::Link(|it| Some(f64::from(u8::from(it.broken)))),
-        How::Each,
         "1 once an end of the link has broken its rules, else 0",
     ),
 ];
