@@ -146,7 +146,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
     (
         "kinds/services/src",
-        &[&["axis_log", "camera", "connections", "monitor", "recorder"], &["dashboard"]],
+        &[&["axis_log", "camera", "monitor", "recorder", "server"], &["dashboard"]],
     ),
     (
         "src",

@@ -89,6 +89,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/flow/src/crew/reload.rs", "std::sync::mpsc, outside flows"),
             ("crates/runtime/src/observer/tests.rs", "std::sync::mpsc"),
             ("kinds/services/src/dashboard/viewer.rs", "tokio::sync::mpsc"),
+            ("kinds/services/src/monitor/webhook.rs", "std::sync::mpsc and tokio::sync::mpsc"),
             ("kinds/services/src/recorder/writer.rs", "std::sync::mpsc"),
             ("src/run/edits.rs", "std::sync::mpsc"),
             ("rivals/src/rings.rs", "the names of two rivals and a function of a third"),
@@ -120,9 +121,8 @@ pub(crate) const WORDS: &[Word] = &[
         word: "util",
         instead: "the thing's own name",
         exceptions: &[
-            ("kinds/services/src/dashboard/server.rs", "the crate hyper_util"),
+            ("kinds/services/src/server.rs", "the crate hyper_util"),
             ("kinds/services/src/dashboard/viewer.rs", "the crate futures_util"),
-            ("kinds/services/src/monitor/server.rs", "crates beside hyper"),
             ("kinds/services/src/monitor/webhook.rs", "crates beside hyper"),
         ],
     },

@@ -171,7 +171,7 @@ fn folder_of(node: &Node) -> PathBuf {
 struct Ongoing {
     gather: Gather,
     writer: Writer,
-    /// CycleTopic dropped because the disk was too slow, and lost because this process was; and what
+    /// Cycles dropped because the disk was too slow, and lost because this process was; and what
     /// was said of them when.
     dropped: u64,
     told: (u64, u64),
@@ -244,7 +244,7 @@ impl Ongoing {
     }
 }
 
-/// CycleTopic that the core has overwritten before they were looked at.
+/// Cycles that the core has overwritten before they were looked at.
 fn lost(watch: &Watch) -> u64 {
     watch.threads().map(|id| watch.lost(id)).sum()
 }

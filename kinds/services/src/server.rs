@@ -1,5 +1,5 @@
-//! A server that is open to strangers, on a thread of its own: its connections are bounded in number
-//! and time, and who is new always gets in.
+//! A server that is open to strangers, on a thread of its own: its connections are bounded in
+//! number and time, and who is new always gets in.
 
 use std::collections::VecDeque;
 use std::io;

@@ -28,7 +28,11 @@ pub(super) struct Look<'a> {
     watched: Watched,
     cycles: CycleFigures,
     standing: Standing,
-    shown: Shown,
+    /// Of each rule how many sources it holds at, and how often it has fired.
+    firing: Family<Labels, Gauge>,
+    fired: Family<Labels, Counter>,
+    /// Without a value until a rule has stopped the core.
+    to_stop: Gauges,
     outbox: Option<Outbox>,
     /// The monitor's own name.
     name: String,
@@ -40,14 +44,6 @@ pub(super) struct Look<'a> {
     life: Option<u32>,
     /// The cycle that broke a rule which stops; until the stop is seen.
     broken: Option<(usize, At)>,
-}
-
-/// What is shown of the rules.
-struct Shown {
-    firing: Family<Labels, Gauge>,
-    fired: Family<Labels, Counter>,
-    /// Without a value until a rule has stopped the core.
-    to_stop: Gauges,
 }
 
 impl<'a> Look<'a> {
@@ -67,15 +63,23 @@ impl<'a> Look<'a> {
             let sources: Vec<&str> = watched.of(at).map(|it| it.source.as_str()).collect();
             tell(&format!("{rule} watches {}: {}", rule.doc(), sources.join("; ")));
         }
-        let shown = Shown::new(registry);
-        rules.iter().for_each(|rule| shown.start(rule));
+        let firing = Family::default();
+        registry.register("rule_firing", "Sources at which a rule holds", Family::clone(&firing));
+        let fired = counters(registry, "rule_fired", "How often a rule has fired");
+        for rule in rules {
+            // One that has never fired is shown too.
+            _ = (firing.get_or_create(&of_rule(rule)), fired.get_or_create(&of_rule(rule)));
+        }
+        let doc = "The last stop by a rule, from the cycle that broke it to the first safe output";
         Ok(Look {
             rules,
             graph: plan.name.clone(),
             watched,
             cycles: CycleFigures::new(registry, plan, with_signals),
             standing: Standing::new(registry),
-            shown,
+            firing,
+            fired,
+            to_stop: gauges(registry, "rule_stop", doc, Some(Unit::Seconds)),
             outbox: None,
             name: name.into(),
             seen: 0,
@@ -93,7 +97,7 @@ impl<'a> Look<'a> {
             self.outbox.as_ref().filter(|_| self.rules.iter().any(|it| it.webhook))
         {
             let text = "all rules begin anew: one that was firing is over, unless it fires again";
-            outbox.put(self.letter("begins", None, text));
+            outbox.put(self.letter(None, text));
         }
     }
 
@@ -168,13 +172,14 @@ impl<'a> Look<'a> {
                 order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
                 self.broken = self.broken.or(news.at.map(|at| (news.rule, at)));
             }
-            self.shown.fired.get_or_create(&of_rule(rule)).inc();
+            self.fired.get_or_create(&of_rule(rule)).inc();
         }
-        self.shown.firing(rule, &self.watched, news.rule);
+        let firing = self.watched.of(news.rule).filter(|it| it.judge.is_firing()).count();
+        self.firing.get_or_create(&of_rule(rule)).set(firing as i64);
         let alarm = supervisor.order(&Request::Alarm { text: text.clone() });
         alarm.map_err(|error| fault!("{rule} cannot raise its alarm: {error}"))?;
         if let Some(outbox) = self.outbox.as_ref().filter(|_| rule.webhook)
-            && !outbox.put(self.letter(state(news.change), Some(news), &text))
+            && !outbox.put(self.letter(Some(news), &text))
         {
             tell(&format!("{rule}: its webhook is not told, too much waits already"));
         }
@@ -182,12 +187,13 @@ impl<'a> Look<'a> {
     }
 
     /// What the webhook is told.
-    fn letter(&self, state: &str, news: Option<&News>, text: &str) -> String {
+    fn letter(&self, news: Option<&News>, text: &str) -> String {
         let rule = news.map(|news| &self.rules[news.rule]);
-        let value = news.and_then(|news| match news.change {
-            Change::Fired(value) => Some(value),
-            Change::Resolved { .. } | Change::Forgotten { .. } => None,
-        });
+        let (state, value) = match news.map(|news| news.change) {
+            None => ("begins", None),
+            Some(Change::Fired(value)) => ("firing", Some(value)),
+            Some(Change::Resolved { .. } | Change::Forgotten { .. }) => ("resolved", None),
+        };
         json!({
             "graph": self.graph,
             "monitor": self.name,
@@ -208,7 +214,7 @@ impl<'a> Look<'a> {
         let period_ns =
             plan.domains[at.thread.domain].realtime().map_or(1, |domain| domain.period_ns);
         let ns = stop_ns.saturating_sub(at.start_ns);
-        self.shown.to_stop.get_or_create(&of_rule(&self.rules[rule])).set(ns as f64 / 1e9);
+        self.to_stop.get_or_create(&of_rule(&self.rules[rule])).set(ns as f64 / 1e9);
         tell(&format!(
             "{}: safe outputs {:.1} ms, {:.1} periods, after the start of cycle {} that broke it",
             self.rules[rule],
@@ -219,37 +225,8 @@ impl<'a> Look<'a> {
     }
 }
 
-impl Shown {
-    fn new(registry: &mut Registry) -> Shown {
-        let firing = Family::default();
-        registry.register("rule_firing", "Sources at which a rule holds", Family::clone(&firing));
-        let fired = counters(registry, "rule_fired", "How often a rule has fired");
-        let doc = "The last stop by a rule, from the cycle that broke it to the first safe output";
-        Shown { firing, fired, to_stop: gauges(registry, "rule_stop", doc, Some(Unit::Seconds)) }
-    }
-
-    /// Shows a rule that has never fired.
-    fn start(&self, rule: &Rule) {
-        self.firing.get_or_create(&of_rule(rule)).set(0);
-        self.fired.get_or_create(&of_rule(rule)).inc_by(0);
-    }
-
-    fn firing(&self, rule: &Rule, watched: &Watched, at: usize) {
-        let firing = watched.of(at).filter(|it| it.judge.is_firing());
-        self.firing.get_or_create(&of_rule(rule)).set(firing.count() as i64);
-    }
-}
-
 fn of_rule(rule: &Rule) -> Labels {
     vec![("rule", rule.number.to_string()), ("condition", rule.text.clone())]
-}
-
-/// A change for programs.
-fn state(change: Change) -> &'static str {
-    match change {
-        Change::Fired(_) => "firing",
-        Change::Resolved { .. } | Change::Forgotten { .. } => "resolved",
-    }
 }
 
 /// A change for people.
