@@ -38,37 +38,31 @@ fn ask(address: SocketAddr, request: &str) -> String {
 #[test]
 fn each_request_gets_a_clear_answer() {
     let (_net, address) = served(now_ns());
-    let long =
-        format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nx: {}\r\n\r\n", "a".repeat(99_999));
-    let many =
-        format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n{}\r\n", "x: y\r\n".repeat(500));
+    let own = address.to_string();
+    let get = |path: &str, host: &str, more: &str| {
+        format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{more}\r\n")
+    };
+    let open = "accept: application/openmetrics-text\r\n";
+    let long = format!("x: {}\r\n", "a".repeat(99_999));
     for (request, status, text) in [
-        ("GET /metrics HTTP/1.1\r\nhost: HERE\r\n\r\n", "200 OK", "\na_total 0\n"),
-        ("GET /metrics HTTP/1.1\r\nhost: localhost:1\r\n\r\n", "200 OK", "version=0.0.4"),
-        ("GET /metrics?x=y HTTP/1.1\r\nhost: [::1]\r\n\r\n", "200 OK", "a_total 0"),
-        (
-            "GET /metrics HTTP/1.1\r\nhost: HERE\r\naccept: application/openmetrics-text\r\n\r\n",
-            "200 OK",
-            "# EOF",
-        ),
-        ("HEAD /metrics HTTP/1.1\r\nhost: HERE\r\n\r\n", "200 OK", "content-length"),
-        ("GET /healthz HTTP/1.1\r\nhost: HERE\r\n\r\n", "200 OK", "ok\n"),
-        ("GET / HTTP/1.1\r\nhost: HERE\r\n\r\n", "404", "expected /metrics or /healthz"),
-        ("GET /../metrics HTTP/1.1\r\nhost: HERE\r\n\r\n", "404", "there is no '/../metrics'"),
-        ("DELETE /metrics HTTP/1.1\r\nhost: HERE\r\n\r\n", "405", "allow: GET, HEAD"),
-        ("GET /metrics HTTP/1.1\r\nhost: evil.example\r\n\r\n", "403", "not 'evil.example'"),
-        (
-            "GET /metrics HTTP/1.1\r\nhost: localhost.evil.example:9600\r\n\r\n",
-            "403",
-            "ask http://",
-        ),
-        ("GET /metrics HTTP/1.1\r\nhost: \u{7f}\r\n\r\n", "400", ""),
-        ("GET /metrics HTTP/1.1\r\n\r\n", "403", "not ''"),
-        ("nonsense\r\n\r\n", "400", ""),
-        (&long, "431", ""),
-        (&many, "431", ""),
+        (get("/metrics", &own, ""), "200 OK", "\na_total 0\n"),
+        (get("/metrics", "localhost:1", ""), "200 OK", "version=0.0.4"),
+        (get("/metrics?x=y", "[::1]", ""), "200 OK", "a_total 0"),
+        (get("/metrics", &own, open), "200 OK", "# EOF"),
+        (get("/metrics", &own, "").replace("GET", "HEAD"), "200 OK", "content-length"),
+        (get("/healthz", &own, ""), "200 OK", "ok\n"),
+        (get("/", &own, ""), "404", "expected /metrics or /healthz"),
+        (get("/../metrics", &own, ""), "404", "there is no '/../metrics'"),
+        (get("/metrics", &own, "").replace("GET", "DELETE"), "405", "allow: GET, HEAD"),
+        (get("/metrics", "evil.example", ""), "403", "not 'evil.example'"),
+        (get("/metrics", "localhost.evil.example:9600", ""), "403", "ask http://"),
+        (get("/metrics", "\u{7f}", ""), "400", ""),
+        ("GET /metrics HTTP/1.1\r\n\r\n".into(), "403", "not ''"),
+        ("nonsense\r\n\r\n".into(), "400", ""),
+        (get("/metrics", &own, &long), "431", ""),
+        (get("/metrics", &own, &"x: y\r\n".repeat(500)), "431", ""),
     ] {
-        let answer = ask(address, &request.replace("HERE", &address.to_string()));
+        let answer = ask(address, &request);
         let start: String = request.chars().take(60).collect();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{start}: {answer}");
         assert!(answer.contains(text), "{start}: {answer}");
