@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use sinew_core::catalogue::Kind;
 use sinew_core::pace::Pace;
+use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::Request;
-use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::plan::{Machine, Plan, Release, Thread};
 use sinew_spec::{Source, compile};
 
 /// A graph, compiled.
@@ -130,6 +131,57 @@ impl Drop for Files {
     fn drop(&mut self) {
         Files::remove();
     }
+}
+
+/// The thread whose cycles go around: the first that the clock releases.
+pub(crate) fn leader(plan: &Plan) -> Option<ThreadId> {
+    let mut domains = plan.domains.iter().enumerate();
+    domains.find_map(|(domain, planned)| {
+        let by_timer = |thread: &Thread| thread.release == Release::Timer;
+        let thread = planned.threads().iter().position(by_timer)?;
+        Some(ThreadId { domain, thread })
+    })
+}
+
+/// The nodes of the arm as graphs/arm/arm.yaml has them: the domain of each, and the options of a
+/// link from one to another, after a comma. `listeners` are further targets of what the drives
+/// report, each after a comma.
+pub(crate) fn arm_nodes(
+    domain: impl Fn(&str) -> String,
+    options: impl Fn(&str, &str) -> String,
+    listeners: &str,
+) -> String {
+    let [planner, ik, ethercat, drives] = ["planner", "ik", "ethercat", "drives"].map(domain);
+    let to_ik = options("planner", "ik");
+    let to_ethercat = options("ik", "ethercat");
+    let to_planner = options("ethercat", "planner");
+    let to_drives = options("ethercat", "drives");
+    let from_drives = options("drives", "ethercat");
+    format!(
+        "  - kind: path_planner
+    name: planner
+    domain: {planner}
+    path: square.csv
+    arm: irb120.urdf
+    laps: 0
+    ports: {{out: [{{name: ik, port: in{to_ik}}}]}}
+  - kind: ik
+    domain: {ik}
+    arm: irb120.urdf
+    ports: {{out: [{{name: ethercat, port: in{to_ethercat}}}]}}
+  - kind: ethercat_master
+    name: ethercat
+    domain: {ethercat}
+    lost_frames_max: 100
+    ports:
+      out: [{{name: drives, port: in{to_drives}}}]
+      feedback: [{{name: planner, port: feedback, delay: 1{to_planner}}}{listeners}]
+  - kind: drives
+    domain: {drives}
+    safe: {{in: {{value: quick_stop, after: 100}}}}
+    ports: {{out: [{{name: ethercat, port: frame, delay: 1{from_drives}}}]}}
+"
+    )
 }
 
 /// Greatest and least angle of each joint, rad, as the arm's file says.

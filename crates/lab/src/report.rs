@@ -13,7 +13,7 @@ use crate::bar::{Bar, Holds};
 const READINGS: usize = 10_000;
 
 /// The outcome of one run of a scenario.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Name of the scenario.
     pub scenario: String,
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 /// What a reading of the clock costs and how fine it is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
     /// Between two readings in a row, median, ns. It is part of every value; nothing is subtracted.
     pub overhead_ns: f64,
@@ -93,6 +93,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// With these values on these axes; nothing is measured yet.
+    pub fn of(axes: &[(&str, &str)]) -> Row {
+        let axes = axes.iter().map(|&(axis, value)| (axis.into(), value.into())).collect();
+        Row { axes, ..Row::default() }
+    }
+
     /// The value on an axis.
     pub fn axis(&self, name: &str) -> Option<&str> {
         self.axes.iter().find(|(axis, _)| axis == name).map(|(_, value)| value.as_str())
@@ -179,6 +185,13 @@ pub struct Figure {
     pub unit: String,
     /// Its value.
     pub value: f64,
+}
+
+impl Figure {
+    /// All three of it.
+    pub fn of(name: &str, unit: &str, value: f64) -> Figure {
+        Figure { name: name.into(), unit: unit.into(), value }
+    }
 }
 
 /// A table of words.

@@ -51,25 +51,14 @@ pub fn read(text: &str, here: &Machine) -> Result<Report, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Row, Timer};
+    use crate::report::Row;
 
     fn here() -> Machine {
         Machine { cpu: "Foo 9000".into(), kernel: "6.18".into(), ..Machine::default() }
     }
 
     fn report() -> Report {
-        Report {
-            scenario: SCENARIO.into(),
-            machine: here(),
-            timer: Timer { overhead_ns: 20.0, resolution_ns: 0.4 },
-            quick: false,
-            partial: false,
-            rounds: 5,
-            rows: vec![],
-            tables: vec![],
-            verdicts: vec![],
-            notes: vec![],
-        }
+        Report { scenario: SCENARIO.into(), machine: here(), rounds: 5, ..Report::default() }
     }
 
     fn refusal(report: &Report) -> String {
@@ -88,7 +77,7 @@ mod tests {
 
     #[test]
     fn our_own_queue_among_them_gets_a_name_of_its_own() {
-        let row = |name: &str| Row { axes: vec![("rival".into(), name.into())], ..Row::default() };
+        let row = |name| Row::of(&[("rival", name)]);
         let report = Report { rows: vec![row("rtrb"), row("sinew")], ..report() };
         let text = serde_json::to_string(&report).expect("plain data");
         let read = read(&text, &here()).expect("it is whole");

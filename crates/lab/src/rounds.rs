@@ -4,7 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::report::Row;
+use sinew_core::clock::Clock;
+use sinew_figures::Machine;
+
+use crate::report::{Report, Row, Timer};
 
 /// What can be measured, once a round.
 pub trait Contender {
@@ -17,6 +20,9 @@ pub trait Contender {
     /// About how long a round takes; for the time left.
     fn takes(&self) -> Duration;
 }
+
+/// Rows, and what measures each of them.
+pub type Contenders<'a> = Vec<(Row, Box<dyn Contender + 'a>)>;
 
 /// Told what is going on.
 pub trait Progress {
@@ -47,9 +53,25 @@ impl Session<'_> {
     }
 }
 
+/// Measures all rows, `rounds` times, for a report of this scenario. Its tables, verdicts and notes
+/// follow from the rows: they are for the caller to make.
+pub fn measure(
+    scenario: &str,
+    quick: bool,
+    rounds: u32,
+    mut contenders: Contenders<'_>,
+    session: &Session<'_>,
+) -> Report {
+    let (machine, timer) = (Machine::read(), Timer::measure(Clock::calibrate()));
+    let partial = interleave(&mut contenders, rounds, session);
+    let rows = contenders.into_iter().map(|(row, _)| row).collect();
+    let scenario = scenario.into();
+    Report { scenario, machine, timer, quick, partial, rounds, rows, ..Report::default() }
+}
+
 /// Measures all rows, `rounds` times; whether it was interrupted. A row that is already skipped, or
 /// fails, is left out.
-pub fn interleave(
+fn interleave(
     contenders: &mut [(Row, Box<dyn Contender + '_>)],
     rounds: u32,
     session: &Session<'_>,
@@ -92,7 +114,7 @@ mod tests {
         }
     }
 
-    fn three<'a>(seen: &'a RefCell<Vec<&'static str>>) -> Vec<(Row, Box<dyn Contender + 'a>)> {
+    fn three<'a>(seen: &'a RefCell<Vec<&'static str>>) -> Contenders<'a> {
         let names = ["a", "bad", "c"];
         names.map(|name| (Row::default(), Box::new(Named(name, seen)) as Box<_>)).into()
     }

@@ -13,8 +13,11 @@ macro_rules! words {
             /// All values, in the order of the table's rows.
             $vis const ALL: &'static [$name] = &[$($name::$variant,)*];
 
+            /// Their words.
+            $vis const WORDS: &'static [&'static str] = &[$($word,)*];
+
             /// Its word.
-            $vis const fn word(self) -> &'static str {
+            $vis fn word(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
         }
@@ -25,8 +28,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<$name, String> {
                 let found = $name::ALL.iter().copied().find(|value| value.word() == word);
                 found.ok_or_else(|| {
-                    let words: Vec<_> = $name::ALL.iter().map(|value| value.word()).collect();
-                    format!("'{word}': expected one of {}", words.join(", "))
+                    format!("'{word}': expected one of {}", $name::WORDS.join(", "))
                 })
             }
         }

@@ -16,9 +16,9 @@ use sinew_spec::plan::Plan;
 use super::freeze::Freeze;
 use super::left::{self, Left};
 use super::outside::{Outside, SeenOutside};
-use super::recording::{Recording, leader};
+use super::recording::Recording;
 use super::table::{Drill, Expected, Fault, Subject};
-use crate::graph::Graph;
+use crate::graph::{Graph, leader};
 
 /// How often the run is looked at; its processes' ends wake us at once.
 const LOOK: Duration = Duration::from_millis(10);

@@ -7,10 +7,11 @@ use sinew_spec::plan::Plan;
 
 use super::carry_out::Carried;
 use super::machine::Moment;
-use super::recording::{Seen, leader};
+use super::recording::Seen;
 use super::report::{Core, Round};
 use super::stop::Stop;
 use super::table::{Drill, Expected, Rule, Subject};
+use crate::graph::leader;
 
 /// The beginning of a run tells nothing of the core: caches are cold, the machine is switched on.
 const WARM_UP_NS: u64 = 150_000_000;

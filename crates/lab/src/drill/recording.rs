@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
-use sinew_spec::plan::{Plan, Release};
+use sinew_spec::plan::Plan;
 
 use super::machine::{Machine, Moment};
 
@@ -71,14 +71,4 @@ impl Recording {
         let last = cycles.iter().rfind(|seen| seen.number < number)?;
         Some(last.release_ns + (number - last.number) * period_ns)
     }
-}
-
-/// The thread whose cycles go around: the first that the clock releases.
-pub(super) fn leader(plan: &Plan) -> Option<ThreadId> {
-    let mut domains = plan.domains.iter().enumerate();
-    domains.find_map(|(domain, planned)| {
-        let by_timer = |thread: &sinew_spec::plan::Thread| thread.release == Release::Timer;
-        let thread = planned.threads().iter().position(by_timer)?;
-        Some(ThreadId { domain, thread })
-    })
 }

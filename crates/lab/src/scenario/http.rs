@@ -9,14 +9,11 @@ mod verdicts;
 
 use std::time::Duration;
 
-use sinew_core::clock::Clock;
-use sinew_figures::Machine;
-
 use self::driver::Driver;
 use self::row::{Load, Server, Shape};
 use super::{Refusal, Request, Scenario};
-use crate::report::{Axis, Report, Row, Timer};
-use crate::rounds::{Contender, Session, interleave};
+use crate::report::{Axis, Report, Row};
+use crate::rounds::{Contender, Session, measure};
 
 /// Rounds, if nobody asks for another number, and how long a row is measured in each.
 const ROUNDS: u32 = 9;
@@ -26,12 +23,9 @@ const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_secs(1);
 
 const AXES: &[Axis] = &[
-    Axis { name: "server", values: &["sinew", "hyper", "axum", "hyper_shared", "axum_shared"] },
-    Axis {
-        name: "graph",
-        values: &["ping", "nop_1", "nop_10", "nop_100", "sleep_10", "sleep_1k", "sleep_10k"],
-    },
-    Axis { name: "load", values: &["ping", "source", "one_worker", "two_workers"] },
+    Axis { name: "server", values: Server::WORDS },
+    Axis { name: "graph", values: Shape::WORDS },
+    Axis { name: "load", values: Load::WORDS },
 ];
 
 /// The kinds that its graphs need.
@@ -68,17 +62,12 @@ const ROWS: &[(Server, Shape, Load)] = &[
 ];
 
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
-    let has = |name: &&&str| !request.kinds.iter().any(|kind| kind.name == **name);
-    if let Some(missing) = KINDS.iter().find(has) {
-        let why = format!("this program has no kind '{missing}'; give the lab the flow nodes");
-        return Err(Refusal(why));
-    }
-    let rounds = request.rounds.unwrap_or(if request.quick { QUICK_ROUNDS } else { ROUNDS });
+    request.needs(&KINDS, "the flow nodes")?;
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let share = if request.quick { QUICK_SHARE } else { SHARE };
     let rows = ROWS.iter().map(|&(server, graph, load)| {
         let axes = [("server", server.word()), ("graph", graph.word()), ("load", load.word())];
-        let axes = axes.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        ((server, graph, load), Row { axes, ..Row::default() })
+        ((server, graph, load), Row::of(&axes))
     });
     let rows = request.only.pick(rows.collect::<Vec<_>>(), |(_, row)| &row.axes)?;
     let contender = |((server, graph, load), row)| {
@@ -86,21 +75,13 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         let driver = Driver { stop, share, server, graph, load, cpus, kinds };
         (row, Box::new(driver) as Box<dyn Contender>)
     };
-    let mut contenders: Vec<_> = rows.into_iter().map(contender).collect();
-    let (machine, timer) = (Machine::read(), Timer::measure(Clock::calibrate()));
-    let partial = interleave(&mut contenders, rounds, session);
-    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
+    let contenders = rows.into_iter().map(contender).collect();
+    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     Ok(Report {
-        scenario: SCENARIO.name.into(),
-        machine,
-        timer,
-        quick: request.quick,
-        partial,
-        rounds,
-        tables: vec![verdicts::ratios(&rows)],
-        verdicts: verdicts::verdicts(&rows, request.cpus.len()),
-        rows,
+        tables: vec![verdicts::ratios(&report.rows)],
+        verdicts: verdicts::verdicts(&report.rows, request.cpus.len()),
         notes: NOTES.map(Into::into).to_vec(),
+        ..report
     })
 }
 

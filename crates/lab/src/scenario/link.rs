@@ -13,7 +13,6 @@ mod verdicts;
 use std::time::Duration;
 
 use sinew_core::clock::Clock;
-use sinew_figures::Machine;
 
 use self::case::{AXES, CAPACITIES, Case};
 use self::contender::{Contending, budget};
@@ -24,9 +23,9 @@ use super::{Refusal, Request, Scenario};
 use crate::harness::Gone;
 use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
-use crate::report::{Report, Row, Timer};
+use crate::report::{Report, Row};
 use crate::rivals::AXIS;
-use crate::rounds::{Contender, Session, interleave};
+use crate::rounds::{Contender, Contenders, Session, measure};
 
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -62,11 +61,8 @@ struct Planned<'a> {
     reference: &'a Reference,
 }
 
-type Contenders<'a> = Vec<(Row, Box<dyn Contender + 'a>)>;
-
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let clock = Clock::calibrate();
-    let (machine, timer) = (Machine::read(), Timer::measure(clock));
     let chosen = choose(&request.cpus, clock).map_err(|Gone(why)| Refusal(why))?;
     let references: Vec<_> =
         chosen.iter().map(|&(name, cpus)| (name, Reference::new(cpus, clock))).collect();
@@ -77,26 +73,15 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         Err(_) if !theirs.is_empty() => vec![],
         planned => planned?,
     };
-    let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
-    let rounds = request.rounds.unwrap_or(default);
-    let mut contenders = contenders(planned, request.quick, rounds);
-    let partial = interleave(&mut contenders, rounds, session);
-    let mut rows: Vec<_> = contenders.into_iter().map(|(row, _)| row).collect();
-    let verdicts = verdicts::of(&rows);
-    let tables = request.rivals.iter().map(|theirs| rivals::bars(&rows, &theirs.rows)).collect();
-    rows.extend(theirs);
-    Ok(Report {
-        scenario: SCENARIO.name.into(),
-        machine,
-        timer,
-        quick: request.quick,
-        partial,
-        rounds,
-        rows,
-        tables,
-        verdicts,
-        notes: notes(&references),
-    })
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
+    let contenders = contenders(planned, request.quick, rounds);
+    let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    report.verdicts = verdicts::of(&report.rows);
+    let beside = |theirs: &Report| rivals::bars(&report.rows, &theirs.rows);
+    report.tables = request.rivals.iter().map(beside).collect();
+    report.rows.extend(theirs);
+    report.notes = notes(&references);
+    Ok(report)
 }
 
 /// All rows on two CPUs, in the order of the table.
@@ -128,14 +113,14 @@ fn plan<'a>(
 impl Measured {
     /// The row before the first round; skipped if it cannot be measured on these CPUs.
     fn row(&self, reference: &Reference) -> Row {
-        let (axes, polls) = match self {
-            Measured::Lines(lines) => (reference::axes(*lines), true),
-            Measured::Link(case) => (case.axes(), case.polls()),
-            Measured::Read { value, bytes } => (latest::axes(*value, *bytes), value.is_shared()),
+        let (row, polls) = match self {
+            Measured::Lines(lines) => (reference::row(*lines), true),
+            Measured::Link(case) => (case.row(), case.polls()),
+            Measured::Read { value, bytes } => (latest::row(*value, *bytes), value.is_shared()),
         };
         let alone = polls && !reference.cpus.are_two();
         let why = || "both sides poll: that needs two CPUs, and there is one".into();
-        Row { axes, skipped: alone.then(why), ..Row::default() }
+        Row { skipped: alone.then(why), ..row }
     }
 
     /// How many measurements a round of it has.

@@ -1,6 +1,7 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
 mod beside;
+mod cycles;
 mod http;
 mod link;
 mod pipeline;
@@ -47,6 +48,24 @@ pub struct Request {
     pub kinds: Vec<&'static Kind>,
     /// A report of rivals to stand beside the rows.
     pub rivals: Option<Report>,
+}
+
+impl Request {
+    /// Rounds that are asked for, or as many as the scenario has by itself, in either form.
+    fn rounds_or(&self, whole: u32, quick: u32) -> u32 {
+        self.rounds.unwrap_or(if self.quick { quick } else { whole })
+    }
+
+    /// Refuses a program that lacks one of these kinds; `what` is what it is to give the lab.
+    fn needs(&self, kinds: &[&str], what: &str) -> Result<(), Refusal> {
+        let is_there = |name: &&&str| self.kinds.iter().any(|kind| kind.name == **name);
+        match kinds.iter().find(|name| !is_there(name)) {
+            Some(missing) => {
+                Err(Refusal(format!("this program has no kind '{missing}'; give the lab {what}")))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Why a scenario cannot run as asked; a sentence that says what to change.

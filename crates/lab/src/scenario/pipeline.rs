@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sinew_core::clock::Clock;
-use sinew_figures::Machine;
 use sinew_spec::plan::{Sync, Transport, Wait};
 
 use self::claims::Evidence;
@@ -26,8 +25,8 @@ use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
-use crate::report::{Axis, Report, Row, Timer};
-use crate::rounds::{Contender, Session, interleave};
+use crate::report::{Axis, Report};
+use crate::rounds::{Contenders, Session, measure};
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 5;
@@ -42,18 +41,15 @@ const QUICK_FREE_SHARE: Duration = Duration::from_millis(60);
 const QUICK_WARM_UP: u64 = 20;
 
 const AXES: &[Axis] = &[
-    Axis { name: "work", values: &["none", "real"] },
-    Axis {
-        name: "placement",
-        values: &["fused", "2_threads", "4_threads", "2_processes", "4_processes"],
-    },
+    Axis { name: "work", values: Work::WORDS },
+    Axis { name: "placement", values: Placement::WORDS },
     Axis {
         name: "transport",
         values: &[NO_VALUE, "in_process", "shared_memory", "pipe", "unix", "tcp"],
     },
     Axis { name: "sync", values: &[NO_VALUE, "lock_free", "mutex"] },
     Axis { name: "wait", values: &[NO_VALUE, "spin", "yield", "park", "spin_then_park"] },
-    Axis { name: "period", values: &["free", "1ms", "2ms", "4ms", "10ms"] },
+    Axis { name: "period", values: Period::WORDS },
 ];
 
 /// The scenario's row in the table.
@@ -68,22 +64,18 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let setups = if request.quick { quick() } else { Setup::all() };
-    let row = |setup: Setup| (Row { axes: setup.axes(), ..Row::default() }, setup);
-    let rows: Vec<_> = setups.into_iter().map(row).collect();
+    let rows: Vec<_> = setups.into_iter().map(|setup| (setup.row(), setup)).collect();
     let rows = request.only.pick(rows, |(row, _)| &row.axes)?;
-    let rounds = request.rounds.unwrap_or(if request.quick { QUICK_ROUNDS } else { ROUNDS });
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let needs_files = rows.iter().any(|(_, setup)| setup.work == Work::Real);
-    let files = needs_files.then(Files::write).transpose().map_err(Refusal)?;
-    let clock = Clock::calibrate();
+    let _files = needs_files.then(Files::write).transpose().map_err(Refusal)?;
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),
-        reference: Reference::new(last_two(&request.cpus)?, clock),
+        reference: Reference::new(last_two(&request.cpus)?, Clock::calibrate()),
         refused: RefCell::new(BTreeSet::new()),
     };
-    let machine = Machine::read();
-    let timer = Timer::measure(clock);
-    let mut contenders = Vec::new();
+    let mut contenders: Contenders<'_> = Vec::new();
     for (mut row, setup) in rows {
         row.skipped = setup.obstacle(shared.cpus.len());
         let driver = Driver::new(&shared, setup, share(request.quick, setup, rounds));
@@ -92,33 +84,20 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
             row.notes = driver.departures();
             row.notes.extend(setup.remark().map(Into::into));
         }
-        contenders.push((row, Box::new(driver) as Box<dyn Contender>));
+        contenders.push((row, Box::new(driver)));
     }
-    let partial = interleave(&mut contenders, rounds, session);
-    drop(files);
-    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
+    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     let mut notes = notes(request.quick, &shared);
-    let costs = match partial {
+    let costs = match report.partial {
         true => None,
         false => Costs::measure(&shared.reference)
             .map_err(|Gone(why)| notes.push(format!("costs: {why}")))
             .ok(),
     };
-    let evidence = Evidence { rows: &rows, cpus: shared.cpus.len(), costs };
-    let tables = vec![article::table(&rows), claims::bars(&evidence)];
+    let evidence = Evidence { rows: &report.rows, cpus: shared.cpus.len(), costs };
+    let tables = vec![article::table(&report.rows), claims::bars(&evidence)];
     let verdicts = claims::verdicts(&evidence);
-    Ok(Report {
-        scenario: SCENARIO.name.into(),
-        machine,
-        timer,
-        quick: request.quick,
-        partial,
-        rounds,
-        tables,
-        verdicts,
-        rows,
-        notes,
-    })
+    Ok(Report { tables, verdicts, notes, ..report })
 }
 
 /// How much of a row a round measures.

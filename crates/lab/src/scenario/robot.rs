@@ -2,25 +2,21 @@
 //! with many; what each of them takes; and whether the recorder has all.
 
 mod cost;
-mod driver;
+mod services;
 mod setup;
 mod verdicts;
 mod viewers;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sinew_core::clock::Clock;
-use sinew_figures::Machine;
-
-use self::driver::Driver;
-use self::setup::{Beside, SERVICES};
-use super::beside::{Evidence, Round};
+use self::services::Services;
+use self::setup::{Audience, SERVICES};
+use super::beside::{Bench, CoreRun, Evidence};
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
-use crate::report::{Axis, Report, Row, Timer};
-use crate::rounds::{Contender, Session, interleave};
+use crate::report::{Axis, Report, Row};
+use crate::rounds::{Contender, Session, measure};
 
 /// Rounds, if nobody asks for another number, and what is measured of a row in each of them.
 const ROUNDS: u32 = 9;
@@ -29,8 +25,12 @@ const SHARE: Duration = Duration::from_secs(10);
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_millis(2500);
 
-const AXES: &[Axis] =
-    &[Axis { name: "beside", values: &["nothing", "services", "services_and_50_viewers"] }];
+/// Cycles after each start that do not count: the drives' own start, and the viewers', among them.
+const WARM_UP: u64 = 1500;
+/// What starting and stopping a graph takes, about.
+const START: Duration = Duration::from_millis(1000);
+
+const AXES: &[Axis] = &[Axis { name: "beside", values: Audience::WORDS }];
 
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -42,62 +42,38 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// What all rows share.
-struct Shared<'a> {
-    session: &'a Session<'a>,
-    cpus: Vec<u32>,
-    /// What is measured of a row in a round.
-    share: Duration,
-    /// What a row's medians do not tell of each round.
-    rounds: RefCell<BTreeMap<&'static str, Vec<Round>>>,
-}
-
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
-    let has = |name: &&&str| !request.kinds.iter().any(|kind| kind.name == **name);
-    if let Some(missing) = SERVICES.iter().find(has) {
-        let why = format!("this program has no kind '{missing}'; give the lab its services' nodes");
-        return Err(Refusal(why));
-    }
-    let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
-    let rounds = request.rounds.unwrap_or(default);
-    let rows = Beside::ALL.iter().map(|beside| Row {
-        axes: vec![("beside".into(), beside.word().into())],
-        ..Row::default()
-    });
-    let rows = request.only.pick(rows.collect(), |row| &row.axes)?;
-    let files = Files::write().map_err(Refusal)?;
-    let shared = Shared {
+    request.needs(&SERVICES, "its services' nodes")?;
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
+    let row = |&audience: &Audience| (audience, Row::of(&[("beside", audience.word())]));
+    let rows = Audience::ALL.iter().map(row).collect();
+    let rows = request.only.pick(rows, |(_, row)| &row.axes)?;
+    let _files = Files::write().map_err(Refusal)?;
+    let bench = Bench {
+        file: "lab robot",
         session,
-        cpus: request.cpus.clone(),
+        cpus: &request.cpus,
+        warm_up: WARM_UP,
         share: if request.quick { QUICK_SHARE } else { SHARE },
+        start: START,
         rounds: RefCell::default(),
     };
-    let (machine, timer) = (Machine::read(), Timer::measure(Clock::calibrate()));
-    let contender = |row: Row| {
-        let beside = row.axis("beside").unwrap_or_default().parse()?;
-        let driver = Driver::new(&shared, beside, &request.kinds)?;
-        Ok((row, Box::new(driver) as Box<dyn Contender>))
+    let contender = |(audience, row): (Audience, Row)| {
+        let graph = bench.request(audience.text(), &request.kinds)?;
+        let services = Services::new(session, audience);
+        let run = CoreRun::new(&bench, audience.word(), services, graph);
+        Ok((row, Box::new(run) as Box<dyn Contender>))
     };
-    let contenders: Result<Vec<_>, String> = rows.into_iter().map(contender).collect();
-    let mut contenders = contenders.map_err(Refusal)?;
-    let partial = interleave(&mut contenders, rounds, session);
-    drop(files);
-    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
-    let of_rounds = shared.rounds.borrow();
-    let alone = Beside::Nothing.word();
-    let evidence = Evidence { rows: &rows, rounds: &of_rounds, alone };
-    let (tables, verdicts) = (vec![verdicts::ratios(&evidence)], verdicts::verdicts(&evidence));
+    let contenders: Result<_, String> = rows.into_iter().map(contender).collect();
+    let contenders = contenders.map_err(Refusal)?;
+    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    let alone = Audience::Nothing.word();
+    let evidence = Evidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
     Ok(Report {
-        scenario: SCENARIO.name.into(),
-        machine,
-        timer,
-        quick: request.quick,
-        partial,
-        rounds,
-        tables,
-        verdicts,
-        rows,
+        tables: vec![evidence.ratios(&Audience::WORDS[1..])],
+        verdicts: verdicts::verdicts(&evidence),
         notes: NOTES.map(Into::into).to_vec(),
+        ..report
     })
 }
 

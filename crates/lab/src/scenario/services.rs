@@ -1,29 +1,27 @@
 //! What services cost the core beside which they run, however badly they behave; how soon one is
 //! back after a kill; and what the supervisor takes for itself.
 
-mod driver;
+mod company;
 mod kinds;
 mod setup;
 mod supervisor;
 mod verdicts;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sinew_core::clock::Clock;
-use sinew_figures::Machine;
+use sinew_runtime::Kinds;
 
-use self::driver::Driver;
+use self::company::Services;
 pub(super) use self::kinds::{NODE, SERVICE};
-use self::setup::Beside;
 pub(super) use self::setup::{CORE_DOMAINS, core};
+use self::setup::{Company, services_alone};
 use self::supervisor::{Idle, Whose};
-use super::beside::{Evidence, Round};
-use super::{Refusal, Request, Scenario};
+use super::beside::{Bench, CoreRun, Evidence};
+use super::{Refusal, Request, Scenario, table};
 use crate::graph::Files;
-use crate::report::{Axis, Report, Row, Timer};
-use crate::rounds::{Contender, Session, interleave};
+use crate::report::{Axis, Report, Row};
+use crate::rounds::{Contender, Session, measure};
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 9;
@@ -34,6 +32,10 @@ const KILLS: u32 = 12;
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_millis(1500);
 const QUICK_KILLS: u32 = 8;
+/// Cycles after each start that do not count: the drives' own start among them.
+const WARM_UP: u64 = 200;
+/// What starting and stopping a graph takes, about.
+const START: Duration = Duration::from_millis(500);
 /// The supervisor is watched for so long, over all rounds.
 const SUPERVISOR_TIME: Duration = Duration::from_secs(10);
 
@@ -65,52 +67,32 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// What all rows share.
-struct Shared<'a> {
-    session: &'a Session<'a>,
-    cpus: Vec<u32>,
-    /// What is measured of a row in a round.
-    share: Duration,
-    /// Kills in a round.
-    kills: u32,
-    /// What a row's medians do not tell of each round.
-    rounds: RefCell<BTreeMap<&'static str, Vec<Round>>>,
-}
-
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
-    let default = if request.quick { QUICK_ROUNDS } else { ROUNDS };
-    let rounds = request.rounds.unwrap_or(default);
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let rows = request.only.pick(rows(), |row| &row.axes)?;
-    let files = Files::write().map_err(Refusal)?;
-    let shared = Shared {
+    let _files = Files::write().map_err(Refusal)?;
+    let (share, kills) = if request.quick { (QUICK_SHARE, QUICK_KILLS) } else { (SHARE, KILLS) };
+    let bench = Bench {
+        file: "lab services",
         session,
-        cpus: request.cpus.clone(),
-        share: if request.quick { QUICK_SHARE } else { SHARE },
-        kills: if request.quick { QUICK_KILLS } else { KILLS },
+        cpus: &request.cpus,
+        warm_up: WARM_UP,
+        share,
+        start: START,
         rounds: RefCell::default(),
     };
-    let (machine, timer) = (Machine::read(), Timer::measure(Clock::calibrate()));
-    let contender = |row: Row| Ok((contender(&shared, &row, rounds)?, row));
+    let contender = |row: Row| Ok((contender(&bench, &row, rounds, kills)?, row));
     let contenders: Result<Vec<_>, String> = rows.into_iter().map(contender).collect();
     let contenders = contenders.map_err(Refusal)?.into_iter();
-    let mut contenders: Vec<_> = contenders.map(|(contender, row)| (row, contender)).collect();
-    let partial = interleave(&mut contenders, rounds, session);
-    drop(files);
-    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
-    let of_rounds = shared.rounds.borrow();
-    let evidence = Evidence { rows: &rows, rounds: &of_rounds, alone: Beside::Nothing.word() };
-    let (tables, verdicts) = (vec![verdicts::ratios(&evidence)], verdicts::verdicts(&evidence));
+    let contenders = contenders.map(|(contender, row)| (row, contender)).collect();
+    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    let alone = Company::Nothing.word();
+    let evidence = Evidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
     Ok(Report {
-        scenario: SCENARIO.name.into(),
-        machine,
-        timer,
-        quick: request.quick,
-        partial,
-        rounds,
-        tables,
-        verdicts,
-        rows,
+        tables: vec![evidence.ratios(&Company::WORDS[1..])],
+        verdicts: verdicts::verdicts(&evidence),
         notes: NOTES.map(Into::into).to_vec(),
+        ..report
     })
 }
 
@@ -127,25 +109,31 @@ const NOTES: [&str; 4] = [
 ];
 
 fn rows() -> Vec<Row> {
-    let row = |measured: &str, beside: &str| {
-        let axes = [("measured", measured), ("beside", beside)];
-        let axes = axes.map(|(axis, value)| (axis.into(), value.into())).to_vec();
-        Row { axes, ..Row::default() }
-    };
-    let core = Beside::ALL.iter().map(|beside| row("core", beside.word()));
+    let row = |measured, beside: &str| Row::of(&[("measured", measured), ("beside", beside)]);
+    let core = Company::WORDS.iter().map(|beside| row("core", beside));
     let of_supervisor = ["services_alone", "arm_and_log"];
     core.chain(of_supervisor.map(|beside| row("supervisor", beside))).collect()
 }
 
 fn contender<'a>(
-    shared: &'a Shared<'a>,
+    bench: &'a Bench<'a>,
     row: &Row,
     rounds: u32,
+    kills: u32,
 ) -> Result<Box<dyn Contender + 'a>, String> {
     let time = SUPERVISOR_TIME / rounds.max(1);
+    let kinds = table(&Kinds::default()).catalogue();
     Ok(match row.axis("beside").unwrap_or_default() {
-        "services_alone" => Box::new(Idle::new(shared, Whose::Services, time)),
-        "arm_and_log" => Box::new(Idle::new(shared, Whose::Program, time)),
-        beside => Box::new(Driver::new(shared, beside.parse()?)?),
+        "services_alone" => {
+            let request = bench.request(services_alone(), &kinds)?;
+            Box::new(Idle::new(Whose::Services(request), time))
+        }
+        "arm_and_log" => Box::new(Idle::new(Whose::Program, time)),
+        beside => {
+            let company: Company = beside.parse()?;
+            let kills_max = if company == Company::Killed { kills } else { 0 };
+            let request = bench.request(company.text(), &kinds)?;
+            Box::new(CoreRun::new(bench, company.word(), Services::new(kills_max), request))
+        }
     })
 }

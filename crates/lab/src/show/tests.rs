@@ -9,36 +9,29 @@ use crate::report::{Figure, Report, Row, Table, Timer, Verdict};
 /// What would end a script, break a tag or start a comment if it were not escaped.
 const HOSTILE: &str = "</script><!-- <script> & \" \u{1}";
 
-fn row(axes: &[(&str, &str)]) -> Row {
-    let axes = axes.iter().map(|(axis, value)| (axis.to_string(), value.to_string()));
-    Row { axes: axes.collect(), ..Row::default() }
-}
-
 /// Rows over transport and bytes; the slower the larger the message.
 fn report() -> Report {
     let mut rows = vec![];
     for (transport, base) in [("in_process", 300), ("shared_memory", 310), ("pipe", 20_000)] {
         for (bytes, more) in [("8", 0), ("1024", 400)] {
-            let mut row = row(&[("work", "none"), ("transport", transport), ("bytes", bytes)]);
+            let mut row = Row::of(&[("work", "none"), ("transport", transport), ("bytes", bytes)]);
             let measure = row.measure_mut("round_trip");
             (0..1000).for_each(|i| measure.distribution.add(base + more + i % 100));
             measure.distribution.add(7_654_321);
             measure.rounds = [0.98, 1.0, 1.01].map(|of| of * (base + more + 50) as f64).to_vec();
             measure.ratios = measure.rounds.iter().map(|median| median / 352.0).collect();
-            row.figures.push(Figure { name: "cpu".into(), unit: "%".into(), value: 199.5 });
+            row.figures.push(Figure::of("cpu", "%", 199.5));
             rows.push(row);
         }
     }
     for bytes in ["8", "1024"] {
-        let row = row(&[("work", "none"), ("transport", "tcp"), ("bytes", bytes)]);
+        let row = Row::of(&[("work", "none"), ("transport", "tcp"), ("bytes", bytes)]);
         rows.push(Row { skipped: Some("there is no loopback".into()), ..row });
     }
     Report {
         scenario: "link".into(),
         machine: Machine { cpu: "Foo 9000".into(), ..Machine::default() },
         timer: Timer { overhead_ns: 22.0, resolution_ns: 0.4 },
-        quick: false,
-        partial: false,
         rounds: 3,
         rows,
         tables: vec![Table {
@@ -54,6 +47,7 @@ fn report() -> Report {
             holds: Holds::Partly,
         }],
         notes: vec![HOSTILE.into()],
+        ..Report::default()
     }
 }
 
@@ -146,10 +140,8 @@ fn many_rows_are_split_so_that_curves_can_be_told_apart() {
     let mut report = report();
     report.rows = (0..100)
         .map(|at: u32| {
-            let mut row = row(&[]);
-            let bytes = 8 << (at % 10);
-            row.axes =
-                vec![("wait".into(), format!("w{}", at / 10)), ("bytes".into(), bytes.to_string())];
+            let (wait, bytes) = (format!("w{}", at / 10), (8 << (at % 10)).to_string());
+            let mut row = Row::of(&[("wait", &wait), ("bytes", &bytes)]);
             row.measure_mut("round_trip").distribution.add(u64::from(at) + 100);
             row.measure_mut("round_trip").rounds.push(f64::from(at) + 100.0);
             row

@@ -12,9 +12,8 @@ use super::load::{Answered, Demand, Enough, drive};
 use super::row::{BEGIN, Load, PING, Server, Shape};
 use super::server::{How, Serving};
 use crate::harness::{Gone, stay_on};
-use crate::report::Row;
+use crate::report::{Figure, Row};
 use crate::rounds::Contender;
-use crate::scenario::beside::figure;
 
 /// Connections of the steady loads.
 const CONNECTIONS: usize = 64;
@@ -146,8 +145,9 @@ impl Contender for Driver<'_> {
         let failed = row.figure("failed").unwrap_or_default() + answered.failed as f64;
         let resident = most("resident_max", found.resident_max_kib as f64 / 1024.0);
         let flow = found.flow_bytes.map(|bytes| most("memory_per_flow", bytes));
-        row.figures = vec![figure("failed", "", failed), figure("resident_max", "MiB", resident)];
-        row.figures.extend(flow.map(|bytes| figure("memory_per_flow", "B", bytes)));
+        row.figures =
+            vec![Figure::of("failed", "", failed), Figure::of("resident_max", "MiB", resident)];
+        row.figures.extend(flow.map(|bytes| Figure::of("memory_per_flow", "B", bytes)));
         if let Some(why) = &answered.failure {
             row.notes.push(format!("a request failed: {why}"));
         }

@@ -5,7 +5,7 @@ use sinew_figures::Interval;
 use super::row::{Load, Server, Shape};
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
-use crate::scenario::beside::{Found, NOT_MEASURED, verdict};
+use crate::scenario::beside::{Found, not_greater, verdict};
 
 /// Our CPU time per request over bare hyper's.
 const CPU_MAX: f64 = 1.15;
@@ -104,7 +104,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
         verdicts.push(verdict(
             &format!("ping costs the same beside them: {}", graph.word()),
             "not distinguishable",
-            same(over([asleep, ours], "cpu_per_request")),
+            not_greater(over([asleep, ours], "cpu_per_request")),
         ));
     }
     verdicts.push(verdict(
@@ -116,50 +116,39 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
 }
 
 fn judged(ratio: Option<Interval>, bar: Bar) -> Found {
-    ratio.map_or(NOT_MEASURED, |ratio| (ratio.to_string(), bar.holds(ratio)))
-}
-
-fn same(ratio: Option<Interval>) -> Found {
-    let Some(ratio) = ratio else { return NOT_MEASURED };
-    let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
-    (ratio.to_string(), holds.if_firm(&[ratio]))
+    ratio.map(|ratio| (ratio.to_string(), bar.holds(ratio)))
 }
 
 fn none_failed(source: Option<&Row>) -> Found {
-    let Some((row, failed)) = source.and_then(|row| Some((row, row.figure("failed")?))) else {
-        return NOT_MEASURED;
-    };
-    let answers = row.measure("latency").map_or(0, |measure| measure.distribution.n());
+    let (failed, latency) = (source?.figure("failed")?, source?.measure("latency"));
+    let answers = latency.map_or(0, |measure| measure.distribution.n());
     let holds = if failed == 0.0 { Holds::Yes } else { Holds::No };
-    (format!("{failed:.0} failed, {answers} answered"), holds)
+    Some((format!("{failed:.0} failed, {answers} answered"), holds))
 }
 
 fn spread(source: Option<&Row>) -> Found {
-    let latency = source.and_then(|row| row.measure("latency")).map(|all| &all.distribution);
-    let ns = |share| latency?.quantile(share);
-    let Some((p50, p99)) = ns(0.5).zip(ns(0.99)) else { return NOT_MEASURED };
+    let latency = &source?.measure("latency")?.distribution;
+    let (p50, p99) = (latency.quantile(0.5)?, latency.quantile(0.99)?);
     let ratio = p99 as f64 / p50 as f64;
     let ms = |ns: u64| ns as f64 * 1e-6;
     let text = format!("{ratio:.2}: P50 {:.2} ms, P99 {:.2} ms", ms(p50), ms(p99));
-    (text, if ratio < SPREAD_MAX { Holds::Yes } else { Holds::No })
+    Some((text, if ratio < SPREAD_MAX { Holds::Yes } else { Holds::No }))
 }
 
 fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Found {
-    let Some(value) = row.and_then(|row| row.figure(name)) else { return NOT_MEASURED };
-    (format!("{value:.1} {unit}"), if value < max { Holds::Yes } else { Holds::No })
+    let value = row?.figure(name)?;
+    Some((format!("{value:.1} {unit}"), if value < max { Holds::Yes } else { Holds::No }))
 }
 
 /// What a node more costs: the difference to ping, round by round, over their number.
 fn node(rows: &[Row], graph: Shape) -> Found {
-    let of = |graph| {
-        row(rows, Server::Sinew, graph, Load::Ping).and_then(|row| row.measure("cpu_per_request"))
-    };
-    let Some((more, ping)) = of(graph).zip(of(Shape::Ping)) else { return NOT_MEASURED };
+    let of = |graph| row(rows, Server::Sinew, graph, Load::Ping)?.measure("cpu_per_request");
+    let (more, ping) = (of(graph)?, of(Shape::Ping)?);
     let nodes = graph.nops() as f64;
     let pairs = more.rounds.iter().zip(&ping.rounds);
     let ns: Vec<f64> = pairs.map(|(more, ping)| (more - ping) / nodes).collect();
-    let Some(ns) = Interval::of(&ns) else { return NOT_MEASURED };
-    (format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns))
+    let ns = Interval::of(&ns)?;
+    Some((format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns)))
 }
 
 /// Two workers over one. Where the load and they share the CPUs, the load has not enough of them to
@@ -168,20 +157,17 @@ fn node(rows: &[Row], graph: Shape) -> Found {
 fn scale(rows: &[Row], cpus: usize) -> Found {
     let of = |load| row(rows, Server::Sinew, Shape::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
-    let rate = over([one, two], "time_per_request");
-    let cost = over([two, one], "cpu_per_request");
-    let shares = two.and_then(shares);
-    let Some(((rate, cost), [server, ran, waited, busy])) = rate.zip(cost).zip(shares) else {
-        return NOT_MEASURED;
-    };
+    let rate = over([one, two], "time_per_request")?;
+    let cost = over([two, one], "cpu_per_request")?;
+    let [server, ran, waited, busy] = shares(two?)?;
     let text = format!(
         "{rate}; the load ran {ran} of the time and waited {waited} of it for one of {cpus} CPUs, \
          of which the server took {server}; a request cost it {cost} of what it costs with one"
     );
     let is_limit = busy.is_firm() && busy.median >= BUSY_MIN;
     match Bar::AtLeast(SCALE_MIN).holds(rate) {
-        Holds::No if is_limit => (text, Holds::Partly),
-        holds => (text, holds),
+        Holds::No if is_limit => Some((text, Holds::Partly)),
+        holds => Some((text, holds)),
     }
 }
 
@@ -207,8 +193,7 @@ mod tests {
     /// A row with these values of a measure in each round.
     fn measured(load: Load, measures: &[(&str, f64)]) -> Row {
         let words = [("server", "sinew"), ("graph", "ping"), ("load", load.word())];
-        let axes = words.map(|(name, word)| (name.to_owned(), word.to_owned())).to_vec();
-        let mut row = Row { axes, ..Row::default() };
+        let mut row = Row::of(&words);
         for &(name, ns) in measures {
             for _ in 0..3 {
                 row.measure_mut(name).add_round(&Distribution::new(), ns, None);
@@ -227,7 +212,7 @@ mod tests {
         ];
         let row = |load, ns: [f64; 4]| measured(load, &[0, 1, 2, 3].map(|at| (names[at], ns[at])));
         let one = row(Load::OneWorker, [5000.0, 2500.0, 0.0, 5000.0]);
-        scale(&[one, row(Load::TwoWorkers, two)], 2).1
+        scale(&[one, row(Load::TwoWorkers, two)], 2).expect("both were measured").1
     }
 
     #[test]

@@ -4,7 +4,7 @@ use sinew_core::transport::{Shape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use crate::harness::{Access, Placement, What};
-use crate::report::Axis;
+use crate::report::{Axis, Row};
 
 /// Bytes of a message.
 pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];
@@ -46,9 +46,9 @@ pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if
 const HELD_BYTES: u32 = 1 << 20;
 
 impl Case {
-    /// The axes, in the order of the table's columns.
-    pub(super) fn axes(&self) -> Vec<(String, String)> {
-        let axes = [
+    /// What the row is; its id is all that a far side's process needs to know.
+    pub(super) fn row(&self) -> Row {
+        Row::of(&[
             ("transport", self.transport.word()),
             ("sync", self.sync.word()),
             ("delivery", self.delivery.word()),
@@ -56,19 +56,12 @@ impl Case {
             ("placement", self.placement.word()),
             ("access", self.access.word()),
             ("bytes", &self.bytes.to_string()),
-        ];
-        axes.map(|(axis, value)| (axis.into(), value.into())).into()
+        ])
     }
 
-    /// The same in a few words, for the far side's process.
-    pub(super) fn words(&self) -> String {
-        let values: Vec<_> = self.axes().into_iter().map(|(_, value)| value).collect();
-        values.join(" ")
-    }
-
-    /// What [`Case::words`] gave; `None` if it is anything else.
-    pub(super) fn parse(words: &str) -> Option<Case> {
-        let words: Vec<_> = words.split(' ').collect();
+    /// The case of a row with this id; `None` if it is anything else.
+    pub(super) fn parse(id: &str) -> Option<Case> {
+        let words: Vec<_> = id.split('/').collect();
         let [transport, sync, delivery, wait, placement, access, bytes] = words[..] else {
             return None;
         };
@@ -205,17 +198,17 @@ mod tests {
         let all = all();
         // 144 combinations that copy, 3 that work in place, of 8 sizes each.
         assert_eq!(all.len(), (144 + 3) * SIZES.len());
-        let words: BTreeSet<_> = all.iter().map(Case::words).collect();
-        assert_eq!(words.len(), all.len());
+        let ids: BTreeSet<_> = all.iter().map(|case| case.row().id()).collect();
+        assert_eq!(ids.len(), all.len());
         for case in &all {
-            assert_eq!(Case::parse(&case.words()), Some(*case));
+            assert_eq!(Case::parse(&case.row().id()), Some(*case));
         }
         assert!(quick().iter().all(|case| all.contains(case)));
     }
 
     #[test]
     fn every_axis_of_a_row_can_be_asked_for() {
-        for (name, value) in all().iter().flat_map(Case::axes) {
+        for (name, value) in all().iter().flat_map(|case| case.row().axes) {
             let axis = AXES.iter().find(|axis| axis.name == name).expect("it is listed");
             assert!(axis.values.contains(&value.as_str()), "{name}={value}");
         }
@@ -223,8 +216,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_case() {
-        for words in ["", "pipe", "pipe lock_free queue park threads copied x", "a b c d e f 8"] {
-            assert_eq!(Case::parse(words), None, "{words}");
+        for id in ["", "pipe", "pipe/lock_free/queue/park/threads/copied/x", "a/b/c/d/e/f/8"] {
+            assert_eq!(Case::parse(id), None, "{id}");
         }
     }
 }

@@ -50,9 +50,9 @@ impl Value {
 }
 
 /// What a row of reads is.
-pub(super) fn axes(value: Value, bytes: u32) -> Vec<(String, String)> {
+pub(super) fn row(value: Value, bytes: u32) -> Row {
     let placement = if value.is_shared() { "threads" } else { "one_thread" };
-    let axes = [
+    Row::of(&[
         ("transport", "in_process"),
         ("sync", "lock_free"),
         ("delivery", "latest"),
@@ -60,8 +60,7 @@ pub(super) fn axes(value: Value, bytes: u32) -> Vec<(String, String)> {
         ("access", "copied"),
         ("value", value.word()),
         ("bytes", &bytes.to_string()),
-    ];
-    axes.map(|(axis, value)| (axis.into(), value.into())).into()
+    ])
 }
 
 /// A value of `WORDS` words, as bytes.

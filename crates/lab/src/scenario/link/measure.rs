@@ -36,7 +36,7 @@ pub(super) fn with_link<T: Send>(
         Placement::Processes => on_thread(cpus.near, move || {
             let descriptors = far.descriptors();
             let descriptors = descriptors.ok_or_else(|| Gone("it cannot leave here".into()))?;
-            let words = format!("{} {}", what.word(), case.words());
+            let words = format!("{} {}", what.word(), case.row().id());
             let process = Process::start(PART.name, &words, &descriptors, cpus.far)?;
             drop(far);
             let found = near(process.life());

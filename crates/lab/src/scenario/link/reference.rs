@@ -37,13 +37,12 @@ pub(super) fn choose(
 }
 
 /// What the row of a reference is.
-pub(super) fn axes(lines: Lines) -> Vec<(String, String)> {
+pub(super) fn row(lines: Lines) -> Row {
     let name = match lines {
         Lines::One => "token",
         Lines::Two => "pair",
     };
-    let axes = [("transport", name), ("wait", "spin"), ("placement", "threads")];
-    axes.map(|(axis, value)| (axis.into(), value.into())).into()
+    Row::of(&[("transport", name), ("wait", "spin"), ("placement", "threads")])
 }
 
 /// The token and the pair as rows of their own.

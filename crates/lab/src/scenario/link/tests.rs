@@ -66,8 +66,7 @@ fn a_row_that_is_not_in_the_short_form_is_refused() {
 }
 
 fn row(axes: &[(&str, &str)], measure: &str, ratios: &[f64]) -> Row {
-    let axes = axes.iter().map(|&(axis, value)| (axis.into(), value.into())).collect();
-    let mut row = Row { axes, ..Row::default() };
+    let mut row = Row::of(axes);
     let times: Vec<_> = ratios.iter().map(|ratio| ratio * 100.0).collect();
     (row.measure_mut(measure).rounds, row.measure_mut(measure).ratios) = (times, ratios.to_vec());
     row
@@ -138,21 +137,6 @@ fn a_rival_is_compared_by_its_ratio_to_the_token_of_its_own_run() {
     assert_eq!(bars(&[2.0; 3])[1][2..], ["-", "not measured"]);
 }
 
-fn report_of(rivals: Vec<Row>) -> Report {
-    Report {
-        scenario: "rivals".into(),
-        machine: Machine::default(),
-        timer: Timer { overhead_ns: 9.0, resolution_ns: 0.4 },
-        quick: false,
-        partial: false,
-        rounds: 3,
-        rows: rivals,
-        tables: vec![],
-        verdicts: vec![],
-        notes: vec![],
-    }
-}
-
 #[test]
 fn a_selection_holds_for_the_rows_of_rivals_too() {
     let rival = |name, bytes| {
@@ -160,7 +144,8 @@ fn a_selection_holds_for_the_rows_of_rivals_too() {
             [("rival", name), ("placement", "threads"), ("access", "copied"), ("bytes", bytes)];
         row(&axes, "round_trip", &[2.5; 3])
     };
-    let report = report_of(vec![rival("rtrb", "8"), rival("rtrb", "48"), rival("gil", "8")]);
+    let rows = vec![rival("rtrb", "8"), rival("rtrb", "48"), rival("gil", "8")];
+    let report = Report { rows, ..Report::default() };
     let run = |only: &[&str]| {
         let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
         let only = Selection::parse(AXES, Some(&report), &only)?;

@@ -8,17 +8,18 @@ use sinew_core::board::FaultAt;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::trace::Record;
 use sinew_core::{pace::Pace, trace::ThreadId};
-use sinew_figures::{Distribution, process};
+use sinew_figures::process;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::{Outcome, Run};
-use sinew_spec::plan::{Plan, Release};
+use sinew_spec::plan::Plan;
 
 use super::setup::{Period, Setup};
-use crate::graph::Graph;
+use crate::graph::{Graph, leader};
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
+use crate::scenario::cycles::Cycles;
 use crate::scenario::table;
 
 /// The name that a spec of the lab has in messages.
@@ -41,7 +42,6 @@ pub(super) struct Shared<'a> {
     pub(super) cpus: Vec<u32>,
     /// The token, measured before each row.
     pub(super) reference: Reference,
-    /// Where the arm's files are.
     /// What the kernel refused.
     pub(super) refused: RefCell<BTreeSet<String>>,
 }
@@ -109,7 +109,7 @@ impl<'a> Driver<'a> {
             let pace = Pace::Free { cycles: self.share.warm_up + cycles };
             let seen = self.run(pace, seen)?;
             let burst_ns = seen.last_start_ns.saturating_sub(seen.first_start_ns) as f64;
-            self.free_cycle_ns = Some(burst_ns / seen.latency.n().max(1) as f64);
+            self.free_cycle_ns = Some(burst_ns / seen.n().max(1) as f64);
             spent_ns += burst_ns.max(1.0);
             round.merge(&seen);
         }
@@ -125,7 +125,7 @@ impl<'a> Driver<'a> {
         let mut look = LOOK_MIN;
         while run.poll(look, &mut |id, record| seen.take(id, record, clock)) {
             let done = seen.is_full() || self.shared.session.is_stopped();
-            if seen.latency.n() > 0 && before.is_none() {
+            if seen.n() > 0 && before.is_none() {
                 before = Some((now_ns(), cpu_ns(&processes)));
             }
             if done {
@@ -152,7 +152,7 @@ impl<'a> Driver<'a> {
         if run.started_ns() == u64::MAX {
             return LOOK_MIN;
         }
-        let cycles = match seen.latency.n() {
+        let cycles = match seen.n() {
             0 => self.share.warm_up,
             _ => self.share.warm_up.saturating_add(seen.cycles_max),
         };
@@ -173,18 +173,7 @@ impl<'a> Driver<'a> {
     /// Adds a round to the row.
     fn add(&mut self, row: &mut Row, round: &Seen, token_ns: Option<f64>) {
         let is_free = self.setup.period == Period::Free;
-        let mut measure = |name, distribution: &Distribution, reference: Option<f64>| {
-            let measure = row.measure_mut(name);
-            measure.distribution.merge(distribution);
-            let median = distribution.quantile(0.5).map(|ns| ns as f64);
-            measure.rounds.extend(median);
-            let ratio = median.and_then(|median| reference.map(|token_ns| median / token_ns));
-            measure.ratios.extend(ratio);
-        };
-        measure("cycle_latency", &round.latency, token_ns);
-        if !is_free {
-            measure("activation_jitter", &round.jitter, None);
-        }
+        round.cycles.add_to(row, token_ns, !is_free);
         self.all.merge(round);
         row.figures = self.all.figures(if is_free { None } else { Some(self.setup.period.ms()) });
         for (n, note) in [(self.all.feedback_missing, NO_FEEDBACK), (self.all.unread, UNREAD)] {
@@ -247,10 +236,7 @@ struct Seen {
     nodes: Vec<Vec<Vec<usize>>>,
     warm_up: u64,
     cycles_max: u64,
-    latency: Distribution,
-    jitter: Distribution,
-    overruns: u64,
-    skipped: u64,
+    cycles: Cycles,
     feedback_missing: u64,
     /// Cycles whose record was overwritten before it was read.
     unread: u64,
@@ -267,21 +253,12 @@ impl Seen {
         let threads = |domain: &sinew_spec::plan::Domain| {
             domain.threads().iter().map(|thread| thread.nodes.clone()).collect()
         };
-        let leads = |domain: &sinew_spec::plan::Domain| {
-            domain.threads().iter().position(|thread| thread.release == Release::Timer)
-        };
-        let mut domains = plan.domains.iter().enumerate();
-        let leader = domains
-            .find_map(|(at, domain)| leads(domain).map(|thread| ThreadId { domain: at, thread }));
         Seen {
-            leader: leader.expect("the spec has a domain with a period"),
+            leader: leader(plan).expect("the spec has a domain with a period"),
             nodes: plan.domains.iter().map(threads).collect(),
             warm_up,
             cycles_max,
-            latency: Distribution::new(),
-            jitter: Distribution::new(),
-            overruns: 0,
-            skipped: 0,
+            cycles: Cycles::default(),
             feedback_missing: 0,
             unread: 0,
             first_start_ns: u64::MAX,
@@ -292,8 +269,13 @@ impl Seen {
         }
     }
 
+    /// Cycles that count.
+    fn n(&self) -> u64 {
+        self.cycles.latency.n()
+    }
+
     fn is_full(&self) -> bool {
-        self.latency.n() >= self.cycles_max
+        self.n() >= self.cycles_max
     }
 
     fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
@@ -304,10 +286,7 @@ impl Seen {
             if self.is_full() {
                 return;
             }
-            self.latency.add(clock.ns(record.latency_ticks()));
-            self.jitter.add(record.start_ns().saturating_sub(record.release_ns()));
-            self.overruns += u64::from(record.is_overrun()) + record.skipped();
-            self.skipped += record.skipped();
+            self.cycles.take(record, clock);
             self.feedback_missing += u64::from(record.is_feedback_missing());
             self.first_start_ns = self.first_start_ns.min(record.start_ns());
             self.last_start_ns = self.last_start_ns.max(record.start_ns());
@@ -320,10 +299,7 @@ impl Seen {
     }
 
     fn merge(&mut self, other: &Seen) {
-        self.latency.merge(&other.latency);
-        self.jitter.merge(&other.jitter);
-        self.overruns += other.overruns;
-        self.skipped += other.skipped;
+        self.cycles.merge(&other.cycles);
         self.feedback_missing += other.feedback_missing;
         self.unread += other.unread;
         for (all, more) in self.executions.iter_mut().zip(&other.executions) {
@@ -336,12 +312,11 @@ impl Seen {
     /// The single figures; those of time left and of CPU only with a period.
     fn figures(&self, period_ms: Option<u64>) -> Vec<Figure> {
         let mut figures = Vec::new();
-        let mut push = |name: &str, unit: &str, value: f64| {
-            figures.push(Figure { name: name.into(), unit: unit.into(), value });
-        };
+        let mut push = |name, unit, value| figures.push(Figure::of(name, unit, value));
         let mean = |&(n, sum_ns): &(u64, f64)| if n == 0 { 0.0 } else { sum_ns / n as f64 };
         let compute_ns: f64 = self.executions.iter().map(mean).sum();
-        if let Some(mean_ns) = self.latency.mean() {
+        let latency = &self.cycles.latency;
+        if let Some(mean_ns) = latency.mean() {
             push("compute", "ns", compute_ns);
             push("communication", "ns", mean_ns - compute_ns);
         }
@@ -349,12 +324,12 @@ impl Seen {
         push("unread", "", self.unread as f64);
         let Some(period_ms) = period_ms else { return figures };
         let period_ns = (period_ms * 1_000_000) as f64;
-        if let (Some(mean_ns), Some(max_ns)) = (self.latency.mean(), self.latency.max()) {
+        if let (Some(mean_ns), Some(max_ns)) = (latency.mean(), latency.max()) {
             push("slack_mean", "ns", period_ns - mean_ns);
             push("slack_min", "ns", period_ns - max_ns as f64);
         }
-        push("overruns", "", self.overruns as f64);
-        push("skipped", "", self.skipped as f64);
+        push("overruns", "", self.cycles.overruns as f64);
+        push("skipped", "", self.cycles.skipped as f64);
         if self.wall_ns > 0 {
             push("cpu", "%", self.cpu_ns as f64 / self.wall_ns as f64 * 100.0);
         }

@@ -2,6 +2,8 @@
 
 use sinew_spec::plan::{Sync, Transport, Wait};
 
+use crate::graph::arm_nodes;
+use crate::report::Row;
 use crate::words::words;
 
 words! {
@@ -111,20 +113,18 @@ impl Setup {
         all
     }
 
-    /// Axis and value.
-    pub(super) fn axes(&self) -> Vec<(String, String)> {
+    /// What the row is.
+    pub(super) fn row(&self) -> Row {
         let crossing = self.crossing.as_ref();
         let sync = crossing.and_then(|crossing| crossing.sync);
-        [
+        Row::of(&[
             ("work", self.work.word()),
             ("placement", self.placement.word()),
             ("transport", crossing.map_or(NO_VALUE, |crossing| crossing.transport.word())),
             ("sync", sync.map_or(NO_VALUE, Sync::word)),
             ("wait", crossing.map_or(NO_VALUE, |crossing| crossing.wait.word())),
             ("period", self.period.word()),
-        ]
-        .map(|(axis, value)| (axis.into(), value.into()))
-        .to_vec()
+        ])
     }
 
     /// Why it would say nothing on a machine of so many CPUs.
@@ -169,7 +169,17 @@ impl Setup {
         text += "nodes:\n";
         match self.work {
             Work::None => self.stages(&mut text),
-            Work::Real => self.arm(&mut text),
+            Work::Real => {
+                text += &arm_nodes(
+                    |node| self.domain(node),
+                    // Of the drives' frames only the newest matters.
+                    |from, to| match [from, to].contains(&"drives") {
+                        true => self.options(from, to, "latest"),
+                        false => self.options(from, to, "queue"),
+                    },
+                    "",
+                )
+            }
         }
         text
     }
@@ -216,42 +226,6 @@ impl Setup {
                  ports: {{out: [{{{to}}}]}}}}\n"
             );
         }
-    }
-
-    /// As graphs/arm/arm.yaml has them; there too only the newest frame matters.
-    fn arm(&self, text: &mut String) {
-        let [planner, ik, ethercat, drives] =
-            ["planner", "ik", "ethercat", "drives"].map(|name| self.domain(name));
-        let to_ik = self.options("planner", "ik", "queue");
-        let to_ethercat = self.options("ik", "ethercat", "queue");
-        let to_planner = self.options("ethercat", "planner", "queue");
-        let to_drives = self.options("ethercat", "drives", "latest");
-        let from_drives = self.options("drives", "ethercat", "latest");
-        *text += &format!(
-            "  - kind: path_planner
-    name: planner
-    domain: {planner}
-    path: square.csv
-    arm: irb120.urdf
-    laps: 0
-    ports: {{out: [{{name: ik, port: in{to_ik}}}]}}
-  - kind: ik
-    domain: {ik}
-    arm: irb120.urdf
-    ports: {{out: [{{name: ethercat, port: in{to_ethercat}}}]}}
-  - kind: ethercat_master
-    name: ethercat
-    domain: {ethercat}
-    lost_frames_max: 100
-    ports:
-      out: [{{name: drives, port: in{to_drives}}}]
-      feedback: [{{name: planner, port: feedback, delay: 1{to_planner}}}]
-  - kind: drives
-    domain: {drives}
-    safe: {{in: {{value: quick_stop, after: 100}}}}
-    ports: {{out: [{{name: ethercat, port: frame, delay: 1{from_drives}}}]}}
-"
-        );
     }
 }
 

@@ -6,7 +6,7 @@ use crate::words::words;
 
 words! {
     /// What stands beside the core.
-    pub(super) enum Beside {
+    pub(super) enum Audience {
         /// It is alone.
         Nothing = "nothing",
         /// All services, and one who looks on.
@@ -25,19 +25,19 @@ pub(super) const SERVICES: [&str; 4] = ["camera", "dashboard", "recorder", "moni
 /// The folder of the recordings, in that of the scenario.
 pub(super) const RECORDINGS: &str = "recordings";
 
-impl Beside {
+impl Audience {
     /// Viewers, and how many of them take nothing.
     pub(super) fn viewers(self) -> (usize, usize) {
         match self {
-            Beside::Nothing => (0, 0),
-            Beside::Services => (1, 0),
-            Beside::Crowd => (CROWD, 1),
+            Audience::Nothing => (0, 0),
+            Audience::Services => (1, 0),
+            Audience::Crowd => (CROWD, 1),
         }
     }
 
     /// The graph of a core with them.
     pub(super) fn text(self) -> String {
-        if self == Beside::Nothing {
+        if self == Audience::Nothing {
             return format!("name: robot\ndomains:\n{CORE_DOMAINS}nodes:\n{}", core(""));
         }
         let domains: String = SERVICES.iter().map(|name| format!("  {name}: {{}}\n")).collect();

@@ -1,9 +1,9 @@
 //! What follows: the bars of the services that people see, each with what was measured of it.
 
-use super::setup::{Beside, CROWD};
+use super::setup::{Audience, CROWD};
 use crate::bar::Holds;
-use crate::report::{Table, Verdict};
-use crate::scenario::beside::{Evidence, Found, NOT_MEASURED, RATIOS, verdict};
+use crate::report::Verdict;
+use crate::scenario::beside::{Evidence, Found, verdict};
 
 /// Shares of a core, in percent, that a service may take.
 const CPU_PERCENT_MAX: [(&str, f64); 3] =
@@ -13,52 +13,21 @@ const UNHARMED: f64 = 0.95;
 /// Without so many recorded cycles nothing is said of loss: a minute at 1 kHz.
 const RECORDED_MIN: f64 = 60_000.0;
 
-/// Every row beside the core alone.
-pub(super) fn ratios(evidence: &Evidence<'_>) -> Table {
-    let row = |beside: &Beside| evidence.ratios(beside.word());
-    Table {
-        title: "over the core alone, round by round: median and where the true one lies".into(),
-        columns: RATIOS.map(Into::into).to_vec(),
-        rows: Beside::ALL[1..].iter().map(row).collect(),
-    }
-}
-
 /// One for each bar.
 pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
-    let (one, crowd) = (Beside::Services.word(), Beside::Crowd.word());
+    let (one, crowd) = (Audience::Services.word(), Audience::Crowd.word());
     let many = format!("the same with {CROWD} viewers, one of whom takes nothing");
-    let mut verdicts = vec![
-        verdict(
-            "all services and one viewer leave the core's cycle latency as it is: P50",
-            "within 5 % of the core alone",
-            evidence.same_median(one),
-        ),
-        verdict(
-            "the same: P99",
-            "not distinguishable from the core alone",
-            evidence.indistinct_p99(one),
-        ),
-        verdict(
-            "they cause no overrun",
-            "0; here: no more than the core has alone, which are the machine's",
-            evidence.none_more(one),
-        ),
-        verdict(
-            &format!("{many}: P50"),
-            "not distinguishable from the core alone",
-            evidence.indistinct_median(crowd),
-        ),
-        verdict(
-            &format!("{many}: P99"),
-            "not distinguishable from the core alone",
-            evidence.indistinct_p99(crowd),
-        ),
+    let who = "all services and one viewer";
+    let mut verdicts = evidence.undisturbed(one, who, "they").to_vec();
+    verdicts.extend([
+        evidence.indistinct_median(&format!("{many}: P50"), crowd),
+        evidence.indistinct_p99(&format!("{many}: P99"), crowd),
         verdict(
             &format!("{many}: the others are unharmed"),
             "each gets as many frames as one viewer alone",
             unharmed(evidence),
         ),
-    ];
+    ]);
     verdicts.extend(CPU_PERCENT_MAX.map(|(service, max)| {
         verdict(
             &format!("{service} takes little CPU, with one viewer"),
@@ -75,34 +44,27 @@ pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
 }
 
 fn unharmed(evidence: &Evidence<'_>) -> Found {
-    let frames = |beside: Beside| evidence.row(beside.word())?.figure("frames_least");
-    let Some((alone, least)) = frames(Beside::Services).zip(frames(Beside::Crowd)) else {
-        return NOT_MEASURED;
-    };
+    let frames = |beside: Audience| evidence.row(beside.word())?.figure("frames_least");
+    let (alone, least) = (frames(Audience::Services)?, frames(Audience::Crowd)?);
     let ours = format!("{least:.1} Hz the least, alone {alone:.1} Hz");
-    (ours, if least >= alone * UNHARMED { Holds::Yes } else { Holds::No })
+    Some((ours, if least >= alone * UNHARMED { Holds::Yes } else { Holds::No }))
 }
 
 fn cpu(evidence: &Evidence<'_>, service: &str, max: f64) -> Found {
-    let row = evidence.row(Beside::Services.word());
-    let Some(percent) = row.and_then(|row| row.figure(&format!("{service}_cpu"))) else {
-        return NOT_MEASURED;
-    };
-    (format!("{percent:.1} %"), if percent < max { Holds::Yes } else { Holds::No })
+    let percent = evidence.row(Audience::Services.word())?.figure(&format!("{service}_cpu"))?;
+    Some((format!("{percent:.1} %"), if percent < max { Holds::Yes } else { Holds::No }))
 }
 
 fn recorded(evidence: &Evidence<'_>) -> Found {
     let of = |name| {
-        let rows = [Beside::Services, Beside::Crowd].into_iter();
+        let rows = [Audience::Services, Audience::Crowd].into_iter();
         rows.filter_map(|beside| evidence.row(beside.word())?.figure(name)).reduce(|a, b| a + b)
     };
-    let Some((cycles, recorded)) = of("cycles").zip(of("cycles_recorded")) else {
-        return NOT_MEASURED;
-    };
+    let (cycles, recorded) = (of("cycles")?, of("cycles_recorded")?);
     let holds = match () {
         () if recorded != cycles => Holds::No,
         () if cycles < RECORDED_MIN => Holds::Partly,
         () => Holds::Yes,
     };
-    (format!("{recorded} of {cycles} cycles are in the files"), holds)
+    Some((format!("{recorded} of {cycles} cycles are in the files"), holds))
 }

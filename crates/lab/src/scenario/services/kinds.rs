@@ -40,17 +40,6 @@ words! {
     }
 }
 
-/// The deeds as the catalogue wants them.
-const DEEDS: [&str; Deed::ALL.len()] = {
-    let mut words = [""; Deed::ALL.len()];
-    let mut at = 0;
-    while at < words.len() {
-        words[at] = Deed::ALL[at].word();
-        at += 1;
-    }
-    words
-};
-
 const IN: usize = 0;
 const OUT: usize = 1;
 /// Between two looks of a service that sleeps.
@@ -86,7 +75,7 @@ static SERVICE_KIND: Kind = Kind {
         name: "deed",
         doc: "What it does.",
         unit: "",
-        ty: ParameterType::Choice(&DEEDS),
+        ty: ParameterType::Choice(Deed::WORDS),
         default: None,
     }],
     signals: &[],

@@ -2,11 +2,12 @@
 //! domains, and what stands beside it.
 
 use super::kinds::Deed;
+use crate::graph::arm_nodes;
 use crate::words::words;
 
 words! {
     /// What stands beside the core.
-    pub(super) enum Beside {
+    pub(super) enum Company {
         /// It is alone.
         Nothing = "nothing",
         /// Three that read a broadcast and sleep.
@@ -29,15 +30,15 @@ pub(super) const BACKOFF_MS: u64 = 10;
 /// That of the default policy before the first restart.
 const BACKOFF_MS_DEFAULT: u64 = 100;
 
-impl Beside {
+impl Company {
     /// What its services do.
     pub(super) fn deeds(self) -> &'static [Deed] {
         match self {
-            Beside::Nothing => &[],
-            Beside::Idle | Beside::Killed => &[Deed::Idle; 3],
-            Beside::CrashLoop | Beside::CrashLoop100Ms => &[Deed::Panic, Deed::Kill, Deed::Hang],
-            Beside::Burn => &[Deed::Burn; 3],
-            Beside::Flood => &[Deed::Flood; 3],
+            Company::Nothing => &[],
+            Company::Idle | Company::Killed => &[Deed::Idle; 3],
+            Company::CrashLoop | Company::CrashLoop100Ms => &[Deed::Panic, Deed::Kill, Deed::Hang],
+            Company::Burn => &[Deed::Burn; 3],
+            Company::Flood => &[Deed::Flood; 3],
         }
     }
 
@@ -46,7 +47,7 @@ impl Beside {
         let services = self.deeds();
         let mut text = "name: services\ndomains:\n".to_owned() + CORE_DOMAINS;
         let backoff_ms = match self {
-            Beside::CrashLoop100Ms => BACKOFF_MS_DEFAULT,
+            Company::CrashLoop100Ms => BACKOFF_MS_DEFAULT,
             _ => BACKOFF_MS,
         };
         text.extend((0..services.len()).map(|at| domain(at, backoff_ms)));
@@ -85,38 +86,21 @@ pub(super) fn logged() -> String {
 
 /// The nodes of a core that has these listeners to what its drives report, each after a comma.
 pub(in crate::scenario) fn core(listeners: &str) -> String {
-    CORE.replace("LISTENERS", listeners)
+    arm_nodes(
+        |node| if node == "drives" { "plant".into() } else { "control".into() },
+        |from, to| match (from, to) {
+            (_, "drives") => ", transport: shared_memory, wait: spin, delivery: latest".into(),
+            ("drives", _) => ", transport: shared_memory, delivery: latest".into(),
+            _ => String::new(),
+        },
+        listeners,
+    )
 }
 
 /// The domains of a core.
 pub(in crate::scenario) const CORE_DOMAINS: &str =
     "  control: {realtime: {period: 1ms, overrun: {policy: count}}}
   plant: {realtime: {trigger: input, overrun: {policy: count}}}
-";
-
-const CORE: &str = "  - kind: path_planner
-    name: planner
-    domain: control
-    path: square.csv
-    arm: irb120.urdf
-    laps: 0
-    ports: {out: [{name: ik, port: in}]}
-  - kind: ik
-    domain: control
-    arm: irb120.urdf
-    ports: {out: [{name: ethercat, port: in}]}
-  - kind: ethercat_master
-    name: ethercat
-    domain: control
-    lost_frames_max: 100
-    ports:
-      out: [{name: drives, port: in, transport: shared_memory, wait: spin, delivery: latest}]
-      feedback: [{name: planner, port: feedback, delay: 1}LISTENERS]
-  - kind: drives
-    domain: plant
-    safe: {in: {value: quick_stop, after: 100}}
-    ports:
-      out: [{name: ethercat, port: frame, delay: 1, transport: shared_memory, delivery: latest}]
 ";
 
 fn domain(at: usize, backoff_ms: u64) -> String {
@@ -156,7 +140,7 @@ mod tests {
     fn every_row_compiles_with_its_services_and_the_same_core() {
         let services = sinew_services::SERVICES.to_vec();
         let kinds = table(&Kinds { services, ..Kinds::default() }).catalogue();
-        let rows = Beside::ALL.iter().map(|beside| (beside.text(), 2, beside.deeds().len()));
+        let rows = Company::ALL.iter().map(|beside| (beside.text(), 2, beside.deeds().len()));
         for (text, core, services) in rows.chain([(services_alone(), 0, 3), (logged(), 2, 1)]) {
             let source = Source { file: "row", text: &text, overrides: &[] };
             let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1, 2, 3] })

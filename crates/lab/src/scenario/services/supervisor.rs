@@ -9,15 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_figures::process::{self, Taken};
-use sinew_runtime::run::Run;
+use sinew_runtime::run::{self, Run};
 
-use super::Shared;
-use super::driver::request;
-use super::setup::{logged, services_alone};
+use super::setup::logged;
 use crate::graph::folder;
-use crate::report::Row;
+use crate::report::{Figure, Row};
 use crate::rounds::Contender;
-use crate::scenario::beside::figure;
 
 /// Longest sleep of a supervisor without a live view, as `sinew run` has it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -27,17 +24,15 @@ const SETTLES: Duration = Duration::from_millis(1500);
 const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Whose figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// Three idle services and no core: the thread of this process that supervises them.
-    Services,
+    Services(run::Request),
     /// `sinew run --json` as a user starts it, of the arm and its log.
     Program,
 }
 
 /// A row.
-pub(super) struct Idle<'a> {
-    shared: &'a Shared<'a>,
+pub(super) struct Idle {
     whose: Whose,
     share: Duration,
     cpu_ns: u64,
@@ -45,9 +40,9 @@ pub(super) struct Idle<'a> {
     resident_kib_max: u64,
 }
 
-impl<'a> Idle<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, whose: Whose, share: Duration) -> Idle<'a> {
-        Idle { shared, whose, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
+impl Idle {
+    pub(super) fn new(whose: Whose, share: Duration) -> Idle {
+        Idle { whose, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
     }
 
     /// CPU time and time that have gone by.
@@ -56,9 +51,8 @@ impl<'a> Idle<'a> {
         self.wall_ns += since.elapsed().as_nanos() as u64;
     }
 
-    fn services(&mut self) -> Result<(), String> {
+    fn services(&mut self, request: run::Request) -> Result<(), String> {
         let cpu = || Taken::by_this_thread().map(|taken| taken.cpu).map_err(|why| why.to_string());
-        let request = request(&services_alone(), self.shared)?;
         let run = Run::start(request);
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         poll_for(&mut run, SETTLES)?;
@@ -84,20 +78,20 @@ impl<'a> Idle<'a> {
     }
 }
 
-impl Contender for Idle<'_> {
+impl Contender for Idle {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        match self.whose {
-            Whose::Services => self.services()?,
+        match &self.whose {
+            Whose::Services(request) => self.services(request.clone())?,
             Whose::Program => self.program()?,
         }
         let share = self.cpu_ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
         row.figures = vec![
-            figure("supervisor_cpu", "%", share),
-            figure("measured_for", "s", self.wall_ns as f64 * 1e-9),
+            Figure::of("supervisor_cpu", "%", share),
+            Figure::of("measured_for", "s", self.wall_ns as f64 * 1e-9),
         ];
-        if self.whose == Whose::Program {
+        if matches!(self.whose, Whose::Program) {
             let resident = self.resident_kib_max as f64;
-            row.figures.push(figure("supervisor_resident", "KiB", resident));
+            row.figures.push(Figure::of("supervisor_resident", "KiB", resident));
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ fn every_link_between_threads_carries_messages_to_and_fro() {
                 round_trips(ends, clock, 3, |_| trips += 1)?;
                 Ok(trips)
             });
-            assert_eq!(found, Ok(3), "{}", case.words());
+            assert_eq!(found, Ok(3), "{}", case.row().id());
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::report::Figure;
 fn row(values: &[&str], period: &str, ns: u64) -> Row {
     let names = ["work", "placement", "transport", "sync", "wait", "period"];
     let values = values.iter().chain([&period]);
-    let axes = names.iter().zip(values).map(|(&name, &value)| (name.into(), value.into()));
-    let mut row = Row { axes: axes.collect(), ..Row::default() };
+    let axes: Vec<_> = names.into_iter().zip(values.copied()).collect();
+    let mut row = Row::of(&axes);
     for name in ["cycle_latency", "activation_jitter"] {
         let measure = row.measure_mut(name);
         let mut distribution = Distribution::new();
@@ -21,7 +21,7 @@ fn row(values: &[&str], period: &str, ns: u64) -> Row {
         measure.ratios = vec![ns as f64 / 500.0; 3];
     }
     for name in ["overruns", "slack_mean"] {
-        row.figures.push(Figure { name: name.into(), unit: String::new(), value: 0.0 });
+        row.figures.push(Figure::of(name, "", 0.0));
     }
     row
 }

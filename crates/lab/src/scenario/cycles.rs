@@ -1,0 +1,49 @@
+//! Latency, jitter and overruns of the cycles that go around.
+
+use sinew_core::clock::Clock;
+use sinew_core::trace::Record;
+use sinew_figures::Distribution;
+
+use crate::report::Row;
+
+/// What was seen of them.
+#[derive(Default)]
+pub(super) struct Cycles {
+    pub(super) latency: Distribution,
+    pub(super) jitter: Distribution,
+    /// Cycles past their deadline, and periods lost.
+    pub(super) overruns: u64,
+    pub(super) skipped: u64,
+}
+
+impl Cycles {
+    pub(super) fn take(&mut self, record: &Record, clock: Clock) {
+        self.latency.add(clock.ns(record.latency_ticks()));
+        self.jitter.add(record.start_ns().saturating_sub(record.release_ns()));
+        self.overruns += u64::from(record.is_overrun()) + record.skipped();
+        self.skipped += record.skipped();
+    }
+
+    pub(super) fn merge(&mut self, other: &Cycles) {
+        self.latency.merge(&other.latency);
+        self.jitter.merge(&other.jitter);
+        self.overruns += other.overruns;
+        self.skipped += other.skipped;
+    }
+
+    /// Adds them as a round to a row's measures: latency, over the reference if there is one, and
+    /// jitter where there is a clock that it can be seen against.
+    pub(super) fn add_to(&self, row: &mut Row, reference_ns: Option<f64>, has_period: bool) {
+        let mut add = |name, times: &Distribution, reference_ns| {
+            let measure = row.measure_mut(name);
+            match times.quantile(0.5) {
+                Some(median) => measure.add_round(times, median as f64, reference_ns),
+                None => measure.distribution.merge(times),
+            }
+        };
+        add("cycle_latency", &self.latency, reference_ns);
+        if has_period {
+            add("activation_jitter", &self.jitter, None);
+        }
+    }
+}
