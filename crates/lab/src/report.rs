@@ -6,6 +6,7 @@ use sinew_core::clock::Clock;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
 use sinew_figures::Machine;
+use sinew_figures::units::time;
 
 use crate::bar::{Bar, Holds};
 
@@ -65,6 +66,15 @@ impl Timer {
             overhead_ns: ns(steps[READINGS / 2]),
             resolution_ns: ns(least.copied().unwrap_or_default()),
         }
+    }
+
+    /// In words.
+    pub(crate) fn to_line(self) -> String {
+        format!(
+            "{} between two readings in a row, in every time and not subtracted; smallest step {}",
+            time(self.overhead_ns),
+            time(self.resolution_ns)
+        )
     }
 }
 

@@ -9,34 +9,28 @@ use crate::report::{Figure, Measure, Row, Table};
 /// A figure that is not known, or not worth the name: a percentile with too little beyond it.
 pub(crate) const UNKNOWN: &str = "-";
 
-/// A table of figures.
+/// A table as it is shown.
 pub(crate) struct Grid {
     /// What it shows.
     pub(crate) title: String,
     /// Axes on which all rows agree.
     pub(crate) fixed: Vec<(String, String)>,
-    /// Names of the axes on which they do not.
-    pub(crate) axes: Vec<String>,
-    /// The columns after those of the axes.
+    /// So many columns, the first ones, are axes on which they do not.
+    pub(crate) axes: usize,
+    /// All columns, each with as many cells as there are rows.
     pub(crate) columns: Vec<Column>,
-    /// The rows: a value on each axis, then a cell in each column.
-    pub(crate) rows: Vec<Cells>,
 }
 
-/// A column of figures.
+/// A column.
 pub(crate) struct Column {
     /// Its name.
     pub(crate) name: String,
-    /// The unit of all its figures; empty for a count or a ratio.
+    /// The unit of all its figures; empty for a count, a ratio or words.
     pub(crate) unit: String,
-}
-
-/// A row of a table.
-pub(crate) struct Cells {
-    /// One of each axis of the grid.
-    pub(crate) axes: Vec<String>,
-    /// One of each column.
-    pub(crate) figures: Vec<String>,
+    /// Whether it holds figures: all its cells begin with a digit, or are not known.
+    pub(crate) is_figure: bool,
+    /// One of each row.
+    pub(crate) cells: Vec<String>,
 }
 
 /// What is printed of a distribution.
@@ -109,18 +103,20 @@ pub(crate) fn has_ratio(measure: &Measure) -> bool {
     !measure.ratios.is_empty()
 }
 
-/// Whether a column of a table of words holds figures: all its cells begin with a digit, or are not
-/// known.
-pub(crate) fn is_figures(table: &Table, column: usize) -> bool {
-    let is_figure = |cell: &str| {
-        cell.is_empty() || cell == UNKNOWN || cell.starts_with(|c: char| c.is_ascii_digit())
+/// A table of words.
+pub(crate) fn of_words(table: &Table) -> Grid {
+    let column = |(at, name): (usize, &String)| {
+        // What came from a file may have rows that are too short.
+        let cell = |row: &Vec<String>| row.get(at).cloned().unwrap_or_default();
+        let cells: Vec<_> = table.rows.iter().map(cell).collect();
+        let is_figure = |cell: &String| {
+            cell.is_empty() || cell == UNKNOWN || cell.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let is_figure = cells.iter().all(is_figure);
+        Column { name: name.clone(), unit: String::new(), is_figure, cells }
     };
-    table.rows.iter().all(|row| is_figure(word(row, column)))
-}
-
-/// A cell of a table of words; what came from a file may have rows that are too short.
-pub(crate) fn word(row: &[String], column: usize) -> &str {
-    row.get(column).map_or("", String::as_str)
+    let columns = table.columns.iter().enumerate().map(column).collect();
+    Grid { title: table.title.clone(), fixed: vec![], axes: 0, columns }
 }
 
 impl Grid {
@@ -132,22 +128,29 @@ impl Grid {
         let differ = |name: &&str| rows.iter().any(|row| row.axis(name) != rows[0].axis(name));
         let (axes, fixed): (Vec<_>, Vec<_>) = names.into_iter().partition(differ);
         let value = |row: &Row, name: &str| row.axis(name).unwrap_or(UNKNOWN).to_string();
-        let cells = |row: &&Row| Cells {
-            axes: axes.iter().map(|name| value(row, name)).collect(),
-            figures: vec![],
+        let column = |name: &&str| Column {
+            name: words(name),
+            unit: String::new(),
+            is_figure: false,
+            cells: rows.iter().map(|row| value(row, name)).collect(),
         };
         Grid {
             title,
             fixed: fixed.into_iter().map(|name| (words(name), value(rows[0], name))).collect(),
-            rows: rows.iter().map(cells).collect(),
-            axes: axes.into_iter().map(words).collect(),
-            columns: vec![],
+            axes: axes.len(),
+            columns: axes.iter().map(column).collect(),
         }
     }
 
     fn push(&mut self, name: &str, unit: &str, cells: impl Iterator<Item = String>) {
-        self.columns.push(Column { name: name.into(), unit: unit.into() });
-        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.figures.push(cell));
+        let (name, unit, cells) = (name.into(), unit.into(), cells.collect());
+        self.columns.push(Column { name, unit, is_figure: true, cells });
+    }
+
+    /// The axes on which all rows agree, in words.
+    pub(crate) fn fixed(&self) -> String {
+        let fixed = self.fixed.iter().map(|(axis, value)| format!("{axis} {value}"));
+        fixed.collect::<Vec<_>>().join(", ")
     }
 
     /// Times get the unit that suits them; other figures keep theirs.

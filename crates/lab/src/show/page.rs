@@ -2,9 +2,9 @@
 //! pictures, figures, and the raw data at the end.
 
 use sinew_figures::machine::Cache;
-use sinew_figures::units::{counted, time, words};
+use sinew_figures::units::{counted, words};
 
-use super::grid::{self, Grid, distinct};
+use super::grid::{self, Column, Grid, distinct};
 use super::plots::plots;
 use super::svg::{self, Escaped};
 use crate::bar::Holds;
@@ -26,7 +26,7 @@ pub fn to_page(report: &Report) -> String {
     page += &section("Plots", &figures.collect::<String>());
     page += &section("Tables", &report.tables.iter().map(words_table).collect::<String>());
     let grids = grid::measures(&report.rows).into_iter().chain(grid::figures(&report.rows));
-    page += &section("Rows", &grids.map(|grid| figures_table(&grid)).collect::<String>());
+    page += &section("Rows", &grids.map(|grid| table(&grid)).collect::<String>());
     page += &section("Notes", &notes(report));
     page + &foot(&serde_json::json!(report))
 }
@@ -105,12 +105,7 @@ fn machine(report: &Report) -> String {
         format!("L{} {} {} KiB", cache.level, cache.ty.to_lowercase(), cache.size_kib)
     };
     let caches: Vec<_> = machine.caches.iter().map(cache).collect();
-    let timer = report.timer;
-    let clock = format!(
-        "{} between two readings in a row, in every time and not subtracted; smallest step {}",
-        time(timer.overhead_ns),
-        time(timer.resolution_ns)
-    );
+    let clock = report.timer.to_line();
     let facts = [("machine", machine.to_line()), ("caches", caches.join(", ")), ("clock", clock)];
     let fact = |(name, fact): &(&str, String)| match fact.as_str() {
         "" => String::new(),
@@ -119,47 +114,37 @@ fn machine(report: &Report) -> String {
     section("Machine", &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>()))
 }
 
-/// A table that scrolls by itself where it is too wide.
-fn table(title: &str, below: &str, head: &str, rows: &str) -> String {
-    let title = Escaped(title);
-    format!(
-        "<h3>{title}</h3>\n{below}<div class=\"scroll\" tabindex=\"0\">\n<table>\n\
-         <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
-    )
-}
-
 /// A table of words.
 pub(crate) fn words_table(of: &Table) -> String {
-    let class = |at: usize| if grid::is_figures(of, at) { " class=\"figure\"" } else { "" };
-    let head = of.columns.iter().enumerate();
-    let head = head.map(|(at, name)| format!("<th{}>{}</th>", class(at), Escaped(name)));
-    let row = |row: &Vec<String>| {
-        let cells = (0..of.columns.len())
-            .map(|at| format!("<td{}>{}</td>", class(at), Escaped(grid::word(row, at))));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    };
-    table(&of.title, "", &head.collect::<String>(), &of.rows.iter().map(row).collect::<String>())
+    table(&grid::of_words(of))
 }
 
-fn figures_table(grid: &Grid) -> String {
-    let fixed: Vec<_> = grid.fixed.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
-    let below = match fixed.join(", ") {
+/// A table that scrolls by itself where it is too wide.
+fn table(grid: &Grid) -> String {
+    let below = match grid.fixed() {
         fixed if fixed.is_empty() => fixed,
         fixed => format!("<p class=\"fixed\">{}</p>\n", Escaped(&fixed)),
     };
-    let axes = grid.axes.iter().map(|name| format!("<th>{}</th>", Escaped(name)));
-    let figures = grid.columns.iter().map(|column| {
-        let (name, unit) = (Escaped(&column.name), Escaped(&column.unit));
-        format!("<th class=\"figure\">{name} <span>{unit}</span></th>")
+    let class = |column: &Column| if column.is_figure { " class=\"figure\"" } else { "" };
+    let head = grid.columns.iter().map(|column| {
+        let unit = match column.unit.as_str() {
+            "" => String::new(),
+            unit => format!(" <span>{}</span>", Escaped(unit)),
+        };
+        format!("<th{}>{}{unit}</th>", class(column), Escaped(&column.name))
     });
-    let head: String = axes.chain(figures).collect();
-    let row = |row: &grid::Cells| {
-        let axes = row.axes.iter().map(|cell| format!("<td>{}</td>", Escaped(cell)));
-        let figure = |cell| format!("<td class=\"figure\">{}</td>", Escaped(cell));
-        let figures = row.figures.iter().map(|cell| figure(cell));
-        format!("<tr>{}</tr>\n", axes.chain(figures).collect::<String>())
+    let row = |row: usize| {
+        let cell = |of: &Column| format!("<td{}>{}</td>", class(of), Escaped(&of.cells[row]));
+        format!("<tr>{}</tr>\n", grid.columns.iter().map(cell).collect::<String>())
     };
-    table(&grid.title, &below, &head, &grid.rows.iter().map(row).collect::<String>())
+    let rows = grid.columns.first().map_or(0, |column| column.cells.len());
+    format!(
+        "<h3>{}</h3>\n{below}<div class=\"scroll\" tabindex=\"0\">\n<table>\n\
+         <thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
+        Escaped(&grid.title),
+        head.collect::<String>(),
+        (0..rows).map(row).collect::<String>()
+    )
 }
 
 fn notes(report: &Report) -> String {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use sinew_figures::units::{counted, time};
+use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_at;
 
-use super::grid::{self, Grid, distinct};
-use crate::report::{Report, Row, Table};
+use super::grid::{self, Column, Grid, distinct};
+use crate::report::{Report, Row};
 
 /// Columns of a line.
 const WIDTH: usize = 120;
@@ -28,7 +28,7 @@ pub fn to_text(report: &Report) -> String {
                     rounds holds all of them; not distinguishable: it covers 1";
         wrap(&mut text, "", what);
     }
-    report.tables.iter().for_each(|table| text += &table_text(table));
+    report.tables.iter().for_each(|table| text += &grid_text(&grid::of_words(table)));
     text += &verdicts(report);
     text += &remarks(&report.rows);
     text
@@ -42,93 +42,72 @@ fn head(report: &Report) -> String {
         text += "PARTIAL: it was interrupted; not all rounds, perhaps not all rows\n";
     }
     wrap(&mut text, "machine: ", &report.machine.to_line());
-    let timer = report.timer;
-    let clock = format!(
-        "{} between two readings in a row, in every time and not subtracted; smallest step {}",
-        time(timer.overhead_ns),
-        time(timer.resolution_ns)
-    );
-    wrap(&mut text, "clock: ", &clock);
+    wrap(&mut text, "clock: ", &report.timer.to_line());
     report.notes.iter().for_each(|note| wrap(&mut text, "note: ", note));
     text
 }
 
-/// A table of figures. If it is too wide, the first axes become lines above their rows.
+/// A table. If it is too wide, the first axes become lines above their rows.
 fn grid_text(grid: &Grid) -> String {
-    let mut text = format!("\n{}", grid.title);
-    let fixed: Vec<_> = grid.fixed.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
-    text += &if fixed.is_empty() { String::new() } else { format!(" ({})", fixed.join(", ")) };
-    text.push('\n');
+    let fixed = grid.fixed();
+    let fixed = if fixed.is_empty() { fixed } else { format!(" ({fixed})") };
+    let mut text = format!("\n{}{fixed}\n", grid.title);
+    let columns: Vec<_> = grid.columns.iter().map(Printed::of).collect();
     let mut heading = 0;
-    while heading + 1 < grid.axes.len() && width(&columns(grid, heading)) > WIDTH {
+    while heading + 1 < grid.axes && width(&columns[heading..]) > WIDTH {
         heading += 1;
     }
-    let columns = columns(grid, heading);
+    let (above, columns) = columns.split_at(heading);
     let indent = if heading > 0 { GAP } else { "" };
     let mut line = |cells: Vec<String>| {
         let line = format!("{indent}{}", cells.join(GAP));
         let _ = writeln!(text, "{}", line.trim_end());
     };
-    headers(&columns).into_iter().for_each(&mut line);
-    let mut above: &[String] = &[];
-    for (number, row) in grid.rows.iter().enumerate() {
-        if row.axes[..heading] != *above {
-            above = &row.axes[..heading];
-            let names = grid.axes.iter().zip(above);
-            let names: Vec<_> = names.map(|(axis, value)| format!("{axis} {value}")).collect();
-            line(vec![format!("-- {}", names.join(", "))]);
+    headers(columns).into_iter().for_each(&mut line);
+    let rows = columns.first().map_or(0, |column| column.of.cells.len());
+    for row in 0..rows {
+        let differs = |it: &Printed<'_>| row == 0 || it.of.cells[row] != it.of.cells[row - 1];
+        if above.iter().any(differs) {
+            let named = |it: &Printed<'_>| format!("{} {}", it.of.name, it.of.cells[row]);
+            line(vec![format!("-- {}", above.iter().map(named).collect::<Vec<_>>().join(", "))]);
         }
-        line(columns.iter().map(|column| column.cell(column.cells[number])).collect());
+        line(columns.iter().map(|column| column.cell(&column.of.cells[row])).collect());
     }
     text
 }
 
 /// A column as it is printed.
 struct Printed<'a> {
+    of: &'a Column,
     header: Vec<String>,
-    cells: Vec<&'a str>,
     width: usize,
-    is_figure: bool,
 }
 
-impl Printed<'_> {
+impl<'a> Printed<'a> {
+    /// The header is broken at its words, so that it is hardly wider than what stands below.
+    fn of(of: &'a Column) -> Printed<'a> {
+        let wide = |words: &mut dyn Iterator<Item = &str>| {
+            words.map(|word| word.chars().count()).max().unwrap_or_default()
+        };
+        let width = wide(&mut of.cells.iter().map(String::as_str));
+        let width = width.max(wide(&mut of.name.split(' '))).max(of.unit.len());
+        let mut header: Vec<String> = vec![];
+        for word in of.name.split(' ') {
+            match header.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                    *line = format!("{line} {word}");
+                }
+                _ => header.push(word.into()),
+            }
+        }
+        header.extend((!of.unit.is_empty()).then(|| of.unit.clone()));
+        Printed { of, header, width }
+    }
+
     fn cell(&self, cell: &str) -> String {
         let width = self.width;
-        if self.is_figure { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        if self.of.is_figure { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
     }
-}
-
-/// The columns of a table but for those of the first `heading` axes.
-fn columns(grid: &Grid, heading: usize) -> Vec<Printed<'_>> {
-    let axes = grid.axes.iter().enumerate().skip(heading).map(|(at, name)| {
-        let cells = grid.rows.iter().map(|row| row.axes[at].as_str()).collect();
-        printed(name, "", cells, false)
-    });
-    let figures = grid.columns.iter().enumerate().map(|(at, column)| {
-        let cells = grid.rows.iter().map(|row| row.figures[at].as_str()).collect();
-        printed(&column.name, &column.unit, cells, true)
-    });
-    axes.chain(figures).collect()
-}
-
-/// The header is broken at its words, so that it is hardly wider than what stands below.
-fn printed<'a>(name: &str, unit: &str, cells: Vec<&'a str>, is_figure: bool) -> Printed<'a> {
-    let wide = |words: &mut dyn Iterator<Item = &str>| {
-        words.map(|word| word.chars().count()).max().unwrap_or_default()
-    };
-    let width = wide(&mut cells.iter().copied());
-    let width = width.max(wide(&mut name.split(' '))).max(unit.len());
-    let mut header: Vec<String> = vec![];
-    for word in name.split(' ') {
-        match header.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                *line = format!("{line} {word}");
-            }
-            _ => header.push(word.into()),
-        }
-    }
-    header.extend((!unit.is_empty()).then(|| unit.to_string()));
-    Printed { header, cells, width, is_figure }
 }
 
 fn width(columns: &[Printed<'_>]) -> usize {
@@ -145,23 +124,6 @@ fn headers(columns: &[Printed<'_>]) -> Vec<Vec<String>> {
     };
     let line = |line| columns.iter().map(|column| word(column, line)).collect();
     (0..height).map(line).collect()
-}
-
-/// A table of words.
-pub(crate) fn table_text(table: &Table) -> String {
-    let mut text = format!("\n{}\n", table.title);
-    let cells = |at: usize| table.rows.iter().map(|row| grid::word(row, at)).collect();
-    let column =
-        |(at, name): (usize, &String)| printed(name, "", cells(at), grid::is_figures(table, at));
-    let columns: Vec<_> = table.columns.iter().enumerate().map(column).collect();
-    let mut line = |cells: Vec<String>| {
-        let _ = writeln!(text, "{}", cells.join(GAP).trim_end());
-    };
-    headers(&columns).into_iter().for_each(&mut line);
-    for number in 0..table.rows.len() {
-        line(columns.iter().map(|column| column.cell(column.cells[number])).collect());
-    }
-    text
 }
 
 fn verdicts(report: &Report) -> String {
