@@ -6,19 +6,20 @@ use std::process::ExitCode;
 
 use clap::{Args, value_parser};
 use serde_json::json;
+use sinew_core::pace::Pace;
 use sinew_core::privileges;
 use sinew_lab::drill::{
-    self, Drill, Files, Graph, Only, Report, Request, all, of_services, short, table,
+    self, Drill, Files, Only, Report, Request, all, of_services, short, table,
 };
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
-use sinew_runtime::Kinds;
+use sinew_runtime::{Kinds, run};
 use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
 use crate::lab::stop_on_signals;
-use crate::load::{LoadError, load_and_make};
+use crate::load::{LoadError, Loaded, load_and_make};
 use crate::progress::Bar;
 
 /// Let faults happen on purpose and measure how soon the machine is safe.
@@ -114,24 +115,29 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
 }
 
 /// A graph of the user's.
-fn given(path: &std::path::Path, overrides: &[String], nodes: &Kinds) -> Result<Graph, LoadError> {
+fn given(
+    path: &std::path::Path,
+    overrides: &[String],
+    nodes: &Kinds,
+) -> Result<run::Request, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
-    let crate::load::Loaded { file, text, base, overrides, cpus, plan } = loaded;
-    Ok(Graph { file, text, base, overrides, cpus, plan })
+    let Loaded { file, text, base, overrides, cpus, plan } = loaded;
+    let (strict, pace, injections) = (false, Pace::AsPlanned, vec![]);
+    Ok(run::Request { file, text, base, overrides, cpus, plan, strict, pace, injections })
 }
 
 /// The arm, and its files.
-fn arm() -> Result<(Graph, Files), String> {
+fn arm() -> Result<(run::Request, Files), String> {
     let cpus = privileges::cpus();
     let cpus = cpus.map_err(|error| format!("cannot read this process's CPUs: {error}"))?;
     let files = Files::write()?;
-    Ok((Graph::arm(&table(&scenario::table(&Kinds::default())), &cpus)?, files))
+    Ok((drill::arm(&table(&scenario::table(&Kinds::default())), &cpus)?, files))
 }
 
 /// The arm with services beside it, and what happens to these from outside. A program without
 /// their kinds has none, and says so.
-fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(Graph, Vec<Drill>)> {
-    match Graph::beside(&table(&scenario::table(nodes)), cpus) {
+fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::Request, Vec<Drill>)> {
+    match drill::beside(&table(&scenario::table(nodes)), cpus) {
         Ok(graph) => {
             let drills = of_services(&graph.plan);
             Some((graph, drills))

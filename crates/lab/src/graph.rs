@@ -8,27 +8,9 @@ use sinew_core::catalogue::Kind;
 use sinew_core::pace::Pace;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
-use sinew_runtime::inject::Injection;
 use sinew_runtime::run::Request;
 use sinew_spec::plan::{Machine, Plan, Release, Thread};
 use sinew_spec::{Source, compile};
-
-/// A graph, compiled.
-#[derive(Clone, Debug)]
-pub struct Graph {
-    /// Its file, as messages name it.
-    pub file: String,
-    /// Its text.
-    pub text: String,
-    /// Where paths in it begin.
-    pub base: PathBuf,
-    /// `node.parameter` and the value that takes the place of the spec's.
-    pub overrides: Vec<(String, String)>,
-    /// The CPUs that it is planned for.
-    pub cpus: Vec<u32>,
-    /// The plan.
-    pub plan: Plan,
-}
 
 /// The arm's spec, as it stands in `graphs/arm`.
 pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
@@ -40,58 +22,49 @@ const FILES: [(&str, &str); 2] = [
     ("square.csv", include_str!("../../../graphs/arm/square.csv")),
 ];
 
-impl Graph {
-    /// The arm, which goes around until it is stopped.
-    ///
-    /// # Errors
-    /// What is wrong with its spec on this machine.
-    pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<Graph, String> {
-        let overrides = vec![("planner.laps".into(), "0".into())];
-        Graph::compile("arm.yaml", ARM.into(), overrides, &nodes.catalogue(), cpus)
-    }
+/// The arm, which goes around until it is stopped.
+///
+/// # Errors
+/// What is wrong with its spec on this machine.
+pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<Request, String> {
+    let overrides = vec![("planner.laps".into(), "0".into())];
+    compiled("arm.yaml", ARM.into(), overrides, &nodes.catalogue(), cpus)
+}
 
-    /// The arm with services beside it, if these are all the kinds that it needs.
-    ///
-    /// # Errors
-    /// As for [`Graph::arm`].
-    pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<Graph, String> {
-        Graph::compile("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
-    }
+/// The arm with services beside it, if these are all the kinds that it needs.
+///
+/// # Errors
+/// As for [`arm`].
+pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<Request, String> {
+    compiled("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
+}
 
-    /// A spec over the arm's files.
-    ///
-    /// # Errors
-    /// What is wrong with it on this machine.
-    pub(crate) fn compile(
-        file: &str,
-        text: String,
-        overrides: Vec<(String, String)>,
-        kinds: &[&'static Kind],
-        cpus: &[u32],
-    ) -> Result<Graph, String> {
-        let machine = Machine { cpus: cpus.to_vec() };
-        let source = Source { file, text: &text, overrides: &overrides };
-        let plan = compile(&source, kinds, &machine).map_err(|errors| {
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-        })?;
-        let (file, cpus) = (file.into(), cpus.to_vec());
-        Ok(Graph { file, text, base: folder(), overrides, cpus, plan })
-    }
-
-    /// The request for a run in which this happens.
-    pub(crate) fn request(&self, pace: Pace, injections: Vec<Injection>) -> Request {
-        Request {
-            file: self.file.clone(),
-            text: self.text.clone(),
-            base: self.base.clone(),
-            overrides: self.overrides.clone(),
-            cpus: self.cpus.clone(),
-            plan: self.plan.clone(),
-            strict: false,
-            pace,
-            injections,
-        }
-    }
+/// A spec over the arm's files, to be run as it is planned and without a fault on purpose.
+///
+/// # Errors
+/// What is wrong with it on this machine.
+pub(crate) fn compiled(
+    file: &str,
+    text: String,
+    overrides: Vec<(String, String)>,
+    kinds: &[&'static Kind],
+    cpus: &[u32],
+) -> Result<Request, String> {
+    let machine = Machine { cpus: cpus.to_vec() };
+    let source = Source { file, text: &text, overrides: &overrides };
+    let plan = compile(&source, kinds, &machine)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    Ok(Request {
+        file: file.into(),
+        text,
+        base: folder(),
+        overrides,
+        cpus: cpus.to_vec(),
+        plan,
+        strict: false,
+        pace: Pace::AsPlanned,
+        injections: vec![],
+    })
 }
 
 /// Where the arm's files are while this process needs them.

@@ -17,7 +17,7 @@ use super::carry_out::{Carried, Timing, carry_out};
 use super::machine::Moment;
 use super::stop::Stop;
 use super::table::{Drill, Expected, Fault, Rule, Subject};
-use crate::graph::{ARM, Graph, joint_limits_rad};
+use crate::graph::{ARM, compiled, joint_limits_rad};
 
 /// The cycle of the death: on the first long side of the square, at full speed.
 const DEATH: u64 = 1650;
@@ -151,7 +151,7 @@ fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
     let kinds = super::table(&crate::scenario::table(&Kinds::default())).catalogue();
     let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
     let text = plot.text.to_string();
-    let graph = Graph::compile(plot.file, text, overrides.collect(), &kinds, cpus)?;
+    let graph = compiled(plot.file, text, overrides.collect(), &kinds, cpus)?;
     let drill = drill(plot, &graph.plan)?;
     let limits_rad = if plot.silent { joint_limits_rad() } else { vec![] };
     let after_ns = UNCONTROLLED_NS;
@@ -274,7 +274,7 @@ mod tests {
     fn every_variant_compiles_and_has_an_inverse_kinematics_that_can_die() {
         for plot in &PLOTS {
             let kinds = crate::drill::table(&crate::scenario::table(&Kinds::default())).catalogue();
-            let graph = Graph::compile(plot.file, plot.text.into(), vec![], &kinds, &[0, 1]);
+            let graph = compiled(plot.file, plot.text.into(), vec![], &kinds, &[0, 1]);
             let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", plot.name));
             let drill = drill(plot, &graph.plan).expect("it can die");
             let domains = graph.plan.domains.len();

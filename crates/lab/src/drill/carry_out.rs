@@ -8,9 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use sinew_control::status::{DomainState, Event, EventKind, Phase};
 use sinew_core::board::FaultAt;
 use sinew_core::clock::now_ns;
-use sinew_core::{pace::Pace, trace::ThreadId};
+use sinew_core::trace::ThreadId;
 use sinew_runtime::inject::Injection;
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;
@@ -18,7 +18,7 @@ use super::left::{self, Left};
 use super::outside::{Outside, SeenOutside};
 use super::recording::Recording;
 use super::table::{Drill, Expected, Fault, Subject};
-use crate::graph::{Graph, leader};
+use crate::graph::leader;
 
 /// How often the run is looked at; its processes' ends wake us at once.
 const LOOK: Duration = Duration::from_millis(10);
@@ -86,13 +86,18 @@ impl Timing {
 ///
 /// # Errors
 /// Why the run cannot be started.
-pub(super) fn carry_out(graph: &Graph, drill: &Drill, timing: &Timing) -> Result<Carried, String> {
+pub(super) fn carry_out(
+    graph: &Request,
+    drill: &Drill,
+    timing: &Timing,
+) -> Result<Carried, String> {
     let before = Left::look();
     let mut at = Moment::of(&graph.plan, drill, timing.chance);
     at.cycle = timing.cycle.unwrap_or(at.cycle);
     let injected =
         drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
-    let run = Run::start(graph.request(Pace::AsPlanned, injected.into_iter().collect()));
+    let injections = injected.into_iter().collect();
+    let run = Run::start(Request { injections, ..graph.clone() });
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
     let recording = Recording::new(&graph.plan, run.clock());
     let mut watch = Watch {

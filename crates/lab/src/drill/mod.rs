@@ -23,17 +23,17 @@ use fastrand::Rng;
 pub use report::{Core, Report, Round, Row};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
-use sinew_runtime::Kinds;
+use sinew_runtime::{Kinds, run};
 pub use table::{Drill, Fault, Subject, all, of_services};
 
-pub use crate::graph::{Files, Graph};
+pub use crate::graph::{Files, arm, beside};
 use crate::rounds::Session;
 
 /// What is asked of a drill.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// What to run.
-    pub graph: Graph,
+    pub graph: run::Request,
     /// The drills, out of [`all`].
     pub drills: Vec<Drill>,
     /// How often each.
@@ -41,7 +41,7 @@ pub struct Request {
     /// When exactly each fault comes follows from it.
     pub seed: u64,
     /// Drills of services beside another graph's core.
-    pub beside: Option<(Graph, Vec<Drill>)>,
+    pub beside: Option<(run::Request, Vec<Drill>)>,
     /// Whether the scenario of the article is to be carried out too.
     pub article: bool,
 }

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use sinew_core::catalogue::Kind;
 use sinew_core::clock::{Clock, now_ns};
-use sinew_core::pace::Pace;
 use sinew_core::trace::{Record, ThreadId};
 use sinew_runtime::run::{self, Outcome, Run};
 
 pub(super) use self::evidence::{Evidence, Found, not_greater, verdict};
 use super::cycles::Cycles;
-use crate::graph::Graph;
+use crate::graph::compiled;
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
 
@@ -58,8 +57,7 @@ impl Bench<'_> {
         text: String,
         kinds: &[&'static Kind],
     ) -> Result<run::Request, String> {
-        let graph = Graph::compile(self.file, text, Vec::new(), kinds, self.cpus)?;
-        Ok(graph.request(Pace::AsPlanned, Vec::new()))
+        compiled(self.file, text, Vec::new(), kinds, self.cpus)
     }
 }
 

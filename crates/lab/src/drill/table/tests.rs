@@ -3,11 +3,11 @@
 use sinew_runtime::Kinds;
 
 use super::*;
-use crate::drill::{Graph, Only, short, table};
+use crate::drill::{Only, arm as compiled, short, table};
 use crate::scenario;
 
 fn arm() -> Plan {
-    Graph::arm(&table(&scenario::table(&Kinds::default())), &[0, 1]).expect("the arm compiles").plan
+    compiled(&table(&scenario::table(&Kinds::default())), &[0, 1]).expect("the arm compiles").plan
 }
 
 /// The drill of a subject, by its name, and a fault.

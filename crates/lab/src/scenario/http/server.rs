@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use sinew_core::catalogue::Kind;
-use sinew_core::pace::Pace;
 use sinew_runtime::run::{Outcome, Run};
 
 use super::row::{Server, Shape};
-use crate::graph::Graph;
+use crate::graph::compiled;
 use crate::harness::Gone;
 use crate::harness::on_thread;
 
@@ -64,9 +63,8 @@ impl How<'_> {
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
     ) -> Result<T, String> {
         let text = self.graph.text(address.port(), self.workers);
-        let graph = Graph::compile(FILE, text, Vec::new(), self.kinds, self.cpus)?;
-        let request = graph.request(Pace::AsPlanned, Vec::new());
-        let mut run = Run::start(request).map_err(|error| format!("cannot be started: {error}"))?;
+        let graph = compiled(FILE, text, Vec::new(), self.kinds, self.cpus)?;
+        let mut run = Run::start(graph).map_err(|error| format!("cannot be started: {error}"))?;
         let begun = Instant::now();
         let poll = |run: &mut Run| run.poll(LOOK, &mut |_, _| ());
         while TcpStream::connect(address).is_err() {

@@ -10,11 +10,11 @@ use sinew_core::trace::Record;
 use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_figures::process;
 use sinew_runtime::Kinds;
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::{Outcome, Request, Run};
 use sinew_spec::plan::Plan;
 
 use super::setup::{Period, Setup};
-use crate::graph::{Graph, leader};
+use crate::graph::{compiled, leader};
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
@@ -59,7 +59,7 @@ pub(super) struct Driver<'a> {
     shared: &'a Shared<'a>,
     setup: Setup,
     share: Share,
-    graph: Graph,
+    graph: Request,
     all: Seen,
     /// How long a free cycle is, if that is known.
     free_cycle_ns: Option<f64>,
@@ -76,7 +76,7 @@ impl<'a> Driver<'a> {
         share: Share,
     ) -> Result<Driver<'a>, String> {
         let (text, kinds) = (setup.text(), table(&Kinds::default()).catalogue());
-        let graph = Graph::compile(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
+        let graph = compiled(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
         let all = Seen::new(&graph.plan, share.warm_up, u64::MAX);
         Ok(Driver { shared, setup, share, graph, all, free_cycle_ns: None })
     }
@@ -118,7 +118,7 @@ impl<'a> Driver<'a> {
 
     /// From start to end.
     fn run(&self, pace: Pace, mut seen: Seen) -> Result<Seen, String> {
-        let run = Run::start(self.graph.request(pace, Vec::new()));
+        let run = Run::start(Request { pace, ..self.graph.clone() });
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         let (clock, processes) = (run.clock(), run.processes());
         let mut before = None;

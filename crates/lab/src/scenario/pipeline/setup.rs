@@ -256,21 +256,19 @@ mod tests {
     use sinew_runtime::Kinds;
 
     use super::*;
+    use crate::graph::compiled;
     use crate::scenario::table;
-    use sinew_spec::plan::{Machine, Release};
-    use sinew_spec::{Source, compile};
+    use sinew_spec::plan::Release;
 
     #[test]
     fn every_row_compiles_to_what_its_axes_say() {
         let kinds = table(&Kinds::default()).catalogue();
-        let machine = Machine { cpus: vec![0, 1, 2, 3] };
         let all = Setup::all();
         assert_eq!(all.len(), 2 * 5 * (1 + 2 * 28 + 2 * 20));
         for setup in all {
             let text = setup.text();
-            let source = Source { file: "row", text: &text, overrides: &[] };
-            let plan = compile(&source, &kinds, &machine)
-                .unwrap_or_else(|errors| panic!("{setup:?}: {}\n{text}", errors[0]));
+            let graph = compiled("row", text.clone(), vec![], &kinds, &[0, 1, 2, 3]);
+            let plan = graph.unwrap_or_else(|why| panic!("{setup:?}: {why}\n{text}")).plan;
             assert!(plan.notes.is_empty(), "{:?}\n{text}", plan.notes);
             let threads: Vec<_> = plan.domains.iter().flat_map(|domain| domain.threads()).collect();
             assert_eq!(threads.len(), setup.placement.threads());

@@ -132,9 +132,8 @@ mod tests {
     use sinew_runtime::Kinds;
 
     use super::*;
+    use crate::graph::compiled;
     use crate::scenario::table;
-    use sinew_spec::plan::Machine;
-    use sinew_spec::{Source, compile};
 
     #[test]
     fn every_row_compiles_with_its_services_and_the_same_core() {
@@ -142,9 +141,8 @@ mod tests {
         let kinds = table(&Kinds { services, ..Kinds::default() }).catalogue();
         let rows = Company::ALL.iter().map(|beside| (beside.text(), 2, beside.deeds().len()));
         for (text, core, services) in rows.chain([(services_alone(), 0, 3), (logged(), 2, 1)]) {
-            let source = Source { file: "row", text: &text, overrides: &[] };
-            let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1, 2, 3] })
-                .unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]));
+            let graph = compiled("row", text.clone(), vec![], &kinds, &[0, 1, 2, 3]);
+            let plan = graph.unwrap_or_else(|why| panic!("{why}\n{text}")).plan;
             let realtime = plan.domains.iter().filter(|domain| domain.realtime().is_some());
             assert_eq!((realtime.count(), plan.domains.len()), (core, core + services), "{text}");
         }
