@@ -35,7 +35,7 @@ use sinew_lab::harness::process::{self, Part};
 use sinew_lab::rounds::Session;
 use sinew_lab::show;
 
-use self::run::{Asked, Line};
+use self::run::Line;
 
 /// What the far processes do.
 const PARTS: &[Part] = &[
@@ -102,9 +102,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| format!("cannot be told of signal {signal}: {error}"))?;
     }
-    let asked =
-        Asked { quick: arguments.quick, rounds: arguments.rounds, only: arguments.only.clone() };
-    let report = run::run(&asked, &Session { stop: &stop, progress: &Line })?;
+    let report = run::run(arguments, &Session { stop: &stop, progress: &Line })?;
     let text = show::to_text(&report);
     io::stdout().write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))?;
     if let Some((path, file)) = out {

@@ -48,7 +48,7 @@ impl FromStr for Form {
         };
         let what = what.parse().map_err(|_| bad())?;
         let access = access.parse().map_err(|_| bad())?;
-        let poll = poll.parse().map_err(|()| bad())?;
+        let poll = poll.parse().map_err(|_| bad())?;
         let number = |word: &str| word.parse().map_err(|_| bad());
         Ok(Form { what, access, bytes: number(bytes)?, capacity: number(capacity)?, poll })
     }

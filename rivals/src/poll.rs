@@ -6,47 +6,31 @@
 //! better one. Ours waits by its own `wait`, whose gaps are those of [`Poll::Gap`].
 
 use std::hint::spin_loop;
-use std::str::FromStr;
 
 use sinew_core::transport::Kernel;
 use sinew_lab::harness::in_place::Waits;
 use sinew_lab::harness::{Gone, Life};
+use sinew_lab::words;
 use sinew_link::wait::LONG_GAPS;
 use sinew_link::{Os as _, SHORT_MAX};
 
 use crate::measure::Form;
 
-/// What a side does between two looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Poll {
-    /// One `spin_loop` hint, as the documentation of most rivals has it.
-    Pause,
-    /// What our own wait does: 50 ns in a short queue, ten times that in a longer one.
-    Gap,
-    /// The rival waits by itself.
-    Own,
+words! {
+    /// What a side does between two looks.
+    pub(crate) enum Poll {
+        /// One `spin_loop` hint, as the documentation of most rivals has it.
+        Pause = "pause",
+        /// What our own wait does: 50 ns in a short queue, ten times that in a longer one.
+        Gap = "gap",
+        /// The rival waits by itself.
+        Own = "-",
+    }
 }
 
 impl Poll {
     /// For a rival that is polled from here.
     pub(crate) const BOTH: &'static [Poll] = &[Poll::Pause, Poll::Gap];
-
-    /// Its word.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Poll::Pause => "pause",
-            Poll::Gap => "gap",
-            Poll::Own => "-",
-        }
-    }
-}
-
-impl FromStr for Poll {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Poll, ()> {
-        [Poll::Pause, Poll::Gap, Poll::Own].into_iter().find(|poll| poll.word() == word).ok_or(())
-    }
 }
 
 /// Looks at the queue between two looks at the life.

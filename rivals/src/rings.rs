@@ -19,44 +19,63 @@ pub(crate) fn read(message: &[u64]) -> u64 {
     message[0]
 }
 
-/// The end of a queue that writes messages of `N` words.
-pub(crate) trait Writer<const N: usize>: Send {
-    /// Sends `N` times `word`, waiting for room.
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone>;
-}
+/// The end of a queue that writes: sends a message of which each word is this one, waiting for room.
+pub(crate) trait Writer: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send {}
+impl<W: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send> Writer for W {}
 
-/// The end that reads them.
-pub(crate) trait Reader<const N: usize>: Send {
-    /// Waits for a message and reads all of it; its first word.
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone>;
-}
+/// The end that reads: waits for a message and reads all of it; its first word.
+pub(crate) trait Reader: FnMut(&mut Waiting<'_>) -> Result<u64, Gone> + Send {}
+impl<R: FnMut(&mut Waiting<'_>) -> Result<u64, Gone> + Send> Reader for R {}
 
 /// A kind of queue.
 pub(crate) trait Ring {
     /// Its name in the table.
     const NAME: &'static str;
 
-    /// A queue with room for `capacity` messages.
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone>;
+    /// A queue with room for `capacity` messages of `N` words.
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone>;
 }
 
 /// A queue there and one back, as one side sees them.
-pub(crate) struct Ends<'a, W, R, const N: usize> {
+pub(crate) struct Ends<'a, W, R> {
     pub(crate) there: W,
     pub(crate) back: R,
     pub(crate) waiting: Waiting<'a>,
 }
 
-impl<W: Writer<N>, R: Reader<N>, const N: usize> Side for Ends<'_, W, R, N> {
+impl<W: Writer, R: Reader> Side for Ends<'_, W, R> {
     #[inline]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        self.there.send(word, &mut self.waiting)
+        (self.there)(word, &mut self.waiting)
     }
 
     #[inline]
     fn receive(&mut self) -> Result<u64, Gone> {
-        self.back.receive(&mut self.waiting)
+        (self.back)(&mut self.waiting)
     }
+}
+
+/// The ends of a queue by its verbs that never wait: they are polled.
+fn polled<const N: usize>(
+    mut push: impl FnMut([u64; N]) -> bool + Send,
+    mut pop: impl FnMut() -> Option<[u64; N]> + Send,
+) -> Result<(impl Writer, impl Reader), Gone> {
+    let write =
+        move |word, waiting: &mut Waiting<'_>| waiting.until(|| push([word; N]).then_some(()));
+    let read =
+        move |waiting: &mut Waiting<'_>| waiting.until(|| pop().map(|message| read(&message)));
+    Ok((write, read))
+}
+
+/// The ends of a queue by its own verbs that wait: they look for a while, then sleep.
+fn blocking<const N: usize, F, C>(
+    mut push: impl FnMut([u64; N]) -> Result<(), F> + Send,
+    mut pop: impl FnMut() -> Result<[u64; N], C> + Send,
+) -> Result<(impl Writer, impl Reader), Gone> {
+    let closed = || Gone("the other side closed the queue".into());
+    let write = move |word, _: &mut Waiting<'_>| push([word; N]).map_err(|_| closed());
+    let read = move |_: &mut Waiting<'_>| pop().map(|message| read(&message)).map_err(|_| closed());
+    Ok((write, read))
 }
 
 /// Measures a kind of queue.
@@ -94,22 +113,9 @@ pub(crate) struct Rtrb;
 impl Ring for Rtrb {
     const NAME: &'static str = "rtrb";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        Ok(rtrb::RingBuffer::<[u64; N]>::new(capacity))
-    }
-}
-
-impl<const N: usize> Writer<N> for rtrb::Producer<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.push([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for rtrb::Consumer<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.pop().ok().map(|message| read(&message)))
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (mut writer, mut reader) = rtrb::RingBuffer::new(capacity);
+        polled::<N>(move |message| writer.push(message).is_ok(), move || reader.pop().ok())
     }
 }
 
@@ -118,23 +124,10 @@ pub(crate) struct Gil;
 impl Ring for Gil {
     const NAME: &'static str = "gil";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
         let capacity = NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN);
-        Ok(gil::spsc::channel::<[u64; N]>(capacity))
-    }
-}
-
-impl<const N: usize> Writer<N> for gil::spsc::Sender<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.try_send([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for gil::spsc::Receiver<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.try_recv().map(|message| read(&message)))
+        let (mut writer, mut reader) = gil::spsc::channel(capacity);
+        polled::<N>(move |message| writer.try_send(message).is_ok(), move || reader.try_recv())
     }
 }
 
@@ -143,22 +136,9 @@ pub(crate) struct Nexus;
 impl Ring for Nexus {
     const NAME: &'static str = "nexus-queue";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        Ok(nexus_queue::spsc::ring_buffer::<[u64; N]>(capacity))
-    }
-}
-
-impl<const N: usize> Writer<N> for nexus_queue::spsc::Producer<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.push([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for nexus_queue::spsc::Consumer<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.pop().map(|message| read(&message)))
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (writer, reader) = nexus_queue::spsc::ring_buffer(capacity);
+        polled::<N>(move |message| writer.push(message).is_ok(), move || reader.pop())
     }
 }
 
@@ -167,22 +147,9 @@ pub(crate) struct Ringbuf;
 impl Ring for Ringbuf {
     const NAME: &'static str = "ringbuf";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        Ok(ringbuf::HeapRb::<[u64; N]>::new(capacity).split())
-    }
-}
-
-impl<const N: usize> Writer<N> for ringbuf::HeapProd<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.try_push([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for ringbuf::HeapCons<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.try_pop().map(|message| read(&message)))
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (mut writer, mut reader) = ringbuf::HeapRb::new(capacity).split();
+        polled::<N>(move |message| writer.try_push(message).is_ok(), move || reader.try_pop())
     }
 }
 
@@ -191,22 +158,9 @@ pub(crate) struct Crossbeam;
 impl Ring for Crossbeam {
     const NAME: &'static str = "crossbeam-channel";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        Ok(crossbeam_channel::bounded::<[u64; N]>(capacity))
-    }
-}
-
-impl<const N: usize> Writer<N> for crossbeam_channel::Sender<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.try_send([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for crossbeam_channel::Receiver<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.try_recv().ok().map(|message| read(&message)))
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (writer, reader) = crossbeam_channel::bounded(capacity);
+        polled::<N>(move |message| writer.try_send(message).is_ok(), move || reader.try_recv().ok())
     }
 }
 
@@ -215,30 +169,10 @@ pub(crate) struct Std;
 impl Ring for Std {
     const NAME: &'static str = "std sync_channel";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        Ok(mpsc::sync_channel::<[u64; N]>(capacity))
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (writer, reader) = mpsc::sync_channel(capacity);
+        polled::<N>(move |message| writer.try_send(message).is_ok(), move || reader.try_recv().ok())
     }
-}
-
-impl<const N: usize> Writer<N> for mpsc::SyncSender<[u64; N]> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        waiting.until(|| self.try_send([word; N]).ok())
-    }
-}
-
-impl<const N: usize> Reader<N> for mpsc::Receiver<[u64; N]> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
-        waiting.until(|| self.try_recv().ok().map(|message| read(&message)))
-    }
-}
-
-/// An end whose own verbs wait, as they do: they look for a while, then sleep.
-pub(crate) struct Blocking<E>(E);
-
-fn closed<E>(_: E) -> Gone {
-    Gone("the other side closed the queue".into())
 }
 
 pub(crate) struct CrossbeamBlocking;
@@ -246,23 +180,9 @@ pub(crate) struct CrossbeamBlocking;
 impl Ring for CrossbeamBlocking {
     const NAME: &'static str = "crossbeam-channel (blocking)";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        let (writer, reader) = crossbeam_channel::bounded::<[u64; N]>(capacity);
-        Ok((Blocking(writer), Blocking(reader)))
-    }
-}
-
-impl<const N: usize> Writer<N> for Blocking<crossbeam_channel::Sender<[u64; N]>> {
-    #[inline]
-    fn send(&mut self, word: u64, _: &mut Waiting<'_>) -> Result<(), Gone> {
-        self.0.send([word; N]).map_err(closed)
-    }
-}
-
-impl<const N: usize> Reader<N> for Blocking<crossbeam_channel::Receiver<[u64; N]>> {
-    #[inline]
-    fn receive(&mut self, _: &mut Waiting<'_>) -> Result<u64, Gone> {
-        self.0.recv().map(|message| read(&message)).map_err(closed)
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (writer, reader) = crossbeam_channel::bounded(capacity);
+        blocking::<N, _, _>(move |message| writer.send(message), move || reader.recv())
     }
 }
 
@@ -271,22 +191,8 @@ pub(crate) struct StdBlocking;
 impl Ring for StdBlocking {
     const NAME: &'static str = "std sync_channel (blocking)";
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
-        let (writer, reader) = mpsc::sync_channel::<[u64; N]>(capacity);
-        Ok((Blocking(writer), Blocking(reader)))
-    }
-}
-
-impl<const N: usize> Writer<N> for Blocking<mpsc::SyncSender<[u64; N]>> {
-    #[inline]
-    fn send(&mut self, word: u64, _: &mut Waiting<'_>) -> Result<(), Gone> {
-        self.0.send([word; N]).map_err(closed)
-    }
-}
-
-impl<const N: usize> Reader<N> for Blocking<mpsc::Receiver<[u64; N]>> {
-    #[inline]
-    fn receive(&mut self, _: &mut Waiting<'_>) -> Result<u64, Gone> {
-        self.0.recv().map(|message| read(&message)).map_err(closed)
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
+        let (writer, reader) = mpsc::sync_channel(capacity);
+        blocking::<N, _, _>(move |message| writer.send(message), move || reader.recv())
     }
 }

@@ -5,27 +5,17 @@ use std::time::Duration;
 
 use sinew_core::clock::Clock;
 use sinew_core::privileges;
-use sinew_figures::Machine;
 use sinew_lab::Report;
 use sinew_lab::harness::reference::{Reference, TOKEN};
 use sinew_lab::harness::{Cpus, Gone, What};
-use sinew_lab::report::{Row, Timer};
-use sinew_lab::rounds::{Contender, Progress, Session, interleave};
+use sinew_lab::report::Row;
+use sinew_lab::rounds::{Contender, Contenders, Progress, Session, measure};
 
+use crate::Arguments;
 use crate::measure::{Cell, Form};
 use crate::poll::Poll;
 use crate::table::{OURS, RIVALS, Rival};
 use crate::verdicts;
-
-/// What is asked for.
-pub(crate) struct Asked {
-    /// Fewer rounds and less time.
-    pub(crate) quick: bool,
-    /// If not the usual number.
-    pub(crate) rounds: Option<u32>,
-    /// Rivals by name; none means all.
-    pub(crate) only: Vec<String>,
-}
 
 /// Rounds: with nine an interval leaves out the least and the greatest.
 const ROUNDS: u32 = 9;
@@ -40,7 +30,7 @@ const START: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// There is nothing to measure, or the machine cannot; a sentence that says what to change.
-pub(crate) fn run(asked: &Asked, session: &Session<'_>) -> Result<Report, String> {
+pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<Report, String> {
     let cpus = privileges::cpus().map_err(|error| format!("cannot ask for CPUs: {error}"))?;
     let (near, far) = match cpus[..] {
         [near, .., far] => (near, far),
@@ -53,34 +43,18 @@ pub(crate) fn run(asked: &Asked, session: &Session<'_>) -> Result<Report, String
     let clock = Clock::calibrate();
     let budget = if asked.quick { QUICK_BUDGET } else { BUDGET };
     let reference = Reference::new(Cpus { near, far }, clock);
-    let mut contenders = contenders(asked, &reference, budget);
+    let contenders = contenders(asked, &reference, budget);
     let rounds = asked.rounds.unwrap_or(if asked.quick { QUICK_ROUNDS } else { ROUNDS });
-    let machine = Machine::read();
-    let partial = interleave(&mut contenders, rounds, session);
+    let name = sinew_lab::rivals::SCENARIO;
+    let mut report = measure(name, asked.quick, rounds, contenders, session);
     session.progress.at("", Duration::ZERO, Duration::ZERO);
-    let rows: Vec<Row> = contenders.into_iter().map(|(row, _)| row).collect();
-    let mut notes = vec![format!("near side on CPU {near}, far side on CPU {far}")];
-    notes.extend(reference.moved());
-    let verdicts = verdicts::of(&rows, asked.only.is_empty());
-    Ok(Report {
-        scenario: sinew_lab::rivals::SCENARIO.into(),
-        machine,
-        timer: Timer::measure(clock),
-        quick: asked.quick,
-        partial,
-        rounds,
-        rows,
-        tables: vec![],
-        verdicts,
-        notes,
-    })
+    report.notes.push(format!("near side on CPU {near}, far side on CPU {far}"));
+    report.notes.extend(reference.moved());
+    report.verdicts = verdicts::of(&report.rows, asked.only.is_empty());
+    Ok(report)
 }
 
-fn contenders<'a>(
-    asked: &Asked,
-    reference: &'a Reference,
-    budget: Duration,
-) -> Vec<(Row, Box<dyn Contender + 'a>)> {
+fn contenders<'a>(asked: &Arguments, reference: &'a Reference, budget: Duration) -> Contenders<'a> {
     let is_asked = |rival: &&Rival| {
         asked.only.is_empty() || rival.name == OURS || asked.only.iter().any(|n| n == rival.name)
     };
@@ -96,15 +70,14 @@ fn contenders<'a>(
 }
 
 fn row(rival: &Rival, bytes: usize, poll: Poll) -> Row {
-    let axis = |name: &str, value: &str| (name.into(), value.into());
-    let axes = vec![
-        axis("rival", rival.name),
-        axis("placement", rival.placement.word()),
-        axis("access", rival.access.word()),
-        axis("poll", poll.word()),
-        axis("bytes", &bytes.to_string()),
-    ];
-    Row { axes, skipped: rival.measure.err().map(Into::into), ..Row::default() }
+    let row = Row::of(&[
+        ("rival", rival.name),
+        ("placement", rival.placement.word()),
+        ("access", rival.access.word()),
+        ("poll", poll.word()),
+        ("bytes", &bytes.to_string()),
+    ]);
+    Row { skipped: rival.measure.err().map(Into::into), ..row }
 }
 
 /// A rival with one size of messages and one way to wait.

@@ -30,12 +30,13 @@ pub(crate) struct Sinew;
 impl Ring for Sinew {
     const NAME: &'static str = OURS;
 
-    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer<N>, impl Reader<N>), Gone> {
+    fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone> {
         let shape = shape(8 * N, capacity);
         let region = Region::anonymous(shape.region_len()).map_err(failed)?;
         create(&region, &shape).map_err(failed)?;
         let writer = queue::Writer::attach(region.clone(), &shape).map_err(failed)?;
-        Ok((writer, queue::Reader::attach(region, &shape).map_err(failed)?))
+        let reader = queue::Reader::attach(region, &shape).map_err(failed)?;
+        Ok(ends::<N>(writer, reader))
     }
 }
 
@@ -77,20 +78,20 @@ fn receive(
         .until(back, receive, |back, until_ns| back.wait(Wait::Spin, Some(until_ns), &Kernel))?
 }
 
-impl<const N: usize> Writer<N> for queue::Writer<Region> {
-    #[inline]
-    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        send(self, [word; N].as_bytes(), waiting)
-    }
-}
-
-impl<const N: usize> Reader<N> for queue::Reader<Region> {
-    #[inline]
-    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+/// The ends of queues with messages of `N` words.
+fn ends<const N: usize>(
+    mut there: queue::Writer<Region>,
+    mut back: queue::Reader<Region>,
+) -> (impl Writer, impl Reader) {
+    let write = move |word, waiting: &mut Waiting<'_>| {
+        send(&mut there, <[u64; N]>::as_bytes(&[word; N]), waiting)
+    };
+    let read = move |waiting: &mut Waiting<'_>| {
         let mut message = [0; N];
-        receive(self, message.as_mut_bytes(), waiting)?;
+        receive(&mut back, message.as_mut_bytes(), waiting)?;
         Ok(read(&message))
-    }
+    };
+    (write, read)
 }
 
 /// Both queues of one side, for large messages: written to the buffer and copied in; copied
@@ -129,13 +130,23 @@ fn play<R: Role>(
     let back = queue::Reader::attach(back, &shape).map_err(failed)?;
     let waiting = Waiting::new(form, life);
     match form.bytes {
-        8 => role.play(&mut Ends::<_, _, 1> { there, back, waiting }),
-        48 => role.play(&mut Ends::<_, _, 6> { there, back, waiting }),
-        64 => role.play(&mut Ends::<_, _, 8> { there, back, waiting }),
-        256 => role.play(&mut Ends::<_, _, 32> { there, back, waiting }),
-        1024 => role.play(&mut Ends::<_, _, 128> { there, back, waiting }),
+        8 => small::<1, R>(there, back, waiting, role),
+        48 => small::<6, R>(there, back, waiting, role),
+        64 => small::<8, R>(there, back, waiting, role),
+        256 => small::<32, R>(there, back, waiting, role),
+        1024 => small::<128, R>(there, back, waiting, role),
         _ => role.play(&mut Large { there, back, waiting, buffer: vec![0; form.words()] }),
     }
+}
+
+fn small<const N: usize, R: Role>(
+    there: queue::Writer<Region>,
+    back: queue::Reader<Region>,
+    waiting: Waiting<'_>,
+    role: R,
+) -> Result<R::Found, Gone> {
+    let (there, back) = ends::<N>(there, back);
+    role.play(&mut Ends { there, back, waiting })
 }
 
 /// Measures between two processes.

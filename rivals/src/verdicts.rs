@@ -32,14 +32,15 @@ pub(crate) fn of(rows: &[Row], all_asked: bool) -> Vec<Verdict> {
         }
     }
     let single = field(PerMessage, Threads, Copied, 8);
-    verdicts.extend(theirs_over_ours(rows, single, "rtrb", Bar::AtLeast(1.5)));
+    verdicts.extend(against(rows, single, "rtrb", Bar::AtLeast(1.5)));
     for bytes in [64, 1024] {
         let field = field(RoundTrip, Processes, Copied, bytes);
-        verdicts.extend(theirs_over_ours(rows, field, "iceoryx2", Bar::AtLeast(4.0)));
+        verdicts.extend(against(rows, field, "iceoryx2", Bar::AtLeast(4.0)));
     }
     for what in [RoundTrip, PerMessage] {
         for bytes in [65_536, 1_048_576] {
-            verdicts.extend(ours_over_iceoryx2(rows, field(what, Processes, InPlace, bytes)));
+            let field = field(what, Processes, InPlace, bytes);
+            verdicts.extend(against(rows, field, "iceoryx2", Bar::AtMost(0.9)));
         }
     }
     verdicts
@@ -54,18 +55,15 @@ fn against_best(rows: &[Row], field: Field) -> Option<Verdict> {
     Some(verdict(claim, Bar::AtLeast(1.0), theirs.over(ours)?, &best))
 }
 
-fn theirs_over_ours(rows: &[Row], field: Field, rival: &str, bar: Bar) -> Option<Verdict> {
+/// Against one of them: at least is its time over ours, at most ours over its.
+fn against(rows: &[Row], field: Field, rival: &str, bar: Bar) -> Option<Verdict> {
     let (row, theirs) = field.fastest(rows, |name| name == rival)?;
     let (_, ours) = field.fastest(rows, |name| name == OURS)?;
-    let claim = format!("{field}: {rival}'s time / ours");
-    Some(verdict(claim, bar, theirs.over(ours)?, &format!("; of {}", named(row))))
-}
-
-fn ours_over_iceoryx2(rows: &[Row], field: Field) -> Option<Verdict> {
-    let (row, theirs) = field.fastest(rows, |name| name == "iceoryx2")?;
-    let (_, ours) = field.fastest(rows, |name| name == OURS)?;
-    let claim = format!("{field}: our time / iceoryx2's");
-    Some(verdict(claim, Bar::AtMost(0.9), ours.over(theirs)?, &format!("; of {}", named(row))))
+    let (claim, ratio) = match bar {
+        Bar::AtLeast(_) => (format!("{field}: {rival}'s time / ours"), theirs.over(ours)?),
+        _ => (format!("{field}: our time / {rival}'s"), ours.over(theirs)?),
+    };
+    Some(verdict(claim, bar, ratio, &format!("; of {}", named(row))))
 }
 
 /// Whose row it is, and how it was polled.
@@ -123,8 +121,7 @@ mod tests {
             ("poll", poll),
             ("bytes", &bytes),
         ];
-        let axes = axes.map(|(axis, value)| (axis.into(), value.into())).into();
-        let mut row = Row { axes, ..Row::default() };
+        let mut row = Row::of(&axes);
         row.measure_mut("per_message").rounds = rounds.into();
         row
     }

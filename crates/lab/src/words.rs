@@ -1,6 +1,7 @@
 //! Axes of rows as enums: each value has a word, in tables and on the way to another process.
 
 /// An enum, the word of each value, and back.
+#[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $vis:vis enum $name:ident {
         $($(#[$vdoc:meta])* $variant:ident = $word:literal,)*
