@@ -1,7 +1,9 @@
 //! Marks on a plane. A plot names what a mark is, and a style sheet what that looks like, so that
 //! it follows light, dark and paper. Plotters writes colours and no classes: hence our own writer.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::Write;
+
+pub(crate) use sinew_spec::picture::Escaped;
 
 /// Colours and fonts of all plots.
 pub(crate) const STYLE: &str = include_str!("plots.css");
@@ -130,26 +132,4 @@ impl Canvas {
 pub(crate) fn text_width(text: &str) -> f64 {
     const LETTER: f64 = 6.5;
     text.chars().count() as f64 * LETTER
-}
-
-/// A text between tags or in quotes. What XML cannot hold becomes a replacement character.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
-                letter if letter.is_control() && !letter.is_whitespace() => {
-                    f.write_char('\u{fffd}')?;
-                }
-                letter => f.write_char(letter)?,
-            }
-        }
-        Ok(())
-    }
 }

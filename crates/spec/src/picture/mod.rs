@@ -12,7 +12,7 @@ use sinew_plan::plan::{
     Delivery, Domain, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
     Service, Thread,
 };
-pub use svg::svg;
+pub use svg::{Escaped, svg};
 pub use text::{summary, text, wrap};
 
 use crate::value::{duration_text, size_text};

@@ -60,8 +60,8 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     writeln!(out, "</svg>")
 }
 
-/// `&`, `<` and quotes may stand in texts of a catalogue.
-struct Escaped<'a>(&'a str);
+/// A text between tags or in quotes. What XML cannot hold becomes a replacement character.
+pub struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,6 +71,8 @@ impl Display for Escaped<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
+                '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                c if c.is_control() && !c.is_whitespace() => f.write_char('\u{fffd}')?,
                 c => f.write_char(c)?,
             }
         }

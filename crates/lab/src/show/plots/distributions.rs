@@ -6,13 +6,11 @@ use sinew_figures::units::{round_time, time, words};
 
 use super::super::scale::Scale;
 use super::super::svg::{Plot, Point};
-use super::frame::{Frame, MARGIN, WIDTH, thinned};
+use super::frame::{Frame, thinned};
 use super::{Part, Seen, class};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 330.0;
-/// Room for the figures before it, px.
-const LEFT: f64 = 66.0;
 /// With fewer values beyond it a point is an anecdote: the line is dotted from there on.
 const BEYOND_MIN: f64 = 10.0;
 /// Radius of the dot of a maximum, px.
@@ -21,8 +19,7 @@ const RADIUS: f64 = 4.0;
 pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let title = format!("{}: distribution", words(measure));
     let mut frame = Frame::new(&title, &part.subtitle());
-    let (left, right) = (MARGIN + LEFT, WIDTH - MARGIN - 8.0);
-    let (top, bottom) = (frame.y, frame.y + HEIGHT);
+    let ((left, right), (top, bottom)) = frame.plane(HEIGHT);
     let all = || part.items.iter().flat_map(|item| &item.rows).map(|(_, of)| &of.distribution);
     let n_max = all().map(Distribution::n).max().unwrap_or(1).max(100) as f64;
     let ends = |times: &Distribution| [times.min(), times.max()].map(|ns| ns.unwrap_or(1) as f64);

@@ -35,6 +35,14 @@ impl Frame {
         Frame { canvas, title: title.into(), y: y + LINE }
     }
 
+    /// Where a plane of this height lies that has figures before it: from left to right, and from
+    /// top to bottom.
+    pub(crate) fn plane(&self, height: f64) -> ((f64, f64), (f64, f64)) {
+        /// Room for the figures, px.
+        const LEFT: f64 = 66.0;
+        ((MARGIN + LEFT, WIDTH - MARGIN - 8.0), (self.y, self.y + height))
+    }
+
     /// The rules of a horizontal axis from `top` to `bottom`, and its figures below.
     pub(crate) fn across(
         &mut self,

@@ -4,13 +4,11 @@ use sinew_figures::units::{round_time, time};
 
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::frame::{Frame, MARGIN, WIDTH};
+use super::frame::Frame;
 use crate::report::Row;
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 200.0;
-/// Room for the figures before it, px.
-const LEFT: f64 = 66.0;
 /// The share of a round's width that its rows take.
 const FILLED: f64 = 0.8;
 
@@ -38,8 +36,7 @@ pub(super) fn plot(rows: &[Row]) -> Option<Plot> {
         "reference, round by round",
         "what each row was compared with, in the order in which the rows were measured",
     );
-    let (left, right) = (MARGIN + LEFT, WIDTH - MARGIN - 8.0);
-    let (top, bottom) = (frame.y, frame.y + HEIGHT);
+    let ((left, right), (top, bottom)) = frame.plane(HEIGHT);
     let y = Scale::log(points.iter().map(|(_, ns, _)| *ns), (bottom, top));
     let x = Scale::between(0.5, rounds as f64 + 0.5, (left, right));
     frame.upwards(&y, (left, right), &round_time);

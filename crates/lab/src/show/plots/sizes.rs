@@ -5,19 +5,16 @@ use sinew_figures::units::{self, round_time, time, words};
 
 use super::super::scale::Scale;
 use super::super::svg::Plot;
-use super::frame::{Frame, MARGIN, WIDTH};
+use super::frame::Frame;
 use super::{Item, Part, Seen, class, size};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 340.0;
-/// Room for the figures before it, px.
-const LEFT: f64 = 66.0;
 
 pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let title = format!("{}: medians over message size", words(measure));
     let mut frame = Frame::new(&title, &part.subtitle());
-    let (left, right) = (MARGIN + LEFT, WIDTH - MARGIN - 8.0);
-    let (top, bottom) = (frame.y, frame.y + HEIGHT);
+    let ((left, right), (top, bottom)) = frame.plane(HEIGHT);
     let medians = |item: &Item<'_>| -> Vec<(f64, Interval)> {
         item.rows.iter().filter_map(|(row, of)| Some((size(row)?, of.spread()?))).collect()
     };
