@@ -35,7 +35,6 @@ mod tests {
     use super::*;
     use crate::harness::{Cpus, Found, What, against_answer, stop, time};
     use sinew_core::clock::Clock;
-    use sinew_core::privileges;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
@@ -59,11 +58,6 @@ mod tests {
         (Std(near), Std(far))
     }
 
-    fn cpus() -> Cpus {
-        let cpus = privileges::cpus().expect("affinity");
-        Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
-    }
-
     const DELAY: Duration = Duration::from_micros(50);
 
     fn found(what: What) -> Found {
@@ -74,7 +68,7 @@ mod tests {
             Ok(found)
         };
         let far = |_: &_| Ok(Delayed { side: far, delay: DELAY });
-        against_answer(cpus(), near, far).expect("both live")
+        against_answer(Cpus::of_this_process(), near, far).expect("both live")
     }
 
     #[test]
@@ -95,6 +89,6 @@ mod tests {
             stop(&mut near)?;
             time(&mut near, What::RoundTrip, 1, Clock::calibrate(), DELAY)
         };
-        assert!(against_answer(cpus(), near, |_| Ok(far)).is_err());
+        assert!(against_answer(Cpus::of_this_process(), near, |_| Ok(far)).is_err());
     }
 }

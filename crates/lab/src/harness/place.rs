@@ -21,6 +21,19 @@ pub struct Cpus {
 }
 
 impl Cpus {
+    /// The first and the last of these; one and the same if there is only one, none without any.
+    pub fn ends(cpus: &[u32]) -> Option<Cpus> {
+        Some(Cpus { near: *cpus.first()?, far: *cpus.last()? })
+    }
+
+    /// Those of this process.
+    ///
+    /// # Panics
+    /// If the kernel does not say which it may use; for tests.
+    pub fn of_this_process() -> Cpus {
+        Cpus::ends(&privileges::cpus().expect("affinity")).expect("at least one")
+    }
+
     /// Whether each side has a CPU to itself: only then may both spin.
     pub fn are_two(self) -> bool {
         self.near != self.far
@@ -114,14 +127,9 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Gone>>) -> Result<T,
 mod tests {
     use super::*;
 
-    fn first_two() -> Cpus {
-        let cpus = privileges::cpus().expect("affinity");
-        Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
-    }
-
     #[test]
     fn a_thread_stays_on_its_cpu_and_its_parent_does_not() {
-        let (cpus, before) = (first_two(), privileges::cpus().expect("affinity"));
+        let (cpus, before) = (Cpus::of_this_process(), privileges::cpus().expect("affinity"));
         let seen = on_threads(cpus, |_| Ok(privileges::cpus().expect("affinity")), |_| Ok(()));
         assert_eq!(seen, Ok(vec![cpus.near]));
         assert_eq!(privileges::cpus().expect("affinity"), before);
@@ -145,7 +153,7 @@ mod tests {
             }
         };
         let far = |_: &Life| Err(Gone("broke".into()));
-        let Gone(why) = on_threads::<()>(first_two(), wait, far).expect_err("it ended");
+        let Gone(why) = on_threads::<()>(Cpus::of_this_process(), wait, far).expect_err("it ended");
         assert_eq!(why, "the other side has ended; the far side: broke");
     }
 }

@@ -1,23 +1,24 @@
 //! Far sides in processes of their own: they carry messages, and one that is killed is an error of
-//! the near side, never a hang. They are this test binary, started again: so it has a main of its
-//! own.
+//! the near side, never a hang.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_core::clock::Clock;
-use sinew_core::privileges;
-use sinew_lab::harness::process::{self, Part, Process};
+use sinew_lab::Report;
+use sinew_lab::harness::process::{Part, Process};
 use sinew_lab::harness::{Cpus, Gone, Life, Side, answer, on_thread, round_trips, stop};
-use sinew_lab::rounds::{Progress, Session};
-use sinew_lab::scenario::{PARTS, Request, SCENARIOS, Selection};
+use sinew_lab::rounds::{Progress, Silent};
+use sinew_lab::scenario::Request;
 
-const TESTS: &[(&str, fn())] = &[
+use crate::{Test, quick, run};
+
+/// All of it.
+pub(crate) const TESTS: &[Test] = &[
     ("a_far_process_answers_on_its_cpu_and_ends", answers),
     ("a_far_process_that_is_killed_is_an_error_that_names_the_signal", killed),
     ("a_far_process_that_fails_says_why", fails),
@@ -25,30 +26,10 @@ const TESTS: &[(&str, fn())] = &[
     ("a_row_whose_far_side_is_killed_says_so_and_the_others_go_on", goes_on),
 ];
 
-fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().collect();
-    let parts = [PARTS, &[ECHO, FAIL]].concat();
-    if let Some(status) = process::main(&arguments, &parts) {
-        return status;
-    }
-    let filter = arguments.iter().skip(1).find_map(|word| word.to_str().filter(is_name));
-    let mut out = std::io::stdout().lock();
-    for (name, test) in TESTS {
-        if filter.is_none_or(|filter| name.contains(filter)) {
-            test();
-            // If it is closed, nobody wants to know.
-            let _ = writeln!(out, "test {name} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-fn is_name(word: &&str) -> bool {
-    !word.starts_with('-')
-}
-
-const ECHO: Part = Part { name: "echo", run: |_, mut ends| answer(&mut socket(ends.remove(0))) };
-const FAIL: Part = Part { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
+pub(crate) const ECHO: Part =
+    Part { name: "echo", run: |_, mut ends| answer(&mut socket(ends.remove(0))) };
+pub(crate) const FAIL: Part =
+    Part { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
 
 /// A socket of the standard library as a side: nothing of ours in between.
 struct Socket(UnixStream);
@@ -64,15 +45,9 @@ impl Side for Socket {
 
     fn receive(&mut self) -> Result<u64, Gone> {
         let mut bytes = [0; 8];
-        std::io::Read::read_exact(&mut self.0, &mut bytes)
-            .map_err(|error| Gone(error.to_string()))?;
+        self.0.read_exact(&mut bytes).map_err(|error| Gone(error.to_string()))?;
         Ok(u64::from_ne_bytes(bytes))
     }
-}
-
-fn cpus() -> Cpus {
-    let cpus = privileges::cpus().expect("affinity");
-    Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
 }
 
 /// Starts a part, and gives its process and the near end of a socket to `near`.
@@ -80,9 +55,10 @@ fn with<T: Send>(
     part: &str,
     near: impl FnOnce(&Process, &mut Socket) -> Result<T, Gone> + Send,
 ) -> Result<T, Gone> {
-    on_thread(cpus().near, || {
+    on_thread(Cpus::of_this_process().near, || {
         let (here, there) = UnixStream::pair().expect("sockets");
-        let process = Process::start(part, "some words", &[there.as_fd()], cpus().far)?;
+        let process =
+            Process::start(part, "some words", &[there.as_fd()], Cpus::of_this_process().far)?;
         drop(there);
         let found = near(&process, &mut Socket(here));
         process.join(found)
@@ -96,7 +72,7 @@ fn answers() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
         let status = status.expect("it lives");
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        assert_eq!(allowed.map(str::trim), Some(cpus().far.to_string().as_str()));
+        assert_eq!(allowed.map(str::trim), Some(Cpus::of_this_process().far.to_string().as_str()));
         stop(side)?;
         Ok(trips)
     });
@@ -129,23 +105,13 @@ fn kill(id: u32) {
     kill_process(pid, Signal::KILL).expect("it is ours");
 }
 
-fn link(only: &[&str], progress: &dyn Progress) -> sinew_lab::Report {
-    let scenario = SCENARIOS.iter().find(|row| row.name == "link").expect("it is there");
-    let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
-    let request = Request {
-        quick: true,
-        only: Selection::parse(scenario.axes, None, &only).expect("good axes"),
-        rounds: Some(2),
-        cpus: privileges::cpus().expect("affinity"),
-        ..Request::default()
-    };
-    let stop = AtomicBool::new(false);
-    (scenario.run)(&request, &Session { stop: &stop, progress }).expect("there are such rows")
+fn link(only: &[&str], progress: &dyn Progress) -> Report {
+    let request = Request { rounds: Some(2), ..quick() };
+    run("link", only, request, progress, &AtomicBool::new(false)).expect("there are such rows")
 }
 
 fn measured() {
-    let report =
-        link(&["placement=processes", "wait=park", "bytes=8,65536"], &sinew_lab::rounds::Silent);
+    let report = link(&["placement=processes", "wait=park", "bytes=8,65536"], &Silent);
     assert!(report.rows.len() >= 8, "{}", report.rows.len());
     for row in &report.rows {
         assert_eq!(row.skipped, None, "{}", row.id());

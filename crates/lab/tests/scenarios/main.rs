@@ -1,16 +1,22 @@
-//! Scenarios that run whole graphs, run for real but shortly. The domains are this program, started
-//! again.
+//! Scenarios that run whole graphs, run for real but shortly, and far sides in processes of their
+//! own. The domains and the far sides are this program, started again.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+mod far;
 mod pipeline;
 mod robot;
 mod services;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
-use sinew_lab::scenario::table;
+use sinew_core::privileges;
+use sinew_lab::harness::process;
+use sinew_lab::rounds::{Progress, Session};
+use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
+use sinew_lab::{Report, SCENARIOS};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{Kinds, domain};
 use sinew_services::SERVICES;
@@ -19,6 +25,10 @@ use sinew_services::SERVICES;
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
+    let parts = [PARTS, &[far::ECHO, far::FAIL]].concat();
+    if let Some(status) = process::main(&std::env::args_os().collect::<Vec<_>>(), &parts) {
+        return status;
+    }
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
@@ -30,7 +40,7 @@ fn main() -> ExitCode {
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let tests = [pipeline::TESTS, services::TESTS, robot::TESTS].concat();
+    let tests = [far::TESTS, pipeline::TESTS, services::TESTS, robot::TESTS].concat();
     let mut failed = 0;
     for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
         let good = catch_unwind(test).is_ok();
@@ -38,4 +48,24 @@ fn main() -> ExitCode {
         failed += u32::from(!good);
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// Runs these rows of a scenario.
+fn run(
+    name: &str,
+    only: &[&str],
+    request: Request,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Report, Refusal> {
+    let scenario = SCENARIOS.iter().find(|it| it.name == name).expect("it is in the table");
+    let only: Vec<String> = only.iter().map(|&text| text.into()).collect();
+    let only = Selection::parse(scenario.axes, None, &only).expect("the axes are good");
+    (scenario.run)(&Request { only, ..request }, &Session { stop, progress })
+}
+
+/// The short form, one round, on all CPUs.
+fn quick() -> Request {
+    let cpus = privileges::cpus().expect("affinity");
+    Request { quick: true, rounds: Some(1), cpus, ..Request::default() }
 }

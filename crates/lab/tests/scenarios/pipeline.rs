@@ -4,12 +4,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sinew_core::privileges;
-use sinew_lab::rounds::{Progress, Session};
-use sinew_lab::scenario::{Refusal, Request, Selection};
-use sinew_lab::{Report, SCENARIOS, Scenario};
+use sinew_lab::Report;
+use sinew_lab::rounds::Progress;
+use sinew_lab::scenario::{Refusal, Request};
 
-use crate::Test;
+use crate::{Test, quick};
 
 /// All of it.
 pub(crate) const TESTS: &[Test] = &[
@@ -18,10 +17,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_cannot_run_on_one_cpu_is_skipped_with_the_reason", one_cpu_skips_what_spins),
     ("a_selection_that_no_row_meets_is_refused", a_selection_that_no_row_meets_is_refused),
 ];
-
-fn scenario() -> &'static Scenario {
-    SCENARIOS.iter().find(|scenario| scenario.name == "pipeline").expect("it is in the table")
-}
 
 /// Interrupts before another row than the first is measured, if that is asked for.
 struct Interrupt<'a> {
@@ -40,25 +35,14 @@ impl Progress for Interrupt<'_> {
 }
 
 fn run(only: &[&str], request: Request, rows_max: u32) -> Result<Report, Refusal> {
-    let only: Vec<String> = only.iter().map(|&text| text.into()).collect();
-    let only = Selection::parse(scenario().axes, None, &only).expect("the axes are good");
     let stop = AtomicBool::new(false);
     let progress = Interrupt { rows: Cell::new(0), rows_max, stop: &stop };
-    let session = Session { stop: &stop, progress: &progress };
-    (scenario().run)(&Request { only, ..request }, &session)
-}
-
-fn quick(cpus: Vec<u32>) -> Request {
-    Request { quick: true, rounds: Some(1), cpus, ..Request::default() }
-}
-
-fn cpus() -> Vec<u32> {
-    privileges::cpus().expect("affinity")
+    crate::run("pipeline", only, request, &progress, &stop)
 }
 
 fn rows_are_measured_and_judged() {
     let only = ["placement=fused,2_threads", "sync=-,mutex", "wait=-,park"];
-    let report = run(&only, quick(cpus()), u32::MAX).expect("it can run");
+    let report = run(&only, quick(), u32::MAX).expect("it can run");
     assert!(!report.partial);
     let ids: Vec<_> = report.rows.iter().map(|row| row.id()).collect();
     let expected = [
@@ -81,7 +65,7 @@ fn rows_are_measured_and_judged() {
 }
 
 fn the_arm_runs_until_interrupted() {
-    let request = Request { rounds: Some(20), cpus: cpus(), ..Request::default() };
+    let request = Request { quick: false, rounds: Some(20), ..quick() };
     let report = run(&["work=real", "placement=fused", "period=1ms,2ms"], request, 1);
     let report = report.expect("it can run");
     assert!(report.partial);
@@ -95,8 +79,9 @@ fn the_arm_runs_until_interrupted() {
 }
 
 fn one_cpu_skips_what_spins() {
-    let one = vec![cpus()[0]];
-    let report = run(&["placement=2_threads", "sync=lock_free", "period=free"], quick(one), 9);
+    let mut one = quick();
+    one.cpus.truncate(1);
+    let report = run(&["placement=2_threads", "sync=lock_free", "period=free"], one, 9);
     let report = report.expect("it can run");
     let [spins, parks] = &report.rows[..] else { panic!("two rows: {:?}", report.rows) };
     let why = spins.skipped.as_ref().expect("it cannot run");
@@ -106,7 +91,7 @@ fn one_cpu_skips_what_spins() {
 }
 
 fn a_selection_that_no_row_meets_is_refused() {
-    let Err(Refusal(why)) = run(&["placement=fused", "sync=mutex"], quick(cpus()), 0) else {
+    let Err(Refusal(why)) = run(&["placement=fused", "sync=mutex"], quick(), 0) else {
         panic!("fused links have no mutex");
     };
     assert!(why.contains("none of the 38 rows is like that"), "{why}");

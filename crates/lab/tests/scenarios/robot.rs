@@ -2,15 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_core::privileges;
+use sinew_lab::Report;
 use sinew_lab::report::Row;
-use sinew_lab::rounds::{Session, Silent};
+use sinew_lab::rounds::Silent;
 use sinew_lab::scenario::{Refusal, Request, table};
-use sinew_lab::{Report, SCENARIOS};
 use sinew_runtime::{Kinds, ServiceEntry};
 use sinew_services::SERVICES;
 
-use crate::Test;
+use crate::{Test, quick};
 
 const ATTEMPTS: usize = 4;
 
@@ -21,13 +20,9 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 fn run(services: &[ServiceEntry]) -> Result<Report, Refusal> {
-    let scenario = SCENARIOS.iter().find(|it| it.name == "robot").expect("it is in the table");
-    let cpus = privileges::cpus().expect("affinity");
     let kinds = Kinds { services: services.to_vec(), ..Kinds::default() };
-    let kinds = table(&kinds).catalogue();
-    let request = Request { quick: true, rounds: Some(1), cpus, kinds, ..Request::default() };
-    let stop = AtomicBool::new(false);
-    (scenario.run)(&request, &Session { stop: &stop, progress: &Silent })
+    let request = Request { kinds: table(&kinds).catalogue(), ..quick() };
+    crate::run("robot", &[], request, &Silent, &AtomicBool::new(false))
 }
 
 /// All rows measured. A machine that stands still for long enough breaks a row off, which then

@@ -2,14 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_core::privileges;
+use sinew_lab::Report;
 use sinew_lab::bar::Holds;
 use sinew_lab::report::Row;
-use sinew_lab::rounds::{Session, Silent};
-use sinew_lab::scenario::{Request, Selection};
-use sinew_lab::{Report, SCENARIOS};
+use sinew_lab::rounds::Silent;
 
-use crate::Test;
+use crate::{Test, quick};
 
 /// All of it.
 pub(crate) const TESTS: &[Test] = &[
@@ -18,12 +16,8 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 fn run(only: &str) -> Report {
-    let scenario = SCENARIOS.iter().find(|it| it.name == "services").expect("it is in the table");
-    let only = Selection::parse(scenario.axes, None, &[only.into()]).expect("the axes are good");
-    let cpus = privileges::cpus().expect("affinity");
-    let request = Request { quick: true, rounds: Some(1), only, cpus, ..Request::default() };
     let stop = AtomicBool::new(false);
-    (scenario.run)(&request, &Session { stop: &stop, progress: &Silent }).expect("it can run")
+    crate::run("services", &[only], quick(), &Silent, &stop).expect("it can run")
 }
 
 /// The row with these services, which was measured.

@@ -1,10 +1,9 @@
 //! Every link of the scenario carries messages to and fro, between threads; between processes see
-//! `tests/far`.
+//! `tests/scenarios/far.rs`.
 
 use std::time::Duration;
 
 use sinew_core::clock::Clock;
-use sinew_core::privileges;
 use sinew_figures::Interval;
 use sinew_spec::plan::{Transport, Wait};
 
@@ -12,23 +11,18 @@ use super::super::case::{all, copied};
 use super::*;
 use crate::harness::{Delayed, round_trips, stream, time};
 
-fn cpus() -> Cpus {
-    let cpus = privileges::cpus().expect("affinity");
-    Cpus { near: cpus[0], far: *cpus.last().expect("at least one") }
-}
-
 #[test]
 fn every_link_between_threads_carries_messages_to_and_fro() {
     let clock = Clock::calibrate();
     let threads = |case: &Case| {
         case.placement == Placement::Threads
-            && (case.wait != Wait::Spin || cpus().are_two())
+            && (case.wait != Wait::Spin || Cpus::of_this_process().are_two())
             // What is larger than a kernel's buffer leaves in parts, however a side waits.
             && ([8, 8192].contains(&case.bytes) || case.bytes == 1 << 20 && case.wait == Wait::Park)
     };
     for case in all().into_iter().filter(threads) {
         for &what in case.measures() {
-            let found = with_link(&case, what, cpus(), |ends| {
+            let found = with_link(&case, what, Cpus::of_this_process(), |ends| {
                 if what == What::PerMessage {
                     stream(ends, clock, 5)?;
                 }
@@ -49,7 +43,8 @@ fn ratio(delay: Duration, swapped: bool) -> Interval {
             let mut side = Delayed { side: ends, delay };
             time(&mut side, What::RoundTrip, 1, Clock::calibrate(), Duration::from_millis(2))
         };
-        let found = with_link(&case, What::RoundTrip, cpus(), measure).expect("both live");
+        let found =
+            with_link(&case, What::RoundTrip, Cpus::of_this_process(), measure).expect("both live");
         found.median_ns
     };
     let round = |_| match swapped {
