@@ -10,12 +10,13 @@ mod reference;
 mod rivals;
 mod verdicts;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use sinew_core::clock::Clock;
 
-use self::case::{AXES, CAPACITIES, Case};
-use self::contender::{Contending, budget};
+use self::case::{AXES, CAPACITIES};
+use self::contender::Contending;
 use self::latest::Value;
 pub(crate) use self::measure::PART;
 use self::reference::{Lonely, choose};
@@ -25,7 +26,7 @@ use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
 use crate::report::{Report, Row};
 use crate::rivals::AXIS;
-use crate::rounds::{Contender, Contenders, Session, measure};
+use crate::rounds::{Contender, Session, measure};
 
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -46,35 +47,29 @@ const RUN_TIME: Duration = Duration::from_secs(720);
 /// The same of the short form, which is to end within a minute.
 const QUICK_TIME: Duration = Duration::from_secs(42);
 
-/// What is measured in a row.
-#[derive(Clone, Copy)]
-enum Measured {
-    Lines(Lines),
-    Link(Case),
-    Read { value: Value, bytes: u32 },
-}
-
-/// A row and what it is to be measured with.
-struct Planned<'a> {
-    row: Row,
-    what: Measured,
-    reference: &'a Reference,
-}
+/// A row, what measures it, and how many measurements a round of it has.
+type Planned<'a> = (Row, Box<dyn Contender + 'a>, u32);
 
 fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let clock = Clock::calibrate();
     let chosen = choose(&request.cpus, clock).map_err(|Gone(why)| Refusal(why))?;
     let references: Vec<_> =
         chosen.iter().map(|&(name, cpus)| (name, Reference::new(cpus, clock))).collect();
-    let planned = references.iter().flat_map(|(name, reference)| plan(request, *name, reference));
+    let budget = Cell::new(Duration::ZERO);
+    let planned = references.iter();
+    let planned = planned.flat_map(|(name, reference)| plan(request, *name, reference, &budget));
     let mut theirs: Vec<Row> = request.rivals.iter().flat_map(|of| of.rows.clone()).collect();
     theirs.retain(|row| request.only.wants(&row.axes));
-    let planned = match request.only.pick(planned.collect(), |planned| &planned.row.axes) {
+    let planned = match request.only.pick(planned.collect(), |(row, ..)| &row.axes) {
         Err(_) if !theirs.is_empty() => vec![],
         planned => planned?,
     };
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
-    let contenders = contenders(planned, request.quick, rounds);
+    let measured = planned.iter().filter(|(row, ..)| row.skipped.is_none());
+    let measures = measured.map(|(.., measures)| measures).sum();
+    let all = if request.quick { QUICK_TIME } else { RUN_TIME };
+    budget.set(contender::budget(all, rounds, measures));
+    let contenders = planned.into_iter().map(|(row, contender, _)| (row, contender)).collect();
     let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     report.verdicts = verdicts::of(&report.rows);
     let beside = |theirs: &Report| rivals::bars(&report.rows, &theirs.rows);
@@ -84,69 +79,45 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     Ok(report)
 }
 
-/// All rows on two CPUs, in the order of the table.
+/// All rows on two CPUs, in the order of the table; skipped if they cannot be measured there.
+/// `budget` is that of each measurement, which is known when all of them are.
 fn plan<'a>(
     request: &Request,
     cpus: Option<&'static str>,
     reference: &'a Reference,
+    budget: &'a Cell<Duration>,
 ) -> Vec<Planned<'a>> {
     let (cases, sizes) = match request.quick {
         true => (case::quick(), &latest::SIZES[..3]),
         false => (case::all(), &latest::SIZES[..]),
     };
-    let lines = [Lines::One, Lines::Two].map(Measured::Lines);
-    let reads = sizes
-        .iter()
-        .flat_map(|&bytes| Value::ALL.iter().map(move |&value| Measured::Read { value, bytes }));
-    let all = lines.into_iter().chain(cases.into_iter().map(Measured::Link)).chain(reads);
-    let planned = |what: Measured| {
-        let mut row = what.row(reference);
+    let mut all: Vec<Planned<'a>> = vec![];
+    let mut add = |row: Row, polls: bool, measures: usize, contender| {
+        let mut row = row;
+        let alone = polls && !reference.cpus.are_two();
+        let why = || "both sides poll: that needs two CPUs, and there is one".into();
+        row.skipped = alone.then(why);
         row.axes.extend(cpus.map(|name| ("cpus".into(), name.into())));
         if request.rivals.is_some() {
             row.axes.insert(0, (AXIS.name.into(), AXIS.values[0].into()));
         }
-        Planned { row, what, reference }
+        all.push((row, contender, measures as u32));
     };
-    all.map(planned).collect()
-}
-
-impl Measured {
-    /// The row before the first round; skipped if it cannot be measured on these CPUs.
-    fn row(&self, reference: &Reference) -> Row {
-        let (row, polls) = match self {
-            Measured::Lines(lines) => (reference::row(*lines), true),
-            Measured::Link(case) => (case.row(), case.polls()),
-            Measured::Read { value, bytes } => (latest::row(*value, *bytes), value.is_shared()),
-        };
-        let alone = polls && !reference.cpus.are_two();
-        let why = || "both sides poll: that needs two CPUs, and there is one".into();
-        Row { skipped: alone.then(why), ..row }
+    for lines in [Lines::One, Lines::Two] {
+        let contender = Lonely { reference, lines, budget };
+        add(reference::row(lines), true, 1, Box::new(contender));
     }
-
-    /// How many measurements a round of it has.
-    fn measures(&self) -> u32 {
-        match self {
-            Measured::Link(case) => case.measures().len() as u32,
-            Measured::Lines(_) => 1,
-            Measured::Read { .. } => 3,
-        }
+    for case in cases {
+        let contender = Contending { case, reference, budget, rounds: 0 };
+        add(case.row(), case.polls(), case.measures().len(), Box::new(contender));
     }
-
-    fn contender<'a>(&self, reference: &'a Reference, budget: Duration) -> Box<dyn Contender + 'a> {
-        match *self {
-            Measured::Lines(lines) => Box::new(Lonely { reference, lines, budget }),
-            Measured::Link(case) => Box::new(Contending { case, reference, budget, rounds: 0 }),
-            Measured::Read { value, bytes } => latest::contender(value, bytes, reference, budget),
-        }
+    for (&bytes, &value) in
+        sizes.iter().flat_map(|bytes| Value::ALL.iter().map(move |it| (bytes, it)))
+    {
+        let contender = latest::contender(value, bytes, reference, budget);
+        add(latest::row(value, bytes), value.is_shared(), 3, contender);
     }
-}
-
-fn contenders<'a>(planned: Vec<Planned<'a>>, quick: bool, rounds: u32) -> Contenders<'a> {
-    let measures = |of: &Planned<'_>| if of.row.skipped.is_none() { of.what.measures() } else { 0 };
-    let all = if quick { QUICK_TIME } else { RUN_TIME };
-    let budget = budget(all, rounds, planned.iter().map(measures).sum());
-    let contender = |of: Planned<'a>| (of.row, of.what.contender(of.reference, budget));
-    planned.into_iter().map(contender).collect()
+    all
 }
 
 fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! A link as a row: one round of it, round trips and, where no message is lost, throughput.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) struct Contending<'a> {
     pub(super) case: Case,
     pub(super) reference: &'a Reference,
     /// For each measure of a round.
-    pub(super) budget: Duration,
+    pub(super) budget: &'a Cell<Duration>,
     /// Rounds before this one.
     pub(super) rounds: usize,
 }
@@ -43,8 +44,9 @@ impl Contender for Contending<'_> {
         let _pages = other_pages(*rounds)?;
         *rounds += 1;
         for &what in case.measures() {
-            let (clock, capacity) = (reference.clock, case.shape(what).capacity);
-            let time = |ends: &mut Ends| time(ends, what, capacity, clock, *budget);
+            let (clock, budget) = (reference.clock, budget.get());
+            let capacity = case.shape(what).capacity;
+            let time = |ends: &mut Ends| time(ends, what, capacity, clock, budget);
             let measure = || with_link(case, what, reference.cpus, time);
             let (found, token) = reference.around(measure).map_err(|Gone(why)| why)?;
             row.measure_mut(what.word()).add_round(&found.values, found.median_ns, token);
@@ -53,7 +55,7 @@ impl Contender for Contending<'_> {
     }
 
     fn takes(&self) -> Duration {
-        (self.budget + AROUND) * self.case.measures().len() as u32
+        (self.budget.get() + AROUND) * self.case.measures().len() as u32
     }
 }
 

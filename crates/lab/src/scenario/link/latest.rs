@@ -3,6 +3,7 @@
 //! since the last read. There reader and writer take turns: a writer that goes on at its own pace
 //! decides how many reads find a new value, and then that is what is measured.
 
+use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -71,7 +72,7 @@ pub(super) fn contender<'a>(
     value: Value,
     bytes: u32,
     reference: &'a Reference,
-    budget: Duration,
+    budget: &'a Cell<Duration>,
 ) -> Box<dyn Contender + 'a> {
     match bytes {
         8 => Box::new(Reads::<1> { value, reference, budget }),
@@ -86,7 +87,7 @@ pub(super) fn contender<'a>(
 struct Reads<'a, const WORDS: usize> {
     value: Value,
     reference: &'a Reference,
-    budget: Duration,
+    budget: &'a Cell<Duration>,
 }
 
 /// A place for the newest value: how it is written, and how it is read; whether that was new.
@@ -178,7 +179,7 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
         W: FnMut(&Bytes<WORDS>) + Send,
         R: FnMut(&mut Bytes<WORDS>) -> bool + Send,
     {
-        let (budget, Reference { cpus, clock, .. }) = (self.budget, self.reference);
+        let (budget, Reference { cpus, clock, .. }) = (self.budget.get(), self.reference);
         let (cpus, clock) = (*cpus, *clock);
         let mut value = [[0; 8]; WORDS];
         places.iter_mut().for_each(|place| (place.write)(&value));
@@ -265,7 +266,7 @@ impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
     }
 
     fn takes(&self) -> Duration {
-        self.budget * 3
+        self.budget.get() * 3
     }
 }
 

@@ -1,5 +1,6 @@
 //! The token and the pair as rows of their own, and the CPUs between which all is measured.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use sinew_core::clock::Clock;
@@ -49,13 +50,13 @@ pub(super) fn row(lines: Lines) -> Row {
 pub(super) struct Lonely<'a> {
     pub(super) reference: &'a Reference,
     pub(super) lines: Lines,
-    pub(super) budget: Duration,
+    pub(super) budget: &'a Cell<Duration>,
 }
 
 impl Contender for Lonely<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         let Reference { cpus, clock, .. } = *self.reference;
-        let measure = || token::measure(self.lines, cpus, clock, self.budget);
+        let measure = || token::measure(self.lines, cpus, clock, self.budget.get());
         let (found, reference) = self.reference.around(measure).map_err(|Gone(why)| why)?;
         let median = found.quantile(0.5).ok_or("fewer than 20 trips; give it more time")?;
         row.measure_mut("round_trip").add_round(&found, median as f64, reference);
@@ -63,7 +64,7 @@ impl Contender for Lonely<'_> {
     }
 
     fn takes(&self) -> Duration {
-        self.budget + TOKEN
+        self.budget.get() + TOKEN
     }
 }
 
