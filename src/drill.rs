@@ -110,7 +110,8 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let whole = args.graph.is_none() && args.only.is_empty();
     let (rounds, seed) = (args.rounds, args.seed);
     let beside = if whole && !args.article { beside(nodes, &graph.cpus) } else { None };
-    let request = Request { graph, drills, rounds, seed, beside, article: whole && !args.list };
+    let graphs = [(graph, drills)].into_iter().chain(beside).collect();
+    let request = Request { graphs, rounds, seed, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })
 }
 

@@ -228,9 +228,6 @@ fn names() -> [String; 2] {
 }
 
 /// Measures between two threads.
-///
-/// # Errors
-/// iceoryx2 or the kernel refuses, or one side failed.
 pub(crate) fn between_threads(cell: &Cell) -> Result<Found, Gone> {
     let [there, back] = &names();
     let near = |life: &Life| play(&cell.form, [there, back], life, cell);
@@ -239,9 +236,6 @@ pub(crate) fn between_threads(cell: &Cell) -> Result<Found, Gone> {
 }
 
 /// Measures between two processes.
-///
-/// # Errors
-/// As for [`between_threads`].
 pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
     let [there, back] = &names();
     on_thread(cell.cpus.near, || {
@@ -253,9 +247,6 @@ pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
 }
 
 /// The far process: what is there for the near side is back for this one.
-///
-/// # Errors
-/// The text is not what the parent says, or the parent is gone.
 pub(crate) fn far(text: &str, _: Vec<OwnedFd>) -> Result<(), Gone> {
     let mut words = text.splitn(3, ' ');
     let (Some(back), Some(there), Some(form)) = (words.next(), words.next(), words.next()) else {

@@ -70,9 +70,6 @@ pub(crate) trait Role {
     type Found;
 
     /// Plays it to its end.
-    ///
-    /// # Errors
-    /// The other side is gone.
     fn play(self, side: &mut impl Side) -> Result<Self::Found, Gone>;
 }
 

@@ -57,9 +57,6 @@ impl<'a> Waiting<'a> {
     }
 
     /// Polls until `look` finds something.
-    ///
-    /// # Errors
-    /// The other side has ended or is silent.
     #[inline(always)]
     pub(crate) fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
         let mut patience = self.life.patience();

@@ -79,9 +79,6 @@ fn blocking<const N: usize, F, C>(
 }
 
 /// Measures a kind of queue.
-///
-/// # Errors
-/// There is no code for messages of that size, or one side failed.
 pub(crate) fn measure<Q: Ring>(cell: &Cell) -> Result<Found, Gone> {
     match cell.form.bytes {
         8 => between_threads::<Q, 1>(cell),

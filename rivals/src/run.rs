@@ -27,9 +27,6 @@ const QUICK_BUDGET: Duration = Duration::from_millis(20);
 const START: Duration = Duration::from_millis(20);
 
 /// Measures what is asked for.
-///
-/// # Errors
-/// There is nothing to measure, or the machine cannot; a sentence that says what to change.
 pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<Report, String> {
     let cpus = privileges::cpus().map_err(|error| format!("cannot ask for CPUs: {error}"))?;
     let (near, far) = match cpus[..] {

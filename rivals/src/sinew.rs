@@ -150,9 +150,6 @@ fn small<const N: usize, R: Role>(
 }
 
 /// Measures between two processes.
-///
-/// # Errors
-/// The kernel refuses, or one side failed.
 pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
     let shape = shape(cell.form.bytes, cell.form.capacity);
     let region = || {
@@ -171,9 +168,6 @@ pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
 }
 
 /// The far process: what is there for the near side is back for this one.
-///
-/// # Errors
-/// What was handed over is not what the parent hands over, or the parent is gone.
 pub(crate) fn far(text: &str, descriptors: Vec<OwnedFd>) -> Result<(), Gone> {
     let form = text.parse()?;
     let regions = descriptors.into_iter().map(Region::map).collect::<Result<Vec<_>, _>>();

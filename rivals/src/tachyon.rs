@@ -92,9 +92,6 @@ mod built {
     }
 
     /// Measures between two processes.
-    ///
-    /// # Errors
-    /// tachyon-ipc or the kernel refuses, or one side failed.
     pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: only the number counts.
@@ -127,9 +124,6 @@ mod built {
     }
 
     /// The far process listens, because that waits for ever: it ends with its parent.
-    ///
-    /// # Errors
-    /// The text is not what the parent says, or the parent is gone.
     pub(crate) fn far(text: &str, _: Vec<OwnedFd>) -> Result<(), Gone> {
         let bad = || Gone(format!("'{text}': expected a path and a form"));
         let (path, form) = text.split_once(' ').ok_or_else(bad)?;

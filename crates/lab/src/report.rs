@@ -129,7 +129,7 @@ impl Row {
     pub fn measure_mut(&mut self, name: &str) -> &mut Measure {
         let at = self.measures.iter().position(|measure| measure.name == name);
         let at = at.unwrap_or_else(|| {
-            self.measures.push(Measure::new(name));
+            self.measures.push(Measure { name: name.into(), ..Measure::default() });
             self.measures.len() - 1
         });
         &mut self.measures[at]
@@ -142,7 +142,7 @@ impl Row {
 }
 
 /// A time that was measured again and again, ns.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measure {
     /// Its name: `cycle_latency`, `round_trip`, `per_message`.
     pub name: String,
@@ -155,12 +155,6 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Nothing yet.
-    pub fn new(name: &str) -> Measure {
-        let distribution = Distribution::new();
-        Measure { name: name.into(), distribution, rounds: Vec::new(), ratios: Vec::new() }
-    }
-
     /// Adds a round: its values, their median, and that of the reference, if there was one.
     pub fn add_round(&mut self, values: &Distribution, median: f64, reference: Option<f64>) {
         self.distribution.merge(values);
@@ -251,6 +245,18 @@ pub struct Verdict {
     pub holds: Holds,
 }
 
+impl Verdict {
+    /// The figures here in words and what follows from them, if there are any.
+    pub fn of(
+        claim: impl Into<String>,
+        theirs: impl Into<String>,
+        found: Option<(String, Holds)>,
+    ) -> Verdict {
+        let (ours, holds) = found.unwrap_or(("-".into(), Holds::NotMeasured));
+        Verdict { claim: claim.into(), theirs: theirs.into(), ours, holds }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +265,7 @@ mod tests {
     fn measured(ns: f64, seed: u64) -> Measure {
         let mut random = fastrand::Rng::with_seed(seed);
         let noise = |_| ns * (0.98 + 0.04 * random.f64());
-        Measure { rounds: (0..20).map(noise).collect(), ..Measure::new("round_trip") }
+        Measure { rounds: (0..20).map(noise).collect(), ..Measure::default() }
     }
 
     #[test]

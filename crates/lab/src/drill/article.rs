@@ -133,9 +133,6 @@ struct Played {
 }
 
 /// Carries out all three; the arm's [`Files`](super::Files) must be there.
-///
-/// # Errors
-/// Why one of them could not be carried out.
 pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
     let played = PLOTS.iter().map(|plot| play(plot, cpus)).collect::<Result<Vec<_>, _>>()?;
     let naive = &played[1].stop.moved_rad;

@@ -83,9 +83,6 @@ impl Timing {
 }
 
 /// Carries out a drill.
-///
-/// # Errors
-/// Why the run cannot be started.
 pub(super) fn carry_out(
     graph: &Request,
     drill: &Drill,

@@ -101,7 +101,7 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
                                that one is taken from it";
                     round.not_shown.push(why.into());
                 }
-                round.add(&stop);
+                round.stop.add(&stop);
             }
         }
     }

@@ -32,18 +32,23 @@ use crate::rounds::Session;
 /// What is asked of a drill.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to run.
-    pub graph: run::Request,
-    /// The drills, out of [`all`].
-    pub drills: Vec<Drill>,
+    /// What to run, and the drills of it, out of [`all`]. The first graph names the report; another
+    /// one has services beside its core.
+    pub graphs: Vec<(run::Request, Vec<Drill>)>,
     /// How often each.
     pub rounds: u32,
     /// When exactly each fault comes follows from it.
     pub seed: u64,
-    /// Drills of services beside another graph's core.
-    pub beside: Option<(run::Request, Vec<Drill>)>,
     /// Whether the scenario of the article is to be carried out too.
     pub article: bool,
+}
+
+impl Request {
+    /// All drills, each with its graph.
+    fn drills(&self) -> impl Iterator<Item = (&run::Request, &Drill)> {
+        let graphs = self.graphs.iter();
+        graphs.flat_map(|(graph, drills)| drills.iter().map(move |drill| (graph, drill)))
+    }
 }
 
 /// The kinds that a domain of a drill may have, beside `kinds`.
@@ -60,10 +65,7 @@ pub fn table(kinds: &Kinds) -> Kinds {
 pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
     let mut random = Rng::with_seed(request.seed);
     let mut report = Report::planned(request);
-    let own = request.drills.iter().map(|drill| (&request.graph, drill));
-    let beside = request.beside.iter();
-    let beside = beside.flat_map(|(graph, drills)| drills.iter().map(move |drill| (graph, drill)));
-    let drills: Vec<_> = own.chain(beside).collect();
+    let drills: Vec<_> = request.drills().collect();
     let rows = &mut report.rows;
     let all = rows.len() * request.rounds as usize;
     for round in 0..request.rounds as usize {
@@ -86,7 +88,7 @@ pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
     }
     report.partial |= request.article && session.is_stopped();
     if request.article && !report.partial {
-        report.article = Some(article::run(&request.graph.cpus)?);
+        report.article = Some(article::run(&request.graphs[0].0.cpus)?);
     }
     Ok(report)
 }

@@ -33,19 +33,15 @@ pub struct Report {
 impl Report {
     /// What is to be carried out, before anything was.
     pub fn planned(request: &Request) -> Report {
-        let Request { graph, drills, rounds, seed, beside, .. } = request;
-        let own = drills.iter().map(|drill| Row::new(drill, &graph.plan));
-        let beside = beside
-            .iter()
-            .flat_map(|(graph, drills)| drills.iter().map(|drill| Row::new(drill, &graph.plan)));
+        let graph = &request.graphs[0].0;
         Report {
             graph: graph.plan.name.clone(),
             file: graph.file.clone(),
             machine: Machine::read(),
-            seed: *seed,
-            rounds: *rounds,
+            seed: request.seed,
+            rounds: request.rounds,
             partial: false,
-            rows: own.chain(beside).collect(),
+            rows: request.drills().map(|(graph, drill)| Row::new(drill, &graph.plan)).collect(),
             article: None,
         }
     }
@@ -78,7 +74,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub(super) fn new(drill: &Drill, plan: &Plan) -> Row {
+    fn new(drill: &Drill, plan: &Plan) -> Row {
         Row {
             sort: drill.subject.sort().into(),
             subject: drill.subject.name(plan),
@@ -101,16 +97,9 @@ impl Row {
 pub struct Round {
     /// What shows that the fault came.
     pub proof: Option<String>,
-    /// From the fault to the start of the machine's first cycle with safe output.
-    pub safe_ns: Option<u64>,
-    /// Cycles of the machine that began since the fault, up to and with that one.
-    pub safe_cycles: Option<u64>,
-    /// Periods that the kernel lost meanwhile: in the time, not among the cycles.
-    pub held_up_periods: u64,
-    /// From the fault until nothing moved and all brakes were closed.
-    pub still_ns: Option<u64>,
-    /// How far each axis moved from the fault on.
-    pub moved_rad: Vec<f64>,
+    /// How the machines stopped; of several the worst counts.
+    #[serde(flatten)]
+    pub stop: Stop,
     /// The core before the fault.
     pub core_before: Option<Core>,
     /// And after it, if it went on.
@@ -131,21 +120,6 @@ impl Round {
     /// Whether everything was seen, and as expected.
     pub fn is_good(&self) -> bool {
         self.failures.is_empty() && self.not_shown.is_empty()
-    }
-
-    /// Adds a machine; of several the worst counts.
-    pub(super) fn add(&mut self, stop: &Stop) {
-        let worse = |known: Option<u64>, new: Option<u64>| known.max(new);
-        self.safe_ns = worse(self.safe_ns, stop.safe_ns);
-        self.safe_cycles = worse(self.safe_cycles, stop.safe_cycles);
-        self.held_up_periods = self.held_up_periods.max(stop.held_up);
-        self.still_ns = worse(self.still_ns, stop.still_ns);
-        self.moved_rad.extend(&stop.moved_rad);
-    }
-
-    /// The greatest way of an axis.
-    pub fn moved_rad_max(&self) -> Option<f64> {
-        self.moved_rad.iter().copied().max_by(f64::total_cmp)
     }
 }
 

@@ -243,11 +243,11 @@ fn cells(row: &Row) -> Vec<String> {
     vec![
         row.subject.clone(),
         row.fault.clone(),
-        or_none(row.worst(|round| round.safe_ns), ms),
-        or_none(row.worst(|round| round.safe_cycles), |n| n.to_string()),
+        or_none(row.worst(|round| round.stop.safe_ns), ms),
+        or_none(row.worst(|round| round.stop.safe_cycles), |n| n.to_string()),
         or_none(row.bar_cycles, |n| n.to_string()),
-        or_none(row.worst(|round| round.still_ns), ms),
-        or_none(row.worst(Round::moved_rad_max), |rad| format!("{:.2}", rad * 1e3)),
+        or_none(row.worst(|round| round.stop.still_ns), ms),
+        or_none(row.worst(|round| round.stop.moved_rad_max()), |rad| format!("{:.2}", rad * 1e3)),
         core(&|core| core.latency_ns_p50),
         core(&|core| core.latency_ns_max),
         if back > 0 { counted(back, "time") } else { NONE.into() },
@@ -277,7 +277,7 @@ fn remarks(report: &Report) -> Remarks {
     failures.dedup();
     let mut held_up: Vec<(String, String)> = vec![];
     for row in &report.rows {
-        let periods = row.worst(|round| Some(round.held_up_periods)).unwrap_or_default();
+        let periods = row.worst(|round| Some(round.stop.held_up_periods)).unwrap_or_default();
         if periods > 0 {
             let why = format!("{} in the time, not among the cycles", counted_periods(periods));
             held_up.push((row.id(), why));

@@ -1,22 +1,25 @@
 //! How a machine stopped after a fault.
 
+use serde::{Deserialize, Serialize};
+
 use super::machine::Moment;
 use super::table::Rule;
 
 /// How a machine stopped.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stop {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
     /// From the fault to the start of the first cycle from which on no actuator follows a command.
-    pub(super) safe_ns: Option<u64>,
+    pub safe_ns: Option<u64>,
     /// Cycles of the machine that began since the fault, up to and with that one.
-    pub(super) safe_cycles: Option<u64>,
-    /// Periods that the kernel lost among them: in the time, not among the cycles.
-    pub(super) held_up: u64,
+    pub safe_cycles: Option<u64>,
+    /// Periods that the kernel lost meanwhile: in the time, not among the cycles.
+    pub held_up_periods: u64,
     /// From the fault until nothing moved and all brakes were closed.
-    pub(super) still_ns: Option<u64>,
+    pub still_ns: Option<u64>,
     /// How far each axis moved from the fault on.
-    pub(super) moved_rad: Vec<f64>,
+    pub moved_rad: Vec<f64>,
     /// Whether any actuator held a command when the fault came.
+    #[serde(skip)]
     pub(super) followed: bool,
 }
 
@@ -44,11 +47,25 @@ impl Stop {
         Stop {
             safe_ns: safe.map(|at| since_ns(&after[at])),
             safe_cycles: safe.map(|at| at as u64 + 1),
-            held_up: safe.map_or(0, held_up),
+            held_up_periods: safe.map_or(0, held_up),
             still_ns: still.map(since_ns),
             moved_rad: (0..axes).map(moved).collect(),
             followed: before.last().is_some_and(|moment| moment.is_commanded),
         }
+    }
+
+    /// Adds another machine's; the worse counts.
+    pub(super) fn add(&mut self, other: &Stop) {
+        self.safe_ns = self.safe_ns.max(other.safe_ns);
+        self.safe_cycles = self.safe_cycles.max(other.safe_cycles);
+        self.held_up_periods = self.held_up_periods.max(other.held_up_periods);
+        self.still_ns = self.still_ns.max(other.still_ns);
+        self.moved_rad.extend(&other.moved_rad);
+    }
+
+    /// The greatest way of an axis.
+    pub fn moved_rad_max(&self) -> Option<f64> {
+        self.moved_rad.iter().copied().max_by(f64::total_cmp)
     }
 
     pub(super) fn failures(&self, rule: Rule) -> Vec<String> {

@@ -1,6 +1,9 @@
-//! A side that takes longer by a known time: what the harness must find again.
+//! Sides for tests: one that takes longer by a known time, which the harness must find again, and
+//! one in which nothing is ours.
 
 use std::hint::spin_loop;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use sinew_core::clock::now_ns;
@@ -30,32 +33,30 @@ impl<S: Side> Side for Delayed<S> {
     }
 }
 
+/// A socket of the standard library as a side: nothing of ours in between.
+pub struct Socket(pub UnixStream);
+
+impl Side for Socket {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        self.0.write_all(&word.to_ne_bytes()).map_err(|error| Gone(error.to_string()))
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let mut bytes = [0; 8];
+        self.0.read_exact(&mut bytes).map_err(|error| Gone(error.to_string()))?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::harness::{Cpus, Found, What, against_answer, stop, time};
     use sinew_core::clock::Clock;
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
 
-    /// A socket of the standard library: nothing of ours in between.
-    struct Std(UnixStream);
-
-    impl Side for Std {
-        fn send(&mut self, word: u64) -> Result<(), Gone> {
-            self.0.write_all(&word.to_ne_bytes()).map_err(|error| Gone(error.to_string()))
-        }
-
-        fn receive(&mut self) -> Result<u64, Gone> {
-            let mut bytes = [0; 8];
-            self.0.read_exact(&mut bytes).map_err(|error| Gone(error.to_string()))?;
-            Ok(u64::from_ne_bytes(bytes))
-        }
-    }
-
-    fn std_pair() -> (Std, Std) {
+    fn std_pair() -> (Socket, Socket) {
         let (near, far) = UnixStream::pair().expect("sockets");
-        (Std(near), Std(far))
+        (Socket(near), Socket(far))
     }
 
     const DELAY: Duration = Duration::from_micros(50);

@@ -9,7 +9,7 @@ use sinew_core::transport::Kernel;
 use sinew_link::queue::{Reader, SendError, Writer};
 use sinew_link::{Shape, Wait};
 
-use super::{Gone, Life, Side};
+use super::{Gone, Life, Patience, Side};
 
 /// Bytes that are written or read at once, from and to a cache that is near. Loads and stores of
 /// smaller parts often agree in the lower 12 bits of their addresses, which makes loads wait:
@@ -108,11 +108,16 @@ impl Waits {
         Waits { life, look_ns: 0 }
     }
 
+    /// For one wait that polls.
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        self.life.patience()
+    }
+
     /// Has `wait` wait on `end` until `look` finds something there. `wait` gets the time at which
     /// it has to come back, and says whether a look may find something.
     ///
     /// # Errors
-    /// As for [`Patience::look`](super::Patience::look).
+    /// As for [`Patience::look`].
     #[inline(always)]
     pub fn until<E, T>(
         &mut self,

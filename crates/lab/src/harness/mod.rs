@@ -17,7 +17,7 @@ pub mod reference;
 mod timed;
 pub mod token;
 
-pub use delayed::Delayed;
+pub use delayed::{Delayed, Socket};
 pub use form::{Access, Placement};
 pub use life::{Life, Patience, SILENT_NS_MAX};
 pub use place::{Cpus, against_answer, on_thread, on_threads, stay_on};

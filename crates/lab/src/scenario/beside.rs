@@ -13,7 +13,7 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::trace::{Record, ThreadId};
 use sinew_runtime::run::{self, Outcome, Run};
 
-pub(super) use self::evidence::{Evidence, Found, not_greater, verdict};
+pub(super) use self::evidence::{Evidence, Found, not_greater};
 use super::cycles::Cycles;
 use crate::graph::compiled;
 use crate::report::{Figure, Row};
@@ -49,9 +49,6 @@ pub(super) struct Round {
 
 impl Bench<'_> {
     /// The request for a graph of the lab.
-    ///
-    /// # Errors
-    /// What is wrong with its text.
     pub(super) fn request(
         &self,
         text: String,
@@ -68,21 +65,12 @@ pub(super) trait Beside {
 
     /// Looks at it while the core runs, whose cycles count by now or not yet. Whether the round may
     /// end for its sake.
-    ///
-    /// # Errors
-    /// Why the round says nothing.
     fn look(&mut self, run: &Run, counts: bool) -> Result<bool, String>;
 
     /// Looks at it for the last time: the graph is about to be stopped.
-    ///
-    /// # Errors
-    /// As for [`Beside::look`].
     fn end(&mut self, run: &Run) -> Result<(), String>;
 
     /// Adds to the row what came of it, now that a run with so many cycles is over.
-    ///
-    /// # Errors
-    /// As for [`Beside::look`].
     fn add_to(&mut self, row: &mut Row, run: &Run, cycles: u64) -> Result<(), String>;
 
     /// Its single figures, over all rounds.

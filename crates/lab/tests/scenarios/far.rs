@@ -1,8 +1,7 @@
 //! Far sides in processes of their own: they carry messages, and one that is killed is an error of
 //! the near side, never a hang.
 
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sinew_core::clock::Clock;
 use sinew_lab::Report;
 use sinew_lab::harness::process::{Part, Process};
-use sinew_lab::harness::{Cpus, Gone, Life, Side, answer, on_thread, round_trips, stop};
+use sinew_lab::harness::{Cpus, Gone, Life, Side, Socket, answer, on_thread, round_trips, stop};
 use sinew_lab::rounds::{Progress, Silent};
 use sinew_lab::scenario::Request;
 
@@ -27,28 +26,9 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const ECHO: Part =
-    Part { name: "echo", run: |_, mut ends| answer(&mut socket(ends.remove(0))) };
+    Part { name: "echo", run: |_, mut ends| answer(&mut Socket(ends.remove(0).into())) };
 pub(crate) const FAIL: Part =
     Part { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
-
-/// A socket of the standard library as a side: nothing of ours in between.
-struct Socket(UnixStream);
-
-fn socket(descriptor: OwnedFd) -> Socket {
-    Socket(descriptor.into())
-}
-
-impl Side for Socket {
-    fn send(&mut self, word: u64) -> Result<(), Gone> {
-        self.0.write_all(&word.to_ne_bytes()).map_err(|error| Gone(error.to_string()))
-    }
-
-    fn receive(&mut self) -> Result<u64, Gone> {
-        let mut bytes = [0; 8];
-        self.0.read_exact(&mut bytes).map_err(|error| Gone(error.to_string()))?;
-        Ok(u64::from_ne_bytes(bytes))
-    }
-}
 
 /// Starts a part, and gives its process and the near end of a socket to `near`.
 fn with<T: Send>(

@@ -66,7 +66,7 @@ fn periods_that_the_kernel_lost_are_no_cycles_of_the_machine() {
     let mut moments = moments(13, 40, 50);
     moments[12].skipped = 20;
     let stop = Stop::of(&moments, 10 * MS, false);
-    assert_eq!((stop.safe_cycles, stop.held_up), (Some(3), 20));
+    assert_eq!((stop.safe_cycles, stop.held_up_periods), (Some(3), 20));
 }
 
 #[test]

@@ -95,14 +95,14 @@ impl Evidence<'_> {
     ) -> [Verdict; 3] {
         let median = self.median(beside, "cycle_latency");
         [
-            verdict(
-                &format!("{who} leave the core's cycle latency as it is: P50"),
+            Verdict::of(
+                format!("{who} leave the core's cycle latency as it is: P50"),
                 "within 5 % of the core alone",
                 median.map(|ratio| (ratio.to_string(), Bar::Within(SAME).holds(ratio))),
             ),
             self.indistinct_p99("the same: P99", beside),
-            verdict(
-                &format!("{they} cause no overrun"),
+            Verdict::of(
+                format!("{they} cause no overrun"),
                 "0; here: no more than the core has alone, which are the machine's",
                 self.none_more(beside),
             ),
@@ -111,12 +111,12 @@ impl Evidence<'_> {
 
     /// Whether the median of cycle latency is greater than that of the core alone.
     pub(in crate::scenario) fn indistinct_median(&self, claim: &str, beside: &str) -> Verdict {
-        verdict(claim, INDISTINCT, not_greater(self.median(beside, "cycle_latency")))
+        Verdict::of(claim, INDISTINCT, not_greater(self.median(beside, "cycle_latency")))
     }
 
     /// Whether the P99 of cycle latency is greater than that of the core alone.
     pub(in crate::scenario) fn indistinct_p99(&self, claim: &str, beside: &str) -> Verdict {
-        verdict(claim, INDISTINCT, not_greater(self.p99(beside, |round| round.latency_p99_ns)))
+        Verdict::of(claim, INDISTINCT, not_greater(self.p99(beside, |round| round.latency_p99_ns)))
     }
 
     /// Whether there are more overruns than the core has alone.
@@ -148,10 +148,4 @@ pub(in crate::scenario) fn not_greater(ratio: Option<Interval>) -> Found {
     let ratio = ratio?;
     let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
     Some((ratio.to_string(), holds.if_firm(&[ratio])))
-}
-
-/// A verdict.
-pub(in crate::scenario) fn verdict(claim: &str, theirs: &str, found: Found) -> Verdict {
-    let (ours, holds) = found.unwrap_or((String::new(), Holds::NotMeasured));
-    Verdict { claim: claim.into(), theirs: theirs.into(), ours, holds }
 }

@@ -10,7 +10,7 @@ use sinew_figures::process::{cpu, resident_kib};
 
 use super::load::{Answered, Demand, Enough, drive};
 use super::row::{BEGIN, Load, PING, Server, Shape};
-use super::server::{How, Serving};
+use super::server::Serving;
 use crate::harness::{Gone, stay_on};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
@@ -59,7 +59,15 @@ impl Driver<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn workers(&self) -> usize {
+    /// Those that the server may use.
+    pub(super) fn server_cpus(&self) -> &[u32] {
+        match self.load {
+            Load::Ping => &self.cpus[..1],
+            _ => self.cpus,
+        }
+    }
+
+    pub(super) fn workers(&self) -> usize {
         match self.load {
             Load::Ping | Load::OneWorker => 1,
             Load::Source | Load::TwoWorkers => 2,
@@ -67,13 +75,7 @@ impl Driver<'_> {
     }
 
     fn run(&self) -> Result<Served, String> {
-        let cpus = match self.load {
-            Load::Ping => &self.cpus[..1],
-            _ => self.cpus,
-        };
-        let Driver { server, graph, kinds, .. } = *self;
-        let workers = self.workers();
-        How { server, graph, workers, cpus, kinds }.serve(|serving| {
+        self.serve(|serving| {
             if let Some(cpu) = self.load_cpu() {
                 stay_on(cpu).map_err(|Gone(why)| why)?;
             }

@@ -61,9 +61,6 @@ struct Connection {
 }
 
 /// Opens the connections, asks until it is enough, and closes them.
-///
-/// # Errors
-/// The kernel gives no connection, or nothing answers any more.
 pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answered, String> {
     let failed = |error: io::Error| format!("load on {}: {error}", load.address);
     let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", load.path, load.address);

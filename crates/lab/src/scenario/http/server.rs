@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use sinew_core::catalogue::Kind;
 use sinew_runtime::run::{Outcome, Run};
 
-use super::row::{Server, Shape};
+use super::driver::Driver;
+use super::row::Server;
 use crate::graph::compiled;
 use crate::harness::Gone;
 use crate::harness::on_thread;
@@ -31,21 +31,8 @@ pub(super) struct Serving {
     pub(super) process: u32,
 }
 
-/// How it is to be run.
-pub(super) struct How<'a> {
-    pub(super) server: Server,
-    pub(super) graph: Shape,
-    pub(super) workers: usize,
-    /// Those that it may use.
-    pub(super) cpus: &'a [u32],
-    pub(super) kinds: &'a [&'static Kind],
-}
-
-impl How<'_> {
-    /// Runs it as long as `work` takes.
-    ///
-    /// # Errors
-    /// It cannot be started, does not answer, or fails; or what `work` says.
+impl Driver<'_> {
+    /// Runs the server as long as `work` takes.
     pub(super) fn serve<T: Send>(
         &self,
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
@@ -62,8 +49,8 @@ impl How<'_> {
         address: SocketAddr,
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
     ) -> Result<T, String> {
-        let text = self.graph.text(address.port(), self.workers);
-        let graph = compiled(FILE, text, Vec::new(), self.kinds, self.cpus)?;
+        let text = self.graph.text(address.port(), self.workers());
+        let graph = compiled(FILE, text, Vec::new(), self.kinds, self.server_cpus())?;
         let mut run = Run::start(graph).map_err(|error| format!("cannot be started: {error}"))?;
         let begun = Instant::now();
         let poll = |run: &mut Run| run.poll(LOOK, &mut |_, _| ());
@@ -94,11 +81,11 @@ impl How<'_> {
     ) -> Result<T, String> {
         let mut command = Command::new(program()?);
         command.args(rival.arguments()).args(["--port", &address.port().to_string()]);
-        command.args(["--workers", &self.workers.to_string()]);
+        command.args(["--workers", &self.workers().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut start = || command.spawn().map_err(|error| Gone(format!("cannot start: {error}")));
         // A process begins on the CPUs of the thread that starts it.
-        let child = match *self.cpus {
+        let child = match *self.server_cpus() {
             [cpu] => on_thread(cpu, start),
             _ => start(),
         };

@@ -5,7 +5,7 @@ use sinew_figures::Interval;
 use super::row::{Load, Server, Shape};
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
-use crate::scenario::beside::{Found, not_greater, verdict};
+use crate::scenario::beside::{Found, not_greater};
 
 /// Our CPU time per request over bare hyper's.
 const CPU_MAX: f64 = 1.15;
@@ -63,51 +63,55 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     let to = |server, measure| over([ours, ping(server)], measure);
     let source = row(rows, Server::Sinew, Shape::Ping, Load::Source);
     let mut verdicts = vec![
-        verdict(
+        Verdict::of(
             "ping costs little more CPU than bare hyper",
-            &format!("sinew / hyper <= {CPU_MAX}"),
+            format!("sinew / hyper <= {CPU_MAX}"),
             judged(to(Server::Hyper, "cpu_per_request"), Bar::AtMost(CPU_MAX)),
         ),
-        verdict(
+        Verdict::of(
             "ping serves nearly as many requests a second as bare hyper",
-            &format!("sinew / hyper >= {RATE_MIN}; here hyper's time over ours"),
+            format!("sinew / hyper >= {RATE_MIN}; here hyper's time over ours"),
             judged(over([ping(Server::Hyper), ours], "time_per_request"), Bar::AtLeast(RATE_MIN)),
         ),
-        verdict(
+        Verdict::of(
             "ping is not slower than axum",
             "CPU per request, sinew / axum <= 1",
             judged(to(Server::Axum, "cpu_per_request"), Bar::AtMost(1.0)),
         ),
-        verdict("the source's load: no request fails", "0 of 102400 a round", none_failed(source)),
-        verdict(
+        Verdict::of(
+            "the source's load: no request fails",
+            "0 of 102400 a round",
+            none_failed(source),
+        ),
+        Verdict::of(
             "the source's load: P99 stays near P50",
-            &format!("P99 / P50 < {SPREAD_MAX}"),
+            format!("P99 / P50 < {SPREAD_MAX}"),
             spread(source),
         ),
-        verdict(
+        Verdict::of(
             "the source's load: little memory",
-            &format!("< {RESIDENT_MIB_MAX} MiB"),
+            format!("< {RESIDENT_MIB_MAX} MiB"),
             at_most(source, "resident_max", RESIDENT_MIB_MAX, "MiB"),
         ),
     ];
     verdicts.extend([Shape::Nop10, Shape::Nop100].map(|graph| {
         let claim = format!("a node more costs little: {}", graph.word());
-        verdict(&claim, &format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
+        Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
     }));
     for graph in [Shape::Sleep1k, Shape::Sleep10k] {
         let asleep = row(rows, Server::Sinew, graph, Load::Ping);
-        verdicts.push(verdict(
-            &format!("a flow that sleeps takes little memory: {}", graph.word()),
-            &format!("< {FLOW_BYTES_MAX} B"),
+        verdicts.push(Verdict::of(
+            format!("a flow that sleeps takes little memory: {}", graph.word()),
+            format!("< {FLOW_BYTES_MAX} B"),
             at_most(asleep, "memory_per_flow", FLOW_BYTES_MAX, "B"),
         ));
-        verdicts.push(verdict(
-            &format!("ping costs the same beside them: {}", graph.word()),
+        verdicts.push(Verdict::of(
+            format!("ping costs the same beside them: {}", graph.word()),
             "not distinguishable",
             not_greater(over([asleep, ours], "cpu_per_request")),
         ));
     }
-    verdicts.push(verdict(
+    verdicts.push(Verdict::of(
         "two workers serve nearly twice what one does",
         &format!(">= {SCALE_MIN}; partly: the load is the limit"),
         scale(rows, cpus),

@@ -10,10 +10,10 @@ use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
 
 use super::case::Case;
-use crate::harness::in_place::{InPlace, sum};
+use crate::harness::in_place::{InPlace, Waits, sum};
 use crate::harness::{Access, Gone, Life, Side};
 
-/// Longest wait without a look at whether the other side lives.
+/// Longest wait for the rest of a message without a look at whether the other side lives.
 const WAIT_NS_MAX: u64 = 50_000_000;
 /// The same while the rest of a message has yet to go out.
 const REST_WAIT_NS: u64 = 20_000;
@@ -115,9 +115,7 @@ pub(super) struct Copied {
     receiver: Box<dyn Receiver>,
     out: Vec<u8>,
     into: Vec<u8>,
-    life: Life,
-    /// When to look at the life next; a wait ends there.
-    look_ns: u64,
+    waits: Waits,
     /// Whether a message may leave in parts.
     in_parts: bool,
 }
@@ -131,8 +129,7 @@ impl Copied {
             receiver: (transport.receiver)(carriers.into, shape).map_err(failed)?,
             out: buffer.clone(),
             into: buffer,
-            life,
-            look_ns: 0,
+            waits: Waits::new(life),
             in_parts: case.is_stream() && case.bytes > WHOLE_BYTES_MAX,
         })
     }
@@ -140,7 +137,7 @@ impl Copied {
     /// Waits until what was sent has left as a whole. (With `latest` and `broadcast` this returns
     /// at once, and the rest leaves while the answer is awaited.)
     fn send_rest(&mut self) -> Result<(), Gone> {
-        let mut patience = self.life.patience();
+        let mut patience = self.waits.patience();
         while !self.sender.wait_room(now_ns() + WAIT_NS_MAX) {
             patience.look()?;
         }
@@ -148,45 +145,39 @@ impl Copied {
     }
 }
 
+fn closed() -> Gone {
+    Gone("the other side has closed the link".into())
+}
+
 impl Side for Copied {
     #[inline]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        self.out.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&word.to_ne_bytes()));
-        let mut patience = self.life.patience();
-        loop {
-            match self.sender.send(&self.out).map_err(broken)? {
-                Sent::Done => break,
-                Sent::Closed => return Err(Gone("the other side has closed the link".into())),
-                Sent::Full if self.sender.wait_room(self.look_ns) => {}
-                Sent::Full => {
-                    patience.look()?;
-                    self.look_ns = now_ns() + WAIT_NS_MAX;
-                }
-            }
-        }
+        let Copied { sender, out, waits, .. } = self;
+        out.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&word.to_ne_bytes()));
+        let send = |sender: &mut Box<dyn Sender>| match sender.send(out) {
+            Ok(Sent::Done) => Some(Ok(())),
+            Ok(Sent::Closed) => Some(Err(closed())),
+            Ok(Sent::Full) => None,
+            Err(fault) => Some(Err(broken(fault))),
+        };
+        waits.until(sender, send, |sender, until_ns| sender.wait_room(until_ns))??;
         if self.in_parts { self.send_rest() } else { Ok(()) }
     }
 
     #[inline]
     fn receive(&mut self) -> Result<u64, Gone> {
-        let mut patience = self.life.patience();
-        loop {
-            match self.receiver.receive(&mut self.into).map_err(broken)? {
-                Received::New { .. } => return Ok(read(&self.into)),
-                Received::Closed => return Err(Gone("the other side has closed the link".into())),
-                Received::None if self.in_parts => {
-                    self.sender.flush().map_err(broken)?;
-                    if !self.receiver.wait(now_ns() + REST_WAIT_NS) {
-                        patience.look()?;
-                    }
-                }
-                Received::None if self.receiver.wait(self.look_ns) => {}
-                Received::None => {
-                    patience.look()?;
-                    self.look_ns = now_ns() + WAIT_NS_MAX;
-                }
-            }
-        }
+        let Copied { sender, receiver, into, waits, in_parts, .. } = self;
+        let receive = |receiver: &mut Box<dyn Receiver>| match receiver.receive(into) {
+            Ok(Received::New { .. }) => Some(Ok(read(into))),
+            Ok(Received::Closed) => Some(Err(closed())),
+            Ok(Received::None) if *in_parts => sender.flush().err().map(|fault| Err(broken(fault))),
+            Ok(Received::None) => None,
+            Err(fault) => Some(Err(broken(fault))),
+        };
+        waits.until(receiver, receive, |receiver, until_ns| match *in_parts {
+            true => receiver.wait(now_ns() + REST_WAIT_NS),
+            false => receiver.wait(until_ns),
+        })?
     }
 }
 

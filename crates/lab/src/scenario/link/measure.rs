@@ -11,9 +11,6 @@ use crate::harness::{Cpus, Gone, Life, Placement, What, answer, on_thread, on_th
 pub(crate) const PART: Part = Part { name: "link", run: far };
 
 /// Opens the links of `case`, and gives the near side to `time`; the far one answers.
-///
-/// # Errors
-/// The link cannot be opened, or one of the sides fails.
 pub(super) fn with_link<T: Send>(
     case: &Case,
     what: What,

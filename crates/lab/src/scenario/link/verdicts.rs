@@ -68,14 +68,11 @@ fn to_token(rows: &[Row], what: &str, sizes: &[&str], bar: Bar) -> Verdict {
     let pair = pair.map_or(String::new(), |pair| {
         format!("; two lines, one each way, the least that two links can do with: {pair}")
     });
-    let ours = worst
-        .map(|(ratio, id)| format!("{ratio} in the worst of {} rows, {id}{pair}", found.len()));
-    verdict(
-        format!("queue, round trip / token, {what}"),
-        bar.to_string(),
-        ours,
-        worst.map(|(ratio, _)| bar.holds(*ratio)),
-    )
+    let ours = worst.map(|(ratio, id)| {
+        let ours = format!("{ratio} in the worst of {} rows, {id}{pair}", found.len());
+        (ours, bar.holds(*ratio))
+    });
+    Verdict::of(format!("queue, round trip / token, {what}"), bar.to_string(), ours)
 }
 
 /// Shared memory in this placement over in_process between threads, in all sizes.
@@ -102,12 +99,11 @@ fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
         .map(|((bytes, _), median)| format!("{bytes} B {median:.2}"))
         .collect();
     let mean = Interval::of(&mean_over_sizes(&pairs));
-    verdict(
-        claim.into(),
-        EQUAL.to_string(),
-        mean.map(|mean| format!("round trips {mean}, mean over sizes ({})", by_size.join(", "))),
-        mean.map(|mean| EQUAL.holds(mean)),
-    )
+    let ours = mean.map(|mean| {
+        let ours = format!("round trips {mean}, mean over sizes ({})", by_size.join(", "));
+        (ours, EQUAL.holds(mean))
+    });
+    Verdict::of(claim, EQUAL.to_string(), ours)
 }
 
 /// Round by round the geometric mean over sizes.
@@ -151,24 +147,25 @@ fn mutex(rows: &[Row]) -> Verdict {
     let part = |name, part: Option<Interval>| {
         part.map_or(String::new(), |part| format!("; {name} {part}"))
     };
-    let ours = both.map(|both| {
-        let (lock, sleep) = (part("the mutex alone", lock), part("the sleeping alone", sleep));
-        format!("round trip of 8 B {both}{lock}{sleep}")
+    let found = both.map(|both| {
+        let (alone, asleep) = (part("the mutex alone", lock), part("the sleeping alone", sleep));
+        let holds = match both.median {
+            _ if !both.is_firm() => Holds::NotDistinguishable,
+            // What makes it slow is the sleeping, which a lock-free link can do as well.
+            _ if lock.is_some_and(|lock| lock.high < both.low / 2.0) && both.low > 1.0 => {
+                Holds::Partly
+            }
+            median if median >= 50.0 => Holds::Yes,
+            _ if both.low > 1.0 => Holds::Partly,
+            _ if both.high < 1.0 => Holds::No,
+            _ => Holds::NotDistinguishable,
+        };
+        (format!("round trip of 8 B {both}{alone}{asleep}"), holds)
     });
-    let holds = both.map(|both| match both.median {
-        _ if !both.is_firm() => Holds::NotDistinguishable,
-        // What makes it slow is the sleeping, which a lock-free link can do as well.
-        _ if lock.is_some_and(|lock| lock.high < both.low / 2.0) && both.low > 1.0 => Holds::Partly,
-        median if median >= 50.0 => Holds::Yes,
-        _ if both.low > 1.0 => Holds::Partly,
-        _ if both.high < 1.0 => Holds::No,
-        _ => Holds::NotDistinguishable,
-    });
-    verdict(
+    Verdict::of(
         format!("{ARTICLE}: a mutex with a condition variable costs a hundred times lock-free"),
-        "about 100 (78-103 us against 0.74-0.82 us, four stages)".into(),
-        ours,
-        holds,
+        "about 100 (78-103 us against 0.74-0.82 us, four stages)",
+        found,
     )
 }
 
@@ -180,21 +177,6 @@ fn latest(rows: &[Row], bytes: u32) -> Verdict {
     let found: Vec<_> = rows.into_iter().filter_map(ratio).collect();
     let each: Vec<_> = found.iter().map(|(ratio, value)| format!("{value} {ratio}")).collect();
     let worst = found.iter().max_by(|a, b| a.0.median.total_cmp(&b.0.median));
-    verdict(
-        format!("latest, read / read of a seqlock, {bytes} B"),
-        BAR.to_string(),
-        worst.map(|_| each.join("; ")),
-        worst.map(|(ratio, _)| BAR.holds(*ratio)),
-    )
-}
-
-/// A verdict; without figures it is not measured.
-pub(super) fn verdict(
-    claim: String,
-    theirs: String,
-    ours: Option<String>,
-    holds: Option<Holds>,
-) -> Verdict {
-    let ours = ours.unwrap_or_else(|| "-".into());
-    Verdict { claim, theirs, ours, holds: holds.unwrap_or(Holds::NotMeasured) }
+    let ours = worst.map(|(ratio, _)| (each.join("; "), BAR.holds(*ratio)));
+    Verdict::of(format!("latest, read / read of a seqlock, {bytes} B"), BAR.to_string(), ours)
 }

@@ -44,9 +44,6 @@ pub(super) struct Costs {
 
 impl Costs {
     /// Measures all of them; takes some 300 ms.
-    ///
-    /// # Errors
-    /// The kernel refuses to keep the threads on their CPUs.
     pub(super) fn measure(reference: &Reference) -> Result<Costs, Gone> {
         let Reference { cpus, clock, .. } = *reference;
         let word = AtomicU64::new(0);

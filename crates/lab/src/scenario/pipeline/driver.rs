@@ -67,9 +67,6 @@ pub(super) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// Compiles the row's spec.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub(super) fn new(
         shared: &'a Shared<'a>,
         setup: Setup,

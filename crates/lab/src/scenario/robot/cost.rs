@@ -32,9 +32,6 @@ struct Process {
 
 impl Used {
     /// What they have used by now, in the order of [`SERVICES`].
-    ///
-    /// # Errors
-    /// If one is not there.
     pub(super) fn read(run: &Run) -> Result<Used, String> {
         let status = run.status();
         let process = |name: &&str| process(&status, name);
@@ -43,9 +40,6 @@ impl Used {
     }
 
     /// Time since `before`, and what was used in it.
-    ///
-    /// # Errors
-    /// If one is not the process that it was.
     pub(super) fn since(&self, before: &Used) -> Result<(Duration, Vec<Duration>), String> {
         let mut used = Vec::new();
         for (at, (now, before)) in self.processes.iter().zip(&before.processes).enumerate() {
@@ -84,9 +78,6 @@ fn cpu_time(pid: u32) -> Result<Duration, String> {
 }
 
 /// Cycles of the core in all files of a folder, as another program counts them.
-///
-/// # Errors
-/// If a file is not finished.
 pub(super) fn recorded(folder: &Path) -> Result<u64, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", folder.display());
     let mut cycles = 0;

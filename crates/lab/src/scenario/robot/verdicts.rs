@@ -3,7 +3,7 @@
 use super::setup::{Audience, CROWD};
 use crate::bar::Holds;
 use crate::report::Verdict;
-use crate::scenario::beside::{Evidence, Found, verdict};
+use crate::scenario::beside::{Evidence, Found};
 
 /// Shares of a core, in percent, that a service may take.
 const CPU_PERCENT_MAX: [(&str, f64); 3] =
@@ -22,20 +22,20 @@ pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
     verdicts.extend([
         evidence.indistinct_median(&format!("{many}: P50"), crowd),
         evidence.indistinct_p99(&format!("{many}: P99"), crowd),
-        verdict(
-            &format!("{many}: the others are unharmed"),
+        Verdict::of(
+            format!("{many}: the others are unharmed"),
             "each gets as many frames as one viewer alone",
             unharmed(evidence),
         ),
     ]);
     verdicts.extend(CPU_PERCENT_MAX.map(|(service, max)| {
-        verdict(
-            &format!("{service} takes little CPU, with one viewer"),
-            &format!("less than {max:.0} % of a core"),
+        Verdict::of(
+            format!("{service} takes little CPU, with one viewer"),
+            format!("less than {max:.0} % of a core"),
             cpu(evidence, service, max),
         )
     }));
-    verdicts.push(verdict(
+    verdicts.push(Verdict::of(
         "the recorder loses no cycle, all links, 60 s at 1 kHz",
         "no loss",
         recorded(evidence),

@@ -47,9 +47,6 @@ pub(super) struct Viewers {
 
 impl Viewers {
     /// So many, the last of whom take nothing, at an address as the dashboard announces it.
-    ///
-    /// # Errors
-    /// If that is none.
     pub(super) fn start(
         address: &str,
         (count, stalled): (usize, usize),
@@ -76,9 +73,6 @@ impl Viewers {
     }
 
     /// Ends them all.
-    ///
-    /// # Errors
-    /// Why one had ended before.
     pub(super) fn end(mut self) -> Result<(), String> {
         // Relaxed: it carries nothing but itself.
         self.stop.store(true, Ordering::Relaxed);

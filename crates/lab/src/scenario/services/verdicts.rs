@@ -3,7 +3,7 @@
 use super::setup::Company;
 use crate::bar::Holds;
 use crate::report::{Row, Verdict};
-use crate::scenario::beside::{Evidence, Found, verdict};
+use crate::scenario::beside::{Evidence, Found};
 
 /// Fewest kills that say something about how long it takes to come back.
 const KILLS_MIN: u64 = 30;
@@ -19,17 +19,21 @@ pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
         verdicts.extend(evidence.undisturbed(beside.word(), &who, &who));
     }
     verdicts.extend([
-        verdict(
+        Verdict::of(
             "a service is back soon after a kill, the policy's pause apart",
             "each of 30 or more in less than 300 ms",
             back(evidence),
         ),
-        verdict(
+        Verdict::of(
             "the supervisor takes no CPU when nothing happens",
             "less than 0.1 % of a core",
             cpu(evidence),
         ),
-        verdict("the supervisor needs little memory", "less than 10 MB resident", memory(evidence)),
+        Verdict::of(
+            "the supervisor needs little memory",
+            "less than 10 MB resident",
+            memory(evidence),
+        ),
     ]);
     verdicts
 }
