@@ -61,7 +61,7 @@ pub struct Variant {
     /// How the run ended.
     pub ending: String,
     /// The worst axis, cycle by cycle.
-    pub points: Vec<Point>,
+    pub points: Vec<AxisPoint>,
 }
 
 impl Variant {
@@ -73,7 +73,7 @@ impl Variant {
 
 /// An axis at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct AxisPoint {
     /// Since the death; negative before it.
     pub time_ms: f64,
     /// From where it was at the death.
@@ -83,7 +83,7 @@ pub struct Point {
 }
 
 /// One way to build it, to be carried out.
-struct Plot {
+struct Build {
     name: &'static str,
     about: &'static str,
     done: &'static str,
@@ -93,8 +93,8 @@ struct Plot {
     silent: bool,
 }
 
-const PLOTS: [Plot; 3] = [
-    Plot {
+const BUILDS: [Build; 3] = [
+    Build {
         name: "fused",
         about: "one process: planner, inverse kinematics and master fused, fail-stop",
         done: "SIGKILL in the middle of the node's cycle: the whole controller is dead",
@@ -103,7 +103,7 @@ const PLOTS: [Plot; 3] = [
         overrides: &[("planner.laps", "0")],
         silent: false,
     },
-    Plot {
+    Build {
         name: "naive",
         about: "a process each; a naive master goes on with the last commanded speed",
         done: "the node's output falls silent, as a killed writer's does; nobody watches it",
@@ -112,7 +112,7 @@ const PLOTS: [Plot; 3] = [
         overrides: &[],
         silent: true,
     },
-    Plot {
+    Build {
         name: "apart",
         about: "a process each, under Sinew: its supervisor sees the death, safe values are ready",
         done: "SIGKILL in the middle of the node's cycle: its process is dead",
@@ -125,7 +125,7 @@ const PLOTS: [Plot; 3] = [
 
 /// A variant that was carried out.
 struct Played {
-    plot: &'static Plot,
+    build: &'static Build,
     carried: Carried,
     struck_ns: u64,
     moments: Vec<Moment>,
@@ -134,7 +134,7 @@ struct Played {
 
 /// Carries out all three; the arm's [`Files`](super::Files) must be there.
 pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
-    let played = PLOTS.iter().map(|plot| play(plot, cpus)).collect::<Result<Vec<_>, _>>()?;
+    let played = BUILDS.iter().map(|build| play(build, cpus)).collect::<Result<Vec<_>, _>>()?;
     let naive = &played[1].stop.moved_rad;
     let axis = (0..naive.len()).max_by(|&a, &b| naive[a].total_cmp(&naive[b])).unwrap_or_default();
     let at = played[1].moments.partition_point(|it| it.start_ns <= played[1].struck_ns);
@@ -144,32 +144,33 @@ pub(super) fn run(cpus: &[u32]) -> Result<Article, String> {
     Ok(Article { variants, axis: axis + 1, speed_rad_per_s: speed.abs(), failures })
 }
 
-fn play(plot: &'static Plot, cpus: &[u32]) -> Result<Played, String> {
+fn play(build: &'static Build, cpus: &[u32]) -> Result<Played, String> {
     let kinds = super::table(&crate::scenario::table(&Kinds::default())).catalogue();
-    let overrides = plot.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
-    let text = plot.text.to_string();
-    let graph = compiled(plot.file, text, overrides.collect(), &kinds, cpus)?;
-    let drill = drill(plot, &graph.plan)?;
-    let limits_rad = if plot.silent { joint_limits_rad() } else { vec![] };
+    let overrides = build.overrides.iter().map(|&(name, value)| (name.into(), value.into()));
+    let text = build.text.to_string();
+    let graph = compiled(build.file, text, overrides.collect(), &kinds, cpus)?;
+    let drill = drill(build, &graph.plan)?;
+    let limits_rad = if build.silent { joint_limits_rad() } else { vec![] };
     let after_ns = UNCONTROLLED_NS;
     let timing = Timing { cycle: Some(DEATH), chance: 0, after_ns, limits_rad };
     let carried = carry_out(&graph, &drill, &timing)?;
     let struck_ns = carried.struck_ns.filter(|_| carried.proof.is_some());
-    let struck_ns = struck_ns
-        .ok_or_else(|| format!("the article's scenario, {}: nothing shows the death", plot.name))?;
+    let struck_ns = struck_ns.ok_or_else(|| {
+        format!("the article's scenario, {}: nothing shows the death", build.name)
+    })?;
     let (_, moments) = carried.recording.machines.first().ok_or("the scenario has no drives")?;
     // What happens after our own order to stop is no part of it.
     let until_ns = carried.told_ns.unwrap_or(u64::MAX);
     let moments: Vec<_> = moments.iter().filter(|it| it.start_ns < until_ns).cloned().collect();
     let stop = Stop::of(&moments, struck_ns, false);
-    Ok(Played { plot, carried, struck_ns, moments, stop })
+    Ok(Played { build, carried, struck_ns, moments, stop })
 }
 
-fn drill(plot: &Plot, plan: &Plan) -> Result<Drill, String> {
+fn drill(build: &Build, plan: &Plan) -> Result<Drill, String> {
     let ik = plan.nodes.iter().position(|node| node.name == "ik").ok_or("there is no node 'ik'")?;
     let link = plan.links.iter().position(|link| link.from.node == ik);
     let link = link.ok_or("node 'ik' has no link")?;
-    Ok(match plot.silent {
+    Ok(match build.silent {
         true => Drill {
             subject: Subject::Link(link),
             fault: Fault::Stalled,
@@ -195,7 +196,7 @@ impl Played {
         let origin_rad = self.moments[..first].last().map_or(0.0, |it| it.position_rad[axis]);
         let from_ns = self.struck_ns - BEFORE_NS;
         let kept = self.moments.iter().filter(|it| it.start_ns >= from_ns);
-        let point = |moment: &Moment| Point {
+        let point = |moment: &Moment| AxisPoint {
             time_ms: (moment.start_ns as f64 - self.struck_ns as f64) / 1e6,
             way_rad: moment.position_rad[axis] - origin_rad,
             braked: moment.braked[axis],
@@ -207,9 +208,9 @@ impl Played {
             None => faults,
         };
         Variant {
-            name: self.plot.name.into(),
-            about: self.plot.about.into(),
-            done: self.plot.done.into(),
+            name: self.build.name.into(),
+            about: self.build.about.into(),
+            done: self.build.done.into(),
             safe_ns: self.stop.safe_ns,
             still_ns: self.stop.still_ns,
             moved_rad: self.stop.moved_rad.clone(),
@@ -232,7 +233,7 @@ impl Played {
 
 fn failures(played: &[Played], variants: &[Variant]) -> Vec<String> {
     let mut failures = vec![];
-    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| !it.plot.silent) {
+    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| !it.build.silent) {
         let machine = &played.carried.recording.machines[0].0;
         let bar = Rule::Guard(machine.after).cycles();
         let name = &variant.name;
@@ -250,7 +251,7 @@ fn failures(played: &[Played], variants: &[Variant]) -> Vec<String> {
         let left = played.carried.left.iter();
         failures.extend(left.map(|what| format!("{name}: left behind: {what}")));
     }
-    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| it.plot.silent) {
+    for (played, variant) in played.iter().zip(variants).filter(|(it, _)| it.build.silent) {
         if played.carried.told_ns.is_none() {
             let (name, ending) = (&variant.name, &variant.ending);
             failures.push(format!("{name}: it was to go on, and ended by itself: {ending}"));
@@ -269,14 +270,14 @@ mod tests {
 
     #[test]
     fn every_variant_compiles_and_has_an_inverse_kinematics_that_can_die() {
-        for plot in &PLOTS {
+        for build in &BUILDS {
             let kinds = crate::drill::table(&crate::scenario::table(&Kinds::default())).catalogue();
-            let graph = compiled(plot.file, plot.text.into(), vec![], &kinds, &[0, 1]);
-            let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", plot.name));
-            let drill = drill(plot, &graph.plan).expect("it can die");
+            let graph = compiled(build.file, build.text.into(), vec![], &kinds, &[0, 1]);
+            let graph = graph.unwrap_or_else(|why| panic!("{}: {why}", build.name));
+            let drill = drill(build, &graph.plan).expect("it can die");
             let domains = graph.plan.domains.len();
-            assert_eq!(domains, if plot.name == "fused" { 2 } else { 4 }, "{}", plot.name);
-            assert_eq!(matches!(drill.subject, Subject::Link(_)), plot.silent);
+            assert_eq!(domains, if build.name == "fused" { 2 } else { 4 }, "{}", build.name);
+            assert_eq!(matches!(drill.subject, Subject::Link(_)), build.silent);
         }
     }
 }

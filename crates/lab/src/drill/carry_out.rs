@@ -89,7 +89,7 @@ pub(super) fn carry_out(
     timing: &Timing,
 ) -> Result<Carried, String> {
     let before = Left::look();
-    let mut at = Moment::of(&graph.plan, drill, timing.chance);
+    let mut at = Due::of(&graph.plan, drill, timing.chance);
     at.cycle = timing.cycle.unwrap_or(at.cycle);
     let injected =
         drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
@@ -146,7 +146,7 @@ pub(super) fn carry_out(
 
 /// When a fault is to come.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct Due {
     /// The thread whose cycles count; none in a service.
     thread: Option<ThreadId>,
     period_ns: u64,
@@ -154,8 +154,8 @@ struct Moment {
     cycle: u64,
 }
 
-impl Moment {
-    fn of(plan: &Plan, drill: &Drill, chance: u64) -> Moment {
+impl Due {
+    fn of(plan: &Plan, drill: &Drill, chance: u64) -> Due {
         let node = &plan.nodes[drill.subject.node(plan)];
         // What comes from outside to a service comes when the core has gone so far.
         let thread = match plan.domains[node.domain].realtime() {
@@ -165,11 +165,11 @@ impl Moment {
         };
         let Some(id) = thread else {
             let cycle = WARM_UP_BEATS + chance % SPREAD_BEATS;
-            return Moment { thread, period_ns: 0, cycle };
+            return Due { thread, period_ns: 0, cycle };
         };
         let period_ns = plan.domains[id.domain].realtime().map_or(1, |domain| domain.period_ns);
         let cycle = WARM_UP_NS / period_ns + chance % (SPREAD_NS / period_ns).max(1);
-        Moment { thread, period_ns, cycle }
+        Due { thread, period_ns, cycle }
     }
 }
 
@@ -178,7 +178,7 @@ struct Watch<'a> {
     run: Run,
     drill: &'a Drill,
     timing: &'a Timing,
-    at: Moment,
+    at: Due,
     recording: Recording,
     struck_ns: Option<u64>,
     sent_ns: Option<u64>,

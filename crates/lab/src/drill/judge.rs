@@ -7,7 +7,7 @@ use sinew_spec::plan::Plan;
 
 use super::carry_out::Carried;
 use super::machine::Moment;
-use super::recording::Seen;
+use super::recording::CycleSeen;
 use super::report::{Core, Round};
 use super::stop::Stop;
 use super::table::{Drill, Expected, Rule, Subject};
@@ -112,7 +112,7 @@ fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, rou
     let cycles = carried.recording.cycles(id);
     let told_ns = carried.told_ns.unwrap_or(u64::MAX);
     let warm_ns = cycles.first().map_or(0, |first| first.start_ns + WARM_UP_NS);
-    let counts = |seen: &&Seen| seen.start_ns >= warm_ns && !seen.stopping;
+    let counts = |seen: &&CycleSeen| seen.start_ns >= warm_ns && !seen.stopping;
     let before = cycles.iter().filter(counts).filter(|seen| seen.start_ns < struck_ns);
     let after = cycles.iter().filter(counts).filter(|seen| seen.start_ns >= struck_ns);
     round.core_before = core(before);
@@ -139,7 +139,7 @@ fn more_overruns(round: &Round) -> Option<String> {
     })
 }
 
-fn core<'a>(cycles: impl Iterator<Item = &'a Seen>) -> Option<Core> {
+fn core<'a>(cycles: impl Iterator<Item = &'a CycleSeen>) -> Option<Core> {
     let (mut latency, mut jitter) = (Distribution::new(), Distribution::new());
     let mut overruns = 0;
     for seen in cycles {

@@ -68,11 +68,9 @@ impl Outside {
     /// Fills the disk under process `process`, which may serve at this address.
     pub(super) fn full_disk(process: u32, address: Option<&str>) -> Outside {
         let address = address.and_then(loopback);
-        Outside::begin(process, move |process| {
-            let asked = address.map(|address| Flood::begin(address, 1, 0, PAUSE));
-            let seen = fill_disk(process);
-            let _ = asked.map(Flood::end);
-            seen
+        Outside::begin(process, move |process| match address {
+            Some(address) => flooded(address, 1, 0, PAUSE, || fill_disk(process)).0,
+            None => fill_disk(process),
         })
     }
 
@@ -111,39 +109,30 @@ fn loopback(text: &str) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-/// Requests as fast as they are answered.
-struct Flood {
-    stops: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Flood {
-    fn begin(address: SocketAddr, connections: usize, body_len: usize, pause: Duration) -> Flood {
-        let (stops, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let one = |_| {
-            let (stops, answered) = (Arc::clone(&stops), Arc::clone(&answered));
-            thread::spawn(move || {
-                while !stops.load(Relaxed) {
-                    // A listener that refuses or closes is within its rights: the next one.
-                    let _ = ask_on(address, body_len, pause, &stops, &answered);
-                    thread::sleep(PAUSE);
-                }
-            })
-        };
-        let threads = (0..connections).map(one).collect();
-        Flood { stops, answered, threads }
-    }
-
-    /// Stops it; how many requests were answered.
-    fn end(self) -> u64 {
-        self.stops.store(true, Relaxed);
-        for thread in self.threads {
-            // One that panicked asks nothing more either.
-            let _ = thread.join();
+/// Asks over so many connections, as fast as it is answered, while `work` is done; what comes of
+/// that, and how many requests were answered.
+fn flooded<T>(
+    address: SocketAddr,
+    connections: usize,
+    body_len: usize,
+    pause: Duration,
+    work: impl FnOnce() -> T,
+) -> (T, u64) {
+    let (stops, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let one = || {
+        while !stops.load(Relaxed) {
+            // A listener that refuses or closes is within its rights: the next one.
+            let _ = ask_on(address, body_len, pause, &stops, &answered);
+            thread::sleep(PAUSE);
         }
-        self.answered.load(Relaxed)
-    }
+    };
+    let done = thread::scope(|scope| {
+        (0..connections).for_each(|_| _ = scope.spawn(one));
+        let done = work();
+        stops.store(true, Relaxed);
+        done
+    });
+    (done, answered.load(Relaxed))
 }
 
 /// Asks over one connection until that is closed.
@@ -197,9 +186,9 @@ fn read_answer(input: &mut BufReader<TcpStream>) -> io::Result<String> {
 
 fn flood_and_halt(address: SocketAddr) -> SeenOutside {
     let mut seen = SeenOutside::default();
-    let flood = Flood::begin(address, CONNECTIONS, BODY_LEN, Duration::ZERO);
-    thread::sleep(FLOOD);
-    let answered = flood.end();
+    let flood =
+        |work: &mut dyn FnMut()| flooded(address, CONNECTIONS, BODY_LEN, Duration::ZERO, work).1;
+    let answered = flood(&mut || thread::sleep(FLOOD));
     seen.proof = (answered > 0).then(|| {
         format!("{answered} requests of {BODY_LEN} B answered over {CONNECTIONS} connections")
     });
@@ -218,13 +207,13 @@ fn flood_and_halt(address: SocketAddr) -> SeenOutside {
         }
         thread::sleep(PAUSE);
     }
-    let flood = Flood::begin(address, CONNECTIONS, BODY_LEN, Duration::ZERO);
-    thread::sleep(BEFORE_HALT);
-    seen.told_ns = Some(now_ns());
-    if let Err(error) = halt() {
-        seen.failures.push(format!("'halt' did not get through the flood: {error}"));
-    }
-    flood.end();
+    flood(&mut || {
+        thread::sleep(BEFORE_HALT);
+        seen.told_ns = Some(now_ns());
+        if let Err(error) = halt() {
+            seen.failures.push(format!("'halt' did not get through the flood: {error}"));
+        }
+    });
     seen
 }
 

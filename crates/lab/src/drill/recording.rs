@@ -11,7 +11,7 @@ use super::machine::{Machine, Moment};
 
 /// A cycle.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct CycleSeen {
     pub(super) number: u64,
     pub(super) release_ns: u64,
     pub(super) start_ns: u64,
@@ -29,7 +29,7 @@ pub(super) struct Seen {
 /// The recording.
 pub(super) struct Recording {
     clock: Clock,
-    pub(super) threads: BTreeMap<ThreadId, Vec<Seen>>,
+    pub(super) threads: BTreeMap<ThreadId, Vec<CycleSeen>>,
     pub(super) machines: Vec<(Machine, Vec<Moment>)>,
 }
 
@@ -40,7 +40,7 @@ impl Recording {
     }
 
     pub(super) fn take(&mut self, id: ThreadId, record: &Record) {
-        let seen = Seen {
+        let seen = CycleSeen {
             number: record.number(),
             release_ns: record.release_ns(),
             start_ns: record.start_ns(),
@@ -58,7 +58,7 @@ impl Recording {
     }
 
     /// The cycles of a thread.
-    pub(super) fn cycles(&self, id: ThreadId) -> &[Seen] {
+    pub(super) fn cycles(&self, id: ThreadId) -> &[CycleSeen] {
         self.threads.get(&id).map_or(&[], Vec::as_slice)
     }
 

@@ -153,7 +153,7 @@ fn headline(report: &Report) -> String {
 fn verdict(report: &Report) -> String {
     let of = |verdict| report.rows.iter().filter(|row| row.verdict() == verdict).count();
     let article = report.article.as_ref().map_or(0, |article| article.failures.len());
-    match (report.partial, of(Verdict::No) + article, of(Verdict::NotShown)) {
+    match (report.partial, of(Judged::No) + article, of(Judged::NotShown)) {
         (true, ..) => "PARTIAL: it was interrupted, so it proves nothing".into(),
         (false, 0, 0) => "all as expected".into(),
         (false, 0, unseen) => format!("NOT SHOWN: {}, see above", counted(unseen, "drill")),
@@ -166,18 +166,18 @@ fn verdict(report: &Report) -> String {
 
 /// Whether a drill was as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Judged {
     Yes,
     No,
     NotShown,
 }
 
 impl Row {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> Judged {
         match self.rounds.as_slice() {
-            rounds if rounds.iter().any(|round| !round.failures.is_empty()) => Verdict::No,
-            rounds if rounds.iter().any(|round| !round.is_good()) => Verdict::NotShown,
-            _ => Verdict::Yes,
+            rounds if rounds.iter().any(|round| !round.failures.is_empty()) => Judged::No,
+            rounds if rounds.iter().any(|round| !round.is_good()) => Judged::NotShown,
+            _ => Judged::Yes,
         }
     }
 
@@ -252,9 +252,9 @@ fn cells(row: &Row) -> Vec<String> {
         core(&|core| core.latency_ns_max),
         if back > 0 { counted(back, "time") } else { NONE.into() },
         match row.verdict() {
-            Verdict::Yes => "yes".into(),
-            Verdict::No => "NO".into(),
-            Verdict::NotShown => "not shown".into(),
+            Judged::Yes => "yes".into(),
+            Judged::No => "NO".into(),
+            Judged::NotShown => "not shown".into(),
         },
     ]
 }

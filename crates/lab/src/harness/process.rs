@@ -18,6 +18,18 @@ use sinew_core::sys::{adopt, keep_open};
 use super::place::stay_on;
 use super::{Gone, Life};
 
+/// A process that ends with this.
+#[derive(Debug)]
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // One that is gone already is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The hidden command, followed by part, CPU, parent, the part's text, and descriptors.
 pub const FAR_COMMAND: &str = "__lab";
 

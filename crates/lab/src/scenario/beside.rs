@@ -13,7 +13,7 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::trace::{Record, ThreadId};
 use sinew_runtime::run::{self, Outcome, Run};
 
-pub(super) use self::evidence::{Evidence, Found, not_greater};
+pub(super) use self::evidence::{BesideEvidence, Judged, not_greater};
 use super::cycles::Cycles;
 use crate::graph::compiled;
 use crate::report::{Figure, Row};
@@ -37,11 +37,11 @@ pub(super) struct Bench<'a> {
     /// What starting and stopping a graph takes, about.
     pub(super) start: Duration,
     /// What a row's medians do not tell of each round.
-    pub(super) rounds: RefCell<BTreeMap<&'static str, Vec<Round>>>,
+    pub(super) rounds: RefCell<BTreeMap<&'static str, Vec<RoundTails>>>,
 }
 
 /// A round of a row: what is compared with another row in the same round.
-pub(super) struct Round {
+pub(super) struct RoundTails {
     latency_p99_ns: Option<u64>,
     jitter_p99_ns: Option<u64>,
     overruns: u64,
@@ -84,7 +84,7 @@ pub(super) struct CoreRun<'a, B> {
     word: &'static str,
     beside: B,
     request: run::Request,
-    all: Seen,
+    all: CoreSeen,
 }
 
 impl<'a, B: Beside> CoreRun<'a, B> {
@@ -95,15 +95,15 @@ impl<'a, B: Beside> CoreRun<'a, B> {
         beside: B,
         request: run::Request,
     ) -> CoreRun<'a, B> {
-        CoreRun { bench, word, beside, request, all: Seen::default() }
+        CoreRun { bench, word, beside, request, all: CoreSeen::default() }
     }
 
     /// Runs it once; what was seen of the core.
-    fn run(&mut self) -> Result<(Run, Seen), String> {
+    fn run(&mut self) -> Result<(Run, CoreSeen), String> {
         self.beside.begin();
         let mut run = Run::start(self.request.clone())
             .map_err(|error| format!("the graph cannot be started: {error}"))?;
-        let (clock, mut seen, mut failed) = (run.clock(), Seen::default(), None);
+        let (clock, mut seen, mut failed) = (run.clock(), CoreSeen::default(), None);
         let (mut is_over, mut counts_from_ns, mut stolen_before) = (false, u64::MAX, None);
         let warm_up = self.bench.warm_up;
         let share_ns = self.bench.share.as_nanos() as u64;
@@ -137,7 +137,7 @@ impl<B: Beside> Contender for CoreRun<'_, B> {
         let (run, seen) = self.run()?;
         self.beside.add_to(row, &run, seen.all_cycles)?;
         seen.cycles.add_to(row, None, true);
-        let round = Round {
+        let round = RoundTails {
             latency_p99_ns: seen.cycles.latency.quantile(0.99),
             jitter_p99_ns: seen.cycles.jitter.quantile(0.99),
             overruns: seen.cycles.overruns,
@@ -161,7 +161,7 @@ impl<B: Beside> Contender for CoreRun<'_, B> {
 
 /// What was seen of a core.
 #[derive(Default)]
-struct Seen {
+struct CoreSeen {
     cycles: Cycles,
     /// Those that do not count among them.
     all_cycles: u64,
@@ -169,7 +169,7 @@ struct Seen {
     stolen_ns: u64,
 }
 
-impl Seen {
+impl CoreSeen {
     fn take(&mut self, id: ThreadId, record: &Record, clock: Clock, warm_up: u64, is_over: bool) {
         self.all_cycles += u64::from(id == LEADER);
         let counts = id == LEADER && record.number() >= warm_up && !record.is_stopping();

@@ -9,7 +9,7 @@ mod verdicts;
 
 use std::time::Duration;
 
-use self::driver::Driver;
+use self::driver::ServerRun;
 use self::row::{Load, Server, Shape};
 use super::{Refusal, Request, Scenario};
 use crate::report::{Axis, Report, Row};
@@ -72,7 +72,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let rows = request.only.pick(rows.collect::<Vec<_>>(), |(_, row)| &row.axes)?;
     let contender = |((server, graph, load), row)| {
         let (stop, cpus, kinds) = (session.stop, &request.cpus[..], &request.kinds[..]);
-        let driver = Driver { stop, share, server, graph, load, cpus, kinds };
+        let driver = ServerRun { stop, share, server, graph, load, cpus, kinds };
         (row, Box::new(driver) as Box<dyn Contender>)
     };
     let contenders = rows.into_iter().map(contender).collect();

@@ -18,8 +18,8 @@ use sinew_spec::plan::{Sync, Transport, Wait};
 
 use self::claims::Evidence;
 use self::costs::Costs;
-use self::driver::{Driver, Share, Shared};
-use self::setup::{Crossing, NO_VALUE, Period, Placement, Setup, Work};
+use self::driver::{PipelineRun, Share, Shared};
+use self::setup::{Crossing, Layout, NO_VALUE, Period, Setup, Work};
 pub(super) use self::stage::NODE;
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
@@ -42,7 +42,7 @@ const QUICK_WARM_UP: u64 = 20;
 
 const AXES: &[Axis] = &[
     Axis { name: "work", values: Work::WORDS },
-    Axis { name: "placement", values: Placement::WORDS },
+    Axis { name: "placement", values: Layout::WORDS },
     Axis {
         name: "transport",
         values: &[NO_VALUE, "in_process", "shared_memory", "pipe", "unix", "tcp"],
@@ -78,7 +78,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let mut contenders: Contenders<'_> = Vec::new();
     for (mut row, setup) in rows {
         row.skipped = setup.obstacle(shared.cpus.len());
-        let driver = Driver::new(&shared, setup, share(request.quick, setup, rounds));
+        let driver = PipelineRun::new(&shared, setup, share(request.quick, setup, rounds));
         let driver = driver.map_err(Refusal)?;
         if row.skipped.is_none() {
             row.notes = driver.departures();
@@ -146,7 +146,7 @@ fn quick() -> Vec<Setup> {
     let mutex = Some(Sync::Mutex);
     let (in_process, shared) = (Transport::InProcess, Transport::SharedMemory);
     let pipe = crossing(Transport::Pipe, None, Wait::Park);
-    let (threads, processes) = (Placement::FourThreads, Placement::FourProcesses);
+    let (threads, processes) = (Layout::FourThreads, Layout::FourProcesses);
     let article = [
         (threads, crossing(in_process, lock_free, Wait::Yield)),
         (threads, crossing(in_process, mutex, Wait::Park)),
@@ -154,16 +154,16 @@ fn quick() -> Vec<Setup> {
         (processes, crossing(shared, mutex, Wait::Park)),
         (processes, pipe),
     ];
-    let two = Placement::TwoThreads;
+    let two = Layout::TwoThreads;
     let beside = [
-        (Placement::Fused, None),
+        (Layout::Fused, None),
         (two, crossing(in_process, lock_free, Wait::Spin)),
         (two, crossing(in_process, lock_free, Wait::Park)),
         (two, crossing(in_process, mutex, Wait::Spin)),
         (two, crossing(in_process, mutex, Wait::Park)),
-        (Placement::TwoProcesses, crossing(shared, lock_free, Wait::Spin)),
-        (Placement::TwoProcesses, crossing(shared, mutex, Wait::Park)),
-        (Placement::TwoProcesses, pipe),
+        (Layout::TwoProcesses, crossing(shared, lock_free, Wait::Spin)),
+        (Layout::TwoProcesses, crossing(shared, mutex, Wait::Park)),
+        (Layout::TwoProcesses, pipe),
     ];
     let mut rows = Vec::new();
     for (placement, crossing) in article {

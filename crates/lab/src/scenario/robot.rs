@@ -10,9 +10,9 @@ mod viewers;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use self::services::Services;
+use self::services::WatchedServices;
 use self::setup::{Audience, SERVICES};
-use super::beside::{Bench, CoreRun, Evidence};
+use super::beside::{Bench, BesideEvidence, CoreRun};
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
 use crate::report::{Axis, Report, Row};
@@ -60,7 +60,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     };
     let contender = |(audience, row): (Audience, Row)| {
         let graph = bench.request(audience.text(), &request.kinds)?;
-        let services = Services::new(session, audience);
+        let services = WatchedServices::new(session, audience);
         let run = CoreRun::new(&bench, audience.word(), services, graph);
         Ok((row, Box::new(run) as Box<dyn Contender>))
     };
@@ -68,7 +68,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let contenders = contenders.map_err(Refusal)?;
     let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     let alone = Audience::Nothing.word();
-    let evidence = Evidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
+    let evidence = BesideEvidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
     Ok(Report {
         tables: vec![evidence.ratios(&Audience::WORDS[1..])],
         verdicts: verdicts::verdicts(&evidence),

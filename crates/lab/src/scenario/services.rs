@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use sinew_runtime::Kinds;
 
-use self::company::Services;
+use self::company::PlainServices;
 pub(super) use self::kinds::{NODE, SERVICE};
 pub(super) use self::setup::{CORE_DOMAINS, core};
 use self::setup::{Company, services_alone};
 use self::supervisor::{Idle, Whose};
-use super::beside::{Bench, CoreRun, Evidence};
+use super::beside::{Bench, BesideEvidence, CoreRun};
 use super::{Refusal, Request, Scenario, table};
 use crate::graph::Files;
 use crate::report::{Axis, Report, Row};
@@ -87,7 +87,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let contenders = contenders.map(|(contender, row)| (row, contender)).collect();
     let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     let alone = Company::Nothing.word();
-    let evidence = Evidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
+    let evidence = BesideEvidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
     Ok(Report {
         tables: vec![evidence.ratios(&Company::WORDS[1..])],
         verdicts: verdicts::verdicts(&evidence),
@@ -133,7 +133,7 @@ fn contender<'a>(
             let company: Company = beside.parse()?;
             let kills_max = if company == Company::Killed { kills } else { 0 };
             let request = bench.request(company.text(), &kinds)?;
-            Box::new(CoreRun::new(bench, company.word(), Services::new(kills_max), request))
+            Box::new(CoreRun::new(bench, company.word(), PlainServices::new(kills_max), request))
         }
     })
 }

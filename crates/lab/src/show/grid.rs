@@ -165,6 +165,26 @@ impl Grid {
     }
 }
 
+/// What differed from what was asked, and what was not measured: a title, and each remark with the
+/// rows that share it.
+pub(crate) fn remarks(rows: &[Row]) -> [(&'static str, Vec<(&str, Vec<String>)>); 2] {
+    let shared = |of: fn(&Row) -> Vec<&str>| {
+        let all = rows.iter().flat_map(of);
+        let rows_of = |what| {
+            let rows = rows.iter().filter(|row| of(row).contains(&what));
+            (what, rows.map(Row::id).collect())
+        };
+        distinct(all).into_iter().map(rows_of).collect()
+    };
+    [
+        ("notes on rows", shared(|row| row.notes.iter().map(String::as_str).collect())),
+        (
+            "not measured, or not to the end",
+            shared(|row| row.skipped.as_deref().into_iter().collect()),
+        ),
+    ]
+}
+
 /// Each once, in the order of their first appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = vec![];

@@ -2,13 +2,13 @@
 //! pictures, figures, and the raw data at the end.
 
 use sinew_figures::machine::Cache;
-use sinew_figures::units::{counted, words};
+use sinew_figures::units::counted;
 
-use super::grid::{self, Column, Grid, distinct};
+use super::grid::{self, Column, Grid};
 use super::plots::plots;
 use super::svg::{self, Escaped};
 use crate::bar::Holds;
-use crate::report::{Report, Row, Table};
+use crate::report::{Report, Table};
 
 /// Fonts, room and what changes on a telephone, in the dark and on paper.
 const STYLE: &str = include_str!("page.css");
@@ -148,21 +148,15 @@ fn table(grid: &Grid) -> String {
 }
 
 fn notes(report: &Report) -> String {
-    let items = |notes: Vec<String>| match notes.concat() {
-        notes if notes.is_empty() => notes,
+    let items = |notes: String| match notes.as_str() {
+        "" => notes,
         notes => format!("<ul>\n{notes}</ul>\n"),
     };
     let note = |note: &String| format!("<li>{}</li>\n", Escaped(note));
     let mut text = items(report.notes.iter().map(note).collect());
-    let remarks = |of: &dyn Fn(&Row) -> Vec<String>| {
-        let all: Vec<(String, String)> = report
-            .rows
-            .iter()
-            .flat_map(|row| of(row).into_iter().map(|what| (what, row.id())))
-            .collect();
-        let remark = |what: &str| {
-            let ids: Vec<_> = all.iter().filter(|(of, _)| of == what).map(|(_, id)| id).collect();
-            let ids: Vec<_> = ids.into_iter().map(String::as_str).collect();
+    let titles = ["On rows", "Not measured, or not to the end"];
+    for (title, (_, remarks)) in titles.into_iter().zip(grid::remarks(&report.rows)) {
+        let remark = |(what, ids): &(&str, Vec<String>)| {
             format!(
                 "<li>{}<br><span class=\"ids\">{}: {}</span></li>\n",
                 Escaped(what),
@@ -170,16 +164,12 @@ fn notes(report: &Report) -> String {
                 Escaped(&ids.join(", "))
             )
         };
-        items(distinct(all.iter().map(|(what, _)| what.as_str())).into_iter().map(remark).collect())
-    };
-    for (title, of) in [
-        ("On rows", remarks(&|row| row.notes.clone())),
-        (
-            "Not measured, or not to the end",
-            remarks(&|row| row.skipped.clone().into_iter().collect()),
-        ),
-    ] {
-        text += &if of.is_empty() { of } else { format!("<h3>{}</h3>\n{of}", words(title)) };
+        let remarks: String = remarks.iter().map(remark).collect();
+        text += &if remarks.is_empty() {
+            remarks
+        } else {
+            format!("<h3>{title}</h3>\n{}", items(remarks))
+        };
     }
     text
 }

@@ -9,7 +9,7 @@ mod sizes;
 
 use sinew_figures::units::{self, words};
 
-use self::seen::Seen;
+use self::seen::Curves;
 use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
 use crate::report::{Measure, Report, Row};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_at;
 
-use super::grid::{self, Column, Grid, distinct};
+use super::grid::{self, Column, Grid};
 use crate::report::{Report, Row};
 
 /// Columns of a line.
@@ -137,26 +137,17 @@ fn verdicts(report: &Report) -> String {
     text
 }
 
-/// What differed from what was asked, and what was not measured: the rows that share it.
 fn remarks(rows: &[Row]) -> String {
-    let notes = || rows.iter().flat_map(|row| row.notes.iter().map(move |note| (note, row)));
-    let skipped = || rows.iter().filter_map(|row| Some((row.skipped.as_ref()?, row)));
-    let mut text = shared("notes on rows", &notes().collect::<Vec<_>>());
-    text += &shared("not measured, or not to the end", &skipped().collect::<Vec<_>>());
-    text
-}
-
-fn shared(title: &str, remarks: &[(&String, &Row)]) -> String {
     let mut text = String::new();
-    for what in distinct(remarks.iter().map(|(what, _)| what.as_str())) {
-        text += &if text.is_empty() { format!("\n{title}\n") } else { String::new() };
-        let rows = remarks.iter().filter(|(other, _)| *other == what);
-        let ids: Vec<_> = rows.map(|(_, row)| row.id()).collect();
-        let more = ids.len().saturating_sub(NAMED_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        wrap(&mut text, "- ", what);
-        let named = ids[..ids.len().min(NAMED_MAX)].join(", ");
-        wrap(&mut text, "  ", &format!("{}: {named}{more}", counted(ids.len(), "row")));
+    for (title, remarks) in grid::remarks(rows) {
+        text += &if remarks.is_empty() { String::new() } else { format!("\n{title}\n") };
+        for (what, ids) in remarks {
+            let more = ids.len().saturating_sub(NAMED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            wrap(&mut text, "- ", what);
+            let named = ids[..ids.len().min(NAMED_MAX)].join(", ");
+            wrap(&mut text, "  ", &format!("{}: {named}{more}", counted(ids.len(), "row")));
+        }
     }
     text
 }

@@ -1,7 +1,7 @@
 //! The picture of the article's scenario: the way of the worst axis after the death, all of it and
 //! its beginning, and below each the brake of that axis.
 
-use crate::drill::article::{Article, Point, Variant};
+use crate::drill::article::{Article, AxisPoint, Variant};
 use crate::show::Plot;
 use crate::show::plots::frame::{Frame, MARGIN, WIDTH, thinned};
 use crate::show::scale::Scale;
@@ -54,7 +54,7 @@ fn panel(
     let (left, right) = (LEFT, WIDTH - MARGIN);
     let (top, bottom) = (frame.y, frame.y + HEIGHT);
     let across = Scale::between(begin_ms, end_ms, (left, right));
-    let within = |point: &&Point| (begin_ms..=end_ms).contains(&point.time_ms);
+    let within = |point: &&AxisPoint| (begin_ms..=end_ms).contains(&point.time_ms);
     let ways = article.variants.iter().filter(|it| shown(it)).flat_map(|it| &it.points);
     let ways: Vec<_> = ways.filter(within).map(|point| point.way_rad).collect();
     let (low, high) =

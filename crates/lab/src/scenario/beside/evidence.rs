@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sinew_figures::Interval;
 
-use super::Round;
+use super::RoundTails;
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 
@@ -13,18 +13,18 @@ use crate::report::{Row, Table, Verdict};
 const SAME: f64 = 0.05;
 
 /// The rows, and more of each of their rounds.
-pub(in crate::scenario) struct Evidence<'a> {
+pub(in crate::scenario) struct BesideEvidence<'a> {
     pub(in crate::scenario) rows: &'a [Row],
     /// Of each of them.
-    pub(in crate::scenario) rounds: &'a BTreeMap<&'static str, Vec<Round>>,
+    pub(in crate::scenario) rounds: &'a BTreeMap<&'static str, Vec<RoundTails>>,
     /// The one without anything beside it.
     pub(in crate::scenario) alone: &'static str,
 }
 
 /// Figures in words, and what follows from them; none if there are no figures.
-pub(in crate::scenario) type Found = Option<(String, Holds)>;
+pub(in crate::scenario) type Judged = Option<(String, Holds)>;
 
-impl Evidence<'_> {
+impl BesideEvidence<'_> {
     /// The row with a core and this beside it.
     pub(in crate::scenario) fn row(&self, beside: &str) -> Option<&Row> {
         let is = |row: &&Row| {
@@ -41,19 +41,22 @@ impl Evidence<'_> {
     }
 
     /// P99 over that of the core alone, round by round.
-    fn p99(&self, beside: &str, of: fn(&Round) -> Option<u64>) -> Option<Interval> {
-        let ratio = |(this, alone): (&Round, &Round)| Some(of(this)? as f64 / of(alone)? as f64);
+    fn p99(&self, beside: &str, of: fn(&RoundTails) -> Option<u64>) -> Option<Interval> {
+        let ratio =
+            |(this, alone): (&RoundTails, &RoundTails)| Some(of(this)? as f64 / of(alone)? as f64);
         let ratios: Vec<f64> = self.pairs(beside)?.filter_map(ratio).collect();
         Interval::of(&ratios)
     }
 
     /// Overruns more than the core has alone, round by round.
     fn overruns(&self, beside: &str) -> Option<Interval> {
-        let more = |(this, alone): (&Round, &Round)| this.overruns as f64 - alone.overruns as f64;
+        let more = |(this, alone): (&RoundTails, &RoundTails)| {
+            this.overruns as f64 - alone.overruns as f64
+        };
         Interval::of(&self.pairs(beside)?.map(more).collect::<Vec<_>>())
     }
 
-    fn pairs(&self, beside: &str) -> Option<impl Iterator<Item = (&Round, &Round)>> {
+    fn pairs(&self, beside: &str) -> Option<impl Iterator<Item = (&RoundTails, &RoundTails)>> {
         let alone = self.rounds.get(self.alone)?;
         Some(self.rounds.get(beside)?.iter().zip(alone))
     }
@@ -120,7 +123,7 @@ impl Evidence<'_> {
     }
 
     /// Whether there are more overruns than the core has alone.
-    fn none_more(&self, beside: &str) -> Found {
+    fn none_more(&self, beside: &str) -> Judged {
         let more = self.overruns(beside)?;
         let all = |beside: &str| {
             let row = self.row(beside)?;
@@ -144,7 +147,7 @@ impl Evidence<'_> {
 const INDISTINCT: &str = "not distinguishable from the core alone";
 
 /// Whether a ratio is not greater than one.
-pub(in crate::scenario) fn not_greater(ratio: Option<Interval>) -> Found {
+pub(in crate::scenario) fn not_greater(ratio: Option<Interval>) -> Judged {
     let ratio = ratio?;
     let holds = if ratio.low > 1.0 { Holds::No } else { Holds::Yes };
     Some((ratio.to_string(), holds.if_firm(&[ratio])))

@@ -28,7 +28,7 @@ const WARM_UP: u64 = 2000;
 const START: Duration = Duration::from_millis(400);
 
 /// A row that can be run.
-pub(super) struct Driver<'a> {
+pub(super) struct ServerRun<'a> {
     /// Set when the user wants no more. Not the session itself: the load has a thread of its own.
     pub(super) stop: &'a AtomicBool,
     pub(super) share: Duration,
@@ -48,7 +48,7 @@ struct Served {
     flow_bytes: Option<f64>,
 }
 
-impl Driver<'_> {
+impl ServerRun<'_> {
     /// Where the load runs.
     fn load_cpu(&self) -> Option<u32> {
         (self.load == Load::Ping).then(|| self.cpus.last().copied()).flatten()
@@ -124,7 +124,7 @@ impl Driver<'_> {
     }
 }
 
-impl Contender for Driver<'_> {
+impl Contender for ServerRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         let found = self.run()?;
         if self.is_stopped() {

@@ -73,7 +73,7 @@ pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answ
         connections.push(Connection { stream, asked_ns: 0, answer: Vec::new() });
     }
     let (begun_ns, before) = (now_ns(), Taken::by_this_thread().map_err(failed)?);
-    let mut driver = Driver { load, request: request.into_bytes(), begun_ns, asked: 0, open: 0 };
+    let mut driver = Client { load, request: request.into_bytes(), begun_ns, asked: 0, open: 0 };
     let mut answered = Answered::default();
     for connection in &mut connections {
         driver.ask(connection).map_err(failed)?;
@@ -107,7 +107,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// What all connections share.
-struct Driver<'a> {
+struct Client<'a> {
     load: &'a Demand,
     request: Vec<u8>,
     begun_ns: u64,
@@ -117,7 +117,7 @@ struct Driver<'a> {
     open: u64,
 }
 
-impl Driver<'_> {
+impl Client<'_> {
     /// Sends the next request, unless it is enough.
     fn ask(&mut self, connection: &mut Connection) -> io::Result<()> {
         let now_ns = now_ns();

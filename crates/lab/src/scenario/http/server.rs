@@ -3,17 +3,17 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use sinew_runtime::run::{Outcome, Run};
 
-use super::driver::Driver;
+use super::driver::ServerRun;
 use super::row::Server;
 use crate::graph::compiled;
-use crate::harness::Gone;
-use crate::harness::on_thread;
+use crate::harness::process::Killed;
+use crate::harness::{Gone, on_thread};
 
 /// The program of the bare servers.
 const PROGRAM: &str = "sinew-rivals-http";
@@ -31,7 +31,7 @@ pub(super) struct Serving {
     pub(super) process: u32,
 }
 
-impl Driver<'_> {
+impl ServerRun<'_> {
     /// Runs the server as long as `work` takes.
     pub(super) fn serve<T: Send>(
         &self,
@@ -98,17 +98,6 @@ impl Driver<'_> {
             thread::sleep(LOOK);
         }
         work(&Serving { address, process: child.0.id() })
-    }
-}
-
-/// A process that ends with this.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // One that is gone already is what is wanted.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -5,7 +5,7 @@ use sinew_figures::Interval;
 use super::row::{Load, Server, Shape};
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
-use crate::scenario::beside::{Found, not_greater};
+use crate::scenario::beside::{Judged, not_greater};
 
 /// Our CPU time per request over bare hyper's.
 const CPU_MAX: f64 = 1.15;
@@ -119,18 +119,18 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     verdicts
 }
 
-fn judged(ratio: Option<Interval>, bar: Bar) -> Found {
+fn judged(ratio: Option<Interval>, bar: Bar) -> Judged {
     ratio.map(|ratio| (ratio.to_string(), bar.holds(ratio)))
 }
 
-fn none_failed(source: Option<&Row>) -> Found {
+fn none_failed(source: Option<&Row>) -> Judged {
     let (failed, latency) = (source?.figure("failed")?, source?.measure("latency"));
     let answers = latency.map_or(0, |measure| measure.distribution.n());
     let holds = if failed == 0.0 { Holds::Yes } else { Holds::No };
     Some((format!("{failed:.0} failed, {answers} answered"), holds))
 }
 
-fn spread(source: Option<&Row>) -> Found {
+fn spread(source: Option<&Row>) -> Judged {
     let latency = &source?.measure("latency")?.distribution;
     let (p50, p99) = (latency.quantile(0.5)?, latency.quantile(0.99)?);
     let ratio = p99 as f64 / p50 as f64;
@@ -139,13 +139,13 @@ fn spread(source: Option<&Row>) -> Found {
     Some((text, if ratio < SPREAD_MAX { Holds::Yes } else { Holds::No }))
 }
 
-fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Found {
+fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Judged {
     let value = row?.figure(name)?;
     Some((format!("{value:.1} {unit}"), if value < max { Holds::Yes } else { Holds::No }))
 }
 
 /// What a node more costs: the difference to ping, round by round, over their number.
-fn node(rows: &[Row], graph: Shape) -> Found {
+fn node(rows: &[Row], graph: Shape) -> Judged {
     let of = |graph| row(rows, Server::Sinew, graph, Load::Ping)?.measure("cpu_per_request");
     let (more, ping) = (of(graph)?, of(Shape::Ping)?);
     let nodes = graph.nops() as f64;
@@ -158,7 +158,7 @@ fn node(rows: &[Row], graph: Shape) -> Found {
 /// Two workers over one. Where the load and they share the CPUs, the load has not enough of them to
 /// keep two busy: then how long it ran and waited for one is shown, and what a request costs with
 /// two workers over with one.
-fn scale(rows: &[Row], cpus: usize) -> Found {
+fn scale(rows: &[Row], cpus: usize) -> Judged {
     let of = |load| row(rows, Server::Sinew, Shape::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
     let rate = over([one, two], "time_per_request")?;

@@ -9,7 +9,7 @@ use crate::report::{Measure, Row, Table};
 use crate::rivals::{AXIS, BARE};
 
 /// A row of the table.
-type Judged = (String, Bar, Option<Interval>);
+type JudgedBar = (String, Bar, Option<Interval>);
 
 /// Ours against the best of them in each size that we measured, and against those that a bar names.
 pub(super) fn bars(ours: &[Row], theirs: &[Row]) -> Table {
@@ -77,7 +77,7 @@ impl Cell<'_> {
     }
 
     /// `None` if no rival was measured so, or ours was not.
-    fn against_the_best(&self, name: &str, ours: &[Row], theirs: &[Row]) -> Option<Judged> {
+    fn against_the_best(&self, name: &str, ours: &[Row], theirs: &[Row]) -> Option<JudgedBar> {
         let found = self.theirs(theirs);
         let (best, rival) = found.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
         let Cell { placement, bytes, .. } = self;
@@ -87,7 +87,7 @@ impl Cell<'_> {
     }
 
     /// At least is a rival's over ours, at most ours over the rival's.
-    fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> Judged {
+    fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> JudgedBar {
         let found = self.theirs(theirs);
         let rival = found.iter().find(|(rival, _)| *rival == name).map(|(_, ratio)| *ratio);
         let both = self.ours(ours).zip(rival);

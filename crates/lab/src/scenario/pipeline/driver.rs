@@ -55,27 +55,27 @@ pub(super) struct Share {
 }
 
 /// A row that can be run.
-pub(super) struct Driver<'a> {
+pub(super) struct PipelineRun<'a> {
     shared: &'a Shared<'a>,
     setup: Setup,
     share: Share,
     graph: Request,
-    all: Seen,
+    all: GraphSeen,
     /// How long a free cycle is, if that is known.
     free_cycle_ns: Option<f64>,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> PipelineRun<'a> {
     /// Compiles the row's spec.
     pub(super) fn new(
         shared: &'a Shared<'a>,
         setup: Setup,
         share: Share,
-    ) -> Result<Driver<'a>, String> {
+    ) -> Result<PipelineRun<'a>, String> {
         let (text, kinds) = (setup.text(), table(&Kinds::default()).catalogue());
         let graph = compiled(FILE, text, Vec::new(), &kinds, &shared.cpus)?;
-        let all = Seen::new(&graph.plan, share.warm_up, u64::MAX);
-        Ok(Driver { shared, setup, share, graph, all, free_cycle_ns: None })
+        let all = GraphSeen::new(&graph.plan, share.warm_up, u64::MAX);
+        Ok(PipelineRun { shared, setup, share, graph, all, free_cycle_ns: None })
     }
 
     /// What the plan decided otherwise than the row asks.
@@ -86,23 +86,23 @@ impl<'a> Driver<'a> {
         if changed { self.graph.plan.notes.clone() } else { Vec::new() }
     }
 
-    fn planned(&self) -> Result<Seen, String> {
+    fn planned(&self) -> Result<GraphSeen, String> {
         let period_ns = self.setup.period.ms() * 1_000_000;
         let cycles = (self.share.time.as_nanos() as u64 / period_ns).max(1);
-        let seen = Seen::new(&self.graph.plan, self.share.warm_up, cycles);
+        let seen = GraphSeen::new(&self.graph.plan, self.share.warm_up, cycles);
         self.run(Pace::AsPlanned, seen)
     }
 
     /// As many bursts as the time holds.
-    fn free(&mut self) -> Result<Seen, String> {
-        let mut round = Seen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
+    fn free(&mut self) -> Result<GraphSeen, String> {
+        let mut round = GraphSeen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
         let share_ns = self.share.time.as_nanos() as f64;
         let mut spent_ns = 0.0;
         while spent_ns < share_ns && !self.shared.session.is_stopped() {
             let fitting = |cycle_ns: f64| (BURST_NS.min(share_ns) / cycle_ns) as u64;
             let cycles = self.free_cycle_ns.map_or(FIRST_BURST, fitting).max(FIRST_BURST / 10);
             let cycles = cycles.min(Pace::FREE_CYCLES_MAX - self.share.warm_up);
-            let seen = Seen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
+            let seen = GraphSeen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
             let pace = Pace::Free { cycles: self.share.warm_up + cycles };
             let seen = self.run(pace, seen)?;
             let burst_ns = seen.last_start_ns.saturating_sub(seen.first_start_ns) as f64;
@@ -114,7 +114,7 @@ impl<'a> Driver<'a> {
     }
 
     /// From start to end.
-    fn run(&self, pace: Pace, mut seen: Seen) -> Result<Seen, String> {
+    fn run(&self, pace: Pace, mut seen: GraphSeen) -> Result<GraphSeen, String> {
         let run = Run::start(Request { pace, ..self.graph.clone() });
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         let (clock, processes) = (run.clock(), run.processes());
@@ -144,7 +144,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Until something is due: the first cycle that counts, or the last.
-    fn pause(&self, run: &Run, seen: &Seen) -> Duration {
+    fn pause(&self, run: &Run, seen: &GraphSeen) -> Duration {
         let period_ns = self.setup.period.ms() * 1_000_000;
         if run.started_ns() == u64::MAX {
             return LOOK_MIN;
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Adds a round to the row.
-    fn add(&mut self, row: &mut Row, round: &Seen, token_ns: Option<f64>) {
+    fn add(&mut self, row: &mut Row, round: &GraphSeen, token_ns: Option<f64>) {
         let is_free = self.setup.period == Period::Free;
         round.cycles.add_to(row, token_ns, !is_free);
         self.all.merge(round);
@@ -185,7 +185,7 @@ const NO_FEEDBACK: &str = "feedback missing: in so many cycles there was none by
                            they count as long as they waited for it";
 const UNREAD: &str = "unread: so many cycles were not read in time and are left out";
 
-impl Contender for Driver<'_> {
+impl Contender for PipelineRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         let token = self.shared.reference.now();
         let token_ns = token.map_err(|Gone(why)| format!("the token: {why}"))?;
@@ -226,7 +226,7 @@ fn cpu_ns(processes: &[u32]) -> u64 {
 }
 
 /// What was seen of a graph's cycles.
-struct Seen {
+struct GraphSeen {
     /// The thread whose cycles go around: the one that the clock releases.
     leader: ThreadId,
     /// Nodes of each thread of each domain.
@@ -245,12 +245,12 @@ struct Seen {
     cpu_ns: u64,
 }
 
-impl Seen {
-    fn new(plan: &Plan, warm_up: u64, cycles_max: u64) -> Seen {
+impl GraphSeen {
+    fn new(plan: &Plan, warm_up: u64, cycles_max: u64) -> GraphSeen {
         let threads = |domain: &sinew_spec::plan::Domain| {
             domain.threads().iter().map(|thread| thread.nodes.clone()).collect()
         };
-        Seen {
+        GraphSeen {
             leader: leader(plan).expect("the spec has a domain with a period"),
             nodes: plan.domains.iter().map(threads).collect(),
             warm_up,
@@ -295,7 +295,7 @@ impl Seen {
         }
     }
 
-    fn merge(&mut self, other: &Seen) {
+    fn merge(&mut self, other: &GraphSeen) {
         self.cycles.merge(&other.cycles);
         self.feedback_missing += other.feedback_missing;
         self.unread += other.unread;

@@ -18,7 +18,7 @@ words! {
 
 words! {
     /// Where the four stages are.
-    pub(super) enum Placement {
+    pub(super) enum Layout {
         Fused = "fused",
         TwoThreads = "2_threads",
         FourThreads = "4_threads",
@@ -51,15 +51,15 @@ impl Period {
     }
 }
 
-impl Placement {
+impl Layout {
     /// The nodes of each thread.
     fn groups(self) -> &'static [&'static [&'static str]] {
         match self {
-            Placement::Fused => &[&["planner", "ik", "ethercat", "drives"]],
-            Placement::TwoThreads | Placement::TwoProcesses => {
+            Layout::Fused => &[&["planner", "ik", "ethercat", "drives"]],
+            Layout::TwoThreads | Layout::TwoProcesses => {
                 &[&["planner", "ik", "ethercat"], &["drives"]]
             }
-            Placement::FourThreads | Placement::FourProcesses => {
+            Layout::FourThreads | Layout::FourProcesses => {
                 &[&["planner"], &["ik"], &["ethercat"], &["drives"]]
             }
         }
@@ -72,7 +72,7 @@ impl Placement {
 
     /// Whether each thread is a process.
     pub(super) fn is_processes(self) -> bool {
-        matches!(self, Placement::TwoProcesses | Placement::FourProcesses)
+        matches!(self, Layout::TwoProcesses | Layout::FourProcesses)
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Crossing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setup {
     pub(super) work: Work,
-    pub(super) placement: Placement,
+    pub(super) placement: Layout,
     /// `None` if no link crosses.
     pub(super) crossing: Option<Crossing>,
     pub(super) period: Period,
@@ -103,7 +103,7 @@ impl Setup {
     pub(super) fn all() -> Vec<Setup> {
         let mut all = Vec::new();
         for &work in Work::ALL {
-            for &placement in Placement::ALL {
+            for &placement in Layout::ALL {
                 for crossing in crossings(placement) {
                     let setup = |&period| Setup { work, placement, crossing, period };
                     all.extend(Period::ALL.iter().map(setup));
@@ -230,8 +230,8 @@ impl Setup {
 }
 
 /// What the links between threads may be at a placement.
-fn crossings(placement: Placement) -> Vec<Option<Crossing>> {
-    if placement == Placement::Fused {
+fn crossings(placement: Layout) -> Vec<Option<Crossing>> {
+    if placement == Layout::Fused {
         return vec![None];
     }
     let mut crossings = Vec::new();
@@ -292,12 +292,12 @@ mod tests {
                 Crossing { transport: Transport::SharedMemory, sync: Some(Sync::LockFree), wait };
             Setup { work: Work::None, placement, crossing: Some(crossing), period: Period::Ms1 }
         };
-        let four = setup(Placement::FourThreads, Wait::Spin);
+        let four = setup(Layout::FourThreads, Wait::Spin);
         let why = four.obstacle(2).expect("two are too few");
         assert!(why.starts_with("4 threads would spin on 2 CPUs"), "{why}");
         assert_eq!(four.obstacle(4), None);
-        assert_eq!(setup(Placement::FourThreads, Wait::Yield).obstacle(1), None);
-        let why = setup(Placement::TwoThreads, Wait::Spin).obstacle(1).expect("one is too few");
+        assert_eq!(setup(Layout::FourThreads, Wait::Yield).obstacle(1), None);
+        let why = setup(Layout::TwoThreads, Wait::Spin).obstacle(1).expect("one is too few");
         assert!(why.starts_with("2 threads would spin on 1 CPU,"), "{why}");
     }
 }

@@ -17,7 +17,7 @@ use crate::scenario::beside::Beside;
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What services did, over all rounds.
-pub(super) struct Services<'a> {
+pub(super) struct WatchedServices<'a> {
     session: &'a Session<'a>,
     audience: Audience,
     begun: Instant,
@@ -38,10 +38,10 @@ struct Watched {
     before: Option<(Used, Vec<u64>)>,
 }
 
-impl<'a> Services<'a> {
+impl<'a> WatchedServices<'a> {
     /// Nothing yet.
-    pub(super) fn new(session: &'a Session<'a>, audience: Audience) -> Services<'a> {
-        Services {
+    pub(super) fn new(session: &'a Session<'a>, audience: Audience) -> WatchedServices<'a> {
+        WatchedServices {
             session,
             audience,
             begun: Instant::now(),
@@ -55,7 +55,7 @@ impl<'a> Services<'a> {
     }
 }
 
-impl Beside for Services<'_> {
+impl Beside for WatchedServices<'_> {
     fn begin(&mut self) {
         (self.begun, self.watched) = (Instant::now(), None);
         // Recordings of the round before are counted; what cannot be removed is seen as too many.

@@ -3,7 +3,7 @@
 use super::setup::{Audience, CROWD};
 use crate::bar::Holds;
 use crate::report::Verdict;
-use crate::scenario::beside::{Evidence, Found};
+use crate::scenario::beside::{BesideEvidence, Judged};
 
 /// Shares of a core, in percent, that a service may take.
 const CPU_PERCENT_MAX: [(&str, f64); 3] =
@@ -14,7 +14,7 @@ const UNHARMED: f64 = 0.95;
 const RECORDED_MIN: f64 = 60_000.0;
 
 /// One for each bar.
-pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
+pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     let (one, crowd) = (Audience::Services.word(), Audience::Crowd.word());
     let many = format!("the same with {CROWD} viewers, one of whom takes nothing");
     let who = "all services and one viewer";
@@ -43,19 +43,19 @@ pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
     verdicts
 }
 
-fn unharmed(evidence: &Evidence<'_>) -> Found {
+fn unharmed(evidence: &BesideEvidence<'_>) -> Judged {
     let frames = |beside: Audience| evidence.row(beside.word())?.figure("frames_least");
     let (alone, least) = (frames(Audience::Services)?, frames(Audience::Crowd)?);
     let ours = format!("{least:.1} Hz the least, alone {alone:.1} Hz");
     Some((ours, if least >= alone * UNHARMED { Holds::Yes } else { Holds::No }))
 }
 
-fn cpu(evidence: &Evidence<'_>, service: &str, max: f64) -> Found {
+fn cpu(evidence: &BesideEvidence<'_>, service: &str, max: f64) -> Judged {
     let percent = evidence.row(Audience::Services.word())?.figure(&format!("{service}_cpu"))?;
     Some((format!("{percent:.1} %"), if percent < max { Holds::Yes } else { Holds::No }))
 }
 
-fn recorded(evidence: &Evidence<'_>) -> Found {
+fn recorded(evidence: &BesideEvidence<'_>) -> Judged {
     let of = |name| {
         let rows = [Audience::Services, Audience::Crowd].into_iter();
         rows.filter_map(|beside| evidence.row(beside.word())?.figure(name)).reduce(|a, b| a + b)

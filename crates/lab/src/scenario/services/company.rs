@@ -12,7 +12,7 @@ use crate::scenario::beside::Beside;
 
 /// What services do, over all rounds.
 #[derive(Default)]
-pub(super) struct Services {
+pub(super) struct PlainServices {
     /// Kills in each round.
     kills_max: u32,
     kills: Kills,
@@ -21,14 +21,14 @@ pub(super) struct Services {
     messages: u64,
 }
 
-impl Services {
+impl PlainServices {
     /// Of which so many are killed in each round.
-    pub(super) fn new(kills_max: u32) -> Services {
-        Services { kills_max, ..Services::default() }
+    pub(super) fn new(kills_max: u32) -> PlainServices {
+        PlainServices { kills_max, ..PlainServices::default() }
     }
 }
 
-impl Beside for Services {
+impl Beside for PlainServices {
     fn begin(&mut self) {
         self.kills = Kills { left: self.kills_max, ..Kills::default() };
     }

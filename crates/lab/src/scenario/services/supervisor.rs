@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use sinew_runtime::run::{self, Run};
 
 use super::setup::logged;
 use crate::graph::folder;
+use crate::harness::process::Killed;
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
 
@@ -112,47 +113,39 @@ fn poll_for(run: &mut Run, time: Duration) -> Result<(), String> {
 }
 
 /// This program, started again to run a graph.
-struct Program(Child);
+struct Program(Killed);
 
 impl Program {
     fn start(file: PathBuf) -> io::Result<Program> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--json"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().map(Program)
+        command.spawn().map(|child| Program(Killed(child)))
     }
 
     /// CPU time of all its threads; not of the domains, which are processes of their own.
     fn cpu(&mut self) -> Result<Duration, String> {
-        if let Ok(Some(status)) = self.0.try_wait() {
+        if let Ok(Some(status)) = self.0.0.try_wait() {
             return Err(format!("'sinew run' has ended by itself, {status}"));
         }
-        process::cpu(self.0.id()).map_err(|why| why.to_string())
+        process::cpu(self.0.0.id()).map_err(|why| why.to_string())
     }
 
     fn resident_kib(&self) -> Result<u64, String> {
-        process::resident_kib(self.0.id()).map(|(now, _)| now).map_err(|why| why.to_string())
+        process::resident_kib(self.0.0.id()).map(|(now, _)| now).map_err(|why| why.to_string())
     }
 
     fn stop(mut self) -> Result<(), String> {
-        let process = Pid::from_child(&self.0);
+        let process = Pid::from_child(&self.0.0);
         kill_process(process, Signal::TERM).map_err(|error| format!("cannot stop: {error}"))?;
         let begun = Instant::now();
         while begun.elapsed() < STOPS_WITHIN {
-            match self.0.try_wait() {
+            match self.0.0.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(format!("'sinew run' ended with {status}")),
                 _ => sleep(Duration::from_millis(10)),
             }
         }
         Err(format!("'sinew run' did not stop within {STOPS_WITHIN:?}"))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It has ended, or must.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

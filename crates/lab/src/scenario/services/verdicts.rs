@@ -3,7 +3,7 @@
 use super::setup::Company;
 use crate::bar::Holds;
 use crate::report::{Row, Verdict};
-use crate::scenario::beside::{Evidence, Found};
+use crate::scenario::beside::{BesideEvidence, Judged};
 
 /// Fewest kills that say something about how long it takes to come back.
 const KILLS_MIN: u64 = 30;
@@ -12,7 +12,7 @@ const CPU_PERCENT_MAX: f64 = 0.1;
 const RESIDENT_MB_MAX: f64 = 10.0;
 
 /// One for each bar.
-pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
+pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (beside, pause) in [(Company::CrashLoop, "10 ms"), (Company::CrashLoop100Ms, "100 ms")] {
         let who = format!("services that crash-loop with pauses of {pause}");
@@ -38,7 +38,7 @@ pub(super) fn verdicts(evidence: &Evidence<'_>) -> Vec<Verdict> {
     verdicts
 }
 
-fn back(evidence: &Evidence<'_>) -> Found {
+fn back(evidence: &BesideEvidence<'_>) -> Judged {
     let times = &evidence.row(Company::Killed.word())?.measure("ready_again")?.distribution;
     let ms = |ns: f64| ns * 1e-6;
     let (mean, max) = (times.mean()?, times.max()?);
@@ -55,14 +55,14 @@ fn back(evidence: &Evidence<'_>) -> Found {
 }
 
 /// The row of the supervisor of these.
-fn supervisor<'a>(evidence: &'a Evidence<'_>, beside: &str) -> Option<&'a Row> {
+fn supervisor<'a>(evidence: &'a BesideEvidence<'_>, beside: &str) -> Option<&'a Row> {
     let is = |row: &&Row| {
         row.axis("measured") == Some("supervisor") && row.axis("beside") == Some(beside)
     };
     evidence.rows.iter().find(is)
 }
 
-fn cpu(evidence: &Evidence<'_>) -> Found {
+fn cpu(evidence: &BesideEvidence<'_>) -> Judged {
     let of = |beside| supervisor(evidence, beside)?.figure("supervisor_cpu");
     let (alone, program) = (of("services_alone")?, of("arm_and_log")?);
     let ours = format!("{alone:.3} % with services only, {program:.3} % with a core at 1 kHz");
@@ -74,7 +74,7 @@ fn cpu(evidence: &Evidence<'_>) -> Found {
     Some((ours, holds))
 }
 
-fn memory(evidence: &Evidence<'_>) -> Found {
+fn memory(evidence: &BesideEvidence<'_>) -> Judged {
     let kib = supervisor(evidence, "arm_and_log")?.figure("supervisor_resident")?;
     let mb = kib * 1024e-6;
     let ours = format!("{mb:.1} MB, program text and links included");

@@ -7,7 +7,7 @@ use sinew_figures::units::{round_time, time, words};
 use super::super::scale::Scale;
 use super::super::svg::{Plot, Point};
 use super::frame::{Frame, thinned};
-use super::{Part, Seen, class};
+use super::{Curves, Part, class};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 330.0;
@@ -28,7 +28,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let x = Scale::log_between(1.0, n_max * 1.3, (left, right));
     frame.upwards(&y, (left, right), &round_time);
     frame.shares(&x, (top, bottom), n_max);
-    let (mut names, mut seen) = (vec![], Seen::default());
+    let (mut names, mut seen) = (vec![], Curves::default());
     for (at, item) in part.items.iter().enumerate() {
         let label = part.label(item);
         for (_, measure) in &item.rows {

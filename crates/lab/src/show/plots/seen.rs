@@ -9,9 +9,9 @@ const SHARE: f64 = 0.5;
 
 /// The curves that are drawn so far.
 #[derive(Default)]
-pub(super) struct Seen(Vec<Vec<Point>>);
+pub(super) struct Curves(Vec<Vec<Point>>);
 
-impl Seen {
+impl Curves {
     /// Whether a curve, its points from left to right, would cover one before it.
     pub(super) fn covers(&mut self, curve: &[Point]) -> bool {
         let covers = |earlier: &Vec<Point>| {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_curve_on_another_is_told_from_one_that_crosses_it() {
-        let mut seen = Seen::default();
+        let mut seen = Curves::default();
         assert!(!seen.covers(&[(0.0, 0.0), (50.0, 50.0), (100.0, 100.0)]));
         assert!(!seen.covers(&[(0.0, 100.0), (50.0, 50.0), (100.0, 0.0)]));
         assert!(seen.covers(&[(0.0, 1.0), (25.0, 26.0), (80.0, 80.0), (100.0, 70.0)]));

@@ -6,7 +6,7 @@ use sinew_figures::units::{self, round_time, time, words};
 use super::super::scale::Scale;
 use super::super::svg::Plot;
 use super::frame::Frame;
-use super::{Item, Part, Seen, class, size};
+use super::{Curves, Item, Part, class, size};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 340.0;
@@ -27,7 +27,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let x = Scale::log(sizes.iter().copied(), (left, right));
     frame.upwards(&y, (left, right), &round_time);
     frame.across_at(&sizes, &x, (top, bottom), "bytes of a message", &units::size);
-    let (mut names, mut seen) = (vec![], Seen::default());
+    let (mut names, mut seen) = (vec![], Curves::default());
     for (at, (item, line)) in part.items.iter().zip(&lines).enumerate() {
         let label = part.label(item);
         let points: Vec<_> =
