@@ -275,15 +275,15 @@ fn remarks(report: &Report) -> Remarks {
     let article = report.article.iter().flat_map(|article| &article.failures);
     failures.extend(article.map(|why| ("article".into(), why.clone())));
     failures.dedup();
-    let mut held_up: Vec<(String, String)> = vec![];
+    let mut held_up: Lines = vec![];
     for row in &report.rows {
         let periods = row.worst(|round| Some(round.stop.held_up_periods)).unwrap_or_default();
         if periods > 0 {
-            let why = format!("{} in the time, not among the cycles", counted_periods(periods));
+            let why = format!("{} in the time, not among the cycles", counted(periods, "period"));
             held_up.push((row.id(), why));
         }
     }
-    let mut rules: Vec<(String, String)> = vec![];
+    let mut rules: Lines = vec![];
     for row in report.rows.iter().filter(|row| row.skipped.is_none()) {
         match rules.iter_mut().find(|(_, rule)| *rule == row.rule) {
             Some((rows, _)) => *rows += &format!(", {}", row.id()),
@@ -300,10 +300,6 @@ fn remarks(report: &Report) -> Remarks {
         ("not carried out", skipped.collect()),
     ];
     all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
-}
-
-fn counted_periods(n: u64) -> String {
-    counted(usize::try_from(n).unwrap_or(usize::MAX), "period")
 }
 
 /// What shows that each fault came, and how its run ended: too wide for a terminal.

@@ -51,7 +51,7 @@ impl Side for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{Cpus, Found, What, against_answer, stop, time};
+    use crate::harness::{Cpus, Found, What, answer, on_threads, stop, time};
     use sinew_core::clock::Clock;
 
     fn std_pair() -> (Socket, Socket) {
@@ -68,8 +68,8 @@ mod tests {
             stop(&mut near)?;
             Ok(found)
         };
-        let far = |_: &_| Ok(Delayed { side: far, delay: DELAY });
-        against_answer(Cpus::of_this_process(), near, far).expect("both live")
+        let far = |_: &_| answer(&mut Delayed { side: far, delay: DELAY });
+        on_threads(Cpus::of_this_process(), near, far).expect("both live")
     }
 
     #[test]
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn a_far_side_that_ends_is_an_error_of_the_near_one() {
-        let (mut near, far) = std_pair();
+        let (mut near, mut far) = std_pair();
         let near = move |_: &_| {
             stop(&mut near)?;
             time(&mut near, What::RoundTrip, 1, Clock::calibrate(), DELAY)
         };
-        assert!(against_answer(Cpus::of_this_process(), near, |_| Ok(far)).is_err());
+        assert!(on_threads(Cpus::of_this_process(), near, move |_| answer(&mut far)).is_err());
     }
 }

@@ -8,7 +8,6 @@
 //! [`reference`](mod@reference).
 
 mod delayed;
-mod form;
 pub mod in_place;
 mod life;
 mod place;
@@ -18,13 +17,34 @@ mod timed;
 pub mod token;
 
 pub use delayed::{Delayed, Socket};
-pub use form::{Access, Placement};
 pub use life::{Life, Patience, SILENT_NS_MAX};
-pub use place::{Cpus, against_answer, on_thread, on_threads, stay_on};
+pub use place::{Cpus, on_thread, on_threads, stay_on};
 pub(crate) use timed::of_means;
 pub use timed::{Found, What, time};
 
 use sinew_core::clock::Clock;
+
+use crate::words::words;
+
+words! {
+    /// Where the two sides run.
+    pub enum Placement {
+        /// On two threads of one process.
+        Threads = "threads",
+        /// In two processes.
+        Processes = "processes",
+    }
+}
+
+words! {
+    /// How the payload gets into the link and out of it.
+    pub enum Access {
+        /// Written in full into a buffer, which is copied; on the other side the same backwards.
+        Copied = "copied",
+        /// Written and read in the slot itself.
+        InPlace = "in_place",
+    }
+}
 
 /// The links broke: the other side is gone, or the contender failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::thread;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_core::privileges;
 
+use super::Gone;
 use super::life::{Life, SaysEnd};
-use super::{Gone, Side, answer};
 
 /// The CPUs of both sides; one and the same if there is only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,18 +105,6 @@ pub fn on_threads<T: Send>(
         (Err(gone), Ok(())) | (Ok(_), Err(gone)) => Err(gone),
         (Err(near), Err(far)) => Err(Gone(format!("{}; the far side: {}", near.0, far.0))),
     }
-}
-
-/// [`on_threads`] with a far side that answers until it is told to stop.
-///
-/// # Errors
-/// As for [`on_threads`].
-pub fn against_answer<T: Send, S: Side>(
-    cpus: Cpus,
-    near: impl FnOnce(&Life) -> Result<T, Gone> + Send,
-    far: impl FnOnce(&Life) -> Result<S, Gone> + Send,
-) -> Result<T, Gone> {
-    on_threads(cpus, near, |life| answer(&mut far(life)?))
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Gone>>) -> Result<T, Gone> {

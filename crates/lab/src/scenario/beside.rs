@@ -14,10 +14,11 @@ use sinew_core::trace::{Record, ThreadId};
 use sinew_runtime::run::{self, Outcome, Run};
 
 pub(super) use self::evidence::{BesideEvidence, Judged, not_greater};
+use super::Scenario;
 use super::cycles::Cycles;
 use crate::graph::compiled;
-use crate::report::{Figure, Row};
-use crate::rounds::{Contender, Session};
+use crate::report::{Figure, Report, Row, Verdict};
+use crate::rounds::{Contender, Contenders, Session, measure};
 
 /// The thread whose cycles go around: the first of the domain with a period.
 const LEADER: ThreadId = ThreadId { domain: 0, thread: 0 };
@@ -48,6 +49,22 @@ pub(super) struct RoundTails {
 }
 
 impl Bench<'_> {
+    /// Measures the contenders; each of `words` is compared with the first one, a core alone.
+    pub(super) fn report(
+        &self,
+        scenario: &Scenario,
+        (quick, rounds): (bool, u32),
+        contenders: Contenders<'_>,
+        words: &[&'static str],
+        verdicts: fn(&BesideEvidence<'_>) -> Vec<Verdict>,
+    ) -> Report {
+        let report = measure(scenario.name, quick, rounds, contenders, self.session);
+        let rounds = &self.rounds.borrow();
+        let evidence = BesideEvidence { rows: &report.rows, rounds, alone: words[0] };
+        let (tables, verdicts) = (vec![evidence.ratios(&words[1..])], verdicts(&evidence));
+        Report { tables, verdicts, ..report }
+    }
+
     /// The request for a graph of the lab.
     pub(super) fn request(
         &self,

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use self::services::WatchedServices;
 use self::setup::{Audience, SERVICES};
-use super::beside::{Bench, BesideEvidence, CoreRun};
+use super::beside::{Bench, CoreRun};
 use super::{Refusal, Request, Scenario};
 use crate::graph::Files;
 use crate::report::{Axis, Report, Row};
-use crate::rounds::{Contender, Session, measure};
+use crate::rounds::{Contender, Session};
 
 /// Rounds, if nobody asks for another number, and what is measured of a row in each of them.
 const ROUNDS: u32 = 9;
@@ -66,15 +66,9 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     };
     let contenders: Result<_, String> = rows.into_iter().map(contender).collect();
     let contenders = contenders.map_err(Refusal)?;
-    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
-    let alone = Audience::Nothing.word();
-    let evidence = BesideEvidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
-    Ok(Report {
-        tables: vec![evidence.ratios(&Audience::WORDS[1..])],
-        verdicts: verdicts::verdicts(&evidence),
-        notes: NOTES.map(Into::into).to_vec(),
-        ..report
-    })
+    let form = (request.quick, rounds);
+    let report = bench.report(&SCENARIO, form, contenders, Audience::WORDS, verdicts::verdicts);
+    Ok(Report { notes: NOTES.map(Into::into).to_vec(), ..report })
 }
 
 const NOTES: [&str; 4] = [

@@ -17,11 +17,11 @@ pub(super) use self::kinds::{NODE, SERVICE};
 pub(super) use self::setup::{CORE_DOMAINS, core};
 use self::setup::{Company, services_alone};
 use self::supervisor::{Idle, Whose};
-use super::beside::{Bench, BesideEvidence, CoreRun};
+use super::beside::{Bench, CoreRun};
 use super::{Refusal, Request, Scenario, table};
 use crate::graph::Files;
 use crate::report::{Axis, Report, Row};
-use crate::rounds::{Contender, Session, measure};
+use crate::rounds::{Contender, Session};
 
 /// Rounds, if nobody asks for another number.
 const ROUNDS: u32 = 9;
@@ -85,15 +85,9 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let contenders: Result<Vec<_>, String> = rows.into_iter().map(contender).collect();
     let contenders = contenders.map_err(Refusal)?.into_iter();
     let contenders = contenders.map(|(contender, row)| (row, contender)).collect();
-    let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
-    let alone = Company::Nothing.word();
-    let evidence = BesideEvidence { rows: &report.rows, rounds: &bench.rounds.borrow(), alone };
-    Ok(Report {
-        tables: vec![evidence.ratios(&Company::WORDS[1..])],
-        verdicts: verdicts::verdicts(&evidence),
-        notes: NOTES.map(Into::into).to_vec(),
-        ..report
-    })
+    let form = (request.quick, rounds);
+    let report = bench.report(&SCENARIO, form, contenders, Company::WORDS, verdicts::verdicts);
+    Ok(Report { notes: NOTES.map(Into::into).to_vec(), ..report })
 }
 
 const NOTES: [&str; 4] = [

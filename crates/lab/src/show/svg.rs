@@ -22,7 +22,8 @@ pub struct Plot {
     pub(crate) width: f64,
     /// px
     pub(crate) height: f64,
-    marks: String,
+    /// What is drawn on it.
+    pub(crate) marks: Canvas,
 }
 
 impl Plot {
@@ -44,8 +45,9 @@ impl Plot {
         format!(
             "<svg {namespace}class=\"plot\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n\
-             <title>{}</title>\n{sheet}{marks}</svg>\n",
-            Escaped(title)
+             <title>{}</title>\n{sheet}{}</svg>\n",
+            Escaped(title),
+            marks.0
         )
     }
 }
@@ -62,16 +64,14 @@ pub(crate) enum Anchor {
 }
 
 /// What is drawn so far. Writing to its text cannot fail.
-#[derive(Debug, Default)]
-pub(crate) struct Canvas {
-    marks: String,
-}
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Canvas(String);
 
 impl Canvas {
     pub(crate) fn line(&mut self, class: &str, from: Point, to: Point) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
-            self.marks,
+            self.0,
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
         );
     }
@@ -81,17 +81,17 @@ impl Canvas {
         if points.len() < 2 {
             return;
         }
-        let _ = write!(self.marks, "<polyline class=\"{class}\" points=\"");
+        let _ = write!(self.0, "<polyline class=\"{class}\" points=\"");
         for (at, (x, y)) in points.iter().enumerate() {
-            let _ = write!(self.marks, "{}{x:.1},{y:.1}", if at > 0 { " " } else { "" });
+            let _ = write!(self.0, "{}{x:.1},{y:.1}", if at > 0 { " " } else { "" });
         }
-        self.marks += "\"/>\n";
+        self.0 += "\"/>\n";
     }
 
     pub(crate) fn rect(&mut self, class: &str, at: Point, size: (f64, f64)) {
         let ((x, y), (width, height)) = (at, size);
         let _ = writeln!(
-            self.marks,
+            self.0,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
              height=\"{height:.1}\"/>"
         );
@@ -101,7 +101,7 @@ impl Canvas {
     pub(crate) fn dot(&mut self, class: &str, at: Point, radius: f64, what: &str) {
         let (x, y) = at;
         let _ = writeln!(
-            self.marks,
+            self.0,
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">\
              <title>{}</title></circle>",
             Escaped(what)
@@ -116,15 +116,10 @@ impl Canvas {
             Anchor::End => "end",
         };
         let _ = writeln!(
-            self.marks,
+            self.0,
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
             Escaped(text)
         );
-    }
-
-    /// The plot, if that was all.
-    pub(crate) fn finish(self, name: String, title: String, size: (f64, f64)) -> Plot {
-        Plot { name, title, width: size.0, height: size.1, marks: self.marks }
     }
 }
 

@@ -118,7 +118,8 @@ impl Frame {
     }
 
     pub(crate) fn finish(self, name: &str) -> Plot {
-        self.canvas.finish(name.into(), self.title, (WIDTH, self.y + MARGIN))
+        let Frame { canvas: marks, title, y } = self;
+        Plot { name: name.into(), title, width: WIDTH, height: y + MARGIN, marks }
     }
 }
 
