@@ -29,23 +29,19 @@ const START: Duration = Duration::from_millis(20);
 /// Measures what is asked for.
 pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<Report, String> {
     let cpus = privileges::cpus().map_err(|error| format!("cannot ask for CPUs: {error}"))?;
-    let (near, far) = match cpus[..] {
-        [near, .., far] => (near, far),
-        _ => {
-            return Err("both sides of every rival spin: that needs two CPUs, and there is one; \
-                         allow this process another CPU"
-                .into());
-        }
-    };
+    let cpus = Cpus::ends(&cpus).filter(|cpus| cpus.are_two()).ok_or(
+        "both sides of every rival spin: that needs two CPUs, and there is one; allow this \
+         process another CPU",
+    )?;
     let clock = Clock::calibrate();
     let budget = if asked.quick { QUICK_BUDGET } else { BUDGET };
-    let reference = Reference::new(Cpus { near, far }, clock);
+    let reference = Reference::new(cpus, clock);
     let contenders = contenders(asked, &reference, budget);
     let rounds = asked.rounds.unwrap_or(if asked.quick { QUICK_ROUNDS } else { ROUNDS });
     let name = sinew_lab::rivals::SCENARIO;
     let mut report = measure(name, asked.quick, rounds, contenders, session);
     session.progress.at("", Duration::ZERO, Duration::ZERO);
-    report.notes.push(format!("near side on CPU {near}, far side on CPU {far}"));
+    report.notes.push(format!("near side on CPU {}, far side on CPU {}", cpus.near, cpus.far));
     report.notes.extend(reference.moved());
     report.verdicts = verdicts::of(&report.rows, asked.only.is_empty());
     Ok(report)
