@@ -16,7 +16,7 @@ use self::company::PlainServices;
 pub(super) use self::kinds::{NODE, SERVICE};
 pub(super) use self::setup::{CORE_DOMAINS, core};
 use self::setup::{Company, services_alone};
-use self::supervisor::{Idle, Whose};
+use self::supervisor::Idle;
 use super::beside::{Bench, CoreRun};
 use super::{Refusal, Request, Scenario, table};
 use crate::graph::Files;
@@ -120,9 +120,9 @@ fn contender<'a>(
     Ok(match row.axis("beside").unwrap_or_default() {
         "services_alone" => {
             let request = bench.request(services_alone(), &kinds)?;
-            Box::new(Idle::new(Whose::Services(request), time))
+            Box::new(Idle::new(Some(request), time))
         }
-        "arm_and_log" => Box::new(Idle::new(Whose::Program, time)),
+        "arm_and_log" => Box::new(Idle::new(None, time)),
         beside => {
             let company: Company = beside.parse()?;
             let kills_max = if company == Company::Killed { kills } else { 0 };

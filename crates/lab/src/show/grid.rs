@@ -165,9 +165,11 @@ impl Grid {
     }
 }
 
-/// What differed from what was asked, and what was not measured: a title, and each remark with the
-/// rows that share it.
-pub(crate) fn remarks(rows: &[Row]) -> [(&'static str, Vec<(&str, Vec<String>)>); 2] {
+/// Each remark, and the rows that share it.
+pub(crate) type Remarks<'a> = Vec<(&'a str, Vec<String>)>;
+
+/// What differed from what was asked, and what was not measured, each with a title.
+pub(crate) fn remarks(rows: &[Row]) -> [(&'static str, Remarks<'_>); 2] {
     let shared = |of: fn(&Row) -> Vec<&str>| {
         let all = rows.iter().flat_map(of);
         let rows_of = |what| {

@@ -113,7 +113,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     }
     verdicts.push(Verdict::of(
         "two workers serve nearly twice what one does",
-        &format!(">= {SCALE_MIN}; partly: the load is the limit"),
+        format!(">= {SCALE_MIN}; partly: the load is the limit"),
         scale(rows, cpus),
     ));
     verdicts

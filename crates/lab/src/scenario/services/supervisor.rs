@@ -24,17 +24,11 @@ const SETTLES: Duration = Duration::from_millis(1500);
 /// A program that is told to stop and does not is killed then.
 const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
-/// Whose figures.
-pub(super) enum Whose {
-    /// Three idle services and no core: the thread of this process that supervises them.
-    Services(run::Request),
-    /// `sinew run --json` as a user starts it, of the arm and its log.
-    Program,
-}
-
 /// A row.
 pub(super) struct Idle {
-    whose: Whose,
+    /// The graph of idle services and no core: then the supervisor is a thread of this process. Else
+    /// it is `sinew run --json` as a user starts it, of the arm and its log.
+    services: Option<run::Request>,
     share: Duration,
     cpu_ns: u64,
     wall_ns: u64,
@@ -42,8 +36,8 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    pub(super) fn new(whose: Whose, share: Duration) -> Idle {
-        Idle { whose, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
+    pub(super) fn new(services: Option<run::Request>, share: Duration) -> Idle {
+        Idle { services, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
     }
 
     /// CPU time and time that have gone by.
@@ -81,16 +75,16 @@ impl Idle {
 
 impl Contender for Idle {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        match &self.whose {
-            Whose::Services(request) => self.services(request.clone())?,
-            Whose::Program => self.program()?,
+        match &self.services {
+            Some(request) => self.services(request.clone())?,
+            None => self.program()?,
         }
         let share = self.cpu_ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
         row.figures = vec![
             Figure::of("supervisor_cpu", "%", share),
             Figure::of("measured_for", "s", self.wall_ns as f64 * 1e-9),
         ];
-        if matches!(self.whose, Whose::Program) {
+        if self.services.is_none() {
             let resident = self.resident_kib_max as f64;
             row.figures.push(Figure::of("supervisor_resident", "KiB", resident));
         }
