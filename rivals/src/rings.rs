@@ -19,7 +19,8 @@ pub(crate) fn read(message: &[u64]) -> u64 {
     message[0]
 }
 
-/// The end of a queue that writes: sends a message of which each word is this one, waiting for room.
+/// The end of a queue that writes: sends a message of which each word is this one, waiting for
+/// room.
 pub(crate) trait Writer: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send {}
 impl<W: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send> Writer for W {}
 

@@ -9,8 +9,8 @@ mod verdicts;
 
 use std::time::Duration;
 
-use self::driver::ServerRun;
 use self::row::{Load, Server, Shape};
+use self::server::ServerRun;
 use super::{Refusal, Request, Scenario};
 use crate::report::{Axis, Report, Row};
 use crate::rounds::{Contender, Session, measure};

@@ -1,16 +1,15 @@
 //! Runs a row: starts its server, puts the load on it, counts what both took.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sinew_core::catalogue::Kind;
 use sinew_figures::Distribution;
 use sinew_figures::process::{cpu, resident_kib};
 
 use super::load::{Answered, Demand, Enough, drive};
-use super::row::{BEGIN, Load, PING, Server, Shape};
-use super::server::Serving;
+use super::row::{BEGIN, Load, PING};
+use super::server::{ServerRun, Serving};
 use crate::harness::{Gone, stay_on};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
@@ -26,18 +25,6 @@ const ANSWER: &[u8] = b"pong";
 const WARM_UP: u64 = 2000;
 /// What starting and stopping a server takes, about.
 const START: Duration = Duration::from_millis(400);
-
-/// A row that can be run.
-pub(super) struct ServerRun<'a> {
-    /// Set when the user wants no more. Not the session itself: the load has a thread of its own.
-    pub(super) stop: &'a AtomicBool,
-    pub(super) share: Duration,
-    pub(super) server: Server,
-    pub(super) graph: Shape,
-    pub(super) load: Load,
-    pub(super) cpus: &'a [u32],
-    pub(super) kinds: &'a [&'static Kind],
-}
 
 /// What a round found.
 struct Served {
@@ -57,21 +44,6 @@ impl ServerRun<'_> {
     fn is_stopped(&self) -> bool {
         // Relaxed: it carries nothing but itself.
         self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Those that the server may use.
-    pub(super) fn server_cpus(&self) -> &[u32] {
-        match self.load {
-            Load::Ping => &self.cpus[..1],
-            _ => self.cpus,
-        }
-    }
-
-    pub(super) fn workers(&self) -> usize {
-        match self.load {
-            Load::Ping | Load::OneWorker => 1,
-            Load::Source | Load::TwoWorkers => 2,
-        }
     }
 
     fn run(&self) -> Result<Served, String> {

@@ -4,13 +4,14 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
+use sinew_core::catalogue::Kind;
 use sinew_runtime::run::{Outcome, Run};
 
-use super::driver::ServerRun;
-use super::row::Server;
+use super::row::{Load, Server, Shape};
 use crate::graph::compiled;
 use crate::harness::process::Killed;
 use crate::harness::{Gone, on_thread};
@@ -31,7 +32,34 @@ pub(super) struct Serving {
     pub(super) process: u32,
 }
 
+/// A row that can be run.
+pub(super) struct ServerRun<'a> {
+    /// Set when the user wants no more. Not the session itself: the load has a thread of its own.
+    pub(super) stop: &'a AtomicBool,
+    pub(super) share: Duration,
+    pub(super) server: Server,
+    pub(super) graph: Shape,
+    pub(super) load: Load,
+    pub(super) cpus: &'a [u32],
+    pub(super) kinds: &'a [&'static Kind],
+}
+
 impl ServerRun<'_> {
+    /// Those that the server may use.
+    fn server_cpus(&self) -> &[u32] {
+        match self.load {
+            Load::Ping => &self.cpus[..1],
+            _ => self.cpus,
+        }
+    }
+
+    fn workers(&self) -> usize {
+        match self.load {
+            Load::Ping | Load::OneWorker => 1,
+            Load::Source | Load::TwoWorkers => 2,
+        }
+    }
+
     /// Runs the server as long as `work` takes.
     pub(super) fn serve<T: Send>(
         &self,

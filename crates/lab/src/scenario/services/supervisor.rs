@@ -26,8 +26,8 @@ const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
 /// A row.
 pub(super) struct Idle {
-    /// The graph of idle services and no core: then the supervisor is a thread of this process. Else
-    /// it is `sinew run --json` as a user starts it, of the arm and its log.
+    /// The graph of idle services and no core: then the supervisor is a thread of this process.
+    /// Else it is `sinew run --json` as a user starts it, of the arm and its log.
     services: Option<run::Request>,
     share: Duration,
     cpu_ns: u64,
