@@ -8,9 +8,7 @@ use clap::{Args, value_parser};
 use serde_json::json;
 use sinew_core::pace::Pace;
 use sinew_core::privileges;
-use sinew_lab::drill::{
-    self, Drill, Files, Only, Report, Request, all, of_services, short, table,
-};
+use sinew_lab::drill::{self, Drill, Files, Only, Report, Request, all, of_services, short, table};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{Kinds, run};
