@@ -1,6 +1,8 @@
 //! Where a message of HTTP/1 ends, as strictly as RFC 9112 has it: what another reader may read in
 //! another way is refused here, before hyper reads it.
 
+use std::mem::take;
+
 use memchr::memchr;
 use tokio::io::ReadBuf;
 
@@ -12,16 +14,15 @@ const BAD_HEAD: &[u8] = b"\0\r\n\r\n";
 /// the largest numbers hyper thinks that the head is too large.
 const FAR: u64 = 1_000_000_000_000_000_000;
 
-const LENGTH: &[u8] = b"content-length";
-const CODING: &[u8] = b"transfer-encoding";
+/// Longest line of a chunk or a trailer that is kept until its end comes; one that is longer is
+/// refused. Of heads hyper says how long they may be.
+const LINE_LEN_MAX: usize = 16 << 10;
 
 /// How far the bytes that came are read.
 pub(super) struct Framing {
     part: Part,
-    /// Bytes of a line that have come, and the last of them.
-    line_len: usize,
-    last: u8,
-    field: Field,
+    /// What has come of a line whose end is still to come.
+    line: Vec<u8>,
     length: Option<u64>,
     is_chunked: bool,
     /// Bytes of a body or of a chunk that are still to come.
@@ -41,31 +42,10 @@ enum Part {
     Refused(&'static [u8]),
 }
 
-/// What a byte is in a field, or in the size of a chunk.
-#[derive(Clone, Copy)]
-enum Field {
-    First,
-    /// So much of this name has come.
-    Name(&'static [u8], usize),
-    BeforeDigits,
-    Digits,
-    AfterDigits,
-    /// Nothing that matters, to the end of the line.
-    Other,
-}
-
 impl Framing {
     /// That of a connection of which nothing has been read.
     pub(super) fn new() -> Framing {
-        Framing {
-            part: Part::Request,
-            line_len: 0,
-            last: 0,
-            field: Field::First,
-            length: None,
-            is_chunked: false,
-            left: 0,
-        }
+        Framing { part: Part::Request, line: Vec::new(), length: None, is_chunked: false, left: 0 }
     }
 
     /// Whether nothing more is taken from the client.
@@ -84,95 +64,82 @@ impl Framing {
         }
     }
 
-    /// How many of these bytes may pass.
+    /// How many of these bytes may pass: of a line that is refused all but its end. hyper acts on
+    /// no line before that.
     fn check(&mut self, bytes: &mut [u8]) -> usize {
-        let mut at = self.plain_lines(bytes);
-        while at < bytes.len() {
-            match self.step(&mut bytes[at..]) {
-                Ok(len) => at += len,
-                Err(len) => {
-                    self.part = Part::Refused(match self.part {
-                        Part::Request | Part::Fields => BAD_HEAD,
-                        // A body that ends too early is bad.
-                        _ => &[],
-                    });
-                    return at + len;
-                }
-            }
-        }
-        at
-    }
-
-    /// Goes on by the whole lines of a head that cannot say how long a body is: nearly all. What it
-    /// leaves, `line` reads.
-    fn plain_lines(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
-        while self.line_len == 0
-            && matches!(self.part, Part::Request | Part::Fields)
-            && let Some(end) = memchr(b'\n', &bytes[at..])
-        {
-            match (&self.part, &bytes[at..at + end]) {
-                (Part::Fields, [b'c' | b'C' | b't' | b'T', ..]) => break,
-                (Part::Request, [_, .., b'\r']) => {
-                    (self.length, self.is_chunked, self.part) = (None, false, Part::Fields);
-                }
-                (Part::Fields, [_, .., b'\r']) => {}
-                (Part::Fields, [b'\r']) => self.part = self.body(),
-                _ => break,
+        while at < bytes.len() {
+            let rest = &mut bytes[at..];
+            if matches!(self.part, Part::Body | Part::Chunk) {
+                at += self.count(rest.len());
+                continue;
             }
-            at += end + 1;
-        }
-        at
-    }
-
-    /// Goes on by so many bytes; or, as an error, by those before one that is refused.
-    fn step(&mut self, bytes: &mut [u8]) -> Result<usize, usize> {
-        let next = match self.part {
-            Part::Body => Part::Request,
-            Part::Chunk => Part::ChunkEnd,
-            _ => return self.line(bytes),
-        };
-        let len = (bytes.len() as u64).min(self.left);
-        self.left -= len;
-        if self.left == 0 {
+            let end = memchr(b'\n', rest);
+            let len = end.unwrap_or(rest.len());
+            let is_in_head = matches!(self.part, Part::Request | Part::Fields);
+            let next = if end.is_some() && self.line.is_empty() {
+                self.line(&mut rest[..len])
+            } else {
+                self.line.extend_from_slice(&rest[..len]);
+                match end {
+                    Some(_) => {
+                        let mut line = take(&mut self.line);
+                        self.line(&mut line)
+                    }
+                    None if is_in_head || self.line.len() <= LINE_LEN_MAX => return bytes.len(),
+                    None => None,
+                }
+            };
+            at += len;
+            let Some(next) = next else {
+                // A body that ends too early is bad.
+                self.part = Part::Refused(if is_in_head { BAD_HEAD } else { &[] });
+                return at;
+            };
+            at += 1;
             self.part = next;
         }
-        Ok(len as usize)
+        at
     }
 
-    fn line(&mut self, bytes: &mut [u8]) -> Result<usize, usize> {
-        let end = memchr(b'\n', bytes);
-        let len = end.unwrap_or(bytes.len());
-        let text = &mut bytes[..len];
-        match self.part {
-            Part::Fields => self.field(text)?,
-            Part::Size => self.size(text)?,
-            _ => {}
+    /// How many of so many bytes belong to the body or chunk.
+    fn count(&mut self, len: usize) -> usize {
+        let len = self.left.min(len as u64);
+        self.left -= len;
+        if self.left == 0 {
+            let is_chunk = matches!(self.part, Part::Chunk);
+            self.part = if is_chunk { Part::ChunkEnd } else { Part::Request };
         }
-        self.line_len += len;
-        self.last = text.last().copied().unwrap_or(self.last);
-        let Some(end) = end else { return Ok(len) };
-        // hyper refuses a CR alone, and takes an LF alone for the end of a line.
-        if self.line_len == 0 || self.last != b'\r' {
-            return Err(end);
-        }
-        let is_empty = self.line_len == 1;
-        (self.line_len, self.field) = (0, Field::First);
-        self.part = match self.part {
-            Part::Request if !is_empty => {
+        len as usize
+    }
+
+    /// What comes after a line; `None` if it is refused. hyper refuses a CR alone, and takes an LF
+    /// alone for the end of a line.
+    fn line(&mut self, line: &mut [u8]) -> Option<Part> {
+        let (b'\r', text) = line.split_last_mut()? else { return None };
+        Some(match self.part {
+            Part::Request if !text.is_empty() => {
                 (self.length, self.is_chunked) = (None, false);
                 Part::Fields
             }
-            Part::Fields if is_empty => self.body(),
-            Part::Size if self.left == 0 => Part::Trailers,
-            Part::Size => Part::Chunk,
-            Part::ChunkEnd if is_empty => self.chunk(),
-            Part::ChunkEnd => return Err(end),
-            Part::Trailers if is_empty => Part::Request,
-            // One more of the same: empty lines may stand before a request.
-            _ => return Ok(end + 1),
-        };
-        Ok(end + 1)
+            Part::Fields if text.is_empty() => self.body(),
+            Part::Fields => {
+                self.field(text)?;
+                Part::Fields
+            }
+            Part::Size => match size(text)? {
+                0 => Part::Trailers,
+                size => {
+                    self.left = size;
+                    Part::Chunk
+                }
+            },
+            Part::ChunkEnd if text.is_empty() => Part::Size,
+            Part::Trailers if !text.is_empty() => Part::Trailers,
+            // Empty lines may stand before a request, too.
+            Part::Request | Part::Trailers => Part::Request,
+            Part::ChunkEnd | Part::Body | Part::Chunk | Part::Refused(_) => return None,
+        })
     }
 
     /// What follows a head.
@@ -180,72 +147,52 @@ impl Framing {
         self.left = self.length.unwrap_or(0);
         match self.left {
             // Chunks are believed before a length.
-            _ if self.is_chunked => self.chunk(),
+            _ if self.is_chunked => Part::Size,
             0 => Part::Request,
             _ => Part::Body,
         }
     }
 
-    fn chunk(&mut self) -> Part {
-        self.left = 0;
-        Part::Size
-    }
-
-    /// Reads a field that says how long the body is. A transfer coding other than `chunked` is
-    /// refused where its request is checked: so is one that comes twice.
-    fn field(&mut self, text: &mut [u8]) -> Result<(), usize> {
-        for (at, byte) in text.iter_mut().enumerate() {
-            self.field = match (self.field, *byte) {
-                (Field::Other, _) => break,
-                (Field::First, b'c' | b'C') => Field::Name(LENGTH, 1),
-                (Field::First, b't' | b'T') => Field::Name(CODING, 1),
-                (Field::Name(name, len), byte)
-                    if name.get(len) == Some(&byte.to_ascii_lowercase()) =>
-                {
-                    Field::Name(name, len + 1)
-                }
-                (Field::Name(name, len), b':') if len == name.len() => match name {
-                    LENGTH if self.length.is_some() => return Err(at),
-                    LENGTH => Field::BeforeDigits,
-                    _ => {
-                        self.is_chunked = true;
-                        Field::Other
-                    }
-                },
-                (Field::BeforeDigits, b' ' | b'\t') => Field::BeforeDigits,
-                (Field::BeforeDigits | Field::Digits, digit @ b'0'..=b'9') => {
-                    let length = self.length.unwrap_or(0);
-                    if length < FAR {
-                        self.length = Some(length * 10 + u64::from(digit - b'0'));
-                    } else {
-                        *byte = b' ';
-                    }
-                    Field::Digits
-                }
-                (Field::Digits | Field::AfterDigits, b' ' | b'\t' | b'\r') => Field::AfterDigits,
-                (Field::First | Field::Name(..), _) => Field::Other,
-                (Field::BeforeDigits | Field::Digits | Field::AfterDigits, _) => return Err(at),
-            };
+    /// Reads a field; `None` if it says badly how long the body is. A transfer coding other than
+    /// `chunked` is refused where its request is checked: so is one that comes twice.
+    fn field(&mut self, text: &mut [u8]) -> Option<()> {
+        // Nearly all others end here.
+        let Some(b'c' | b'C' | b't' | b'T') = text.first() else { return Some(()) };
+        // hyper refuses a field without a colon.
+        let Some(colon) = memchr(b':', text) else { return Some(()) };
+        let name = &text[..colon];
+        self.is_chunked |= name.eq_ignore_ascii_case(b"transfer-encoding");
+        if !name.eq_ignore_ascii_case(b"content-length") {
+            return Some(());
         }
-        Ok(())
-    }
-
-    /// Reads the size of a chunk.
-    fn size(&mut self, text: &[u8]) -> Result<(), usize> {
-        for (at, &byte) in text.iter().enumerate() {
-            self.field = match (self.field, char::from(byte).to_digit(16)) {
-                (Field::Other, _) => break,
-                (_, Some(digit)) => {
-                    let left = self.left.checked_mul(16).ok_or(at)?;
-                    self.left = left + u64::from(digit);
-                    Field::Digits
-                }
-                (Field::Digits, None) if byte == b';' || byte == b'\r' => Field::Other,
-                _ => return Err(at),
-            };
+        let begin = text.len() - text[colon + 1..].trim_ascii_start().len();
+        let digits = text[begin..].trim_ascii_end().len();
+        if self.length.is_some() || digits == 0 {
+            return None;
         }
-        Ok(())
+        let mut length = 0;
+        for digit in &mut text[begin..begin + digits] {
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            if length < FAR {
+                length = length * 10 + u64::from(*digit - b'0');
+            } else {
+                *digit = b' ';
+            }
+        }
+        self.length = Some(length);
+        Some(())
     }
+}
+
+/// The size of a chunk, if the line says one.
+fn size(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next().filter(|digits| !digits.is_empty())?;
+    digits.iter().try_fold(0_u64, |size, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(size.checked_mul(16)? + u64::from(digit))
+    })
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn passes(text: &[u8], cuts: &[usize]) -> (usize, bool) {
             passed += framing.check(&mut text[pair[0]..pair[1]].to_vec());
         }
     }
-    (passed, matches!(framing.part, Part::Request) && framing.line_len == 0)
+    (passed, matches!(framing.part, Part::Request) && framing.line.is_empty())
 }
 
 #[test]
