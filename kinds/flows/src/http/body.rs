@@ -1,7 +1,5 @@
-//! The body of an answer.
+//! The body of an answer, or of what the client asks.
 
-use std::error::Error as StdError;
-use std::fmt;
 use std::io::{self, Write};
 use std::mem::take;
 use std::pin::Pin;
@@ -11,9 +9,14 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use sinew_flow::{BytesToCome, Error};
+use hyper::header::HeaderValue;
+use sinew_flow::{BytesToCome, Error, Value};
 
-/// What an answer carries.
+pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What a message carries.
 pub(crate) enum Content {
     /// Nothing.
     Empty,
@@ -25,30 +28,41 @@ pub(crate) enum Content {
     Gzip(Box<Gzip>),
 }
 
-/// Why a body ends before its end: its stream failed. The connection is closed, so that the client
-/// does not take it for the whole.
-#[derive(Debug)]
-pub(crate) struct Broken(Error);
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl StdError for Broken {}
-
 /// Who hears what of a body is handed over.
 pub(crate) trait Sent {
     /// These bytes next; it may count them until they have gone.
-    fn sent(&mut self, bytes: Bytes) -> Bytes;
+    fn sent(&mut self, bytes: Bytes) -> Bytes {
+        bytes
+    }
 
     /// Those before are on their way: more is asked for.
     fn taken(&mut self) {}
 }
 
+/// Nobody.
+impl Sent for () {}
+
 impl Content {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    /// A value and its type; `None` for nothing. `gone` is said of a stream that was read before,
+    /// and `write` makes JSON of what is neither text nor bytes.
+    pub(super) async fn of(
+        value: Value,
+        gone: &str,
+        write: impl AsyncFnOnce(Value) -> Result<Vec<u8>, Error>,
+    ) -> Result<Option<(HeaderValue, Content)>, Error> {
+        Ok(Some(match value {
+            Value::Null => return Ok(None),
+            Value::Text(text) => (TEXT, Content::Full(text.into_bytes())),
+            Value::Bytes(bytes) => (BYTES, Content::Full(bytes)),
+            Value::Stream(stream) => {
+                (BYTES, Content::Stream(stream.take().ok_or_else(|| Error::new(gone))?))
+            }
+            // In a place of its own: what writes nothing is small without.
+            other => (JSON, Content::Full(Box::pin(write(other)).await?.into())),
+        }))
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         match self {
             Content::Empty => Poll::Ready(None),
             Content::Full(bytes) => {
@@ -56,9 +70,7 @@ impl Content {
                 *self = Content::Empty;
                 Poll::Ready(Some(Ok(bytes)))
             }
-            Content::Stream(parts) => {
-                parts.as_mut().poll_next(context).map(|part| part.map(|it| it.map_err(Broken)))
-            }
+            Content::Stream(parts) => parts.as_mut().poll_next(context),
             Content::Gzip(gzip) => gzip.poll_next(context),
         }
     }
@@ -86,7 +98,7 @@ impl Gzip {
         Gzip { source, encoder, stretch: 0 }
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         while let Some(encoder) = &mut self.encoder {
             if self.stretch >= STRETCH_LEN_MAX {
                 self.stretch = 0;
@@ -99,7 +111,7 @@ impl Gzip {
                 }
                 Content::Stream(parts) => match ready!(parts.as_mut().poll_next(context)) {
                     Some(Ok(part)) => (Some(part), true),
-                    Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error)))),
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => (None, false),
                 },
                 _ => (None, false),
@@ -112,7 +124,7 @@ impl Gzip {
                 }
             };
             // A vector takes all that is written to it.
-            let packed = packed.map_err(|error| Broken(Error::new(error)));
+            let packed = packed.map_err(Error::new);
             if !matches!(&packed, Ok(bytes) if bytes.is_empty()) {
                 return Poll::Ready(Some(packed.map(Bytes::from)));
             }
@@ -145,12 +157,13 @@ impl<H> Body<H> {
 
 impl<H: Sent + Unpin> HttpBody for Body<H> {
     type Data = Bytes;
-    type Error = Broken;
+    /// The connection is closed then, so that nobody takes it for the whole.
+    type Error = Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.held.taken();
         let polled = self.content.poll_next(context);
         let frame = |bytes| Frame::data(self.held.sent(bytes));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use answer::Answer;
-use ask::{Ask, Body, Form};
+use ask::{Ask, Form};
 use connect::{Answered, Connector};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
@@ -30,6 +30,7 @@ use sinew_spec::{Data, Item};
 use target::Hosts;
 use tokio::time::timeout;
 
+use super::body::Body;
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -147,7 +148,7 @@ const OUT: usize = 1;
 
 struct Http {
     form: Form,
-    client: Client<Connector, Body>,
+    client: Client<Connector, Body<()>>,
     names: Names,
     patience: Duration,
     redirects_max: i64,
@@ -236,7 +237,7 @@ fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
         let name = HeaderName::from_bytes(entry.key.as_bytes());
         let (message, help) = match name {
             Err(_) => (format!("{:?} is no name of a header", entry.key), "write letters and '-'"),
-            Ok(name) if ask::OWN.contains(&name) => {
+            Ok(name) if ask::is_own(&name) => {
                 let message = format!("the header '{name}' follows from the url and the body");
                 (message, "leave it out")
             }
@@ -247,7 +248,10 @@ fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
 }
 
 /// A client with its pool of connections, which are made when they are needed.
-fn client(parameters: &Parameters<'_>, names: Names) -> Result<Client<Connector, Body>, String> {
+fn client(
+    parameters: &Parameters<'_>,
+    names: Names,
+) -> Result<Client<Connector, Body<()>>, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
     let roots = connect::roots(ca.as_deref())?;
     let protocol = parameters.text("protocol");

@@ -50,6 +50,12 @@ impl Request {
         Request { parts, bytes, scheme, remote, params: None, made: OnceLock::new() }
     }
 
+    /// A packet as the request of a listener, if it is one.
+    pub(crate) fn of(packet: &Value) -> Option<&Request> {
+        let Value::Document(document) = packet else { return None };
+        document.as_any().downcast_ref()
+    }
+
     /// What stands before the body.
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
@@ -58,6 +64,11 @@ impl Request {
     /// The body as it came.
     pub(crate) fn body_bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// What its sender says that the body is.
+    pub(crate) fn content_type(&self) -> Option<&HeaderValue> {
+        self.parts.headers.get(CONTENT_TYPE)
     }
 
     /// Sets what stands in the path for the names of a route.
@@ -88,7 +99,7 @@ impl Request {
     }
 
     fn body(&self) -> Result<Value, Error> {
-        let body = || decode::body(self.parts.headers.get(CONTENT_TYPE), &self.bytes);
+        let body = || decode::body(self.content_type(), &self.bytes);
         self.made().body.get_or_init(body).clone()
     }
 }
@@ -112,7 +123,7 @@ impl Document for Request {
 
     fn price(&self, name: &str) -> u64 {
         match name == "body" && !self.has_decoded() {
-            true => decode::price(self.parts.headers.get(CONTENT_TYPE), self.bytes.len()),
+            true => decode::price(self.content_type(), self.bytes.len()),
             false => 0,
         }
     }
@@ -142,9 +153,9 @@ impl Document for Request {
             headers.append(name, copy);
         }
         let mut parts = HttpRequest::new(()).into_parts().0;
-        parts.method = self.parts.method.clone();
+        (parts.method, parts.version) = (self.parts.method.clone(), self.parts.version);
         parts.uri = Uri::try_from(self.parts.uri.to_string()).ok()?;
-        (parts.version, parts.headers) = (self.parts.version, headers);
+        parts.headers = headers;
         let bytes = match self.bytes.len() {
             ..=BUFFER_LEN => Bytes::copy_from_slice(&self.bytes),
             _ => self.bytes.clone(),

@@ -14,20 +14,16 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use sinew_flow::{Error, Flow, Reply, Value};
 
-use super::body::Content;
+use super::body::{Content, TEXT};
 use super::request::Request;
 use crate::json;
-
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The fields of a mapping that is an answer.
 const FIELDS: [&str; 3] = ["status", "header", "body"];
 
-/// Headers of the connection and of the body's framing: they are the listener's own, and what a
-/// reply says of them (the answer of another server has them) is not passed on.
-const FRAMING: [HeaderName; 8] = [
+/// Headers of the connection and of the body's framing: they are the listener's and the client's
+/// own, and what a message says of them that came from elsewhere is not passed on.
+pub(super) const FRAMING: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -63,7 +59,7 @@ pub(crate) async fn response(
 
 /// Fills an empty response where it stands: it is large, and to hand it on would be to copy it.
 async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Result<(), Error> {
-    if let Some(request) = as_request(&value) {
+    if let Some(request) = Request::of(&value) {
         echo(response, request);
     } else if is_answer(&value) {
         Box::pin(fill_answer(flow, response, &value)).await?;
@@ -76,40 +72,18 @@ async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Re
     Ok(())
 }
 
-fn as_request(value: &Value) -> Option<&Request> {
-    let Value::Document(document) = value else { return None };
-    document.as_any().downcast_ref()
-}
-
 /// The body that came, as it came.
 fn echo(response: &mut Response<Content>, request: &Request) {
     *response.body_mut() = Content::Full(request.body_bytes().clone());
-    if let Some(content_type) = request.parts().headers.get(CONTENT_TYPE) {
+    if let Some(content_type) = request.content_type() {
         response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     }
 }
 
 /// A body and its type; `None` for nothing.
 async fn content(flow: &Flow, value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
-    Ok(Some(match value {
-        Value::Null => return Ok(None),
-        Value::Text(text) => (TEXT, Content::Full(text.into_bytes())),
-        Value::Bytes(bytes) => (BYTES, Content::Full(bytes)),
-        Value::Stream(stream) => match stream.take() {
-            Some(parts) => (BYTES, Content::Stream(parts)),
-            None => {
-                return Err(Error::new(
-                    "the reply's stream was read before; reply with it \
-                                           once, and read it nowhere else",
-                ));
-            }
-        },
-        other => {
-            // In a place of its own: what writes nothing is small without.
-            let text = Box::pin(async { flow.in_time(pin!(json::write(flow, &other))).await });
-            (JSON, Content::Full(text.await?.into()))
-        }
-    }))
+    let gone = "the reply's stream was read before; reply with it once, and read it nowhere else";
+    Content::of(value, gone, async |it| flow.in_time(pin!(json::write(flow, &it))).await).await
 }
 
 fn fill_typed(response: &mut Response<Content>, content_type: HeaderValue, content: Content) {
@@ -136,10 +110,11 @@ async fn fill_answer(
         other => other.field(name),
     };
     let body = field("body")?;
-    let content = match as_request(&body) {
-        Some(request) => Some((BYTES, Content::Full(request.body_bytes().clone()))),
-        None => content(flow, body).await?,
+    let body = match Request::of(&body) {
+        Some(request) => Value::Bytes(request.body_bytes().clone()),
+        None => body,
     };
+    let content = content(flow, body).await?;
     let status = status(&field("status")?, content.is_some())?;
     let (content_type, content) = content.unzip();
     *response.status_mut() = status;
@@ -195,18 +170,23 @@ fn set_headers(headers: &mut HeaderMap, value: &Value) -> Result<(), Error> {
 }
 
 fn header_value(name: &str, value: &Value) -> Result<HeaderValue, Error> {
-    let text = match value {
-        Value::Text(text) => text.to_string(),
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Number(value) => value.to_string(),
-        other => {
-            let found = format!("has {} at '{name}'", other.sort());
-            return Err(refused("header", &found, "a text, or a list of texts"));
-        }
-    };
+    let text = plain_text(value).ok_or_else(|| {
+        let found = format!("has {} at '{name}'", value.sort());
+        refused("header", &found, "a text, or a list of texts")
+    })?;
     HeaderValue::try_from(text)
         .map_err(|_| refused("header", &format!("has control characters at '{name}'"), "none"))
+}
+
+/// A single value as text.
+pub(super) fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.to_string()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Integer(value) => Some(value.to_string()),
+        Value::Number(value) => Some(value.to_string()),
+        _ => None,
+    }
 }
 
 #[cold]

@@ -1,72 +1,26 @@
 //! What is asked of another server: made of templates for each packet, and checked.
 
-use bytes::Bytes;
-use futures_util::TryStreamExt;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
-use hyper::body::Frame;
-use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION,
-    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
-};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use sinew_flow::{BytesToCome, Error, Flow, Value};
+use sinew_flow::{Error, Flow, Value};
 
-use super::target::{self, Hosts, plain};
+use super::target::{self, Hosts};
+use crate::http::body::{Body, Content};
 use crate::http::request::Request as Packet;
+use crate::http::response::{FRAMING, plain_text};
 use crate::json;
 use crate::script::template::Template;
 
-/// Headers that the client itself sets from the url, the body and the connection.
-pub(super) const OWN: [HeaderName; 9] = [
-    HOST,
-    CONNECTION,
-    CONTENT_LENGTH,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
+/// Whether the client itself sets a header from the url, the body and the connection.
+pub(super) fn is_own(name: &HeaderName) -> bool {
+    *name == HOST || FRAMING.contains(name)
+}
 
 /// Headers that prove who asks: they go to no other server than the one they were written for.
 const PROOFS: [HeaderName; 3] =
     [hyper::header::AUTHORIZATION, hyper::header::COOKIE, hyper::header::PROXY_AUTHORIZATION];
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("sinew/", env!("CARGO_PKG_VERSION")));
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// A body as it is sent.
-pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
-
-/// A body before it is sent.
-enum Content {
-    Empty,
-    Full(Bytes),
-    Stream(BytesToCome),
-}
-
-impl Content {
-    fn body(self) -> Body {
-        match self {
-            Content::Empty => Empty::new().map_err(|never| match never {}).boxed_unsync(),
-            Content::Full(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
-            Content::Stream(parts) => StreamBody::new(parts.map_ok(Frame::data)).boxed_unsync(),
-        }
-    }
-
-    /// What can be sent twice; nothing for a stream.
-    fn again(&self) -> Content {
-        match self {
-            Content::Full(bytes) => Content::Full(bytes.clone()),
-            Content::Empty | Content::Stream(_) => Content::Empty,
-        }
-    }
-}
-
 /// The templates that a request is made of.
 pub(super) struct Form {
     pub(super) url: Template,
@@ -127,7 +81,7 @@ pub(super) fn method(value: &Value) -> Result<Method, String> {
     match parsed {
         Some(Method::CONNECT) => Err("CONNECT opens tunnels, and asks nothing".to_owned()),
         Some(method) => Ok(method),
-        None => Err(match plain(value) {
+        None => Err(match plain_text(value) {
             Some(text) => format!("'{text}' is no method"),
             None => format!("the method is {}, expected a text", value.sort()),
         }),
@@ -144,11 +98,12 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
     for (name, value) in &**fields {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("{name:?} is no name of a header"))?;
-        if OWN.contains(&key) {
+        if is_own(&key) {
             continue;
         }
         let mut append = |value: &Value| {
-            let text = plain(value).ok_or_else(|| format!("header {name} is {}", value.sort()))?;
+            let text =
+                plain_text(value).ok_or_else(|| format!("header {name} is {}", value.sort()))?;
             let value = HeaderValue::try_from(text)
                 .map_err(|_| format!("header {name} has line ends or other control characters"))?;
             headers.append(&key, value);
@@ -165,26 +120,12 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
 
 /// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.
 async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
-    Ok(match value {
-        Value::Null => (None, Content::Empty),
-        Value::Text(text) => (Some(TEXT), Content::Full(text.into_bytes())),
-        Value::Bytes(bytes) => (Some(BYTES), Content::Full(bytes)),
-        Value::Stream(stream) => match stream.take() {
-            Some(parts) => (Some(BYTES), Content::Stream(parts)),
-            None => return Err(Error::new("the stream in 'body' was read before")),
-        },
-        Value::Document(document) if document.as_any().is::<Packet>() => {
-            let packet: Option<&Packet> = document.as_any().downcast_ref();
-            let content_type = packet.and_then(|it| it.parts().headers.get(CONTENT_TYPE).cloned());
-            let bytes = packet.map(|it| it.body_bytes().clone()).unwrap_or_default();
-            (content_type, full(bytes))
-        }
-        other => (Some(JSON), Content::Full(json::write(flow, &other).await?.into())),
-    })
-}
-
-fn full(bytes: Bytes) -> Content {
-    if bytes.is_empty() { Content::Empty } else { Content::Full(bytes) }
+    if let Some(packet) = Packet::of(&value) {
+        return Ok((packet.content_type().cloned(), Content::Full(packet.body_bytes().clone())));
+    }
+    let gone = "the stream in 'body' was read before";
+    let typed = Content::of(value, gone, async |it| json::write(flow, &it).await).await?;
+    Ok(typed.map_or((None, Content::Empty), |(content_type, it)| (Some(content_type), it)))
 }
 
 impl Ask {
@@ -198,11 +139,17 @@ impl Ask {
         self.method.is_idempotent() && !self.is_streamed
     }
 
+    /// Its body, which is empty once a stream was sent.
+    fn take_content(&mut self) -> Content {
+        match &self.content {
+            Content::Full(bytes) => Content::Full(bytes.clone()),
+            _ => std::mem::replace(&mut self.content, Content::Empty),
+        }
+    }
+
     /// The request, once; again where [`Ask::can_repeat`] says so.
-    pub(super) fn request(&mut self) -> Request<Body> {
-        let again = self.content.again();
-        let content = std::mem::replace(&mut self.content, again);
-        let mut request = Request::new(content.body());
+    pub(super) fn request(&mut self) -> Request<Body<()>> {
+        let mut request = Request::new(Body::new(self.take_content(), ()));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
@@ -214,7 +161,7 @@ impl Ask {
     /// # Errors
     /// It leads where nobody may go, or asks for a stream once more.
     pub(super) fn redirected<B>(
-        &self,
+        &mut self,
         answer: &Response<B>,
         hosts: &Hosts,
     ) -> Result<Option<Ask>, String> {
@@ -239,7 +186,7 @@ impl Ask {
         if self.is_streamed {
             return Err("a body that was streamed cannot be sent to another place".to_owned());
         }
-        let (method, content) = (self.method.clone(), self.content.again());
+        let (method, content) = (self.method.clone(), self.take_content());
         Ok(Some(Ask { method, uri, headers, content, is_streamed: false }))
     }
 }

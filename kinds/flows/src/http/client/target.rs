@@ -5,6 +5,8 @@ use hyper::http::uri::Authority;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sinew_flow::Value;
 
+use crate::http::response::plain_text;
+
 /// What a name or value of a query cannot hold as it is (RFC 3986: all but `unreserved`).
 const NOT_IN_QUERIES: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -109,7 +111,8 @@ pub(super) fn with_query(url: &str, query: &Value) -> Result<String, String> {
     let (base, _fragment) = url.split_once('#').unwrap_or((url, ""));
     let mut url = base.to_owned();
     let mut push = |name: &str, value: &Value| {
-        let text = plain(value).ok_or_else(|| format!("query '{name}' is {}", value.sort()))?;
+        let text =
+            plain_text(value).ok_or_else(|| format!("query '{name}' is {}", value.sort()))?;
         url.push(if url.contains('?') { '&' } else { '?' });
         url.extend(utf8_percent_encode(name, NOT_IN_QUERIES));
         url.push('=');
@@ -130,17 +133,6 @@ pub(super) fn with_query(url: &str, query: &Value) -> Result<String, String> {
         other => return Err(format!("query is {}, expected a mapping", other.sort())),
     }
     Ok(url)
-}
-
-/// A single value as text.
-pub(super) fn plain(value: &Value) -> Option<String> {
-    match value {
-        Value::Text(text) => Some(text.to_string()),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Integer(value) => Some(value.to_string()),
-        Value::Number(value) => Some(value.to_string()),
-        _ => None,
-    }
 }
 
 /// Where an answer from `from` leads on to by its header `Location` (RFC 3986, 5.2).

@@ -14,7 +14,7 @@ use sinew_flow::Stream;
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;
-use crate::http::body::{Body, Gzip, Sent};
+use crate::http::body::{Body, Gzip};
 use crate::testing::{fixture, run};
 
 /// A graph that does nothing.
@@ -27,12 +27,6 @@ fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
     let flow = fixture(NOTHING).flow();
     let answer = run(super::response(&flow, reply, |error: &Error| told = Some(error.clone())));
     (answer, told)
-}
-
-impl Sent for () {
-    fn sent(&mut self, bytes: Bytes) -> Bytes {
-        bytes
-    }
 }
 
 /// Status, content type and body of the answer to a reply.
