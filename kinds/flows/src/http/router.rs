@@ -59,16 +59,8 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Router {
     fn ahead(&self, packet: &Value) -> Ahead {
-        let found = match request(packet) {
-            Some(request) => {
-                let parts = request.parts();
-                self.routes.foresee(parts.method.as_str(), parts.uri.path())
-            }
-            None => {
-                line(packet).ok().and_then(|(method, path)| self.routes.foresee(&method, &path))
-            }
-        };
-        match found {
+        let found = by_line(packet, |method, path| self.routes.foresee(method, path));
+        match found.ok().flatten() {
             Some((_, Some(true))) => Ahead::Reserved,
             Some((port, None)) => Ahead::Output(port),
             Some((_, Some(false))) | None => Ahead::Ordinary,
@@ -76,42 +68,37 @@ impl FlowNode for Router {
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        let way = match request(&packet) {
-            Some(request) => {
-                let parts = request.parts();
-                self.way(parts.method.as_str(), parts.uri.path())
+        match by_line(&packet, |method, path| self.routes.find(method, path)) {
+            Ok(Found::Route(port, None)) => Step::Pass(port, packet),
+            Ok(Found::Route(port, Some(params))) => {
+                let packet = with_params(at.flow(), packet, params);
+                packet.map_or_else(Step::Fail, |packet| Step::Pass(port, packet))
             }
-            None => line(&packet).and_then(|(method, path)| self.way(&method, &path)),
-        };
-        match way {
-            Ok(Way::Port(port, None)) => Step::Pass(port, packet),
-            Ok(Way::Port(port, Some(params))) => match with_params(at.flow(), packet, params) {
-                Ok(packet) => Step::Pass(port, packet),
-                Err(error) => Step::Fail(error),
-            },
-            Ok(Way::Answer(answer)) => Step::Reply(Some(answer)),
+            Ok(Found::Options(allow)) => Step::Reply(Some(options(allow))),
+            Ok(found) => {
+                let why = by_line(&packet, |method, path| refused(&found, method, path));
+                Step::Fail(why.unwrap_or_else(|error| error))
+            }
             Err(error) => Step::Fail(error),
         }
     }
 }
 
-/// What becomes of a request.
-enum Way {
-    /// It is passed on, with these parameters.
-    Port(usize, Option<Map>),
-    /// It is answered.
-    Answer(Value),
-}
-
-impl Router {
-    fn way(&self, method: &str, path: &str) -> Result<Way, Error> {
-        match self.routes.find(method, path) {
-            Found::Route(port, params) => Ok(Way::Port(port, params)),
-            Found::Options(allow) => Ok(Way::Answer(options(allow))),
-            Found::NotAllowed(allow) => Err(not_allowed(method, path, allow)),
-            Found::NotFound => Err(not_found(method, path)),
-            Found::Malformed => Err(malformed(path)),
-        }
+/// Does something with the method and the path of a packet.
+fn by_line<T>(packet: &Value, does: impl FnOnce(&str, &str) -> T) -> Result<T, Error> {
+    if let Some(request) = Request::of(packet) {
+        let parts = request.parts();
+        return Ok(does(parts.method.as_str(), parts.uri.path()));
+    }
+    match (packet.field("method")?, packet.field("path")?) {
+        (Value::Text(method), Value::Text(path)) => Ok(does(&method, &path)),
+        (method, path) => Err(Error::new(format_args!(
+            "a router takes a request, or a mapping with texts 'method' and 'path'; this is {} \
+             whose 'method' is {} and whose 'path' is {}",
+            packet.sort(),
+            method.sort(),
+            path.sort(),
+        ))),
     }
 }
 
@@ -121,40 +108,20 @@ fn options(allow: &ByteString) -> Value {
     Value::map([("status", Value::Integer(204)), ("header", header)])
 }
 
+/// Why a request goes nowhere.
 #[cold]
-fn not_allowed(method: &str, path: &str, allow: &ByteString) -> Error {
-    Error::new(format_args!("no route for {method:?} {path:?}, only for {allow}"))
-        .with_status(405)
-        .with_header("allow", allow.clone())
-}
-
-#[cold]
-fn not_found(method: &str, path: &str) -> Error {
-    Error::new(format_args!("no route for {method:?} {path:?}")).with_status(404)
-}
-
-#[cold]
-fn malformed(path: &str) -> Error {
-    Error::new(format_args!("the escapes in the path {path:?} are no UTF-8")).with_status(400)
-}
-
-/// The packet as the request of a listener, if it is one.
-fn request(packet: &Value) -> Option<&Request> {
-    let Value::Document(document) = packet else { return None };
-    document.as_any().downcast_ref()
-}
-
-/// Method and path of any other mapping.
-fn line(packet: &Value) -> Result<(ByteString, ByteString), Error> {
-    match (packet.field("method")?, packet.field("path")?) {
-        (Value::Text(method), Value::Text(path)) => Ok((method, path)),
-        (method, path) => Err(Error::new(format_args!(
-            "a router takes a request, or a mapping with texts 'method' and 'path'; this is {} \
-             whose 'method' is {} and whose 'path' is {}",
-            packet.sort(),
-            method.sort(),
-            path.sort(),
-        ))),
+fn refused(found: &Found<'_>, method: &str, path: &str) -> Error {
+    match found {
+        Found::NotAllowed(allow) => {
+            Error::new(format_args!("no route for {method:?} {path:?}, only for {allow}"))
+                .with_status(405)
+                .with_header("allow", (*allow).clone())
+        }
+        Found::Malformed => {
+            Error::new(format_args!("the escapes in the path {path:?} are no UTF-8"))
+                .with_status(400)
+        }
+        _ => Error::new(format_args!("no route for {method:?} {path:?}")).with_status(404),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The path of a route: what the user wrote as what the radix tree takes, and the names of its
 //! parameters in their order.
 
+use std::borrow::Cow;
+
 use bytestring::ByteString;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -30,104 +32,37 @@ pub(super) struct Pattern {
     pub(super) names: Vec<ByteString>,
 }
 
-/// What a segment is made of: text, a parameter, text.
-struct Segment<'a> {
-    before: String,
-    name: Option<&'a str>,
-    is_rest: bool,
-    after: String,
-}
+/// What is wrong with a path, and what to write.
+type Wrong = (String, &'static str);
 
 impl Pattern {
     /// Reads a path such as `/users/:id`, `/files/*rest` or `/images/{name}.png`.
     ///
     /// # Errors
     /// What is wrong, and what to write.
-    pub(super) fn parse(path: &str) -> Result<Pattern, (String, &'static str)> {
+    pub(super) fn parse(path: &str) -> Result<Pattern, Wrong> {
         let Some(path) = path.strip_prefix('/') else {
             return Err((format!("the path '{path}' does not begin with '/'"), "write /users/:id"));
         };
         let mut pattern = Pattern { shape: String::new(), names: Vec::new() };
         let mut segments = path.split('/').peekable();
         while let Some(text) = segments.next() {
-            let segment = Segment::parse(text)?;
-            if segment.is_rest && segments.peek().is_some() {
+            let is_rest = pattern.push(text)?;
+            if is_rest && segments.peek().is_some() {
                 let message = format!("'{text}' takes all that follows, so nothing can follow it");
                 return Err((message, "put it at the end of the path"));
             }
-            pattern.push(&segment)?;
         }
         Ok(pattern)
     }
 
-    fn push(&mut self, segment: &Segment<'_>) -> Result<(), (String, &'static str)> {
+    /// Adds a segment; says whether it takes all that follows.
+    fn push(&mut self, text: &str) -> Result<bool, Wrong> {
         self.shape.push('/');
-        self.shape.push_str(&literal(&segment.before)?);
-        if let Some(name) = segment.name {
-            if self.names.iter().any(|known| known == name) {
-                return Err((
-                    format!("the path has two parameters '{name}'"),
-                    "rename one of them",
-                ));
-            }
-            let star = if segment.is_rest { "*" } else { "" };
-            self.shape.push_str(&format!("{{{star}{}}}", self.names.len()));
-            self.names.push(name.into());
-        }
-        self.shape.push_str(&literal(&segment.after)?);
-        Ok(())
-    }
-}
-
-/// Text as it stands in the path of a request, for the tree, where braces are doubled.
-fn literal(text: &str) -> Result<String, (String, &'static str)> {
-    let encoded = utf8_percent_encode(text, NOT_IN_PATHS).to_string();
-    let Some(normal) = escapes::normal(&encoded) else {
-        return Err((format!("'{text}' has a '%' without two digits"), "write %25 for a '%'"));
-    };
-    Ok(normal.replace('{', "{{").replace('}', "}}"))
-}
-
-/// The path of which this is the shape, if it has no parameters.
-pub(super) fn literal_of(shape: &str) -> String {
-    shape.replace("{{", "{").replace("}}", "}")
-}
-
-impl<'a> Segment<'a> {
-    fn parse(text: &'a str) -> Result<Segment<'a>, (String, &'static str)> {
-        if let Some(name) = text.strip_prefix(':') {
-            return Segment::parameter(text, "", name, "");
-        }
-        if text.starts_with('*') {
-            return Segment::parameter(text, "", text, "");
-        }
-        let mut before = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            before.push_str(&rest[..at]);
-            let brace = &rest[at..=at];
-            rest = &rest[at + 1..];
-            if let Some(doubled) = rest.strip_prefix(brace) {
-                before.push_str(brace);
-                rest = doubled;
-                continue;
-            }
-            let inside = rest.split_once('}').filter(|_| brace == "{");
-            let Some((name, after)) = inside else {
-                return Err((format!("a brace of '{text}' has no partner"), BRACES));
-            };
-            return Segment::parameter(text, &before, name, after);
-        }
-        before.push_str(rest);
-        Ok(Segment { before, name: None, is_rest: false, after: String::new() })
-    }
-
-    fn parameter(
-        text: &'a str,
-        before: &str,
-        name: &'a str,
-        after: &str,
-    ) -> Result<Segment<'a>, (String, &'static str)> {
+        let Some((before, name, after)) = parts(text)? else {
+            self.shape.push_str(&literal(text)?);
+            return Ok(false);
+        };
         let (name, is_rest) = name.strip_prefix('*').map_or((name, false), |name| (name, true));
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(is_word) {
@@ -140,9 +75,50 @@ impl<'a> Segment<'a> {
         if after.replace("{{", "").replace("}}", "").contains(['{', '}']) {
             return Err((format!("'{text}' has two parameters in one segment"), BRACES));
         }
-        let after = literal_of(after);
-        Ok(Segment { before: before.to_owned(), name: Some(name), is_rest, after })
+        if self.names.iter().any(|known| known == name) {
+            return Err((format!("the path has two parameters '{name}'"), "rename one of them"));
+        }
+        let (star, number) = (if is_rest { "*" } else { "" }, self.names.len());
+        let (before, after) = (literal(before)?, literal(after)?);
+        self.shape.push_str(&format!("{before}{{{star}{number}}}{after}"));
+        self.names.push(name.into());
+        Ok(is_rest)
     }
+}
+
+/// Text as it stands in the path of a request; its braces are doubled, as the tree takes them.
+fn literal(text: &str) -> Result<String, Wrong> {
+    let encoded = utf8_percent_encode(text, NOT_IN_PATHS).to_string();
+    let normal = escapes::normal(&encoded).map(Cow::into_owned);
+    normal.ok_or_else(|| (format!("'{text}' has a '%' without two digits"), "write %25 for a '%'"))
+}
+
+/// The path of which this is the shape, if it has no parameters.
+pub(super) fn literal_of(shape: &str) -> String {
+    shape.replace("{{", "{").replace("}}", "}")
+}
+
+/// The name of the parameter in a segment, with what stands before and after it.
+fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, Wrong> {
+    if let Some(name) = text.strip_prefix(':') {
+        return Ok(Some(("", name, "")));
+    }
+    if text.starts_with('*') {
+        return Ok(Some(("", text, "")));
+    }
+    let mut begin = 0;
+    while let Some(found) = text[begin..].find(['{', '}']) {
+        let (before, rest) = text.split_at(begin + found);
+        let (brace, rest) = rest.split_at(1);
+        if rest.starts_with(brace) {
+            begin += found + 2;
+            continue;
+        }
+        let inside = rest.split_once('}').filter(|_| brace == "{");
+        let inside = inside.map(|(name, after)| Some((before, name, after)));
+        return inside.ok_or_else(|| (format!("a brace of '{text}' has no partner"), BRACES));
+    }
+    Ok(None)
 }
 
 const BRACES: &str = "write one parameter as {name}, and {{ or }} for a brace itself";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytestring::ByteString;
+use indexmap::IndexMap;
 use sinew_core::Refusal;
 use sinew_core::catalogue::Kind;
 use sinew_flow::{Map, Value};
@@ -112,9 +113,7 @@ impl Routes {
             None => Found::Malformed,
         }
     }
-}
 
-impl Routes {
     /// The output of a method and a path, if there is one, and whether the spec reserves it.
     pub(super) fn foresee(&self, method: &str, path: &str) -> Option<(usize, Option<bool>)> {
         let path = escapes::normal(path)?;
@@ -152,9 +151,8 @@ impl Leaf {
 /// A table that is being read.
 #[derive(Default)]
 struct Table {
-    /// The paths in their order: shape and routes.
-    paths: Vec<(String, Vec<Route>)>,
-    places: HashMap<String, usize>,
+    /// The routes of each shape of a path, in their order.
+    paths: IndexMap<String, Vec<Route>>,
     refusals: Vec<Refusal>,
 }
 
@@ -173,100 +171,31 @@ impl Table {
                 self.refusals.push(Refusal::new(entry.span, message, KEYS));
             }
         }
-        let mut value = |key: &str| {
-            let found = entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
-            if found.is_none() {
-                let message = format!("a route without '{key}'");
-                self.refusals.push(Refusal::new(item.span, message, EXAMPLE));
+        let get = |key| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+        let need = |key| {
+            let without = || Refusal::new(item.span, format!("a route without '{key}'"), EXAMPLE);
+            get(key).ok_or_else(without)
+        };
+        let methods = need("method").and_then(methods);
+        let pattern = need("path").and_then(|item| Ok((item.span, pattern(item)?)));
+        let port = need("port").and_then(|item| port(item, kind));
+        let reserved = get("reserved").map(is_reserved).transpose();
+        match (methods, pattern, port, reserved) {
+            (Ok(methods), Ok((span, Pattern { shape, names })), Ok(port), Ok(reserved)) => {
+                for method in methods {
+                    let names = names.clone();
+                    self.insert(&shape, Route { method, port, reserved, names, number, span });
+                }
             }
-            found
-        };
-        let (method, path, port) = (value("method"), value("path"), value("port"));
-        let methods = method.and_then(|item| self.methods(item));
-        let pattern = path.and_then(|item| self.pattern(item));
-        let port = port.and_then(|item| self.port(item, kind));
-        let reserved = entries.iter().find(|entry| entry.key == "reserved");
-        let reserved = reserved.and_then(|entry| self.is_reserved(&entry.value));
-        let (Some(methods), Some(path), Some(pattern), Some(port)) = (methods, path, pattern, port)
-        else {
-            return;
-        };
-        for method in methods {
-            let names = pattern.names.clone();
-            let route = Route { method, port, reserved, names, number, span: path.span };
-            self.insert(&pattern.shape, route);
-        }
-    }
-
-    fn text<'a>(&mut self, item: &'a Item, what: &str) -> Option<&'a str> {
-        if let Data::Scalar { text, .. } = &item.data {
-            return Some(text);
-        }
-        let message = format!("{what} takes a text, found {}", item.sort());
-        self.refusals.push(Refusal::new(item.span, message, EXAMPLE));
-        None
-    }
-
-    /// One method, or a list of them; none of them twice.
-    fn methods(&mut self, item: &Item) -> Option<Vec<&'static str>> {
-        let one = std::slice::from_ref(item);
-        let items = if let Data::List(items) = &item.data { items } else { one };
-        let mut methods = Vec::new();
-        for item in items {
-            let text = self.text(item, "method")?;
-            let known = METHODS.iter().chain([&ANY]).find(|known| **known == text);
-            let Some(&method) = known else {
-                let message = format!("no method is called '{text}'");
-                let help = format!("write one of {}, or {ANY} for all", METHODS.join(", "));
-                self.refusals.push(Refusal::new(item.span, message, help));
-                return None;
-            };
-            methods.push(method);
-        }
-        if methods.is_empty() {
-            let help = format!("write a method, or {ANY} for all");
-            self.refusals.push(Refusal::new(item.span, "a route without a method", help));
-        }
-        (!methods.is_empty()).then_some(methods)
-    }
-
-    fn pattern(&mut self, item: &Item) -> Option<Pattern> {
-        let text = self.text(item, "path")?;
-        let parsed = Pattern::parse(text);
-        parsed
-            .map_err(|(message, help)| self.refusals.push(Refusal::new(item.span, message, help)))
-            .ok()
-    }
-
-    fn port(&mut self, item: &Item, kind: &Kind) -> Option<usize> {
-        let text = self.text(item, "port")?;
-        let port = kind.port_index(text).filter(|port| *port >= kind.ports.len() - 1);
-        if port.is_none() {
-            let message = format!("'{text}' is no output for a route");
-            self.refusals.push(Refusal::new(item.span, message, "write out[0], out[1] and so on"));
-        }
-        port
-    }
-
-    fn is_reserved(&mut self, item: &Item) -> Option<bool> {
-        match self.text(item, "reserved")? {
-            "true" => Some(true),
-            "false" => Some(false),
-            other => {
-                let message = format!("'reserved' is true or false, not '{other}'");
-                let help = "with true, requests of this route have a place that load cannot take";
-                self.refusals.push(Refusal::new(item.span, message, help));
-                None
+            (methods, pattern, port, reserved) => {
+                let wrong = [methods.err(), pattern.err(), port.err(), reserved.err()];
+                self.refusals.extend(wrong.into_iter().flatten());
             }
         }
     }
 
     fn insert(&mut self, shape: &str, route: Route) {
-        let place = *self.places.entry(shape.to_owned()).or_insert_with(|| {
-            self.paths.push((shape.to_owned(), Vec::new()));
-            self.paths.len() - 1
-        });
-        let routes = &mut self.paths[place].1;
+        let routes = self.paths.entry(shape.to_owned()).or_default();
         if let Some(first) = routes.iter().find(|known| known.method == route.method) {
             let (method, other) = (route.method, first.number);
             let message = format!("route {} takes {method} from route {other}", route.number);
@@ -279,11 +208,13 @@ impl Table {
 
     fn finish(mut self) -> Result<Routes, Vec<Refusal>> {
         let (mut fixed, mut tree) = (BTreeMap::new(), matchit::Router::new());
-        let all = allow(self.paths.iter().flat_map(|(_, routes)| routes));
+        let all = allow(self.paths.values().flatten());
         // The leaves move into the tree; a later conflict still has to name the route it met.
-        let firsts: Vec<(usize, Span)> =
-            self.paths.iter().map(|(_, routes)| (routes[0].number, routes[0].span)).collect();
-        for (at, (shape, routes)) in self.paths.into_iter().enumerate() {
+        let first = |(shape, routes): (&String, &Vec<Route>)| {
+            (shape.clone(), (routes[0].number, routes[0].span))
+        };
+        let firsts: HashMap<String, (usize, Span)> = self.paths.iter().map(first).collect();
+        for (shape, routes) in self.paths {
             let allow = allow(routes.iter());
             let is_fixed = routes[0].names.is_empty();
             let leaf = Leaf { routes, allow };
@@ -292,15 +223,15 @@ impl Table {
                 continue;
             }
             let Err(error) = tree.insert(&shape, leaf) else { continue };
-            let (number, span) = firsts[at];
+            let (number, span) = firsts[&shape];
             let other = match &error {
-                matchit::InsertError::Conflict { with } => self.places.get(with),
+                matchit::InsertError::Conflict { with } => firsts.get(with),
                 _ => None,
             };
             let help =
                 "of :name, *name and a {name} with text on both sides only one can stand there";
-            match other.map(|&other| firsts[other]) {
-                Some((other, first)) => {
+            match other {
+                Some(&(other, first)) => {
                     let message = format!("route {number} and route {other} are ambiguous");
                     self.refusals.extend(both(first, span, message, help));
                 }
@@ -315,6 +246,56 @@ impl Table {
             false => Err(self.refusals),
         }
     }
+}
+
+fn text<'a>(item: &'a Item, what: &str) -> Result<&'a str, Refusal> {
+    if let Data::Scalar { text, .. } = &item.data {
+        return Ok(text);
+    }
+    let message = format!("{what} takes a text, found {}", item.sort());
+    Err(Refusal::new(item.span, message, EXAMPLE))
+}
+
+/// One method, or a list of them; none of them twice.
+fn methods(item: &Item) -> Result<Vec<&'static str>, Refusal> {
+    let one = std::slice::from_ref(item);
+    let items = if let Data::List(items) = &item.data { items } else { one };
+    if items.is_empty() {
+        let help = format!("write a method, or {ANY} for all");
+        return Err(Refusal::new(item.span, "a route without a method", help));
+    }
+    let method = |item| {
+        let text = text(item, "method")?;
+        let known = METHODS.into_iter().chain([ANY]).find(|known| *known == text);
+        known.ok_or_else(|| {
+            let message = format!("no method is called '{text}'");
+            let help = format!("write one of {}, or {ANY} for all", METHODS.join(", "));
+            Refusal::new(item.span, message, help)
+        })
+    };
+    items.iter().map(method).collect()
+}
+
+fn pattern(item: &Item) -> Result<Pattern, Refusal> {
+    let parsed = Pattern::parse(text(item, "path")?);
+    parsed.map_err(|(message, help)| Refusal::new(item.span, message, help))
+}
+
+fn port(item: &Item, kind: &Kind) -> Result<usize, Refusal> {
+    let text = text(item, "port")?;
+    kind.port_index(text).filter(|port| *port >= kind.ports.len() - 1).ok_or_else(|| {
+        let message = format!("'{text}' is no output for a route");
+        Refusal::new(item.span, message, "write out[0], out[1] and so on")
+    })
+}
+
+fn is_reserved(item: &Item) -> Result<bool, Refusal> {
+    let text = text(item, "reserved")?;
+    text.parse().map_err(|_| {
+        let message = format!("'reserved' is true or false, not '{text}'");
+        let help = "with true, requests of this route have a place that load cannot take";
+        Refusal::new(item.span, message, help)
+    })
 }
 
 /// A conflict of two routes, shown at both.
