@@ -20,6 +20,7 @@ mod worker;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
@@ -28,7 +29,6 @@ use sinew_flow::FlowEntry;
 use sinew_flow::Make;
 use sinew_flow::{Held, Local, Opened, Outlet, Source, Stop, output};
 
-use accept::Acceptor;
 use log::AccessLog;
 use options::Options;
 use room::Room;
@@ -262,12 +262,12 @@ impl Opened for Socket {
     }
 
     fn address(&self) -> Option<String> {
-        let scheme = if self.options.tls.is_some() { "https" } else { "http" };
+        let scheme = self.options.scheme();
         self.socket.local_addr().ok().map(|address| format!("{scheme}://{address}"))
     }
 
     fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
         let worker = Worker::new(self.options, self.room, self.share, self.log, outlet);
-        Box::pin(Acceptor::new(worker).serve(self.socket, stop))
+        Box::pin(Rc::new(worker).serve(self.socket, stop))
     }
 }

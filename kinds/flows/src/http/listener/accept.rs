@@ -1,6 +1,5 @@
 //! A worker's connections: it accepts them, looks after them, and ends them.
 
-use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
@@ -9,15 +8,12 @@ use std::time::{Duration, Instant};
 
 use sinew_core::{Cause, Fault};
 use sinew_flow::{Error, Stop};
-use slab::Slab;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
 use super::connection::{Wire, serve, unless_ended};
-use super::exchange::Peer;
-use super::life::{Life, Patience, ROUND, Round, Seat, rounds};
+use super::life::{Life, ROUND, Round, Seat};
 use super::room::{RETRY_AFTER_S, SPARE_MAX, Why};
 use super::tls::Tls;
 use super::worker::Worker;
@@ -31,45 +27,35 @@ const SHORTAGE_SPACING: Duration = Duration::from_secs(60);
 /// When this process was short of descriptors last: they are not a worker's, nor a listener's.
 static SHORTAGE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Takes a worker's connections.
-pub(super) struct Acceptor {
-    worker: Rc<Worker>,
-    lives: RefCell<Slab<Rc<Life>>>,
-    /// Said when the last connection has ended.
-    empty: Notify,
-}
-
-impl Acceptor {
-    /// One for a worker that has no connection yet.
-    pub(super) fn new(worker: Worker) -> Acceptor {
-        Acceptor { worker: Rc::new(worker), lives: RefCell::default(), empty: Notify::new() }
-    }
-
+impl Worker {
     /// Serves until it is told to stop, and what has begun is answered.
-    pub(super) async fn serve(self, held: Arc<StdListener>, mut stop: Stop) -> Result<(), Fault> {
+    pub(super) async fn serve(
+        self: Rc<Self>,
+        held: Arc<StdListener>,
+        mut stop: Stop,
+    ) -> Result<(), Fault> {
         let socket = held.try_clone().and_then(TcpListener::from_std).map_err(|error| {
             Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
         })?;
         // From now on only a listener that may take its place holds it.
         drop(held);
-        let acceptor = Rc::new(self);
-        let patrol = spawn_local(Rc::clone(&acceptor).patrol());
+        let patrol = spawn_local(Rc::clone(&self).patrol());
         tokio::select! {
-            () = Rc::clone(&acceptor).accept(&socket) => {}
+            () = self.accept(&socket) => {}
             () = stop.wait() => {}
         }
         drop(socket);
-        let (now, yields) = (acceptor.worker.now(), stop.yields());
-        acceptor.lives.borrow().iter().for_each(|(_, life)| life.stop(now, yields));
+        let (now, yields) = (self.now(), stop.yields());
+        self.lives.borrow().iter().for_each(|(_, life)| life.stop(now, yields));
         let all_ended = async {
-            while !acceptor.lives.borrow().is_empty() {
-                acceptor.empty.notified().await;
+            while !self.lives.borrow().is_empty() {
+                self.empty.notified().await;
             }
         };
         let hurried = async {
             stop.wait_for_end().await;
-            let now = acceptor.worker.now();
-            acceptor.lives.borrow().iter().for_each(|(_, life)| life.hurry(now));
+            let now = self.now();
+            self.lives.borrow().iter().for_each(|(_, life)| life.hurry(now));
             std::future::pending().await
         };
         tokio::select! {
@@ -81,15 +67,15 @@ impl Acceptor {
     }
 
     /// Takes connections, for ever.
-    async fn accept(self: Rc<Self>, socket: &TcpListener) {
+    async fn accept(self: &Rc<Self>, socket: &TcpListener) {
         loop {
             match socket.accept().await {
                 Ok((stream, address)) => match self.seat().await {
                     Some(seat) => self.begin(stream, address, seat),
                     None => {
-                        self.worker.refused(Why::Connections);
+                        self.refused(Why::Connections);
                         // Over TLS nothing can be said before the handshake.
-                        if self.worker.options.tls.is_none() {
+                        if self.options.tls.is_none() {
                             refuse(stream);
                         }
                     }
@@ -99,7 +85,7 @@ impl Acceptor {
                 // Those that are served go on, and when one of them ends there is room again.
                 Err(error) => {
                     if is_news(&mut SHORTAGE.lock().unwrap_or_else(PoisonError::into_inner)) {
-                        self.worker.outlet.tell(&no_room(&error));
+                        self.outlet.tell(&no_room(&error));
                     }
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -109,11 +95,10 @@ impl Acceptor {
 
     /// A place for one more connection; `None`: there is none.
     async fn seat(&self) -> Option<Seat> {
-        if self.worker.room.enter() {
+        if self.room.enter() {
             return Some(Seat::Own);
         }
-        let spares = &self.worker.spares;
-        if spares.get() >= SPARE_MAX {
+        if self.spares.get() >= SPARE_MAX {
             // Those that came just now have a moment to say what they want.
             for _ in 0..2 {
                 yield_now().await;
@@ -122,25 +107,25 @@ impl Acceptor {
             let idle = lives.iter().map(|(_, life)| life).filter(|life| life.gives_way());
             let oldest = idle.min_by_key(|life| life.since())?;
             oldest.seat.set(Seat::None);
-            spares.set(spares.get() - 1);
-            self.worker.refused(Why::Connections);
+            self.spares.set(self.spares.get() - 1);
+            self.refused(Why::Connections);
             oldest.close();
         }
-        spares.set(spares.get() + 1);
+        self.spares.set(self.spares.get() + 1);
         Some(Seat::Spare)
     }
 
     fn begin(self: &Rc<Self>, stream: TcpStream, address: SocketAddr, seat: Seat) {
         let mut lives = self.lives.borrow_mut();
-        let life = Rc::new(Life::new(self.worker.now()));
+        let life = Rc::new(Life::new(self.now()));
         life.seat.set(seat);
-        let place = Place { acceptor: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
-        let watches = self.worker.options.tls.is_none();
-        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.worker.round), watches);
+        let place = Place { worker: Rc::clone(self), key: lives.insert(Rc::clone(&life)) };
+        let watches = self.options.tls.is_none();
+        let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.round), watches);
         spawn_local(async move {
-            let worker = &place.acceptor.worker;
+            let worker = &place.worker;
             match &worker.options.tls {
-                None => serve(worker, &life, Peer { address, scheme: "http" }, wire).await,
+                None => serve(worker, &life, address, wire).await,
                 // In a place of its own: without TLS a connection need not have room for it.
                 Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
             }
@@ -149,19 +134,15 @@ impl Acceptor {
 
     /// Looks after the connections, for ever.
     async fn patrol(self: Rc<Self>) {
-        let patience = Patience {
-            head: rounds(self.worker.options.head_deadline),
-            idle: rounds(self.worker.options.idle_max),
-            stall: rounds(self.worker.options.stall_max),
-        };
+        let patience = &self.options.patience;
         loop {
             sleep(ROUND).await;
-            let now = self.worker.now().saturating_add(1);
-            self.worker.round.set(now);
-            self.lives.borrow().iter().for_each(|(_, life)| life.judge(now, &patience));
+            let now = self.now().saturating_add(1);
+            self.round.set(now);
+            self.lives.borrow().iter().for_each(|(_, life)| life.judge(now, patience));
             self.make_room(now);
-            if let Some(news) = self.worker.room.tell(Instant::now()) {
-                self.worker.outlet.say(format_args!("{news}"));
+            if let Some(news) = self.room.tell(Instant::now()) {
+                self.outlet.say(format_args!("{news}"));
             }
         }
     }
@@ -169,7 +150,7 @@ impl Acceptor {
     /// If more is held than may be, closes connections whose clients are slow to take it: the
     /// slowest first, until there is room.
     fn make_room(&self, now: Round) {
-        let mut excess = self.worker.room.to_free();
+        let mut excess = self.room.to_free();
         if excess == 0 {
             return;
         }
@@ -182,7 +163,7 @@ impl Acceptor {
                 return;
             }
             excess = excess.saturating_sub(life.held_size());
-            self.worker.refused(Why::Slow);
+            self.refused(Why::Slow);
             life.close();
         }
     }
@@ -193,27 +174,27 @@ async fn secure(worker: &Rc<Worker>, life: &Rc<Life>, address: SocketAddr, tls: 
     // Who speaks no TLS was told so by an alert.
     if let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await {
         life.rest(worker.now());
-        serve(worker, life, Peer { address, scheme: "https" }, wire).await;
+        serve(worker, life, address, wire).await;
     }
 }
 
 /// A connection's place among those of its worker.
 struct Place {
-    acceptor: Rc<Acceptor>,
+    worker: Rc<Worker>,
     key: usize,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let worker = &self.acceptor.worker;
-        let mut lives = self.acceptor.lives.borrow_mut();
+        let worker = &self.worker;
+        let mut lives = worker.lives.borrow_mut();
         match lives.remove(self.key).seat.get() {
             Seat::Own => worker.room.leave(),
             Seat::Spare => worker.spares.set(worker.spares.get() - 1),
             Seat::None => {}
         }
         if lives.is_empty() {
-            self.acceptor.empty.notify_one();
+            worker.empty.notify_one();
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::ops::DerefMut;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::begun::Begun;
-use super::exchange::{Peer, exchange};
+use super::exchange::exchange;
 use super::life::{Life, Round, Verdict};
 use super::worker::Worker;
 
@@ -167,7 +168,7 @@ pub(super) async fn unless_ended<T>(
 }
 
 /// Serves a connection until its end.
-pub(super) async fn serve<W>(worker: &Rc<Worker>, life: &Rc<Life>, peer: Peer, wire: W)
+pub(super) async fn serve<W>(worker: &Rc<Worker>, life: &Rc<Life>, peer: SocketAddr, wire: W)
 where
     W: AsyncRead + AsyncWrite + Unpin + 'static,
 {

@@ -1,15 +1,13 @@
 //! A request and its answer: the body is read, the flow runs, its reply becomes the response.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::mem::take;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
@@ -31,13 +29,6 @@ use crate::http::response::{of_error, plain, response};
 
 /// Index of the port in the kind's table.
 const OUT: usize = 0;
-
-/// The other side of a connection.
-#[derive(Clone, Copy)]
-pub(super) struct Peer {
-    pub(super) address: SocketAddr,
-    pub(super) scheme: &'static str,
-}
 
 /// A request under way; dropped when its answer has been handed over, or nobody waits for it.
 pub(super) struct Exchange {
@@ -123,7 +114,7 @@ impl Drop for Exchange {
 pub(super) fn exchange(
     worker: &Rc<Worker>,
     life: &Rc<Life>,
-    peer: Peer,
+    peer: SocketAddr,
     request: HttpRequest<Incoming>,
 ) -> impl Future<Output = Result<Response<Body<Exchange>>, Infallible>> + use<> {
     life.begin(request.version() == Version::HTTP_2);
@@ -151,7 +142,7 @@ impl Exchange {
     fn new(
         worker: &Rc<Worker>,
         life: &Rc<Life>,
-        peer: Peer,
+        peer: SocketAddr,
         request: &HttpRequest<Incoming>,
     ) -> Exchange {
         let compresses = worker.options.compression;
@@ -164,7 +155,7 @@ impl Exchange {
             answered: false,
             rank: Rank::None,
             unsent: None,
-            line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer.address, request))),
+            line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer, request))),
         }
     }
 
@@ -181,7 +172,7 @@ impl Exchange {
     }
 
     /// Makes a packet of the request, as soon as its body is there.
-    fn take_in(&mut self, peer: Peer, request: HttpRequest<Incoming>) -> Taken {
+    fn take_in(&mut self, peer: SocketAddr, request: HttpRequest<Incoming>) -> Taken {
         let (parts, incoming) = request.into_parts();
         if let Err(refused) = check(&parts, &self.worker.options.callers) {
             return Taken::Whole(Err(refused));
@@ -201,9 +192,10 @@ impl Exchange {
                 return Taken::Whole(Err(Refused::Room(why)));
             }
         };
+        let scheme = self.worker.options.scheme();
         if is_empty {
             self.life.whole();
-            return Taken::Whole(self.enter(Ok(packet(parts, Bytes::new(), peer))));
+            return Taken::Whole(self.enter(Ok(packet(parts, Bytes::new(), scheme, peer))));
         }
         let mut size_max = self.worker.options.body_size_max;
         let mut gives_way = None;
@@ -213,20 +205,22 @@ impl Exchange {
         }
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
         Taken::Body(Box::pin(async move {
-            let coming = body(worker.options.body_deadline, incoming, size_max, share);
+            let deadline = worker.options.body_deadline;
+            let coming = timeout(deadline, collect(incoming, size_max, share));
             let body = match gives_way {
                 None => coming.await,
                 Some(gives_way) => tokio::select! {
                     biased;
                     body = coming => body,
-                    () = gives_way => Err(Refused::Room(Why::Requests)),
+                    () = gives_way => Ok(Err(Refused::Room(Why::Requests))),
                 },
             };
+            let body = body.unwrap_or(Err(Refused::Bad(StatusCode::REQUEST_TIMEOUT)));
             match body {
                 Ok(_) => life.whole(),
                 Err(_) => life.refused_body(),
             }
-            body.map(|bytes| packet(parts, bytes, peer))
+            body.map(|bytes| packet(parts, bytes, scheme, peer))
         }))
     }
 
@@ -385,8 +379,8 @@ impl Exchange {
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-fn packet(parts: Parts, bytes: Bytes, peer: Peer) -> Value {
-    Value::Document(Arc::new(Request::new(parts, bytes, peer.scheme, peer.address)))
+fn packet(parts: Parts, bytes: Bytes, scheme: &'static str, peer: SocketAddr) -> Value {
+    Value::Document(Arc::new(Request::new(parts, bytes, scheme, peer)))
 }
 
 /// What hyper leaves to us.
@@ -427,25 +421,14 @@ fn check(parts: &Parts, callers: &Callers) -> Result<(), Refused> {
     callers.check(host, origin).map_err(Refused::Caller)
 }
 
-/// The body, if it is small enough and comes in time.
-async fn body(
-    deadline: Duration,
-    incoming: Incoming,
-    size_max: usize,
-    share: Option<Share>,
-) -> Result<Bytes, Refused> {
-    let in_time = timeout(deadline, collect(incoming, size_max, share)).await;
-    in_time.unwrap_or(Err(Refused::Bad(StatusCode::REQUEST_TIMEOUT)))
-}
-
-/// All of a body. One that comes in one piece is not copied.
+/// All of a body, if it is small enough. One that comes in one piece is not copied.
 async fn collect(
     mut incoming: Incoming,
     size_max: usize,
     mut share: Option<Share>,
 ) -> Result<Bytes, Refused> {
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
+    while let Some(frame) = incoming.frame().await {
         let Ok(frame) = frame else { return Err(Refused::Bad(StatusCode::BAD_REQUEST)) };
         // Trailers say nothing that a flow could use.
         let Ok(data) = frame.into_data() else { continue };
@@ -456,7 +439,7 @@ async fn collect(
         if share.as_mut().is_some_and(|share| !share.grow(len)) {
             return Err(Refused::Room(Why::Held));
         }
-        if first.is_empty() && all.is_empty() {
+        if len == data.len() {
             first = data;
             continue;
         }

@@ -46,9 +46,10 @@ pub(super) fn rounds(time: Duration) -> Round {
 }
 
 /// What becomes of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It goes on.
+    #[default]
     Live,
     /// It answers what it has begun, and takes no more.
     Drain,
@@ -57,9 +58,10 @@ pub(super) enum Verdict {
 }
 
 /// Whose place a connection has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Seat {
     /// One of those that the listener has for all.
+    #[default]
     Own,
     /// One beyond them, for what ends the run or tells of it.
     Spare,
@@ -68,6 +70,7 @@ pub(super) enum Seat {
 }
 
 /// A connection's state.
+#[derive(Default)]
 pub(super) struct Life {
     pub(super) seat: Cell<Seat>,
     /// Bytes of answers that it holds; none before the first that counts.
@@ -110,25 +113,11 @@ impl Life {
     /// A connection that begins now.
     pub(super) fn new(now: Round) -> Life {
         Life {
-            seat: Cell::new(Seat::Own),
-            held: OnceCell::new(),
-            holds_since: Cell::new(None),
             is_answered: Cell::new(true),
             since: Cell::new(now),
-            in_head: Cell::new(false),
-            open: Cell::new(0),
-            is_whole: Cell::new(false),
-            stalled: Cell::new(None),
             wrote_at: Cell::new(now),
-            is_writing: Cell::new(false),
-            unsent: RefCell::default(),
-            is_http2: Cell::new(false),
             is_new: Cell::new(true),
-            last_call: Cell::new(None),
-            unread: Cell::new(false),
-            cancelled: Cell::new(0),
-            verdict: Cell::new(Verdict::Live),
-            waker: RefCell::new(None),
+            ..Life::default()
         }
     }
 

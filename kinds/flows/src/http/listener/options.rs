@@ -8,6 +8,7 @@ use sinew_core::{Parameters, Refusal};
 use sinew_flow::Limits;
 
 use super::callers::Callers;
+use super::life::{Patience, rounds};
 use super::tls::Tls;
 use crate::work::limits;
 
@@ -16,10 +17,8 @@ pub(super) struct Options {
     pub(super) address: SocketAddr,
     /// What a flow may take.
     pub(super) limits: Limits,
-    pub(super) head_deadline: Duration,
+    pub(super) patience: Patience,
     pub(super) body_deadline: Duration,
-    pub(super) idle_max: Duration,
-    pub(super) stall_max: Duration,
     pub(super) head_size_max: usize,
     pub(super) headers_max: usize,
     pub(super) body_size_max: usize,
@@ -61,10 +60,12 @@ impl Options {
         Ok(Options {
             address,
             limits: limits(parameters),
-            head_deadline: parameters.duration("head_deadline"),
+            patience: Patience {
+                head: rounds(parameters.duration("head_deadline")),
+                idle: rounds(parameters.duration("idle_max")),
+                stall: rounds(parameters.duration("stall_max")),
+            },
             body_deadline: parameters.duration("body_deadline"),
-            idle_max: parameters.duration("idle_max"),
-            stall_max: parameters.duration("stall_max"),
             head_size_max: size("head_size_max"),
             headers_max: count("headers_max"),
             body_size_max,
@@ -79,6 +80,11 @@ impl Options {
             tls,
             callers,
         })
+    }
+
+    /// By which the listener is asked.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 

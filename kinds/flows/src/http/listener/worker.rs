@@ -1,11 +1,12 @@
 //! A worker's share of a listener: what its connections and requests draw on.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use sinew_flow::{Local, Outlet};
-use tokio::sync::watch;
+use slab::Slab;
+use tokio::sync::{Notify, watch};
 
 use super::life::{Life, Round, Seat};
 use super::log::AccessLog;
@@ -31,6 +32,9 @@ pub(super) struct Worker {
     pub(super) spares: Cell<usize>,
     /// The round that it is; each of its sockets looks at it.
     pub(super) round: Rc<Cell<Round>>,
+    pub(super) lives: RefCell<Slab<Rc<Life>>>,
+    /// Said when the last connection has ended.
+    pub(super) empty: Notify,
 }
 
 impl Worker {
@@ -54,6 +58,8 @@ impl Worker {
             outlet,
             log,
             round: Rc::default(),
+            lives: RefCell::default(),
+            empty: Notify::new(),
         }
     }
 

@@ -243,6 +243,28 @@ fn routes_of(paths: &[(&str, String)]) -> Result<Routes, Vec<Refusal>> {
     Routes::read(&item(Data::List(list)), &INFO)
 }
 
+#[test]
+fn a_route_without_parameters_allocates_nothing() {
+    let table = [("GET", "/ping"), ("POST", "/ping"), ("ANY", "/ping/pong"), ("GET", "/:id")];
+    let routes = routes_of(&table.map(|(method, path)| (method, path.to_owned()))).expect("routes");
+    let mut found = Vec::with_capacity(4);
+    let allocations = allocation_counter::measure(|| {
+        for (method, path) in
+            [("GET", "/ping"), ("HEAD", "/ping"), ("POST", "/ping"), ("PUT", "/ping/pong")]
+        {
+            found.push(routes.find(method, path));
+        }
+        assert!(matches!(routes.find("PUT", "/ping"), Found::NotAllowed(_)));
+        assert!(matches!(routes.find("OPTIONS", "/ping"), Found::Options(_)));
+        assert!(matches!(routes.find("GET", "/no/where"), Found::NotFound));
+    });
+    assert_eq!(found, [0, 0, 1, 2].map(|at| Found::Route(OUT + at, None)));
+    assert_eq!(allocations.count_total, 0);
+    // The counter does count.
+    let parameters = allocation_counter::measure(|| drop(routes.find("GET", "/x")));
+    assert!(parameters.count_total > 0);
+}
+
 /// How exactly a path's route is matched, segment by segment, smaller is more exact; `None` if it
 /// is not.
 fn exactness(route: &str, path: &str) -> Option<Vec<u8>> {
