@@ -1,44 +1,54 @@
-//! Whom a listener that only this machine reaches answers.
+//! Whom a listener answers: by the name that was called, and by the page that asks.
 
-use super::server::{Server, get, post};
+use super::server::{Answer, Server, get, post};
+
+fn ask(server: &Server, host: &str, origins: &[&str]) -> Answer {
+    let origins: String = origins.iter().map(|it| format!("Origin: {it}\r\n")).collect();
+    server.ask(&post("/text", &origins, "").replace("Host: test", &format!("Host: {host}")))
+}
 
 #[test]
-fn a_page_of_another_site_is_refused_and_told_why() {
-    let server = Server::start("hosts: []");
-    let own = server.address.to_string();
-    let ask = |host: &str, more: &str| {
-        let request = post("/text", more, "").replace("Host: test", &format!("Host: {host}"));
-        server.ask(&request)
-    };
-    assert_eq!(ask(&own, "").status, 200);
-    assert_eq!(ask("localhost:1", "").status, 200, "a tunnel has a port of its own");
-    assert_eq!(ask(&own, &format!("Origin: http://{own}\r\n")).status, 200);
-    let rebound = ask("evil.example", "");
-    assert_eq!(rebound.status, 403);
-    assert!(rebound.text().contains("add it to 'hosts'"), "{}", rebound.text());
-    assert!(rebound.text().contains(&own), "its address with its port: {}", rebound.text());
-    for origin in ["http://evil.example", "null", "http://localhost:3000"] {
-        let foreign = ask(&own, &format!("Origin: {origin}\r\n"));
-        assert_eq!(foreign.status, 403, "{origin}");
-        assert!(foreign.text().contains("add it to 'origins'"), "{}", foreign.text());
+fn a_foreign_name_and_a_foreign_page_are_refused_and_told_why() {
+    let strict = Server::start("hosts: [api.example], origins: ['https://app.example']");
+    let usual = Server::start("hosts: []");
+    for server in [&strict, &usual] {
+        let own = &*server.address.to_string();
+        // A tunnel has a port of its own.
+        for host in [own, "127.0.0.1", "LOCALHOST:8000", "localhost:1", "[::1]"] {
+            assert_eq!(ask(server, host, &[]).status, 200, "{host}");
+        }
+        assert_eq!(ask(server, own, &[&format!("http://{own}")]).status, 200);
+        let rebound = ask(server, "evil.example:8000", &[]);
+        assert_eq!(rebound.status, 403);
+        for part in ["'evil.example:8000'", "add it to 'hosts'", own] {
+            assert!(rebound.text().contains(part), "{}", rebound.text());
+        }
+        let same = format!("http://{own}");
+        let several = [&*same, &*same];
+        for origins in
+            [&["http://evil.example"][..], &["null"], &["http://localhost:3000"], &[""], &several]
+        {
+            let refused = ask(server, own, origins);
+            assert_eq!(refused.status, 403, "{origins:?}");
+            let text = refused.text();
+            assert!(text.contains("may not ask") && text.contains("add it to 'origins'"), "{text}");
+        }
+        let unnamed = server.ask("GET /text HTTP/1.0\r\n\r\n");
+        assert_eq!(unnamed.status, 200, "HTTP/1.0 calls no name");
     }
+    assert_eq!(ask(&strict, "api.example", &["https://api.example"]).status, 200);
+    assert_eq!(ask(&strict, "localhost", &["https://app.example"]).status, 200);
+    assert_eq!(ask(&strict, "localhost", &["http://app.example"]).status, 403);
+    assert_eq!(ask(&usual, "api.example", &[]).status, 403);
 }
 
 #[test]
-fn the_spec_may_allow_others() {
-    let server = Server::start("hosts: [test], origins: ['https://app.example']");
-    let ask = |origin: &str| server.ask(&post("/text", &format!("Origin: {origin}\r\n"), ""));
-    assert_eq!(ask("https://app.example").status, 200);
-    assert_eq!(ask("http://app.example").status, 403);
-    let all = Server::start("hosts: ['*'], origins: ['*']");
-    assert_eq!(all.ask(&post("/text", "Origin: http://evil.example\r\n", "")).status, 200);
-}
-
-#[test]
-fn who_is_reached_from_everywhere_says_whom_it_answers() {
-    let open = Server::start("host: 0.0.0.0, hosts: []");
-    assert_eq!(open.ask(&get("/text")).status, 200);
+fn who_is_reached_from_everywhere_or_says_so_answers_all() {
+    for options in ["host: 0.0.0.0, hosts: []", "hosts: ['*'], origins: ['*']"] {
+        let open = Server::start(options);
+        assert_eq!(ask(&open, "evil.example", &["http://evil.example"]).status, 200, "{options}");
+    }
     let named = Server::start("host: 0.0.0.0, hosts: [api.example]");
     assert_eq!(named.ask(&get("/text")).status, 403);
-    assert_eq!(named.ask(&get("/text").replace("test", "api.example")).status, 200);
+    assert_eq!(ask(&named, "api.example", &[]).status, 200);
 }

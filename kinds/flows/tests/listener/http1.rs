@@ -229,7 +229,7 @@ fn half_closed_is_gone_unless_the_answer_is_there_at_once() {
         .map(|_| {
             let mut client = server.client();
             client.send(get("/text"));
-            client.stream.shutdown(Shutdown::Write).expect("half closed");
+            client.stream.get_ref().shutdown(Shutdown::Write).expect("half closed");
             client
         })
         .collect();
@@ -238,7 +238,7 @@ fn half_closed_is_gone_unless_the_answer_is_there_at_once() {
     }
     let mut client = server.client();
     client.send(get("/never?id=half"));
-    client.stream.shutdown(Shutdown::Write).expect("half closed");
+    client.stream.get_ref().shutdown(Shutdown::Write).expect("half closed");
     assert!(is_cancelled("half"));
     assert!(client.is_closed());
 }

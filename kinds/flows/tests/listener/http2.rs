@@ -114,7 +114,7 @@ fn who_resets_without_end_is_closed() {
         let frames = Frames::to(&server);
         let stream = Cell::new(1);
         let closed = until(|| {
-            let mut wire = &frames.0.stream;
+            let mut wire = frames.0.stream.get_ref();
             let mut bytes = request(stream.get(), "/never?id=rapid");
             if pause {
                 // A moment for it to begin; until() pauses before the next.

@@ -28,7 +28,7 @@ fn a_head_byte_by_byte_is_slow_too() {
     let server = Server::start("head_deadline: 300ms");
     let mut client = server.client();
     client.send("GET / HTTP/1.1\r\n");
-    assert!(until(|| (&client.stream).write(b"A").is_err()));
+    assert!(until(|| client.stream.get_ref().write(b"A").is_err()));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_body_that_does_not_come_is_408() {
     let mut client = server.client();
     let answer = client.ask(&post("/", "", "hello").replace("hello", "he"));
     assert_eq!(answer.status, 408);
-    client.stream.shutdown(Shutdown::Write).expect("half closed");
+    client.stream.get_ref().shutdown(Shutdown::Write).expect("half closed");
     assert!(client.is_closed());
 }
 
@@ -46,7 +46,7 @@ fn a_body_that_ends_early_is_no_request() {
     let server = Server::start("");
     let mut client = server.client();
     client.send(post("/never?id=short", "", "hello").replace("hello", "he"));
-    client.stream.shutdown(Shutdown::Write).expect("half closed");
+    client.stream.get_ref().shutdown(Shutdown::Write).expect("half closed");
     let mut rest = String::new();
     client.stream.read_to_string(&mut rest).expect("closed");
     assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 400"), "{rest}");
@@ -117,7 +117,7 @@ fn a_client_that_takes_nothing_is_closed() {
     let size = 64 << 20;
     client.send(get(&format!("/big?size={size}")));
     // Nothing is read until the server has given up, and what it could not send is lost.
-    assert!(until(|| client.stream.peek(&mut [0]).is_ok()));
+    assert!(until(|| client.stream.get_ref().peek(&mut [0]).is_ok()));
     sleep(Duration::from_secs(2));
     let mut rest = Vec::new();
     let ended = client.stream.read_to_end(&mut rest);

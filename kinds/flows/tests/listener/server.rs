@@ -1,7 +1,7 @@
 //! A listener with one worker on a thread, and a client that can say anything.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
@@ -142,19 +142,14 @@ fn table() -> Vec<FlowEntry> {
     [&[app], FLOWS].concat()
 }
 
-/// The plan of a graph with a listener, `options` of which are in YAML. Without `hosts` among them
-/// it may be called by any name.
-pub(crate) fn plan(options: &str) -> Arc<Plan> {
-    let port = if options.contains("port:") { "" } else { "port: 0" };
-    let options = match options {
-        _ if options.contains("hosts:") => format!("{options}, "),
-        "" => "hosts: ['*'], ".to_owned(),
-        _ => format!("{options}, hosts: ['*'], "),
-    };
+/// The plan of a graph with a listener, `options` of which are in YAML. Without `port` among them
+/// it listens at any, without `hosts` it may be called by any name.
+fn plan(options: &str) -> Arc<Plan> {
+    let port = if options.contains("port:") { "" } else { "port: 0, " };
+    let hosts = if options.contains("hosts:") { "" } else { "hosts: ['*'], " };
     let text = format!(
-        "- {{kind: listener, name: listener, {options}{port}{} ports: {{out: [{{name: app, \
-         port: in}}]}}}}\n- {{kind: app, name: app}}\n",
-        if port.is_empty() { "" } else { "," }
+        "- {{kind: listener, name: listener, {port}{hosts}ports: {{out: [{{name: app, \
+         port: in}}]}}, {options}}}\n- {{kind: app, name: app}}\n"
     );
     let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
     let source = Source { file: "test.yaml", text: &text, overrides: &[] };
@@ -162,15 +157,18 @@ pub(crate) fn plan(options: &str) -> Arc<Plan> {
     Arc::new(plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false))))
 }
 
-/// The listener of a plan, made.
-pub(crate) fn source(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
+/// The listener with these options, made.
+pub(crate) fn source(options: &str) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
+    source_of(&plan(options))
+}
+
+fn source_of(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
     let node = plan.nodes.iter().find(|node| node.name == "listener").expect("a listener");
     let parameters = Parameters::of(plan, node, Path::new("."));
-    let table = table();
-    let row = table.iter().find(|row| row.kind.name == "listener").expect("its row");
+    let row = FLOWS.iter().find(|row| row.kind.name == "listener").expect("its row");
     match row.make {
         Make::Source(make) => make(&parameters),
-        _ => panic!("a listener is a source"),
+        Make::Node(_) => panic!("a listener is a source"),
     }
 }
 
@@ -186,7 +184,7 @@ impl Server {
     /// Starts one with these options.
     pub(crate) fn start(options: &str) -> Server {
         let plan = plan(options);
-        let source = source(&plan).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+        let source = source_of(&plan).unwrap_or_else(|refusals| panic!("{refusals:?}"));
         let mut parts = source.open(1).unwrap_or_else(|fault| panic!("{fault}"));
         let part = parts.remove(0);
         let address = part.address().expect("an address");
@@ -253,9 +251,7 @@ impl Drop for Server {
 
 /// A connection.
 pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
-    /// Bytes that belong to the next answer.
-    left: Vec<u8>,
+    pub(crate) stream: BufReader<TcpStream>,
 }
 
 /// An answer.
@@ -300,11 +296,11 @@ impl Client {
     pub(crate) fn of(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
         stream.set_write_timeout(Some(PATIENCE)).expect("a limit");
-        Client { stream, left: Vec::new() }
+        Client { stream: BufReader::new(stream) }
     }
 
     pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
-        self.stream.write_all(text.as_ref()).expect("sent");
+        self.stream.get_ref().write_all(text.as_ref()).expect("sent");
     }
 
     pub(crate) fn ask(&mut self, request: &str) -> Answer {
@@ -312,61 +308,38 @@ impl Client {
         self.answer(!request.starts_with("HEAD"))
     }
 
-    fn more(&mut self) -> usize {
-        let mut bytes = [0; 65536];
-        let read = self.stream.read(&mut bytes).expect("an answer in time");
-        self.left.extend_from_slice(&bytes[..read]);
-        read
-    }
-
     /// Reads an answer.
     pub(crate) fn answer(&mut self, has_body: bool) -> Answer {
-        let end = loop {
-            if let Some(at) = self.left.windows(4).position(|it| it == b"\r\n\r\n") {
-                break at + 4;
-            }
-            assert!(self.more() > 0, "closed within a head: {:?}", self.left);
-        };
-        let head: Vec<u8> = self.left.drain(..end).collect();
-        let head = String::from_utf8(head).expect("a head of text");
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            head += &self.line();
+        }
         let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
         let mut answer = Answer { status, head, body: Vec::new() };
-        let length = answer.header("content-length").and_then(|it| it.parse::<usize>().ok());
+        let length = answer.header("content-length").and_then(|it| it.parse().ok());
         if answer.header("transfer-encoding") == Some("chunked") {
-            answer.body = self.chunks();
-        } else if let (Some(length), true) = (length, has_body) {
-            while self.left.len() < length {
-                assert!(self.more() > 0, "closed within a body");
+            while let size @ 1.. = usize::from_str_radix(self.line().trim(), 16).expect("a size") {
+                answer.body.extend(self.bytes(size));
+                self.bytes(2);
             }
-            answer.body = self.left.drain(..length).collect();
+            self.bytes(2);
+        } else if has_body {
+            answer.body = self.bytes(length.unwrap_or(0));
         }
         answer
     }
 
-    fn chunks(&mut self) -> Vec<u8> {
-        let mut body = Vec::new();
-        loop {
-            let size = self.line();
-            let size = usize::from_str_radix(&size, 16).expect("a size");
-            while self.left.len() < size + 2 {
-                assert!(self.more() > 0, "closed within a chunk");
-            }
-            body.extend(self.left.drain(..size));
-            self.left.drain(..2);
-            if size == 0 {
-                return body;
-            }
-        }
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.stream.read_line(&mut line).expect("an answer in time");
+        assert!(read > 0, "closed within an answer");
+        line
     }
 
-    fn line(&mut self) -> String {
-        loop {
-            if let Some(at) = self.left.windows(2).position(|it| it == b"\r\n") {
-                let line: Vec<u8> = self.left.drain(..at + 2).collect();
-                return String::from_utf8(line[..at].to_vec()).expect("text");
-            }
-            assert!(self.more() > 0, "closed within a line");
-        }
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.stream.read_exact(&mut bytes).expect("a whole answer in time");
+        bytes
     }
 
     /// Whether the other side closes, with nothing more to say.
@@ -376,6 +349,6 @@ impl Client {
             Ok(_) => true,
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         };
-        closed && self.left.is_empty() && rest.is_empty()
+        closed && rest.is_empty()
     }
 }

@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 
-use super::server::{Client, Server, get, plan, source};
+use super::server::{Client, Server, get, source};
 
 struct Files {
     folder: TempDir,
@@ -62,7 +62,7 @@ fn options(certificate: &Path, key: &Path) -> String {
 fn ask(server: &Server, files: &Files) -> Result<String, std::io::Error> {
     let name = "localhost".try_into().expect("a name");
     let tls = ClientConnection::new(files.client(&[b"http/1.1"]), name).expect("a client");
-    let mut stream = StreamOwned::new(tls, server.client().stream);
+    let mut stream = StreamOwned::new(tls, server.client().stream.into_inner());
     let request = get("/json").replace("Host: test\r\n", "Host: test\r\nConnection: close\r\n");
     std::io::Write::write_all(&mut stream, request.as_bytes())?;
     let mut answer = String::new();
@@ -85,7 +85,7 @@ fn a_client_chooses_http2_in_the_handshake() {
     let server = Server::start(&files.options());
     let name = "localhost".try_into().expect("a name");
     let tls = ClientConnection::new(files.client(&[b"h2", b"http/1.1"]), name).expect("a client");
-    let mut stream = StreamOwned::new(tls, server.client().stream);
+    let mut stream = StreamOwned::new(tls, server.client().stream.into_inner());
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     std::io::Write::write_all(&mut stream, preface).expect("sent");
     let mut head = [0; 9];
@@ -123,7 +123,7 @@ fn a_key_of_another_certificate_is_refused() {
     let (one, other) = (Files::good(), Files::good());
     let certificate = one.folder.path().join("cert.pem");
     let options = options(&certificate, &other.folder.path().join("key.pem"));
-    let refusals = source(&plan(&options)).err().expect("refused");
+    let refusals = source(&options).err().expect("refused");
     assert!(refusals[0].message.contains("key.pem"), "{refusals:?}");
     assert!(refusals[0].help.contains("must be that of this key"), "{refusals:?}");
     assert!(refusals[0].span.is_some());
@@ -135,14 +135,14 @@ fn files_that_are_missing_or_no_pem_are_refused() {
     let (certificate, key) =
         (files.folder.path().join("cert.pem"), files.folder.path().join("key.pem"));
     let refused = |certificate: &Path, key: &Path| {
-        let refusals = source(&plan(&options(certificate, key))).err().expect("refused");
+        let refusals = source(&options(certificate, key)).err().expect("refused");
         refusals[0].to_string()
     };
     let missing = refused(&files.folder.path().join("none.pem"), &key);
     assert!(missing.contains("none.pem"), "{missing}");
     let swapped = refused(&key, &certificate);
     assert!(swapped.contains("there is no certificate in it"), "{swapped}");
-    let alone = source(&plan(&format!("key: {}", key.display()))).err().expect("refused");
+    let alone = source(&format!("key: {}", key.display())).err().expect("refused");
     assert_eq!(alone[0].message, "there is a 'key', and no 'certificate'");
 }
 
