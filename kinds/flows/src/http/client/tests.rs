@@ -107,7 +107,7 @@ fn what_is_written_and_decoded_is_paid_by_the_flow() {
 fn a_kept_connection_is_used_again() {
     run(async {
         let server = Server::start(echo).await;
-        let fixture = fixture(&graph(&format!("url: 'http://{}/'", server.address)));
+        let fixture = fixture(&graph(&server.url("/")));
         for _ in 0..5 {
             ask(&fixture, Value::Null).await.expect("an answer");
         }
@@ -159,7 +159,7 @@ fn a_thousand_flows_ask_at_once() {
 fn an_answer_is_an_answer_whatever_its_status_unless_the_spec_says_otherwise() {
     run(async {
         let server = Server::start(|_| text(StatusCode::NOT_FOUND, "gone")).await;
-        let url = format!("url: 'http://{}/x?secret=1'", server.address);
+        let url = server.url("/x?secret=1");
         let answer = get(&url).await;
         assert_eq!(answer.field("status"), Ok(Value::Integer(404)));
         assert_eq!(answer.field("body"), Ok(Value::text("gone")));
@@ -179,9 +179,9 @@ fn a_body_is_what_its_type_says_and_nonsense_fails_where_it_is_asked_for() {
             Response::builder().header("content-type", path).body(body).expect("an answer")
         })
         .await;
-        let text = get(&format!("url: 'http://{}/text.plain'", server.address)).await;
+        let text = get(&server.url("/text.plain")).await;
         assert_eq!(text.field("body"), Ok(Value::text("{\"a\":")));
-        let json = get(&format!("url: 'http://{}/application.json'", server.address)).await;
+        let json = get(&server.url("/application.json")).await;
         assert_eq!(json.field("status"), Ok(Value::Integer(200)));
         let error = json.field("body").expect_err("no JSON");
         assert_eq!((error.status(), error.shown()), (502, None));
@@ -198,7 +198,7 @@ fn a_stream_is_passed_on_while_it_comes() {
             async move { Response::new(body) }
         })
         .await;
-        let url = format!("url: 'http://{}/', stream: true", server.address);
+        let url = server.url("/") + ", stream: true";
         let answer = get(&url).await;
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
         let mut stream = stream.take().expect("a stream");
@@ -247,13 +247,13 @@ async fn leads(status: u16, location: String) -> Server {
 fn a_redirect_is_followed_if_the_spec_says_so() {
     run(async {
         let server = leads(303, "b?c".into()).await;
-        let url = format!("url: 'http://{}/a', method: POST, body: x", server.address);
+        let url = server.url("/a") + ", method: POST, body: x";
         assert_eq!(get(&url).await.field("status"), Ok(Value::Integer(303)));
         let said = body(&get(&format!("{url}, redirects: 1")).await);
         assert_eq!((&said["method"], &said["target"]), (&json!("GET"), &json!("/b?c")));
         assert_eq!((&said["body"], said["header"].get("content-type")), (&json!(""), None));
         let server = leads(307, "/b".into()).await;
-        let url = format!("url: 'http://{}/a', method: POST, body: x", server.address);
+        let url = server.url("/a") + ", method: POST, body: x";
         let said = body(&get(&format!("{url}, redirects: 1")).await);
         assert_eq!((&said["method"], &said["body"]), (&json!("POST"), &json!("x")));
     });
@@ -263,12 +263,12 @@ fn a_redirect_is_followed_if_the_spec_says_so() {
 fn a_redirect_leads_in_no_circle_and_to_no_other_scheme_or_host() {
     run(async {
         let circle = leads(302, "/a".into()).await;
-        let error = fail(&format!("url: 'http://{}/a', redirects: 5", circle.address)).await;
+        let error = fail(&(circle.url("/a") + ", redirects: 5")).await;
         assert!(error.text().contains("more than 5 redirects"), "{error}");
         assert_eq!(circle.requests(), 6);
         for to in ["https://127.0.0.1/", "file:///etc/passwd", "http://169.254.169.254/", "//h/"] {
             let server = leads(302, to.into()).await;
-            let error = fail(&format!("url: 'http://{}/a', redirects: 5", server.address)).await;
+            let error = fail(&(server.url("/a") + ", redirects: 5")).await;
             assert_eq!((error.status(), server.requests()), (502, 1), "{to}: {error}");
         }
     });
@@ -299,8 +299,7 @@ fn no_value_of_a_packet_adds_a_header_or_changes_the_host() {
         let graph_header = fixture(&graph(&header));
         let error = ask(&graph_header, Value::text("x\r\nb: c")).await.expect_err("a line end");
         assert!(error.text().contains("control characters"), "{error}");
-        let graph_url =
-            fixture(&graph(&format!("url: 'http://{}{{{{ packet }}}}'", server.address)));
+        let graph_url = fixture(&graph(&server.url("{{ packet }}")));
         for packet in ["@evil.example/", ".evil.example/", "1/", "/a b", "/\r\nx: y"] {
             assert!(ask(&graph_url, Value::text(packet)).await.is_err(), "{packet}");
         }

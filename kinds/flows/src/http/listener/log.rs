@@ -203,6 +203,7 @@ impl fmt::Display for Line {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::mpsc::channel;
 
     use super::*;
 
@@ -238,6 +239,7 @@ mod tests {
     }
 
     /// A disk that is full for a while.
+    #[derive(Clone)]
     struct Disk {
         text: Arc<Mutex<Vec<u8>>>,
         /// Bytes that it still takes; `None`: any number.
@@ -251,9 +253,7 @@ mod tests {
             if taken == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            if let Some(room) = &mut *room {
-                *room -= taken;
-            }
+            *room = room.map(|room| room - taken);
             self.text.lock().expect("no panic").extend_from_slice(&bytes[..taken]);
             Ok(taken)
         }
@@ -263,65 +263,75 @@ mod tests {
         }
     }
 
+    /// A log whose disk is full after so many bytes, and what is said of it.
+    struct Full {
+        lines: SyncSender<Line>,
+        disk: Disk,
+        said: Receiver<String>,
+        writer: thread::JoinHandle<()>,
+    }
+
+    impl Full {
+        /// One with a queue in which these wait already.
+        fn after(bytes: usize, waiting: &[&'static str]) -> Full {
+            let (lines, receiver) = sync_channel(waiting.len());
+            waiting.iter().for_each(|target| lines.send(line(target)).expect("room"));
+            let room = Arc::new(Mutex::new(Some(bytes)));
+            let disk = Disk { text: Arc::default(), room };
+            let (file, (says, said)) = (disk.clone(), channel());
+            let writer = thread::spawn(move || {
+                let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
+                write_all(file, &receiver, &AtomicU64::new(0), say);
+            });
+            Full { lines, disk, said, writer }
+        }
+
+        fn ask(&self, target: &'static str) {
+            self.lines.send(line(target)).expect("the writer lives");
+        }
+
+        fn fails(&self) {
+            let said = self.said.recv().expect("a word");
+            assert!(said.starts_with("cannot be written: "), "{said}");
+        }
+
+        /// Makes room for this line; what is said after that, and the lines of the file.
+        fn end(self, last: &'static str) -> (Vec<String>, Vec<String>) {
+            *self.disk.room.lock().expect("no panic") = None;
+            self.ask(last);
+            drop(self.lines);
+            self.writer.join().expect("no panic");
+            let text = self.disk.text.lock().expect("no panic");
+            let text = str::from_utf8(&text).expect("text");
+            (self.said.iter().collect(), text.lines().map(str::to_owned).collect())
+        }
+    }
+
     #[test]
     fn of_a_piece_that_was_written_in_part_its_whole_lines_are_not_lost() {
-        let (sender, receiver) = sync_channel(3);
         let len = line("/0").to_string().len() + 1;
-        let (text, room) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::new(Mutex::new(Some(2 * len))));
-        let disk = Disk { text: Arc::clone(&text), room: Arc::clone(&room) };
-        let log = AccessLog { lines: sender, dropped: Arc::default() };
-        for target in ["/0", "/1", "/2"] {
-            log.lines.send(line(target)).expect("room");
-        }
-        let (says, said) = std::sync::mpsc::channel();
-        let writer = thread::spawn(move || {
-            let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
-            write_all(disk, &receiver, &AtomicU64::new(0), say);
-        });
-        assert!(said.recv().expect("a word").starts_with("cannot be written: "));
-        *room.lock().expect("no panic") = None;
-        log.lines.send(line("/3")).expect("the writer lives");
-        drop(log);
-        writer.join().expect("no panic");
-        let again = said.recv().expect("a word");
-        assert_eq!(again, "is written again; 1 requests are not in it");
-        let text = String::from_utf8(text.lock().expect("no panic").clone()).expect("text");
-        let lines: Vec<_> = text.lines().collect();
-        assert!(lines[0].contains("/0") && lines[1].contains("/1"), "{text}");
+        let full = Full::after(2 * len, &["/0", "/1", "/2"]);
+        full.fails();
+        let (said, lines) = full.end("/3");
+        assert_eq!(said, ["is written again; 1 requests are not in it"]);
+        assert!(lines[0].contains("/0") && lines[1].contains("/1"), "{lines:?}");
         assert_eq!(lines[2], "# 1 requests are not in this log: it could not be written");
-        assert!(lines[3].contains("/3") && lines.len() == 4, "{text}");
+        assert!(lines[3].contains("/3") && lines.len() == 4, "{lines:?}");
     }
 
     #[test]
     fn a_disk_that_was_full_is_written_again_and_what_is_missing_is_said() {
-        let (sender, receiver) = sync_channel(0);
-        let (text, room) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::new(Mutex::new(Some(10))));
-        let disk = Disk { text: Arc::clone(&text), room: Arc::clone(&room) };
-        let log = AccessLog { lines: sender, dropped: Arc::default() };
-        let (says, said) = std::sync::mpsc::channel();
-        let writer = thread::spawn(move || {
-            let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
-            write_all(disk, &receiver, &AtomicU64::new(0), say);
-        });
         // The queue has no room, so each is taken before the next one is sent.
-        let ask = |target| log.lines.send(line(target)).expect("the writer lives");
-        ask("/torn");
-        ask("/lost");
-        let first = said.recv().expect("a word");
-        assert!(first.starts_with("cannot be written: "), "{first}");
+        let full = Full::after(10, &[]);
+        full.ask("/torn");
+        full.ask("/lost");
+        full.fails();
         // It has taken '/lost', and may be at it still; this one it takes after that.
-        ask("/lost");
-        *room.lock().expect("no panic") = None;
-        ask("/last");
-        drop(log);
-        writer.join().expect("no panic");
-        let again = said.recv().expect("a word");
-        assert!(again.starts_with("is written again; "), "{again}");
-        assert!(said.recv().is_err(), "each is said once");
-        let text = String::from_utf8(text.lock().expect("no panic").clone()).expect("text");
-        let lines: Vec<_> = text.lines().collect();
-        assert!(!lines[0].contains("/torn"), "it was cut: {text}");
-        assert!(lines[1].ends_with("are not in this log: it could not be written"), "{text}");
-        assert!(lines.last().is_some_and(|line| line.contains("/last")), "{text}");
+        full.ask("/lost");
+        let (said, lines) = full.end("/last");
+        assert!(said.len() == 1 && said[0].starts_with("is written again; "), "{said:?}");
+        assert!(!lines[0].contains("/torn"), "it was cut: {lines:?}");
+        assert!(lines[1].ends_with("are not in this log: it could not be written"), "{lines:?}");
+        assert!(lines.last().is_some_and(|line| line.contains("/last")), "{lines:?}");
     }
 }

@@ -45,16 +45,8 @@ fn nonsense_is_a_bad_gateway() {
         &endless,
     ] {
         run(async {
-            let said = said.to_owned();
-            let server = Server::raw(move |_, mut stream| {
-                let said = said.clone();
-                async move {
-                    read_head(&mut stream).await?;
-                    stream.write_all(said.as_bytes()).await
-                }
-            })
-            .await;
-            let error = fail(&format!("url: 'http://{}/'", server.address)).await;
+            let server = Server::says(said).await;
+            let error = fail(&server.url("/")).await;
             assert_eq!(error.status(), 502, "{error}");
             // A new connection that breaks is not tried again: that is what 'retry' is for.
             assert_eq!(server.connections(), 1, "{error}");
@@ -65,12 +57,8 @@ fn nonsense_is_a_bad_gateway() {
 #[test]
 fn an_answer_that_breaks_off_ends_its_stream_with_an_error() {
     run(async {
-        let server = Server::raw(|_, mut stream| async move {
-            read_head(&mut stream).await?;
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").await
-        })
-        .await;
-        let answer = get(&format!("url: 'http://{}/', stream: true", server.address)).await;
+        let server = Server::says("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").await;
+        let answer = get(&(server.url("/") + ", stream: true")).await;
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
         let parts: Vec<_> = stream.take().expect("a stream").collect().await;
         let (last, parts) = parts.split_last().expect("parts");
@@ -82,17 +70,10 @@ fn an_answer_that_breaks_off_ends_its_stream_with_an_error() {
 #[test]
 fn a_long_answer_is_refused_unless_it_is_streamed() {
     run(async {
+        let chunks = format!("400\r\n{}\r\n", "x".repeat(1024)).repeat(64);
         let long = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-        let server = Server::raw(move |_, mut stream| async move {
-            read_head(&mut stream).await?;
-            stream.write_all(long.as_bytes()).await?;
-            for _ in 0..64 {
-                stream.write_all(format!("400\r\n{}\r\n", "x".repeat(1024)).as_bytes()).await?;
-            }
-            stream.write_all(b"0\r\n\r\n").await
-        })
-        .await;
-        let url = format!("url: 'http://{}/', body_size_max: 16KiB", server.address);
+        let server = Server::says(format!("{long}{chunks}0\r\n\r\n")).await;
+        let url = server.url("/") + ", body_size_max: 16KiB";
         let error = fail(&url).await;
         assert!(error.text().contains("more than 16384 bytes; raise 'body_size_max'"), "{error}");
         let answer = get(&format!("{url}, stream: true")).await;
@@ -107,7 +88,7 @@ fn a_long_answer_is_refused_unless_it_is_streamed() {
 async fn silent() -> (Server, Rc<Notify>) {
     let closed = Rc::new(Notify::new());
     let says = Rc::clone(&closed);
-    let server = Server::raw(move |_, mut stream| {
+    let server = Server::raw(move |mut stream| {
         let says = Rc::clone(&says);
         async move {
             read_head(&mut stream).await?;
@@ -124,8 +105,7 @@ async fn silent() -> (Server, Rc<Notify>) {
 fn a_silent_server_is_a_gateway_timeout_and_its_connection_is_closed() {
     run(async {
         let (server, closed) = silent().await;
-        let fixture =
-            fixture(&graph(&format!("url: 'http://{}/', deadline: 50ms", server.address)));
+        let fixture = fixture(&graph(&(server.url("/") + ", deadline: 50ms")));
         let error = ask(&fixture, Value::Null).await.expect_err("nothing comes");
         assert_eq!(error.status(), 504);
         assert!(error.text().contains("no answer within 50ms"), "{error}");
@@ -137,7 +117,7 @@ fn a_silent_server_is_a_gateway_timeout_and_its_connection_is_closed() {
 fn a_flow_that_ends_lets_go_of_its_request() {
     run(async {
         let (server, closed) = silent().await;
-        let fixture = fixture(&graph(&format!("url: 'http://{}/'", server.address)));
+        let fixture = fixture(&graph(&server.url("/")));
         let limit = Duration::from_millis(50);
         let error = fixture.open("begin", 0, Value::Null, limit).await.expect_err("no time");
         assert_eq!(error.status(), 504);
@@ -148,13 +128,13 @@ fn a_flow_that_ends_lets_go_of_its_request() {
 #[test]
 fn a_stream_that_stands_still_ends_with_an_error() {
     run(async {
-        let server = Server::raw(|_, mut stream| async move {
+        let server = Server::raw(|mut stream| async move {
             read_head(&mut stream).await?;
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").await?;
             stream.read(&mut [0; 1]).await.map(drop)
         })
         .await;
-        let url = format!("url: 'http://{}/', stream: true, deadline: 50ms", server.address);
+        let url = server.url("/") + ", stream: true, deadline: 50ms";
         let answer = get(&url).await;
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
         let parts: Vec<_> = stream.take().expect("a stream").collect().await;
@@ -165,7 +145,7 @@ fn a_stream_that_stands_still_ends_with_an_error() {
 
 /// A server that answers once on each connection and closes it at the next request, unanswered.
 async fn forgetful() -> Server {
-    Server::raw(|_, mut stream| async move {
+    Server::raw(|mut stream| async move {
         read_head(&mut stream).await?;
         stream.write_all(OK.as_bytes()).await?;
         read_head(&mut stream).await.map(drop)
@@ -177,12 +157,12 @@ async fn forgetful() -> Server {
 fn a_connection_that_was_closed_meanwhile_fails_no_request_that_can_be_repeated() {
     run(async {
         let server = forgetful().await;
-        let fixture = fixture(&graph(&format!("url: 'http://{}/'", server.address)));
+        let fixture = fixture(&graph(&server.url("/")));
         for _ in 0..5 {
             ask(&fixture, Value::Null).await.expect("an answer");
         }
         assert_eq!(server.connections(), 5);
-        let post = format!("url: 'http://{}/', method: POST", server.address);
+        let post = server.url("/") + ", method: POST";
         let post = self::fixture(&graph(&post));
         ask(&post, Value::Null).await.expect("an answer");
         let error = ask(&post, Value::Null).await.expect_err("it may have been done");
@@ -193,12 +173,12 @@ fn a_connection_that_was_closed_meanwhile_fails_no_request_that_can_be_repeated(
 #[test]
 fn an_answer_before_the_request_is_over_is_an_answer() {
     run(async {
-        let server = Server::raw(|_, mut stream| async move {
+        let server = Server::raw(|mut stream| async move {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nnull").await?;
             read_head(&mut stream).await.map(drop)
         })
         .await;
-        let url = format!("url: 'http://{}/', method: PUT, body: x", server.address);
+        let url = server.url("/") + ", method: PUT, body: x";
         // Nothing was asked when it came: either it is taken as the answer, or it is nonsense.
         match ask(&fixture(&graph(&url)), Value::Null).await {
             Ok(answer) => assert_eq!(body(&answer.expect("a value")), "null"),

@@ -17,7 +17,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::Builder;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
@@ -47,15 +47,28 @@ impl Server {
     }
 
     /// Does `speak` on every connection.
-    pub(super) async fn raw<F>(speak: impl Fn(usize, TcpStream) -> F + 'static) -> Server
+    pub(super) async fn raw<F>(speak: impl Fn(TcpStream) -> F + 'static) -> Server
     where
         F: Future<Output = io::Result<()>> + 'static,
     {
-        Server::listen(move |stream, counts| {
-            let speaking = speak(counts.connections.load(Ordering::Relaxed), stream);
+        Server::listen(move |stream, _| {
+            let speaking = speak(stream);
             async move {
                 // A client that goes away is what some of the tests are about.
                 let _ = speaking.await;
+            }
+        })
+        .await
+    }
+
+    /// Says this to the first request of each connection, and closes it.
+    pub(super) async fn says(text: impl Into<String>) -> Server {
+        let text = text.into();
+        Server::raw(move |mut stream| {
+            let text = text.clone();
+            async move {
+                read_head(&mut stream).await?;
+                stream.write_all(text.as_bytes()).await
             }
         })
         .await
@@ -76,6 +89,11 @@ impl Server {
             }
         });
         Server { address, counts }
+    }
+
+    /// The parameter `url` of who asks for this.
+    pub(super) fn url(&self, target: &str) -> String {
+        format!("url: 'http://{}{target}'", self.address)
     }
 
     /// How many connections there were.

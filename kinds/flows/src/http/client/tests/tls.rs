@@ -35,7 +35,7 @@ async fn server(name: &str) -> (Server, NamedTempFile) {
         .expect("a key that matches");
     settings.alpn_protocols = vec![b"h2".into(), b"http/1.1".into()];
     let acceptor = TlsAcceptor::from(Arc::new(settings));
-    let server = Server::raw(move |_, stream| {
+    let server = Server::raw(move |stream| {
         let acceptor = acceptor.clone();
         async move {
             echo_on(acceptor.accept(stream).await?).await;
