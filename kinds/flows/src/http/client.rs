@@ -3,7 +3,6 @@
 mod answer;
 mod ask;
 mod connect;
-mod names;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -13,19 +12,18 @@ use std::time::Duration;
 
 use answer::Answer;
 use ask::{Ask, Form};
-use connect::{Answered, Connector};
+use connect::{Answered, Connector, Names};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
 use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use names::Names;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, Flow, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{
+    At, Error, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output,
+};
 use sinew_spec::{Data, Item};
 use target::Hosts;
 use tokio::time::timeout;

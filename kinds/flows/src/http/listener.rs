@@ -14,7 +14,6 @@ mod life;
 mod log;
 mod options;
 mod room;
-mod servers;
 mod tls;
 mod worker;
 
@@ -25,9 +24,7 @@ use std::sync::Arc;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Cause, Fault, Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Held, Local, Opened, Outlet, Source, Stop, output};
+use sinew_flow::{FlowEntry, Held, Local, Make, Opened, Outlet, Source, Stop, output};
 
 use log::AccessLog;
 use options::Options;

@@ -12,10 +12,9 @@ use bytestring::ByteString;
 pub use routes::{Found, Routes};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
 use sinew_flow::{
-    Ahead, At, Document, Error, Flow, FlowNode, Map, Step, Value, error, input, output,
+    Ahead, At, Document, Error, Flow, FlowEntry, FlowNode, Make, Map, Step, Value, error, input,
+    output,
 };
 
 use super::request::Request;

@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
 use sinew_flow::{
-    Ahead, At, Error, Fixture, FlowNode, NodeFigures, Source as FlowSource, Step, Stop, Stopper,
-    Stream, Value, input,
+    Ahead, At, Error, Fixture, FlowEntry, FlowNode, Make, NodeFigures, Source as FlowSource, Step,
+    Stop, Stopper, Stream, Value, input,
 };
 use sinew_flows::FLOWS;
 use sinew_spec::plan::{Machine, Plan};

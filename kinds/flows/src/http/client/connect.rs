@@ -1,27 +1,29 @@
-//! Connections to other servers: TCP with or without TLS, each with a mark that says whether an
-//! answer has come over it.
+//! Connections to other servers, by name, over TCP with or without TLS, each with a mark that says
+//! whether an answer has come over it.
 
 use std::io::{self, IoSlice};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::vec;
 
 use futures_util::TryFutureExt;
 use futures_util::future::MapOk;
 use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use sinew_flow::{Error, Pool};
 use tokio::net::TcpStream;
 use tower_service::Service;
-
-use super::names::Names;
 
 /// What makes connections.
 pub(super) type Connector = HttpsConnector<Tcp>;
@@ -66,6 +68,38 @@ pub(super) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Co
     match with_h2 {
         true => builder.enable_all_versions().wrap_connector(Tcp(tcp)),
         false => builder.enable_http1().wrap_connector(Tcp(tcp)),
+    }
+}
+
+/// Who looks up names. Made before its node has a worker, and so without threads at first.
+#[derive(Clone, Default)]
+pub(super) struct Names(Arc<OnceLock<Pool>>);
+
+/// Addresses on their way.
+type Found = Pin<Box<dyn Future<Output = Result<vec::IntoIter<SocketAddr>, Error>> + Send>>;
+
+impl Names {
+    /// From now on it asks on these threads.
+    pub(super) fn attach(&self, pool: Pool) {
+        // A node is attached once; the threads of all workers are the same.
+        let _ = self.0.set(pool);
+    }
+}
+
+impl Service<Name> for Names {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = Error;
+    type Future = Found;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Found {
+        let pool = self.0.get().cloned().expect("a node is attached before its first packet");
+        // The port is not known here; whoever asks puts it in.
+        let ask = move || (name.as_str(), 0).to_socket_addrs();
+        Box::pin(async move { pool.run_slow(ask).await?.map_err(Error::new) })
     }
 }
 

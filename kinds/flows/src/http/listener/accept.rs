@@ -13,7 +13,7 @@ use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
 use super::connection::{Wire, serve, unless_ended};
-use super::life::{Life, ROUND, Round, Seat};
+use super::life::{Life, ROUND, Round, Seat, Verdict};
 use super::room::{RETRY_AFTER_S, SPARE_MAX, Why};
 use super::tls::Tls;
 use super::worker::Worker;
@@ -105,11 +105,11 @@ impl Worker {
             }
             let lives = self.lives.borrow();
             let idle = lives.iter().map(|(_, life)| life).filter(|life| life.gives_way());
-            let oldest = idle.min_by_key(|life| life.since())?;
+            let oldest = idle.min_by_key(|life| life.since.get())?;
             oldest.seat.set(Seat::None);
             self.spares.set(self.spares.get() - 1);
             self.refused(Why::Connections);
-            oldest.close();
+            oldest.end_with(Verdict::Close);
         }
         self.spares.set(self.spares.get() + 1);
         Some(Seat::Spare)
@@ -164,7 +164,7 @@ impl Worker {
             }
             excess = excess.saturating_sub(life.held_size());
             self.refused(Why::Slow);
-            life.close();
+            life.end_with(Verdict::Close);
         }
     }
 }

@@ -3,21 +3,25 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, replace};
 use std::net::SocketAddr;
 use std::ops::DerefMut;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::spawn_local;
 
 use super::begun::Begun;
 use super::exchange::exchange;
 use super::life::{Life, Round, Verdict};
+use super::options::Options;
 use super::worker::Worker;
 
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
@@ -26,6 +30,56 @@ const LINGER_BYTES_MAX: usize = 16 << 20;
 /// An answer up to here goes to the kernel in one piece: that costs it so much less than two do,
 /// that the copy is paid for.
 const JOINED_LEN_MAX: usize = 2048;
+
+/// Most headers that hyper takes if nobody says how many.
+const HEADERS_MAX: usize = 100;
+
+/// Bytes that a client of HTTP/2 may send into a stream, and into all streams of a connection,
+/// before a worker has taken them: they are held beside what the listener counts.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+
+/// Both versions, set up once for all connections of a worker.
+pub(super) struct Servers {
+    pub(super) http1: http1::Builder,
+    pub(super) http2: http2::Builder<Here>,
+}
+
+impl Servers {
+    /// What a listener with these options speaks.
+    pub(super) fn new(options: &Options) -> Servers {
+        let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
+        http1.max_buf_size(options.head_size_max);
+        // Else hyper reads on as soon as it has a request, to learn whether the client leaves, into
+        // a new buffer, for the request still holds the old one. Our socket looks instead, and only
+        // if the flow takes its time.
+        http1.half_close(options.tls.is_none());
+        // Told what it takes anyway, hyper clears room for so many headers with each request.
+        if options.headers_max != HEADERS_MAX {
+            http1.max_headers(options.headers_max);
+        }
+        http2
+            .max_header_list_size(options.head_size_max as u32)
+            .max_concurrent_streams(options.streams_max)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        Servers { http1, http2 }
+    }
+}
+
+/// Runs what a connection of HTTP/2 does beside itself, on its worker.
+#[derive(Clone)]
+pub(super) struct Here;
+
+impl<F> Executor<F> for Here
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}
 
 /// A socket that notes what the client does.
 pub(super) struct Wire {
@@ -132,7 +186,7 @@ impl AsyncWrite for Wire {
     /// time, so this is where a client is found to have left: nobody waits for the answer then.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        self.life.flushed();
+        self.life.is_writing.set(false);
         if self.watches && self.life.awaits_answer() {
             let mut next = [MaybeUninit::uninit()];
             let seen = self.stream.poll_peek(context, &mut ReadBuf::uninit(&mut next))?;
@@ -145,7 +199,7 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        if self.life.has_unread() { self.linger(context) } else { Poll::Ready(Ok(())) }
+        if self.life.unread.get() { self.linger(context) } else { Poll::Ready(Ok(())) }
     }
 }
 
@@ -155,16 +209,7 @@ pub(super) async fn unless_ended<T>(
     life: &Life,
     handshake: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut handshake = pin!(handshake);
-    poll_fn(|context| match life.verdict(context) {
-        Verdict::Live => {
-            let polled = handshake.as_mut().poll(context).map(Some);
-            worker.outlet.lives();
-            polled
-        }
-        Verdict::Drain | Verdict::Close => Poll::Ready(None),
-    })
-    .await
+    until_end(worker, life, pin!(handshake), |_| life.end_with(Verdict::Close)).await
 }
 
 /// Serves a connection until its end.
@@ -176,6 +221,7 @@ where
     let Some(Ok(is_http2)) = unless_ended(worker, life, wire.is_http2()).await else { return };
     let (wire, servers) = (TokioIo::new(wire), &worker.servers);
     let service = service_fn(|request| exchange(worker, life, peer, request));
+    // How a connection ends is its client's affair: malformed requests have had their answer.
     if is_http2 {
         // In a place of its own: HTTP/1 need not have room for it.
         let connection = Box::pin(servers.http2.serve_connection(wire, service));
@@ -192,23 +238,21 @@ async fn until_end<C: Future>(
     life: &Life,
     mut connection: Pin<impl DerefMut<Target = C>>,
     drain: impl Fn(Pin<&mut C>),
-) {
+) -> Option<C::Output> {
     let mut draining = false;
     poll_fn(|context| {
-        match life.verdict(context) {
-            Verdict::Live => {}
-            Verdict::Drain if draining => {}
-            Verdict::Drain => {
-                draining = true;
-                drain(connection.as_mut());
-            }
-            Verdict::Close => return Poll::Ready(()),
+        let mut verdict = life.verdict(context);
+        if verdict == Verdict::Drain && !replace(&mut draining, true) {
+            drain(connection.as_mut());
+            verdict = life.verdict(context);
         }
-        // How a connection ends is its client's affair: malformed requests have had their answer.
-        let polled = connection.as_mut().poll(context).map(drop);
+        if verdict == Verdict::Close {
+            return Poll::Ready(None);
+        }
+        let polled = connection.as_mut().poll(context).map(Some);
         // What is read, written and compressed here is work too.
         worker.outlet.lives();
         polled
     })
-    .await;
+    .await
 }

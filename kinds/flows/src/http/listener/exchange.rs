@@ -180,21 +180,21 @@ impl Exchange {
         let is_empty = incoming.is_end_stream();
         let len = if is_empty { 0 } else { incoming.size_hint().lower() };
         if len > self.worker.options.body_size_max as u64 {
-            self.life.refused_body();
+            self.life.unread.set(true);
             return Taken::Whole(Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE)));
         }
         let share = match self.admit(&parts, len as usize, is_empty) {
             Ok(share) => share,
             Err(why) => {
                 if !is_empty {
-                    self.life.refused_body();
+                    self.life.unread.set(true);
                 }
                 return Taken::Whole(Err(Refused::Room(why)));
             }
         };
         let scheme = self.worker.options.scheme();
         if is_empty {
-            self.life.whole();
+            self.life.is_whole.set(true);
             return Taken::Whole(self.enter(Ok(packet(parts, Bytes::new(), scheme, peer))));
         }
         let mut size_max = self.worker.options.body_size_max;
@@ -216,10 +216,8 @@ impl Exchange {
                 },
             };
             let body = body.unwrap_or(Err(Refused::Bad(StatusCode::REQUEST_TIMEOUT)));
-            match body {
-                Ok(_) => life.whole(),
-                Err(_) => life.refused_body(),
-            }
+            let what = if body.is_ok() { &life.is_whole } else { &life.unread };
+            what.set(true);
             body.map(|bytes| packet(parts, bytes, scheme, peer))
         }))
     }
@@ -305,31 +303,27 @@ impl Exchange {
     /// The answer to a request that is not taken.
     #[cold]
     fn refuse(&self, refused: Refused) -> Response<Content> {
+        let status = match &refused {
+            Refused::Bad(status) => *status,
+            Refused::Caller(_) => StatusCode::FORBIDDEN,
+            Refused::Room(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        // Where a bad request ends is not sure.
+        let mut closes = status == StatusCode::BAD_REQUEST;
+        let mut response = plain(status);
         match refused {
-            Refused::Bad(status) => {
-                let mut response = plain(status);
-                if status == StatusCode::BAD_REQUEST && !self.is_http2 {
-                    // Where this request ends is not sure.
-                    response.headers_mut().insert(CONNECTION, CLOSE);
-                }
-                response
-            }
-            Refused::Caller(text) => {
-                let mut response = plain(StatusCode::FORBIDDEN);
-                *response.body_mut() = Content::Full(text.into());
-                response
-            }
+            Refused::Bad(_) => {}
+            Refused::Caller(text) => *response.body_mut() = Content::Full(text.into()),
             Refused::Room(why) => {
                 self.worker.refused(why);
-                let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
-                let headers = response.headers_mut();
-                headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
-                if why == Why::Connections && !self.is_http2 {
-                    headers.insert(CONNECTION, CLOSE);
-                }
-                response
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+                closes = why == Why::Connections;
             }
         }
+        if closes && !self.is_http2 {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
+        response
     }
 
     /// Pays for what it takes to send this answer of a flow.

@@ -80,19 +80,19 @@ pub(super) struct Life {
     /// The head of the last answer has been handed over.
     is_answered: Cell<bool>,
     /// When it began to be idle, or to send a head.
-    since: Cell<Round>,
+    pub(super) since: Cell<Round>,
     /// Some of a head has come.
     in_head: Cell<bool>,
     /// Requests under way.
     open: Cell<u32>,
-    /// All of the last one is here.
-    is_whole: Cell<bool>,
+    /// All of the last one is here, body and all.
+    pub(super) is_whole: Cell<bool>,
     /// Since when the client takes nothing.
     stalled: Cell<Option<Round>>,
     /// When it took something last.
     wrote_at: Cell<Round>,
     /// The client has not taken all that was written.
-    is_writing: Cell<bool>,
+    pub(super) is_writing: Cell<bool>,
     /// Since when parts of answers wait until the client has a window for them (HTTP/2).
     unsent: RefCell<Slab<Round>>,
     /// Several requests at a time: what comes need not be a head.
@@ -101,8 +101,8 @@ pub(super) struct Life {
     is_new: Cell<bool>,
     /// The worker stopped then, and what comes first is still answered, for so many rounds.
     last_call: Cell<Option<(Round, Round)>>,
-    /// A body was refused unread.
-    unread: Cell<bool>,
+    /// A body was refused that is still coming.
+    pub(super) unread: Cell<bool>,
     /// Requests that were cancelled, less those that were answered.
     cancelled: Cell<u32>,
     verdict: Cell<Verdict>,
@@ -139,11 +139,6 @@ impl Life {
     pub(super) fn wrote(&self, now: Round) {
         self.stalled.set(None);
         self.wrote_at.set(now);
-    }
-
-    /// The client has taken all that was written.
-    pub(super) fn flushed(&self) {
-        self.is_writing.set(false);
     }
 
     /// A part of an answer is handed over: under this key until it is on its way.
@@ -202,21 +197,6 @@ impl Life {
         self.seat.get() == Seat::Spare && (self.is_idle() || !self.is_whole.get())
     }
 
-    /// When it began to be idle, or to send a head.
-    pub(super) fn since(&self) -> Round {
-        self.since.get()
-    }
-
-    /// It ends at once.
-    pub(super) fn close(&self) {
-        self.end_with(Verdict::Close);
-    }
-
-    /// All of the last request is here, body and all.
-    pub(super) fn whole(&self) {
-        self.is_whole.set(true);
-    }
-
     /// Whether nothing but the answer is awaited, which the client may do no more. Over HTTP/2
     /// there is always somebody who reads.
     pub(super) fn awaits_answer(&self) -> bool {
@@ -232,16 +212,6 @@ impl Life {
         }
         let cancelled = self.cancelled.get();
         self.cancelled.set(if answered { cancelled.saturating_sub(1) } else { cancelled + 1 });
-    }
-
-    /// A body was refused that is still coming.
-    pub(super) fn refused_body(&self) {
-        self.unread.set(true);
-    }
-
-    /// Whether a body was refused that is still coming.
-    pub(super) fn has_unread(&self) -> bool {
-        self.unread.get()
     }
 
     /// Whether no request is under way.
@@ -315,7 +285,8 @@ impl Life {
         }
     }
 
-    fn end_with(&self, verdict: Verdict) {
+    /// From now on it goes on so, or ends.
+    pub(super) fn end_with(&self, verdict: Verdict) {
         self.verdict.set(verdict);
         if let Some(waker) = self.waker.take() {
             waker.wake();

@@ -8,11 +8,11 @@ use sinew_flow::{Local, Outlet};
 use slab::Slab;
 use tokio::sync::{Notify, watch};
 
+use super::connection::Servers;
 use super::life::{Life, Round, Seat};
 use super::log::AccessLog;
 use super::options::Options;
 use super::room::{RESERVED_MAX, Room, Why};
-use super::servers::Servers;
 
 /// A worker's share of a listener.
 pub(super) struct Worker {

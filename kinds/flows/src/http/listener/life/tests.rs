@@ -55,12 +55,12 @@ fn an_answer_is_awaited_from_the_end_of_the_request_to_its_own() {
     let life = Life::new(0);
     life.begin(false);
     assert!(!life.awaits_answer(), "its body may still come");
-    life.whole();
+    life.is_whole.set(true);
     assert!(life.awaits_answer());
     life.end(true, 0);
     assert!(!life.awaits_answer());
     life.begin(true);
-    life.whole();
+    life.is_whole.set(true);
     assert!(!life.awaits_answer(), "HTTP/2 reads on by itself");
 }
 
@@ -163,7 +163,7 @@ fn a_slow_answer_goes_on_while_its_client_takes_bytes_and_is_idle_after_that() {
         writes.stalls(now);
         holds.wrote(now);
     }
-    writes.flushed();
+    writes.is_writing.set(false);
     writes.wrote(1000);
     holds.held().store(0, Ordering::Relaxed);
     for life in [&writes, &holds] {
@@ -198,7 +198,7 @@ fn a_spare_place_is_kept_by_a_whole_request_alone() {
     assert!(life.gives_way());
     life.begin(false);
     assert!(life.gives_way(), "its body is still to come");
-    life.whole();
+    life.is_whole.set(true);
     assert!(!life.gives_way());
 }
 
