@@ -7,7 +7,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use answer::Answer;
@@ -315,11 +315,13 @@ impl Http {
         if self.fails && parts.status >= StatusCode::BAD_REQUEST {
             return Err(format!("answered {}", parts.status));
         }
-        if self.streams {
-            return Ok(Answer::streamed(parts, body, self.patience));
-        }
-        let bytes = answer::gather(body, self.body_size_max).await?;
-        Ok(Answer::whole(parts, bytes))
+        let body = if self.streams {
+            answer::Body::Stream(answer::stream(body, self.patience))
+        } else {
+            let bytes = answer::gather(body, self.body_size_max).await?;
+            answer::Body::Whole(bytes, OnceLock::new())
+        };
+        Ok(Answer::new(parts, body))
     }
 
     /// Sends a request, again if the connection that it went over was closed meanwhile.

@@ -1,6 +1,5 @@
 //! `router`: who gets a request, by its method and path.
 
-mod escapes;
 mod pattern;
 mod routes;
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct Answer {
 
 /// Its body.
 #[derive(Debug)]
-enum Body {
+pub(super) enum Body {
     /// All of it, and what its type makes of it once somebody asks.
     Whole(Bytes, OnceLock<Result<Value, Error>>),
     /// What is still to come.
@@ -35,17 +35,8 @@ enum Body {
 }
 
 impl Answer {
-    /// An answer with its whole body.
-    pub(super) fn whole(parts: Parts, bytes: Bytes) -> Answer {
-        Answer::new(parts, Body::Whole(bytes, OnceLock::new()))
-    }
-
-    /// An answer whose body comes later; each part of it within `patience`.
-    pub(super) fn streamed(parts: Parts, body: Incoming, patience: Duration) -> Answer {
-        Answer::new(parts, Body::Stream(stream(body, patience)))
-    }
-
-    fn new(parts: Parts, body: Body) -> Answer {
+    /// An answer with this body.
+    pub(super) fn new(parts: Parts, body: Body) -> Answer {
         let (status, headers) = (parts.status.as_u16(), parts.headers);
         Answer { status, headers, body, header: OnceLock::new() }
     }
@@ -122,8 +113,8 @@ pub(super) async fn gather(body: Incoming, bytes_max: u64) -> Result<Bytes, Stri
     }
 }
 
-/// The parts of a body; an error is the last of them.
-fn stream(body: Incoming, patience: Duration) -> Stream {
+/// The parts of a body, each within `patience`; an error is the last of them.
+pub(super) fn stream(body: Incoming, patience: Duration) -> Stream {
     Stream::new(unfold(Some(body), move |body| async move {
         let mut body = body?;
         loop {

@@ -17,14 +17,18 @@ const BACKLOG: i32 = 4096;
 /// # Errors
 /// The port is in use, also by another run of Sinew; or this user may not have it.
 pub(super) fn sockets(address: SocketAddr, workers: usize) -> Result<Vec<Arc<TcpListener>>, Fault> {
-    let failed = |error: io::Error| refused(address, &error);
-    let (first, bound) = first(address).map_err(failed)?;
-    let mut sockets = vec![first];
-    for _ in 1..workers {
-        sockets.push(further(bound).map_err(failed)?);
-    }
-    let listening = sockets.into_iter().map(|socket| listen(socket).map(Arc::new));
-    listening.collect::<io::Result<_>>().map_err(failed)
+    let opened = || -> io::Result<Vec<Arc<TcpListener>>> {
+        let first = bound(address, true)?;
+        let same = first.local_addr()?.as_socket();
+        let same = same.ok_or_else(|| io::Error::other("the socket has no address"))?;
+        let mut sockets = vec![first];
+        for _ in 1..workers {
+            sockets.push(bound(same, false)?);
+        }
+        let listens = |socket: Socket| socket.listen(BACKLOG).map(|()| Arc::new(socket.into()));
+        sockets.into_iter().map(listens).collect()
+    };
+    opened().map_err(|error| refused(address, &error))
 }
 
 /// The sockets of an earlier listener at the same address, if it had one for each worker.
@@ -41,34 +45,17 @@ pub(super) fn taken_over(
 
 /// The first one shares the port only once it has it: sockets that all ask to share it would get
 /// it from another run that shares it too.
-fn first(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
-    let socket = socket(address)?;
-    socket.bind(&address.into())?;
-    socket.set_reuse_port(true)?;
-    let bound = socket.local_addr()?.as_socket();
-    Ok((socket, bound.ok_or_else(|| io::Error::other("the socket has no address"))?))
-}
-
-fn further(bound: SocketAddr) -> io::Result<Socket> {
-    let socket = socket(bound)?;
-    socket.set_reuse_port(true)?;
-    socket.bind(&bound.into())?;
-    Ok(socket)
-}
-
-fn socket(address: SocketAddr) -> io::Result<Socket> {
+fn bound(address: SocketAddr, is_first: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Connections of an earlier run that the kernel still remembers keep nobody from the port.
     socket.set_reuse_address(true)?;
     // Connections inherit it: an answer is written at once, so there is nothing to wait for.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
+    socket.set_reuse_port(!is_first)?;
+    socket.bind(&address.into())?;
+    socket.set_reuse_port(true)?;
     Ok(socket)
-}
-
-fn listen(socket: Socket) -> io::Result<TcpListener> {
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
 }
 
 /// Descriptors for what is no connection: links, logs, files, what flows ask of other servers.

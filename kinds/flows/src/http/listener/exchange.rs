@@ -14,7 +14,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
-use sinew_flow::{Error, Flow, Local, Value};
+use sinew_flow::{Local, Value};
 use tokio::time::timeout;
 
 use super::callers::{Callers, Origin};
@@ -83,7 +83,7 @@ impl Sent for Exchange {
     fn sent(&mut self, bytes: Bytes) -> Bytes {
         let len = bytes.len();
         if let Some(line) = &mut self.line {
-            line.add(len);
+            line.bytes += len as u64;
         }
         if self.is_http2 {
             self.unsent = Some(self.life.hands_over(self.worker.now()));
@@ -117,8 +117,19 @@ pub(super) fn exchange(
     peer: SocketAddr,
     request: HttpRequest<Incoming>,
 ) -> impl Future<Output = Result<Response<Body<Exchange>>, Infallible>> + use<> {
-    life.begin(request.version() == Version::HTTP_2);
-    let mut exchange = Exchange::new(worker, life, peer, &request);
+    let is_http2 = request.version() == Version::HTTP_2;
+    life.begin(is_http2);
+    let mut exchange = Exchange {
+        worker: Rc::clone(worker),
+        life: Rc::clone(life),
+        is_head: *request.method() == Method::HEAD,
+        is_http2,
+        takes_gzip: worker.options.compression && gzip::is_accepted(request.headers()),
+        answered: false,
+        rank: Rank::None,
+        unsent: None,
+        line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer, &request))),
+    };
     let taken = exchange.take_in(peer, request);
     async move {
         let packet = match taken {
@@ -139,26 +150,6 @@ pub(super) fn exchange(
 }
 
 impl Exchange {
-    fn new(
-        worker: &Rc<Worker>,
-        life: &Rc<Life>,
-        peer: SocketAddr,
-        request: &HttpRequest<Incoming>,
-    ) -> Exchange {
-        let compresses = worker.options.compression;
-        Exchange {
-            worker: Rc::clone(worker),
-            life: Rc::clone(life),
-            is_head: *request.method() == Method::HEAD,
-            is_http2: request.version() == Version::HTTP_2,
-            takes_gzip: compresses && gzip::is_accepted(request.headers()),
-            answered: false,
-            rank: Rank::None,
-            unsent: None,
-            line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer, request))),
-        }
-    }
-
     fn set_rank(&mut self, rank: Rank) {
         let before = std::mem::replace(&mut self.rank, rank);
         for (rank, change) in [(before, usize::MAX), (rank, 1)] {
@@ -291,13 +282,13 @@ impl Exchange {
         let begun = self.worker.outlet.begin(self.worker.options.limits);
         let reply = begun.open(OUT, packet).await;
         let response = response(begun.flow(), reply, |error| begun.fail(error)).await;
-        match self.pay(begun.flow(), &response) {
-            Ok(()) => response,
-            Err(error) => {
-                begun.fail(&error);
-                Box::pin(of_error(begun.flow(), &error)).await
-            }
+        let compresses = self.takes_gzip && !self.is_head;
+        // It pays for what it takes to send the answer, too.
+        if compresses && let Err(error) = begun.flow().spend(gzip::price(&response)) {
+            begun.fail(&error);
+            return Box::pin(of_error(begun.flow(), &error)).await;
         }
+        response
     }
 
     /// The answer to a request that is not taken.
@@ -326,12 +317,6 @@ impl Exchange {
         response
     }
 
-    /// Pays for what it takes to send this answer of a flow.
-    fn pay(&self, flow: &Flow, response: &Response<Content>) -> Result<(), Error> {
-        let compresses = self.takes_gzip && !self.is_head;
-        if compresses { flow.spend(gzip::price(response)) } else { Ok(()) }
-    }
-
     /// These bytes of the answer, counted until they have gone. What a node keeps anyway costs no
     /// more here.
     fn hold(&self, bytes: Bytes) -> Bytes {
@@ -358,14 +343,19 @@ impl Exchange {
             gzip::compress(&mut response, self.takes_gzip);
         }
         if self.is_head {
-            without_body(&mut response);
+            // The headers of the answer to GET.
+            if let Content::Full(bytes) = response.body() {
+                let length = HeaderValue::from(bytes.len());
+                response.headers_mut().insert(CONTENT_LENGTH, length);
+            }
+            *response.body_mut() = Content::Empty;
         }
         if self.life.answers() {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         self.answered = true;
         if let Some(line) = &mut self.line {
-            line.answer(response.status());
+            line.status = Some(response.status());
         }
         response.map(|content| Body::new(content, self))
     }
@@ -448,13 +438,4 @@ async fn collect(
         Some(share) => share.keep(body),
         None => body,
     })
-}
-
-/// The answer to HEAD: the headers of the answer to GET.
-fn without_body(response: &mut Response<Content>) {
-    if let Content::Full(bytes) = response.body() {
-        let length = HeaderValue::from(bytes.len());
-        response.headers_mut().insert(CONTENT_LENGTH, length);
-    }
-    *response.body_mut() = Content::Empty;
 }

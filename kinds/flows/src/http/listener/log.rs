@@ -39,8 +39,10 @@ pub(super) struct Line {
     method: Method,
     uri: Uri,
     version: Version,
-    status: Option<StatusCode>,
-    bytes: u64,
+    /// None before it is answered.
+    pub(super) status: Option<StatusCode>,
+    /// So many of the body have gone.
+    pub(super) bytes: u64,
 }
 
 impl AccessLog {
@@ -62,13 +64,6 @@ impl AccessLog {
             write_all(file, &receiver, &dropped, say);
         })?;
         Ok(log)
-    }
-
-    fn write(&self, line: Line) {
-        if self.lines.try_send(line).is_err() {
-            // Relaxed: a number that nothing goes with.
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -165,20 +160,13 @@ impl Line {
         }
     }
 
-    /// It is answered.
-    pub(super) fn answer(&mut self, status: StatusCode) {
-        self.status = Some(status);
-    }
-
-    /// Bytes of the body have gone.
-    pub(super) fn add(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
-    }
-
     /// It is over.
     pub(super) fn end(mut self, log: &AccessLog) {
         self.took = self.begun.elapsed();
-        log.write(self);
+        if log.lines.try_send(self).is_err() {
+            // Relaxed: a number that nothing goes with.
+            log.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -217,8 +205,7 @@ mod tests {
     #[test]
     fn a_line_says_who_asked_what_and_what_came_of_it() {
         let mut asked = line("/a\"?b=c");
-        asked.answer(StatusCode::OK);
-        asked.add(3);
+        (asked.status, asked.bytes) = (Some(StatusCode::OK), 3);
         let expected = "1970-01-01T00:00:00.000Z 127.0.0.1:9 \"GET /a%22?b=c HTTP/1.1\" 200 3 0 us";
         assert_eq!(asked.to_string(), expected);
         assert!(line("/").to_string().ends_with("\" 499 0 0 us"));

@@ -133,12 +133,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether no more may be held. Relaxed, here and below: a number that nothing goes with.
-    pub(super) fn is_full(&self) -> bool {
-        self.excess() > 0
-    }
-
-    /// Whether more is held than may be.
+    /// Whether more is held than may be. Relaxed, here and below: a number that nothing goes with.
     pub(super) fn is_over(&self) -> bool {
         self.size.load(Ordering::Relaxed) > self.size_max
     }
@@ -227,7 +222,7 @@ mod tests {
         assert!(room.held.try_take(41).is_none(), "a part of them is still there");
         drop(slice);
         let mut all = room.held.try_take(99).expect("room again");
-        assert!(!room.held.is_full() && all.grow(100) && room.held.is_full());
+        assert!(room.held.excess() == 0 && all.grow(100) && room.held.excess() == 1);
         assert!(!room.held.is_over(), "just full is no more than may be");
         assert!(!all.grow(101));
         let one = Arc::<AtomicUsize>::default();

@@ -75,7 +75,7 @@ impl Worker {
             Some(Why::Requests)
         } else if self.outlet.is_behind(self.options.wait_max) {
             Some(Why::Behind)
-        } else if self.room.held.is_full() {
+        } else if self.room.held.excess() > 0 {
             Some(Why::Held)
         } else {
             None

@@ -1,12 +1,10 @@
 //! The path of a route: what the user wrote as what the radix tree takes, and the names of its
-//! parameters in their order.
+//! parameters in their order. Of any path its normal spelling, and the text that is meant.
 
 use std::borrow::Cow;
 
 use bytestring::ByteString;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-
-use super::escapes;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// What stands for itself nowhere in a path: the rest is as RFC 3986 has it (3.3, `pchar` and `/`).
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS
@@ -89,8 +87,9 @@ impl Pattern {
 /// Text as it stands in the path of a request; its braces are doubled, as the tree takes them.
 fn literal(text: &str) -> Result<String, Wrong> {
     let encoded = utf8_percent_encode(text, NOT_IN_PATHS).to_string();
-    let normal = escapes::normal(&encoded).map(Cow::into_owned);
-    normal.ok_or_else(|| (format!("'{text}' has a '%' without two digits"), "write %25 for a '%'"))
+    let spelling = normal(&encoded).map(Cow::into_owned);
+    spelling
+        .ok_or_else(|| (format!("'{text}' has a '%' without two digits"), "write %25 for a '%'"))
 }
 
 /// The path of which this is the shape, if it has no parameters.
@@ -122,3 +121,31 @@ fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, Wrong> {
 }
 
 const BRACES: &str = "write one parameter as {name}, and {{ or }} for a brace itself";
+
+/// The path in its normal spelling (RFC 3986, 6.2.2): escapes of characters that need none are
+/// resolved, the others have digits in upper case. `None` if a `%` has no two digits after it.
+pub(super) fn normal(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(Cow::Borrowed(path));
+    }
+    let mut parts = path.split('%');
+    let mut normal = String::with_capacity(path.len());
+    normal.push_str(parts.next()?);
+    for part in parts {
+        let digits = part.get(..2).filter(|two| two.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let byte = u8::from_str_radix(digits, 16).ok()?;
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            normal.push(byte.into());
+        } else {
+            normal.push('%');
+            normal.push_str(&digits.to_ascii_uppercase());
+        }
+        normal.push_str(&part[2..]);
+    }
+    Some(Cow::Owned(normal))
+}
+
+/// What a part of a path means. `None` if that is no UTF-8.
+pub(super) fn decode(part: &str) -> Option<ByteString> {
+    Some(percent_decode_str(part).decode_utf8().ok()?.into_owned().into())
+}

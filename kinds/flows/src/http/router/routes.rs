@@ -9,7 +9,6 @@ use sinew_core::catalogue::Kind;
 use sinew_flow::{Map, Value};
 use sinew_spec::{Data, Item, Span};
 
-use super::escapes;
 use super::pattern::{self, Pattern};
 
 /// The methods that a route may name.
@@ -97,7 +96,7 @@ impl Routes {
         if let Some(leaf) = self.fixed.get(path) {
             return leaf.find(method);
         }
-        let Some(path) = escapes::normal(path) else { return Found::Malformed };
+        let Some(path) = pattern::normal(path) else { return Found::Malformed };
         if let Some(leaf) = self.fixed.get(&*path) {
             return leaf.find(method);
         }
@@ -105,7 +104,7 @@ impl Routes {
         let Some(route) = matched.value.route(method) else {
             return matched.value.without(method);
         };
-        let values = matched.params.iter().map(|(_, value)| escapes::decode(value));
+        let values = matched.params.iter().map(|(_, value)| pattern::decode(value));
         let named = route.names.iter().zip(values);
         let params = named.map(|(name, value)| Some((name.clone(), Value::Text(value?))));
         match params.collect::<Option<Map>>() {
@@ -116,7 +115,7 @@ impl Routes {
 
     /// The output of a method and a path, if there is one, and whether the spec reserves it.
     pub(super) fn foresee(&self, method: &str, path: &str) -> Option<(usize, Option<bool>)> {
-        let path = escapes::normal(path)?;
+        let path = pattern::normal(path)?;
         let leaf = match self.fixed.get(&*path) {
             Some(leaf) => leaf,
             None => self.tree.at(&path).ok()?.value,
