@@ -88,10 +88,7 @@ impl FlowNode for App {
         match path.as_text().expect("a text") {
             "/stop" => Step::Reply(Some(Value::text("stopped"))),
             "/text" => Step::Reply(Some(Value::text("pong"))),
-            "/json" => match packet.resolve() {
-                Ok(packet) => Step::Reply(Some(packet)),
-                Err(error) => Step::Fail(error),
-            },
+            "/json" => packet.resolve().map_or_else(Step::Fail, |it| Step::Reply(Some(it))),
             "/fail" => Step::Fail(Error::new("a secret")),
             "/never" => {
                 let guard = Guard(query(&packet, "id"));

@@ -68,15 +68,12 @@ enum Refused {
     Room(Why),
 }
 
-/// The packet of a request; or why there is none.
-type Packet = Result<Value, Refused>;
-
 /// A request on its way to be a packet.
 enum Taken {
     /// It has no body.
-    Whole(Packet),
+    Whole(Value),
     /// Its body is still to come. In a place of its own: without one a connection is smaller.
-    Body(Local<'static, Packet>),
+    Body(Local<'static, Result<Value, Refused>>),
 }
 
 impl Sent for Exchange {
@@ -133,8 +130,9 @@ pub(super) fn exchange(
     let taken = exchange.take_in(peer, request);
     async move {
         let packet = match taken {
-            Taken::Whole(packet) => packet,
-            Taken::Body(coming) => exchange.enter(coming.await),
+            Ok(Taken::Whole(packet)) => exchange.enter(packet),
+            Ok(Taken::Body(coming)) => coming.await.and_then(|packet| exchange.enter(packet)),
+            Err(refused) => Err(refused),
         };
         let response = match packet {
             Ok(packet) => {
@@ -163,30 +161,26 @@ impl Exchange {
     }
 
     /// Makes a packet of the request, as soon as its body is there.
-    fn take_in(&mut self, peer: SocketAddr, request: HttpRequest<Incoming>) -> Taken {
+    fn take_in(
+        &mut self,
+        peer: SocketAddr,
+        request: HttpRequest<Incoming>,
+    ) -> Result<Taken, Refused> {
         let (parts, incoming) = request.into_parts();
-        if let Err(refused) = check(&parts, &self.worker.options.callers) {
-            return Taken::Whole(Err(refused));
-        }
+        check(&parts, &self.worker.options.callers)?;
         let is_empty = incoming.is_end_stream();
         let len = if is_empty { 0 } else { incoming.size_hint().lower() };
-        if len > self.worker.options.body_size_max as u64 {
-            self.life.unread.set(true);
-            return Taken::Whole(Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE)));
-        }
-        let share = match self.admit(&parts, len as usize, is_empty) {
-            Ok(share) => share,
-            Err(why) => {
-                if !is_empty {
-                    self.life.unread.set(true);
-                }
-                return Taken::Whole(Err(Refused::Room(why)));
-            }
+        let admitted = match len > self.worker.options.body_size_max as u64 {
+            true => Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE)),
+            false => self.admit(&parts, len as usize, is_empty).map_err(Refused::Room),
         };
-        let scheme = self.worker.options.scheme();
+        if admitted.is_err() && !is_empty {
+            self.life.unread.set(true);
+        }
+        let (share, scheme) = (admitted?, self.worker.options.scheme());
         if is_empty {
             self.life.is_whole.set(true);
-            return Taken::Whole(self.enter(Ok(packet(parts, Bytes::new(), scheme, peer))));
+            return Ok(Taken::Whole(packet(parts, Bytes::new(), scheme, peer)));
         }
         let mut size_max = self.worker.options.body_size_max;
         let mut gives_way = None;
@@ -195,7 +189,7 @@ impl Exchange {
             gives_way = Some(self.worker.gives_way());
         }
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
-        Taken::Body(Box::pin(async move {
+        Ok(Taken::Body(Box::pin(async move {
             let deadline = worker.options.body_deadline;
             let coming = timeout(deadline, collect(incoming, size_max, share));
             let body = match gives_way {
@@ -210,7 +204,7 @@ impl Exchange {
             let what = if body.is_ok() { &life.is_whole } else { &life.unread };
             what.set(true);
             body.map(|bytes| packet(parts, bytes, scheme, peer))
-        }))
+        })))
     }
 
     /// Finds room for a request with a body of so many bytes, as far as that is known; gives what
@@ -248,14 +242,14 @@ impl Exchange {
     }
 
     /// What is reserved takes its place when all of it is here: half a request keeps nobody out.
-    fn enter(&mut self, packet: Packet) -> Packet {
+    fn enter(&mut self, packet: Value) -> Result<Value, Refused> {
         if self.rank == Rank::Coming {
             if !self.worker.takes_reserved() {
                 return Err(Refused::Room(Why::Requests));
             }
             self.set_rank(Rank::Reserved);
         }
-        packet
+        Ok(packet)
     }
 
     /// What to wait for before the flow begins; `None` for what ends the run or tells of it.

@@ -71,6 +71,14 @@ fn request() -> impl Strategy<Value = String> {
     })
 }
 
+/// A text in pieces.
+fn pieces<'a>(text: &'a [u8], cuts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
+    cuts.extend([0, text.len()]);
+    cuts.sort_unstable();
+    (1..cuts.len()).map(move |at| &text[cuts[at - 1]..cuts[at]])
+}
+
 /// What a server is told and answers to what comes in these pieces.
 fn served(text: &[u8], cuts: &[usize], is_framed: bool) -> (Vec<String>, Vec<u8>) {
     let runtime = Builder::new_current_thread().build().expect("a runtime");
@@ -108,12 +116,9 @@ fn served(text: &[u8], cuts: &[usize], is_framed: bool) -> (Vec<String>, Vec<u8>
             let _ = builder.serve_connection(TokioIo::new(wire), service_fn(&service)).await;
         };
         let asks = async {
-            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            for pair in cuts.windows(2) {
+            for piece in pieces(text, cuts) {
                 // Who is refused may be gone before all is said.
-                let _ = client.write_all(&text[pair[0]..pair[1]]).await;
+                let _ = client.write_all(piece).await;
                 tokio::task::yield_now().await;
             }
             let _ = client.shutdown().await;
@@ -134,12 +139,9 @@ fn whole(told: &[String]) -> Vec<&String> {
 /// How much of it passes, in these pieces; and whether it ends where a request does.
 fn passes(text: &[u8], cuts: &[usize]) -> (usize, bool) {
     let (mut framing, mut passed) = (Framing::new(), 0);
-    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
-    cuts.extend([0, text.len()]);
-    cuts.sort_unstable();
-    for pair in cuts.windows(2) {
+    for piece in pieces(text, cuts) {
         if !framing.has_refused() {
-            passed += framing.check(&mut text[pair[0]..pair[1]].to_vec());
+            passed += framing.check(&mut piece.to_vec());
         }
     }
     (passed, matches!(framing.part, Part::Request) && framing.line.is_empty())
@@ -163,6 +165,17 @@ fn a_bad_head_ends_where_it_is_bad_however_little_is_read_at_a_time() {
     }
     assert_eq!(read, b"GET / HTTP/1.1\r\nA: b\0\r\n\r\n");
     assert_eq!(text.as_slice(), b"B: c");
+}
+
+#[test]
+fn no_line_of_a_chunk_is_kept_without_end() {
+    let mut framing = Framing::new();
+    let head = b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_eq!(framing.check(&mut head.to_vec()), head.len());
+    while !framing.has_refused() {
+        framing.check(&mut [b'0'; 1000]);
+        assert!(framing.line.len() < LINE_LEN_MAX + 2000, "it is kept");
+    }
 }
 
 proptest! {
