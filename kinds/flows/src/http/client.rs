@@ -7,6 +7,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -331,7 +332,7 @@ impl Http {
             match self.client.request(ask.request()).await {
                 Ok(response) => {
                     if let Some(answered) = response.extensions().get::<Answered>() {
-                        answered.set();
+                        answered.store(true, Ordering::Relaxed);
                     }
                     return Ok(response);
                 }
@@ -352,7 +353,7 @@ fn was_kept(error: &ClientError) -> bool {
     }
     let reason = std::error::Error::source(error).and_then(|it| it.downcast_ref::<hyper::Error>());
     let is_nonsense = reason.is_some_and(|it| it.is_parse() || it.is_user());
-    extensions.get::<Answered>().is_some_and(Answered::is_set) && !is_nonsense
+    extensions.get::<Answered>().is_some_and(|it| it.load(Ordering::Relaxed)) && !is_nonsense
 }
 
 #[cold]

@@ -26,18 +26,14 @@ pub fn form(text: &str) -> Result<Value, Error> {
         let value = Value::Text(plain(value)?);
         match fields.entry(plain(name)?) {
             Entry::Vacant(new) => drop(new.insert(value)),
-            Entry::Occupied(known) => append(known.into_mut(), value),
+            // Nobody else holds the list, so nothing is copied.
+            Entry::Occupied(known) => match known.into_mut() {
+                Value::List(values) => Arc::make_mut(values).push(value),
+                first => *first = Value::list([take(first), value]),
+            },
         }
     }
     Ok(Value::Map(fields.into()))
-}
-
-/// Adds to the values of one name. Only [`form`] holds the list, so nothing is copied.
-fn append(known: &mut Value, value: Value) {
-    match known {
-        Value::List(values) => Arc::make_mut(values).push(value),
-        first => *first = Value::list([take(first), value]),
-    }
 }
 
 /// A piece of a query or a form without its encoding.

@@ -7,3 +7,20 @@ pub(crate) mod listener;
 pub(crate) mod request;
 mod response;
 pub(crate) mod router;
+
+use hyper::rt::Executor;
+use tokio::task::spawn_local;
+
+/// Runs what a connection of HTTP/2 does beside itself, on its worker.
+#[derive(Clone)]
+struct Here;
+
+impl<F> Executor<F> for Here
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}

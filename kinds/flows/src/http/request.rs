@@ -85,36 +85,26 @@ impl Request {
         self.made.get_or_init(Box::default)
     }
 
-    fn query(&self) -> Result<Value, Error> {
-        let query = || decode::form(self.parts.uri.query().unwrap_or_default());
-        self.made().query.get_or_init(query).clone()
-    }
-
-    fn header(&self) -> Value {
-        self.made().header.get_or_init(|| decode::headers(&self.parts.headers)).clone()
-    }
-
     fn has_decoded(&self) -> bool {
         self.made.get().is_some_and(|made| made.body.get().is_some())
-    }
-
-    fn body(&self) -> Result<Value, Error> {
-        let body = || decode::body(self.content_type(), &self.bytes);
-        self.made().body.get_or_init(body).clone()
     }
 }
 
 impl Document for Request {
     fn field(&self, name: &str) -> Result<Value, Error> {
+        let uri = &self.parts.uri;
+        let query = || decode::form(uri.query().unwrap_or_default());
+        let header = || decode::headers(&self.parts.headers);
+        let body = || decode::body(self.content_type(), &self.bytes);
         Ok(match name {
             "method" => Value::text(self.parts.method.as_str()),
             "scheme" => Value::text(self.scheme),
             "host" => self.host().map_or(Value::Null, Value::text),
-            "path" => Value::text(self.parts.uri.path()),
-            "query" => self.query()?,
+            "path" => Value::text(uri.path()),
+            "query" => self.made().query.get_or_init(query).clone()?,
             "protocol" => Value::text(protocol(self.parts.version)),
-            "header" => self.header(),
-            "body" => self.body()?,
+            "header" => self.made().header.get_or_init(header).clone(),
+            "body" => self.made().body.get_or_init(body).clone()?,
             "params" => Value::Map(self.params.clone().unwrap_or_default()),
             "remote" => Value::text(self.remote.to_string()),
             _ => Value::Null,

@@ -220,12 +220,9 @@ pub(super) async fn of_error(flow: &Flow, error: &Error) -> Response<Content> {
 pub(super) fn plain(status: StatusCode) -> Response<Content> {
     let mut response = Response::new(Content::Empty);
     *response.status_mut() = status;
-    fill_typed(&mut response, TEXT, Content::Full(reason(status)));
+    let reason = status.canonical_reason().unwrap_or("Error").as_bytes();
+    fill_typed(&mut response, TEXT, Content::Full(Bytes::from_static(reason)));
     response
-}
-
-fn reason(status: StatusCode) -> Bytes {
-    Bytes::from_static(status.canonical_reason().unwrap_or("Error").as_bytes())
 }
 
 #[cfg(test)]

@@ -124,21 +124,18 @@ fn refused(found: &Found<'_>, method: &str, path: &str) -> Error {
 }
 
 /// The packet with the parameters of its path: the same one if nobody else holds it, else a copy.
-fn with_params(flow: &Flow, packet: Value, params: Map) -> Result<Value, Error> {
-    match packet {
-        Value::Document(mut document) => {
-            if document.as_any().is::<Request>() {
-                set_params(&mut document, params);
-                return Ok(Value::Document(document));
-            }
-            with_params(flow, flow.resolve(&Value::Document(document))?, params)
-        }
-        Value::Map(mut map) => {
-            Arc::make_mut(&mut map).insert(PARAMS, Value::Map(params.into()));
-            Ok(Value::Map(map))
-        }
-        other => Err(Error::new(format_args!("{} has no parameters", other.sort()))),
+fn with_params(flow: &Flow, mut packet: Value, params: Map) -> Result<Value, Error> {
+    if let Value::Document(_) = packet
+        && Request::of(&packet).is_none()
+    {
+        packet = flow.resolve(&packet)?;
     }
+    match &mut packet {
+        Value::Map(map) => drop(Arc::make_mut(map).insert(PARAMS, Value::Map(params.into()))),
+        Value::Document(document) => set_params(document, params),
+        other => return Err(Error::new(format_args!("{} has no parameters", other.sort()))),
+    }
+    Ok(packet)
 }
 
 const PARAMS: ByteString = ByteString::from_static("params");

@@ -34,7 +34,7 @@ pub(super) struct Form {
 /// A request that can be sent, and often sent again.
 pub(super) struct Ask {
     method: Method,
-    pub(super) uri: Uri,
+    uri: Uri,
     headers: HeaderMap,
     /// Empty once a stream was sent.
     content: Content,
@@ -129,9 +129,12 @@ async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Cont
 }
 
 impl Ask {
-    /// What is asked, for the log.
+    /// What is asked, for the log: what follows a `?` may be secret.
     pub(super) fn shown(&self) -> String {
-        format!("{} {}", self.method, target::shown(&self.uri))
+        let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
+        let (scheme, authority) =
+            (scheme.unwrap_or_default(), authority.map_or("", |it| it.as_str()));
+        format!("{} {scheme}://{authority}{}", self.method, self.uri.path())
     }
 
     /// Whether asking twice does no more than asking once (RFC 9110, 9.2.2), and can be done.

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::vec;
@@ -104,22 +104,8 @@ impl Service<Name> for Names {
 }
 
 /// Whether an answer has come over a connection. It travels with the answers and errors of it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Answered(Arc<AtomicBool>);
-
-impl Answered {
-    /// One has come.
-    pub(super) fn set(&self) {
-        // Relaxed: one worker's thread sets and reads it.
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether one has come.
-    pub(super) fn is_set(&self) -> bool {
-        // Relaxed: as above.
-        self.0.load(Ordering::Relaxed)
-    }
-}
+/// Accesses are relaxed: one worker's thread sets and reads it.
+pub(super) type Answered = Arc<AtomicBool>;
 
 /// What makes a line of a stream.
 type OfStream = fn(TokioIo<TcpStream>) -> Line;
@@ -160,7 +146,7 @@ impl Line {
 
 impl Connection for Line {
     fn connected(&self) -> Connected {
-        self.stream.connected().extra(self.answered.clone())
+        self.stream.connected().extra(Arc::clone(&self.answered))
     }
 }
 

@@ -184,12 +184,6 @@ fn without_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// A place for the log: what follows a `?` may be secret.
-pub(super) fn shown(uri: &Uri) -> String {
-    let authority = uri.authority().map_or("", Authority::as_str);
-    format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,12 +84,23 @@ impl Worker {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 // Those that are served go on, and when one of them ends there is room again.
                 Err(error) => {
-                    if is_news(&mut SHORTAGE.lock().unwrap_or_else(PoisonError::into_inner)) {
-                        self.outlet.tell(&no_room(&error));
-                    }
+                    self.tell_shortage(&error);
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Tells of a shortage of descriptors, unless it was told just now: it comes again and again
+    /// while it lasts, in all workers.
+    fn tell_shortage(&self, error: &io::Error) {
+        let mut shortage = SHORTAGE.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = shortage.replace(Instant::now());
+        if before.is_none_or(|before| before.elapsed() > SHORTAGE_SPACING) {
+            self.outlet.tell(&Error::new(format_args!(
+                "no connection can be taken: {error}; allow more open files (ulimit -n), or lower \
+                 'connections_max'"
+            )));
         }
     }
 
@@ -197,20 +208,6 @@ impl Drop for Place {
             worker.empty.notify_one();
         }
     }
-}
-
-/// Whether a shortage of descriptors is to be told: it comes again and again while it lasts, in all
-/// workers.
-fn is_news(shortage: &mut Option<Instant>) -> bool {
-    let before = shortage.replace(Instant::now());
-    before.is_none_or(|before| before.elapsed() > SHORTAGE_SPACING)
-}
-
-fn no_room(error: &io::Error) -> Error {
-    Error::new(format_args!(
-        "no connection can be taken: {error}; allow more open files (ulimit -n), or lower \
-         'connections_max'"
-    ))
 }
 
 /// Says that there is no room, if that goes at once.

@@ -10,19 +10,18 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 
 use super::begun::Begun;
 use super::exchange::exchange;
 use super::life::{Life, Round, Verdict};
 use super::options::Options;
 use super::worker::Worker;
+use crate::http::Here;
 
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
 const LINGER_BYTES_MAX: usize = 16 << 20;
@@ -64,20 +63,6 @@ impl Servers {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         Servers { http1, http2 }
-    }
-}
-
-/// Runs what a connection of HTTP/2 does beside itself, on its worker.
-#[derive(Clone)]
-pub(super) struct Here;
-
-impl<F> Executor<F> for Here
-where
-    F: Future + 'static,
-    F::Output: 'static,
-{
-    fn execute(&self, future: F) {
-        spawn_local(future);
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
-use crate::http::decode;
+use crate::http::{Here, decode};
 
 /// A server that runs until the test ends.
 pub(super) struct Server {
@@ -121,22 +121,12 @@ async fn converse<F>(
         async move { Ok::<_, Infallible>(answer.await) }
     });
     // A client that goes away is what some of the tests are about.
-    let _ = Builder::new(Local).serve_connection(TokioIo::new(stream), service).await;
+    let _ = Builder::new(Here).serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// HTTP on a connection that is there already.
 pub(super) async fn echo_on(stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
     converse(stream, Arc::new(echo), Arc::default()).await;
-}
-
-/// Runs what stays on this thread.
-#[derive(Clone)]
-struct Local;
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
-    fn execute(&self, future: F) {
-        spawn_local(future);
-    }
 }
 
 /// Answers with what came.
