@@ -171,11 +171,7 @@ impl<H: Sent + Unpin> HttpBody for Body<H> {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Empty => true,
-            Content::Full(bytes) => bytes.is_empty(),
-            Content::Stream(_) | Content::Gzip(_) => false,
-        }
+        self.size_hint().exact() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -187,7 +187,7 @@ fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Form
     };
     let (url, method) = (template("url"), template("method"));
     let (query, header, body) = (template("query"), template("header"), template("body"));
-    let hosts = hosts(parameters, refusals);
+    let hosts = hosts(parameters).map_err(|wrong| refusals.push(wrong)).ok();
     if let Some(Err(message)) = method.as_ref().and_then(Template::constant).map(ask::method) {
         let help = "write GET, POST, PUT, PATCH or DELETE";
         refusals.push(Refusal::new(parameters.span("method"), message, help));
@@ -205,28 +205,26 @@ fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Form
 }
 
 /// The hosts of the spec; without any, the one in the url.
-fn hosts(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Hosts> {
+fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
     let texts = parameters.texts("hosts");
     if !texts.is_empty() {
         let help = "write names or addresses, with or without a port, such as [api.example:8080]";
-        let refuse = |message| refusals.push(Refusal::new(parameters.span("hosts"), message, help));
-        return Hosts::read(texts).map_err(refuse).ok();
+        let refusal = |message| Refusal::new(parameters.span("hosts"), message, help);
+        return Hosts::read(texts).map_err(refusal);
     }
     let url = parameters.yaml("url");
     let Data::Scalar { text, .. } = &url.data else {
         let message = format!("url takes a text, found {}", url.sort());
-        refusals.push(Refusal::new(url.span, message, "write a url such as http://host/path"));
-        return None;
+        return Err(Refusal::new(url.span, message, "write a url such as http://host/path"));
     };
-    let found = Hosts::of_url(text);
-    if found.is_none() && text.contains("{{") {
-        let message = "a packet says which host is asked";
-        let help = "list the hosts that it may name: hosts: [api.example]; '*' means all";
-        refusals.push(Refusal::new(url.span, message, help));
-        return None;
+    match Hosts::of_url(text) {
+        None if text.contains("{{") => {
+            let help = "list the hosts that it may name: hosts: [api.example]; '*' means all";
+            Err(Refusal::new(url.span, "a packet says which host is asked", help))
+        }
+        // A constant url without a host is refused for what it is.
+        found => Ok(found.unwrap_or(Hosts::All)),
     }
-    // A constant url without a host is refused for what it is.
-    Some(found.unwrap_or(Hosts::All))
 }
 
 /// Checks the names of headers that stand in the spec.

@@ -181,21 +181,17 @@ const fn count(
     parameter(name, ParameterType::Integer { min: 1, max }, default, doc)
 }
 
-struct Listener {
-    options: Options,
-}
-
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
-    Ok(Box::new(Listener { options: Options::of(parameters)? }))
+    Ok(Box::new(Options::of(parameters)?))
 }
 
-impl Source for Listener {
+impl Source for Options {
     fn files(&self) -> Vec<PathBuf> {
-        self.options.tls.as_ref().map_or_else(Vec::new, |tls| tls.files.to_vec())
+        self.tls.as_ref().map_or_else(Vec::new, |tls| tls.files.to_vec())
     }
 
     fn try_open(&self) -> Result<Option<Held>, (&'static str, Fault)> {
-        let sockets = bind::sockets(self.options.address, 1).map_err(|fault| ("port", fault))?;
+        let sockets = bind::sockets(self.address, 1).map_err(|fault| ("port", fault))?;
         Ok(Some(Arc::new(sockets)))
     }
 
@@ -210,7 +206,7 @@ impl Source for Listener {
         workers: usize,
         held: &[Held],
     ) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        let mut options = self.options;
+        let mut options = *self;
         let log = options.access_log.as_deref().map(open_log).transpose()?;
         let sockets = match bind::taken_over(options.address, workers, held) {
             Some(sockets) => sockets,
