@@ -10,7 +10,6 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,9 +18,7 @@ use tokio::net::TcpStream;
 use super::begun::Begun;
 use super::exchange::exchange;
 use super::life::{Life, Round, Verdict};
-use super::options::Options;
 use super::worker::Worker;
-use crate::http::Here;
 
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
 const LINGER_BYTES_MAX: usize = 16 << 20;
@@ -29,42 +26,6 @@ const LINGER_BYTES_MAX: usize = 16 << 20;
 /// An answer up to here goes to the kernel in one piece: that costs it so much less than two do,
 /// that the copy is paid for.
 const JOINED_LEN_MAX: usize = 2048;
-
-/// Most headers that hyper takes if nobody says how many.
-const HEADERS_MAX: usize = 100;
-
-/// Bytes that a client of HTTP/2 may send into a stream, and into all streams of a connection,
-/// before a worker has taken them: they are held beside what the listener counts.
-const STREAM_WINDOW: u32 = 64 << 10;
-const CONNECTION_WINDOW: u32 = 256 << 10;
-
-/// Both versions, set up once for all connections of a worker.
-pub(super) struct Servers {
-    pub(super) http1: http1::Builder,
-    pub(super) http2: http2::Builder<Here>,
-}
-
-impl Servers {
-    /// What a listener with these options speaks.
-    pub(super) fn new(options: &Options) -> Servers {
-        let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
-        http1.max_buf_size(options.head_size_max);
-        // Else hyper reads on as soon as it has a request, to learn whether the client leaves, into
-        // a new buffer, for the request still holds the old one. Our socket looks instead, and only
-        // if the flow takes its time.
-        http1.half_close(options.tls.is_none());
-        // Told what it takes anyway, hyper clears room for so many headers with each request.
-        if options.headers_max != HEADERS_MAX {
-            http1.max_headers(options.headers_max);
-        }
-        http2
-            .max_header_list_size(options.head_size_max as u32)
-            .max_concurrent_streams(options.streams_max)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
-        Servers { http1, http2 }
-    }
-}
 
 /// A socket that notes what the client does.
 pub(super) struct Wire {

@@ -191,7 +191,6 @@ impl fmt::Display for Line {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::mpsc::channel;
 
     use super::*;
 
@@ -265,7 +264,7 @@ mod tests {
             waiting.iter().for_each(|target| lines.send(line(target)).expect("room"));
             let room = Arc::new(Mutex::new(Some(bytes)));
             let disk = Disk { text: Arc::default(), room };
-            let (file, (says, said)) = (disk.clone(), channel());
+            let (file, (says, said)) = (disk.clone(), sync_channel(4));
             let writer = thread::spawn(move || {
                 let say = |text: &str| says.send(text.to_owned()).expect("the test listens");
                 write_all(file, &receiver, &AtomicU64::new(0), say);

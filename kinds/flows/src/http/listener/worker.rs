@@ -4,15 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hyper::server::conn::{http1, http2};
 use sinew_flow::{Local, Outlet};
 use slab::Slab;
 use tokio::sync::{Notify, watch};
 
-use super::connection::Servers;
 use super::life::{Life, Round, Seat};
 use super::log::AccessLog;
 use super::options::Options;
 use super::room::{RESERVED_MAX, Room, Why};
+use crate::http::Here;
 
 /// A worker's share of a listener.
 pub(super) struct Worker {
@@ -112,5 +113,41 @@ impl Worker {
             self.spares.set(self.spares.get() - 1);
         }
         life.seat.get() == Seat::Own
+    }
+}
+
+/// Most headers that hyper takes if nobody says how many.
+const HEADERS_MAX: usize = 100;
+
+/// Bytes that a client of HTTP/2 may send into a stream, and into all streams of a connection,
+/// before a worker has taken them: they are held beside what the listener counts.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+
+/// Both versions, set up once for all connections of a worker.
+pub(super) struct Servers {
+    pub(super) http1: http1::Builder,
+    pub(super) http2: http2::Builder<Here>,
+}
+
+impl Servers {
+    /// What a listener with these options speaks.
+    pub(super) fn new(options: &Options) -> Servers {
+        let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
+        http1.max_buf_size(options.head_size_max);
+        // Else hyper reads on as soon as it has a request, to learn whether the client leaves, into
+        // a new buffer, for the request still holds the old one. Our socket looks instead, and only
+        // if the flow takes its time.
+        http1.half_close(options.tls.is_none());
+        // Told what it takes anyway, hyper clears room for so many headers with each request.
+        if options.headers_max != HEADERS_MAX {
+            http1.max_headers(options.headers_max);
+        }
+        http2
+            .max_header_list_size(options.head_size_max as u32)
+            .max_concurrent_streams(options.streams_max)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        Servers { http1, http2 }
     }
 }
