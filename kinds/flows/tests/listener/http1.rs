@@ -101,16 +101,18 @@ fn a_tunnel_is_refused() {
 }
 
 #[test]
-fn what_is_not_utf8_is_the_clients_error_where_it_matters() {
+fn what_is_malformed_is_the_clients_error_where_it_is_asked_for() {
     let server = Server::start("");
     assert_eq!(server.ask(&get("/json?a=%ff")).status, 400);
+    assert_eq!(server.ask(&get("/text?a=%ff")).status, 200);
     assert_eq!(fields(&server.ask(&get("/json?a=%25")))["query"]["a"], "%");
     assert_eq!(server.ask(&get("/a%ff")).status, 200);
     let mut client = server.client();
     client.send(b"GET /\xff\xfe HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(client.answer(true).status, 400);
-    let body = post("/json", "Content-Type: application/json\r\n", "{");
-    let answer = server.ask(&body);
+    let body = |target| post(target, "Content-Type: application/json\r\n", "{");
+    assert_eq!(server.ask(&body("/text")).status, 200);
+    let answer = server.ask(&body("/json"));
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("no JSON"), "{}", answer.text());
 }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,17 +123,6 @@ fn an_error_shows_what_may_be_shown_and_no_more() {
     let allowed = secret().with_status(405).with_header("Allow", "GET").with_header("\n", "");
     let allowed = response(Err(allowed)).0;
     assert_eq!(allowed.headers().get("allow").expect("the header"), "GET");
-}
-
-#[test]
-fn the_request_itself_comes_back() {
-    let request = hyper::Request::post("/").header(CONTENT_TYPE, "image/png");
-    let parts = request.body(()).expect("a request").into_parts().0;
-    let remote = SocketAddr::from(([127, 0, 0, 1], 9));
-    let request = Request::new(parts, Bytes::from_static(b"png"), "http", remote);
-    let request = Value::Document(Arc::new(request));
-    assert_eq!(answer(Ok(Some(request.clone()))), seen(200, "image/png", "png"));
-    assert!(matches!(response(Ok(Some(request))).0.body(), Content::Full(_)));
 }
 
 #[test]
