@@ -57,7 +57,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["path"],
             &["entry"],
             &["make"],
-            &["crew"],
+            &["crew", "testing"],
         ],
     ),
     (

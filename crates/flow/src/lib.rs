@@ -21,6 +21,7 @@ mod path;
 mod pool;
 mod spans;
 mod tell;
+pub mod testing;
 mod value;
 mod values;
 

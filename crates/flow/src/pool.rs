@@ -136,18 +136,13 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
+    use super::*;
+    use crate::testing::run;
     use futures_util::FutureExt;
     use futures_util::future::join_all;
-    use tokio::runtime::Builder;
-
-    use super::*;
 
     /// A thread that takes longer than this to begin is never woken.
     const HANGS_AFTER: Duration = Duration::from_secs(20);
-
-    fn run<T>(future: impl Future<Output = T>) -> T {
-        Builder::new_current_thread().build().expect("a runtime").block_on(future)
-    }
 
     #[test]
     fn work_is_done_elsewhere_and_answered() {

@@ -12,8 +12,10 @@ use std::fs;
 use std::rc::Rc;
 use std::time::Duration;
 
-use begin::{fixture, flow_ns, run, summary, verdict};
+use begin::{flow_ns, summary, verdict};
+use sinew_flow::testing::{fixture, run};
 use sinew_flow::{Fixture, Value};
+use sinew_flows::FLOWS;
 use tokio::task::{JoinSet, yield_now};
 
 const ASLEEP: [usize; 4] = [0, 10, 1_000, 100_000];
@@ -22,7 +24,6 @@ const FLOWS_PER_ROUND: usize = 20_000;
 const BAR_BYTES: u64 = 2048;
 
 const GRAPH: &str = "
-- {kind: test, name: sleeper, ports: {out: [{name: sleep, port: in}]}}
 - {kind: sleep, name: sleep, duration: 1h, ports: {out: [{name: end, port: in}]}}
 - {kind: nop, name: end}
 - {kind: test, name: begin, ports: {out: [{name: pong, port: in}]}}
@@ -66,7 +67,7 @@ async fn sleepers(fixture: &Rc<Fixture>, count: usize) -> (JoinSet<()>, Option<u
 }
 
 fn main() {
-    let fixtures = ASLEEP.map(|_| Rc::new(fixture(GRAPH)));
+    let fixtures = ASLEEP.map(|_| Rc::new(fixture(GRAPH, FLOWS)));
     let mut ping_ns: [Vec<f64>; 4] = Default::default();
     let mut each = [None; 4];
     // All first flows of a graph are made before memory is looked at.

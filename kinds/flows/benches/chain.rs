@@ -6,12 +6,12 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-mod begin;
-
 use std::fmt::Write;
 
-use begin::{fixture, flow_ns, interleave, verdict};
+use begin::{flow_ns, interleave, verdict};
+use sinew_flow::testing::fixture;
 use sinew_flow::{Fixture, Value};
+use sinew_flows::FLOWS;
 
 const CHAINS: [usize; 3] = [1, 10, 100];
 const ROUNDS: usize = 31;
@@ -23,14 +23,14 @@ const BEND_MAX: f64 = 1.25;
 
 /// A source, and so many `nop` nodes behind each other.
 fn chain(nodes: usize) -> Fixture {
-    let mut text = "- {kind: test, name: begin, ports: {out: [{name: n1, port: in}]}}\n".to_owned();
+    let mut text = String::new();
     for at in 1..nodes {
         let next = at + 1;
         let ports = format!("{{out: [{{name: n{next}, port: in}}]}}");
         writeln!(text, "- {{kind: nop, name: n{at}, ports: {ports}}}").expect("memory");
     }
     writeln!(text, "- {{kind: nop, name: n{nodes}}}").expect("memory");
-    fixture(&text)
+    fixture(&text, FLOWS)
 }
 
 fn main() {

@@ -6,8 +6,10 @@
 #[expect(dead_code, reason = "it has no bar")]
 mod begin;
 
-use begin::{fixture, flow_ns, interleave};
+use begin::{flow_ns, interleave};
 use sinew_flow::Value;
+use sinew_flow::testing::fixture;
+use sinew_flows::FLOWS;
 
 const ROUNDS: usize = 31;
 /// Flows of a round of each contender.
@@ -54,10 +56,7 @@ fn packet() -> Value {
 }
 
 fn main() {
-    let graph = |node: &str| {
-        let begin = "- {kind: test, name: begin, ports: {out: [{name: a, port: in}]}}";
-        fixture(&format!("{begin}\n- {{name: a, {node}}}\n"))
-    };
+    let graph = |node: &str| fixture(&format!("- {{{node}, name: a}}"), FLOWS);
     let contenders: Vec<_> = CONTENDERS.iter().map(|(_, node)| graph(node)).collect();
     let packet = packet();
     let figures = interleave(ROUNDS, &contenders, async |contender| {

@@ -10,8 +10,10 @@ mod begin;
 
 use std::time::{Duration, Instant};
 
-use begin::{fixture, run, verdict};
+use begin::verdict;
+use sinew_flow::testing::{fixture, run};
 use sinew_flow::{Limits, Value};
+use sinew_flows::FLOWS;
 
 const ROUNDS: usize = 7;
 const BAR_NS: f64 = 100.0;
@@ -44,10 +46,10 @@ fn main() {
     println!("{:>9} {:>9} {:>9}  expression, packet", "units", "us", "ns/unit");
     let mut most = 0.0_f64;
     for (expression, count) in EXPRESSIONS {
-        let fixture = fixture(&format!(
-            "- {{kind: test, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
-             - {{kind: snippet, name: a, language: cel, code: \"{expression}\"}}\n"
-        ));
+        let fixture = fixture(
+            &format!("- {{kind: snippet, name: a, language: cel, code: \"{expression}\"}}\n"),
+            FLOWS,
+        );
         let packet = Value::list((0..*count).map(Value::Integer));
         let limits = Limits { deadline: Duration::from_secs(30), work: WORK };
         let (mut least, mut units, mut note) = (f64::MAX, 0, String::new());

@@ -111,14 +111,9 @@ impl Drop for Idle<'_> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::{join, join3, ready};
-    use tokio::runtime::Builder;
-
     use super::*;
-
-    fn run<T>(future: impl Future<Output = T>) -> T {
-        Builder::new_current_thread().build().expect("a runtime").block_on(future)
-    }
+    use crate::testing::run;
+    use futures_util::future::{join, join3, ready};
 
     #[test]
     fn a_branch_waits_for_another_and_learns_that_none_is_left() {

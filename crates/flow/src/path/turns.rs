@@ -149,22 +149,16 @@ pub(crate) async fn behind_the_others() {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use tokio::runtime::Builder;
-    use tokio::task::LocalSet;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::testing::run;
 
     /// Who waits for longer than this is never let go on.
     const HANGS_AFTER: Duration = Duration::from_secs(20);
 
     fn turns() -> Rc<Turns> {
         Rc::new(Turns::new(Clock::from_rate(1.0)))
-    }
-
-    fn run(future: impl Future<Output = ()>) {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        LocalSet::new().block_on(&runtime, future);
     }
 
     #[test]

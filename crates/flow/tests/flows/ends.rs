@@ -29,8 +29,7 @@ fn a_panic_takes_the_error_port() {
         - {kind: act, name: b, does: panic, ports: {error: [{name: c, port: in}]}}
         - {kind: act, name: c, does: reply}
     ";
-    let nodes = nodes.replace("\n        ", "\n");
-    let told = reply(&nodes).expect("an answer").expect("a value");
+    let told = reply(nodes).expect("an answer").expect("a value");
     assert_eq!(told.field("error"), Ok(Value::text("panicked: boom")));
     assert_eq!(told.field("node"), Ok(Value::text("b")));
 }
@@ -43,7 +42,7 @@ fn a_panic_in_one_branch_leaves_the_others_to_their_end() {
         - {kind: act, name: b, does: panic}
         - {kind: act, name: c, does: wait}
     ";
-    let fixture = fixture(&nodes.replace("\n        ", "\n"));
+    let fixture = fixture(nodes);
     run(async {
         for _ in 0..3 {
             let error = fixture.open("begin", 0, Value::Integer(1), LONG).await;
@@ -75,7 +74,7 @@ fn a_flow_that_is_dropped_is_gone_from_every_branch() {
         - {kind: act, name: b, does: wait}
         - {kind: act, name: c, does: wait}
     ";
-    let fixture = fixture(&nodes.replace("\n        ", "\n"));
+    let fixture = fixture(nodes);
     run(async {
         let mut flow = Box::pin(fixture.open("begin", 0, Value::Null, LONG));
         // One look, which is not the end.
@@ -96,7 +95,7 @@ fn a_child_sees_what_its_parent_keeps_and_not_the_other_way_round() {
         - {kind: act, name: e, does: wait, ports: {out: [{name: f, port: in}]}}
         - {kind: act, name: f, does: show}
     ";
-    let fixture = fixture(&nodes.replace("\n        ", "\n"));
+    let fixture = fixture(nodes);
     let reply = run(fixture.open("begin", 0, Value::Integer(5), LONG));
     assert_eq!(reply, Ok(Some(Value::Integer(5))), "the child's error is not the parent's");
     assert_eq!((fixture.figures("b").errors(), fixture.figures("d").errors()), (1, 1));
@@ -109,7 +108,7 @@ fn too_many_children_are_refused_and_the_others_go_on() {
         - {kind: act, name: a, does: fork, ports: {out: [{name: b, port: in}]}}
         - {kind: act, name: b, does: wait}
     ";
-    let fixture = fixture(&nodes.replace("\n        ", "\n"));
+    let fixture = fixture(nodes);
     run(async {
         for _ in 0..10_000 {
             let reply = fixture.open("begin", 0, Value::Null, LONG).await;

@@ -1,35 +1,19 @@
-//! Kinds for the tests: `begin` begins flows by hand, `act` does what its parameter says.
+//! A kind for the tests: `act` does what its parameter says.
 
 use std::cell::Cell;
 use std::panic::{set_hook, take_hook};
-use std::path::Path;
-use std::sync::{Arc, Once};
+use std::sync::Once;
 use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_core::{Fault, Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{
-    At, Error, Fixture, FlowNode, Opened, Source as FlowSource, Step, Value, error, input, output,
-};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
+use sinew_core::{Made, Parameters};
+pub(crate) use sinew_flow::testing::run;
+use sinew_flow::{At, Error, Fixture, FlowEntry, FlowNode, Make, Step, Value};
+use sinew_flow::{error, input, output, testing};
 use tokio::time::sleep;
 
 /// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-
-static BEGIN: Kind = Kind {
-    name: "begin",
-    runs_in: RunsIn::Flow,
-    doc: "Begins flows by the hand of a test.",
-    ports: &[output("out", "The packet.")],
-    parameters: &[],
-    signals: &[],
-};
 
 static ACT: Kind = Kind {
     name: "act",
@@ -81,14 +65,6 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         WAITING.set(WAITING.get() - 1);
-    }
-}
-
-struct Begin;
-
-impl FlowSource for Begin {
-    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        Ok(Vec::new())
     }
 }
 
@@ -154,21 +130,7 @@ pub(crate) fn expect_booms() {
     });
 }
 
-/// The nodes of a graph, behind `begin` whose packets go to the node `a`.
+/// The nodes of a graph, behind `begin` whose packets go to the first.
 pub(crate) fn fixture(nodes: &str) -> Fixture {
-    let begin = FlowEntry { kind: &BEGIN, make: Make::Source(|_| Ok(Box::new(Begin))) };
-    let table = [begin, FlowEntry { kind: &ACT, make: Make::Node(make) }];
-    let text =
-        format!("- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n{nodes}");
-    let source = Source { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &[&BEGIN, &ACT], &Machine { cpus: vec![0] });
-    let plan =
-        plan.unwrap_or_else(|errors| panic!("{}", sinew_spec::render(&errors, &text, false)));
-    Fixture::new(&Arc::new(plan), &table, Path::new(".")).expect("the nodes are good")
-}
-
-/// Runs a future as a worker would.
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    LocalSet::new().block_on(&runtime, future)
+    testing::fixture(nodes, &[FlowEntry { kind: &ACT, make: Make::Node(make) }])
 }

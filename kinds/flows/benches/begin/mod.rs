@@ -1,29 +1,9 @@
-//! What benchmarks share: graphs whose flows are begun by hand, and rounds of them.
+//! What benchmarks share: flows that are begun by hand, and rounds of them.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sinew_flow::testing::run;
 use sinew_flow::{Fixture, Value};
-use sinew_flows::FLOWS;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
-
-/// The nodes of a graph; those of the kind `test` begin flows.
-pub(crate) fn fixture(text: &str) -> Fixture {
-    let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
-    let source = Source { file: "bench.yaml", text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0] }).expect("the spec is good");
-    Fixture::new(&Arc::new(plan), FLOWS, Path::new(".")).expect("the nodes are good")
-}
-
-/// Runs a future as a worker would.
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    LocalSet::new().block_on(&runtime, future)
-}
 
 /// Nanoseconds of a flow with this packet from the node `begin`, on average of so many.
 pub(crate) async fn flow_ns(fixture: &Fixture, packet: &Value, flows: usize) -> f64 {

@@ -8,8 +8,7 @@ use sinew_flow::Stream;
 use super::*;
 use crate::testing::{fixture, run};
 
-const NOTHING: &str =
-    "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n- {kind: nop, name: a}\n";
+const NOTHING: &str = "- {kind: nop, name: a}";
 
 fn written(value: &Value) -> String {
     let flow = fixture(NOTHING).flow();

@@ -154,7 +154,6 @@ mod tests {
     fn the_deadline_ends_a_list_whose_elements_never_wait() {
         let fixture = fixture(
             "
-            - {kind: begin, name: begin, ports: {out: [{name: f, port: in}]}}
             - {kind: for, name: f, items_max: 1000000, ports: {out: [{name: a, port: in}]}}
             - {kind: snippet, name: a, language: lua, time: 10s, code: 'for i = 1, 10000 do end'}
             ",

@@ -31,20 +31,3 @@ impl FlowNode for Nop {
         Step::Pass(OUT, packet)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use sinew_flow::Value;
-
-    use crate::testing::reply;
-
-    #[test]
-    fn what_leads_nowhere_is_the_reply() {
-        let graph = "
-            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
-            - {kind: nop, name: a, ports: {out: [{name: b, port: in}]}}
-            - {kind: nop, name: b}
-        ";
-        assert_eq!(reply(graph, Value::text("x")), Ok(Some(Value::text("x"))));
-    }
-}

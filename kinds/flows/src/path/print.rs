@@ -185,20 +185,14 @@ mod tests {
     fn a_packet_passes_whatever_the_line_says() {
         for format in ["", ", format: 'got {{ packet }}'", ", format: '{{ packet.nothing.there }}'"]
         {
-            let graph = format!(
-                "- {{kind: begin, name: begin, ports: {{out: [{{name: print, port: in}}]}}}}\n\
-                 - {{kind: print, name: print{format}}}"
-            );
+            let graph = format!("- {{kind: print, name: print{format}}}");
             assert_eq!(reply(&graph, Value::text("x")), Ok(Some(Value::text("x"))), "{format}");
         }
     }
 
     #[test]
     fn a_bad_format_is_refused() {
-        let refusals = refusals(
-            "- {kind: begin, name: begin, ports: {out: [{name: print, port: in}]}}\n\
-             - {kind: print, name: print, format: '{{ packet.'}",
-        );
+        let refusals = refusals("- {kind: print, name: print, format: '{{ packet.'}");
         assert_eq!(refusals.len(), 1, "{refusals:?}");
     }
 

@@ -109,10 +109,7 @@ mod tests {
     use crate::testing::{refusals, reply};
 
     fn graph(parameters: &str) -> String {
-        format!(
-            "- {{kind: begin, name: begin, ports: {{out: [{{name: s, port: in}}]}}}}\n\
-             - {{kind: sleep, name: s{parameters}}}"
-        )
+        format!("- {{kind: sleep, name: s{parameters}}}")
     }
 
     #[test]

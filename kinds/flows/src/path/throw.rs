@@ -119,10 +119,7 @@ mod tests {
     use crate::testing::{refusals, reply};
 
     fn graph(parameters: &str) -> String {
-        format!(
-            "- {{kind: begin, name: begin, ports: {{out: [{{name: t, port: in}}]}}}}\n\
-             - {{kind: throw, name: t{parameters}}}"
-        )
+        format!("- {{kind: throw, name: t{parameters}}}")
     }
 
     fn thrown(parameters: &str, packet: Value) -> Error {

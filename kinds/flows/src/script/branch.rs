@@ -58,7 +58,6 @@ mod tests {
     use crate::testing::{refusals, reply};
 
     const GRAPH: &str = "
-        - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
         - kind: if
           name: a
           when: packet > 1

@@ -141,14 +141,9 @@ mod tests {
 
     fn graph(parameters: &str) -> String {
         format!(
-            "
-        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
-        - {{kind: set, name: a, {parameters}, ports: {{out: [{{name: b, port: in}}]}}}}
-        - kind: snippet
-          name: b
-          language: cel
-          code: '[packet, values.n, values.?m.orValue(0)]'
-        "
+            "- {{kind: set, name: a, {parameters}, ports: {{out: [{{name: b, port: in}}]}}}}\n\
+             - {{kind: snippet, name: b, language: cel, \
+             code: '[packet, values.n, values.?m.orValue(0)]'}}"
         )
     }
 
@@ -174,7 +169,6 @@ mod tests {
     #[test]
     fn a_value_that_nests_itself_again_and_again_is_an_error() {
         let text = "
-            - {kind: begin, name: begin, ports: {out: [{name: f, port: in}]}}
             - {kind: for, name: f, ports: {out: [{name: a, port: in}]}}
             - {kind: set, name: a, values: {x: {last: '{{ values.?x.orValue(0) }}'}}}
         ";

@@ -104,7 +104,6 @@ mod tests {
         let code = code.replace('\n', "\n            ");
         format!(
             "
-        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
         - kind: snippet
           name: a
           language: {language}
@@ -183,7 +182,6 @@ mod tests {
     #[test]
     fn a_script_that_fails_uses_the_error_port() {
         let text = "
-            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
             - kind: snippet
               name: a
               language: cel

@@ -154,7 +154,6 @@ mod tests {
     use crate::testing::{refusals, reply};
 
     const GRAPH: &str = "
-        - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
         - kind: switch
           name: a
           matches:
@@ -187,7 +186,6 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_said_at_once() {
         let text = "
-            - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
             - kind: switch
               name: a
               matches:

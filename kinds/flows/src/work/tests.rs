@@ -21,18 +21,13 @@ fn numbers(count: i64) -> Value {
     Value::list((0..count).map(Value::Integer))
 }
 
-/// `begin`, and what follows it.
-fn graph(nodes: &str) -> String {
-    format!("- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n{nodes}")
-}
-
 /// A `switch` whose 256 expressions are all looked at.
 fn switch() -> String {
     let mut text = "- kind: switch\n  name: a\n  otherwise: out[1]\n  matches:\n".to_owned();
     for _ in 0..256 {
         writeln!(text, "    - {{when: '!{LONG}', port: 'out[0]'}}").expect("memory");
     }
-    graph(&text)
+    text
 }
 
 /// A snippet of 200 templates.
@@ -41,7 +36,7 @@ fn templates() -> String {
     for _ in 0..200 {
         writeln!(text, "    - '{{{{ {LONG} }}}}'").expect("memory");
     }
-    graph(&text)
+    text
 }
 
 /// 200 values of a flow, one expression in each: none of these can be interrupted.
@@ -50,7 +45,7 @@ fn values() -> String {
     for at in 0..200 {
         writeln!(text, "    v{at}: '{{{{ {LONG} }}}}'").expect("memory");
     }
-    graph(&text)
+    text
 }
 
 /// Nodes behind each other, one expression in each.
@@ -62,11 +57,11 @@ fn chain() -> String {
         writeln!(text, "- {{kind: if, name: {name}, when: '{LONG}', ports: {ports}}}")
             .expect("memory");
     }
-    graph(&(text + "- {kind: nop, name: n40}\n"))
+    text + "- {kind: nop, name: n40}\n"
 }
 
 fn lua(code: &str) -> String {
-    graph(&format!("- {{kind: snippet, name: a, language: lua, time: 10s, code: '{code}'}}\n"))
+    format!("- {{kind: snippet, name: a, language: lua, time: 10s, code: '{code}'}}\n")
 }
 
 /// The reply to a packet, and how often others of the worker had a turn meanwhile.
@@ -115,26 +110,25 @@ fn whatever_computes_for_long_lets_others_have_their_turn() {
         ),
         (
             "a list that is written into a text",
-            graph("- {kind: snippet, name: a, language: text, code: 't {{ packet }}'}\n"),
+            "- {kind: snippet, name: a, language: text, code: 't {{ packet }}'}\n".into(),
             numbers(500_000),
         ),
         (
             "lists that are written into texts",
-            graph(
-                "- {kind: snippet, name: a, language: yaml, code: ['{{ packet }}', \
-                 't {{ packet }}', {b: '{{ packet }} t'}]}\n",
-            ),
+            "- {kind: snippet, name: a, language: yaml, code: ['{{ packet }}', \
+             't {{ packet }}', {b: '{{ packet }} t'}]}\n"
+                .into(),
             numbers(200_000),
         ),
         (
             "for",
-            graph(&format!(
+            format!(
                 "- {{kind: for, name: a, concurrency: 8, \
                  ports: {{out: [{{name: n, port: in}}]}}}}\n\
                  - {{kind: snippet, name: n, language: cel, code: '{}'}}\n",
                 LONG.replace("packet", "[1, 2, 3, 4, 5, 6, 7, 8, 9]")
                     .replace("b >= 0", "b >= packet")
-            )),
+            ),
             numbers(2000),
         ),
     ];
@@ -167,10 +161,10 @@ fn a_flow_has_one_budget_of_work_for_all_that_it_computes() {
 
 #[test]
 fn what_forked_children_compute_is_drawn_from_their_parent() {
-    let text = graph(&format!(
+    let text = format!(
         "- {{kind: fork, name: a, ports: {{out: [{{name: n, port: in}}]}}}}\n\
          - {{kind: snippet, name: n, language: cel, code: '{LONG}'}}\n"
-    ));
+    );
     let fixture = fixture(&text);
     run(async {
         let flow = fixture.flow();
@@ -188,10 +182,10 @@ fn what_forked_children_compute_is_drawn_from_their_parent() {
 
 #[test]
 fn what_an_error_path_says_without_computing_is_said_when_no_work_is_left() {
-    let text = graph(&format!(
+    let text = format!(
         "- kind: if\n  name: a\n  when: '{LONG}'\n  ports: {{error: [{{name: e, port: in}}]}}\n\
          - {{kind: snippet, name: e, language: cel, code: packet.status}}\n"
-    ));
+    );
     let (reply, _) = turns(&text, numbers(50), 2000);
     assert_eq!(reply, Ok(Some(Value::Integer(503))));
 }

@@ -1,45 +1,17 @@
 //! What the graphs of these tests are made of beside the real kinds: `begin` sends the packet of a
 //! test, `step` does what a test tells it to.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_core::{Fault, Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, Fixture, FlowNode, Opened, Reply, Source as FlowSource};
-use sinew_flow::{Step, Value, error, input, output};
+use sinew_core::{Made, Parameters};
+pub(crate) use sinew_flow::testing::run;
+use sinew_flow::{At, Error, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value};
+use sinew_flow::{error, input, output, testing};
 use sinew_flows::FLOWS;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile, render};
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
 
 /// Longest that a flow in a test may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
-
-static BEGIN: Kind = Kind {
-    name: "begin",
-    runs_in: RunsIn::Flow,
-    doc: "Begins flows by the hand of a test.",
-    ports: &[output("out", "The packet.")],
-    parameters: &[],
-    signals: &[],
-};
-
-struct Begin;
-
-fn make_begin(_parameters: &Parameters<'_>) -> Made<dyn FlowSource> {
-    Ok(Box::new(Begin))
-}
-
-impl FlowSource for Begin {
-    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        Ok(Vec::new())
-    }
-}
 
 static STEP: Kind = Kind {
     name: "step",
@@ -86,23 +58,10 @@ impl FlowNode for Doer {
     }
 }
 
-/// The nodes of a graph, made.
+/// The nodes of a graph, made; `begin` is added.
 pub(crate) fn fixture(text: &str) -> Fixture {
-    let entry = |kind, make| FlowEntry { kind, make };
-    let own = [entry(&BEGIN, Make::Source(make_begin)), entry(&STEP, Make::Node(make_step))];
-    let table = [&own, FLOWS].concat();
-    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
-    let source = Source { file: "test.yaml", text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
-    let plan = plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)));
-    Fixture::new(&Arc::new(plan), &table, Path::new("."))
-        .unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
-}
-
-/// Runs a future as a worker would.
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    LocalSet::new().block_on(&runtime, future)
+    let step = FlowEntry { kind: &STEP, make: Make::Node(make_step) };
+    testing::fixture(text, &[&[step], FLOWS].concat())
 }
 
 /// The reply to a packet that the node `begin` sends.

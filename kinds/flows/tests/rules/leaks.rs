@@ -17,7 +17,6 @@ const TOGETHER: usize = 500;
 
 const NODES: [&str; 8] = ["pipe", "for", "fork", "child", "late", "merge", "retry", "again"];
 const GRAPH: &str = "
-- {kind: begin, name: begin, ports: {out: [{name: pipe, port: in}]}}
 - {kind: pipe, name: pipe, ports: {'out[0]': [{name: for, port: in}],
     'out[1]': [{name: retry, port: in}]}}
 - {kind: for, name: for, ports: {out: [{name: fork, port: in}, {name: merge, port: 'in[0]'},

@@ -9,29 +9,17 @@ use sinew_core::board::Board;
 use sinew_core::clock::Clock;
 use sinew_core::{Made, Parameters};
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source as Text, compile, render};
-use tokio::runtime::Builder;
-use tokio::task::{LocalSet, spawn_local, yield_now};
+use tokio::task::{spawn_local, yield_now};
 
 use super::*;
 use crate::at_work::AtWork;
 use crate::path::program::Base;
 use crate::tell::Teller;
-use crate::{At, FlowNode, Local, Pool, Site, Source, Step, Value, input, make, output};
-use crate::{FlowEntry, Make};
+use crate::testing::{BEGIN, run, try_plan};
+use crate::{At, FlowEntry, FlowNode, Local, Make, Pool, Site, Step, Value, input, make};
 
 /// Longest that a flow may take: a hang.
 const LIMIT: Duration = Duration::from_secs(20);
-
-static BEGIN: Kind = Kind {
-    name: "begin",
-    runs_in: RunsIn::Flow,
-    doc: "",
-    ports: &[output("out", "")],
-    parameters: &[],
-    signals: &[],
-};
 
 static GATE: Kind = Kind {
     name: "gate",
@@ -79,12 +67,6 @@ impl FlowNode for Gate {
 
 struct Begin;
 
-impl Source for Begin {
-    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
-        Ok(vec![Box::new(Begin)])
-    }
-}
-
 impl Opened for Begin {
     fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
         OUTLET.set(Some(outlet));
@@ -100,24 +82,15 @@ fn make_gate(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     Ok(Box::new(Gate(parameters.integer("value"))))
 }
 
-fn make_begin(_parameters: &Parameters<'_>) -> Made<dyn Source> {
-    Ok(Box::new(Begin))
-}
-
-const TABLE: &[FlowEntry] = &[
-    FlowEntry { kind: &BEGIN, make: Make::Source(make_begin) },
-    FlowEntry { kind: &GATE, make: Make::Node(make_gate) },
-];
+const TABLE: &[FlowEntry] = &[BEGIN, FlowEntry { kind: &GATE, make: Make::Node(make_gate) }];
 
 fn graph(value: i64) -> Graph {
     let text = format!(
         "- {{kind: begin, name: begin, ports: {{out: [{{name: gate, port: in}}]}}}}\n\
          - {{kind: gate, name: gate, value: {value}}}\n"
     );
-    let source = Text { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &[&BEGIN, &GATE], &Machine { cpus: vec![0] });
-    let plan = plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false)));
-    Graph { plan: Arc::new(plan), nodes: Arc::new([0, 1]) }
+    let plan = try_plan(&text, &[BEGIN.kind, &GATE]).unwrap_or_else(|errors| panic!("{errors}"));
+    Graph { plan, nodes: Arc::new([0, 1]) }
 }
 
 fn shared() -> Arc<Shared> {
@@ -187,7 +160,6 @@ async fn swap_on_and_on() {
 
 #[test]
 fn flows_end_where_they_began_and_then_their_nodes_are_dropped() {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    LocalSet::new().block_on(&runtime, swap_on_and_on());
+    run(swap_on_and_on());
     assert_eq!(LIVING.get(), 0);
 }

@@ -7,8 +7,7 @@ use crate::testing::{fixture, refusals, reply, run};
 
 fn retry(parameters: &str) -> String {
     format!(
-        "- {{kind: begin, name: begin, ports: {{out: [{{name: retry, port: in}}]}}}}\n\
-         - {{kind: retry, name: retry{parameters}, ports: {{out: [{{name: throw, port: in}}]}}}}\n\
+        "- {{kind: retry, name: retry{parameters}, ports: {{out: [{{name: throw, port: in}}]}}}}\n\
          - {{kind: throw, name: throw, status: 503, message: again}}"
     )
 }
@@ -59,10 +58,7 @@ fn pauses_double_up_to_the_longest_and_jitter_only_shortens_them() {
 
 #[test]
 fn a_reply_needs_no_other_attempt() {
-    let graph = "
-        - {kind: begin, name: begin, ports: {out: [{name: retry, port: in}]}}
-        - {kind: retry, name: retry}
-    ";
+    let graph = "- {kind: retry, name: retry}";
     assert_eq!(reply(graph, Value::Integer(1)), Ok(Some(Value::Integer(1))));
 }
 

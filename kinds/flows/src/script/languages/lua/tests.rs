@@ -19,7 +19,6 @@ fn graph(code: &str) -> String {
     let code = code.replace('\n', "\n            ");
     format!(
         "
-        - {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}
         - kind: snippet
           name: a
           language: lua
@@ -95,7 +94,6 @@ fn calls_back_within_each_other_need_no_stack_of_the_worker() {
 #[test]
 fn a_script_sees_and_sets_values_of_its_flow() {
     let text = "
-        - {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}
         - kind: snippet
           name: a
           language: lua

@@ -1,0 +1,83 @@
+//! Graphs of flow nodes in tests and benchmarks: text in, reply out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sinew_core::{Fault, Refusal};
+use sinew_spec::catalogue::{Kind, RunsIn};
+use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::{Source as Text, compile, render};
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use crate::{Fixture, FlowEntry, Make, Opened, Source, output};
+
+/// A kind that begins flows by the hand of a test.
+pub const BEGIN: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(|_| Ok(Box::new(Begin))) };
+
+static INFO: Kind = Kind {
+    name: "begin",
+    runs_in: RunsIn::Flow,
+    doc: "Begins flows by the hand of a test.",
+    ports: &[output("out", "The packet.")],
+    parameters: &[],
+    signals: &[],
+};
+
+struct Begin;
+
+impl Source for Begin {
+    fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
+        Ok(Vec::new())
+    }
+}
+
+/// The plan of a graph of these kinds, or what the compiler says.
+///
+/// # Errors
+/// All that is wrong with it, as text.
+pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String> {
+    let source = Text { file: "test.yaml", text, overrides: &[] };
+    let plan = compile(&source, kinds, &Machine { cpus: vec![0, 1] });
+    plan.map(Arc::new).map_err(|errors| render(&errors, text, false))
+}
+
+/// The nodes of a graph of these kinds, or why they cannot be made. Where the first takes
+/// packets, a node `begin` that sends them to its input `in` stands behind the last.
+///
+/// # Errors
+/// All that is wrong with their parameters.
+///
+/// # Panics
+/// If the graph does not compile.
+pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<Fixture, Vec<Refusal>> {
+    let word = |key| text.split_once(key).and_then(|(_, rest)| rest.split([',', '}', '\n']).next());
+    let first = table.iter().find(|row| word("kind: ") == Some(row.kind.name));
+    let mut text = text.trim_end().to_owned();
+    if let (Some(Make::Node(_)), Some(first)) = (first.map(|row| row.make), word("name: ")) {
+        let indent = text.split('-').next().and_then(|it| it.lines().last()).unwrap_or_default();
+        let ports = format!("{{out: [{{name: {first}, port: in}}]}}");
+        text += &format!("\n{indent}- {{kind: begin, name: begin, ports: {ports}}}\n");
+    }
+    let table = [&[BEGIN], table].concat();
+    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
+    let plan = try_plan(&text, &kinds).unwrap_or_else(|errors| panic!("{errors}"));
+    Fixture::new(&plan, &table, Path::new("."))
+}
+
+/// The nodes of a graph, as [`try_fixture`] makes them.
+///
+/// # Panics
+/// If there is anything wrong with it.
+pub fn fixture(text: &str, table: &[FlowEntry]) -> Fixture {
+    try_fixture(text, table).unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
+}
+
+/// Runs a future as a worker would.
+///
+/// # Panics
+/// If the kernel refuses a timer or a poll.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, future)
+}
