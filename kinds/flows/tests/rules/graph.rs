@@ -8,6 +8,8 @@ pub(crate) struct Tree {
     /// Its name in the graph is this with an 'n' before it; 0 until it is numbered.
     pub(crate) number: usize,
     pub(crate) sort: Sort,
+    /// Where its outputs lead, in their order.
+    pub(crate) outs: Vec<Fan>,
     /// Where its errors lead.
     pub(crate) error: Fan,
 }
@@ -15,31 +17,23 @@ pub(crate) struct Tree {
 /// What one port leads to.
 pub(crate) type Fan = Vec<Tree>;
 
-/// A kind, and its other ports.
+/// A kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Sort {
-    Nop(Fan),
-    Step(Does, Fan),
+    Nop,
+    Step(Does),
     Throw(u16),
-    Pipe(Vec<Fan>),
-    Split(Vec<Fan>),
-    For {
-        concurrency: usize,
-        out: Fan,
-        done: Fan,
-    },
+    Pipe,
+    Split,
+    /// With its concurrency.
+    For(usize),
     /// Steps in a child.
     Fork(Vec<Does>),
-    Try(Fan),
-    Retry {
-        threshold: usize,
-        out: Fan,
-    },
-    /// Several ways of steps from here to a merge, and what that leads to.
-    Merge {
-        ways: Vec<Vec<Does>>,
-        out: Fan,
-    },
+    Try,
+    /// With its threshold.
+    Retry(usize),
+    /// Several ways of steps from here to a merge.
+    Merge(Vec<Vec<Does>>),
 }
 
 /// What a step does.
@@ -53,87 +47,65 @@ pub(crate) enum Does {
 impl Tree {
     /// Its ports by name.
     fn ports(&self) -> Vec<(String, &Fan)> {
-        let one = |name: &str, fan| vec![(name.to_owned(), fan)];
-        let mut ports = match &self.sort {
-            Sort::Nop(out) => return one("out", out),
-            Sort::Step(_, out) | Sort::Try(out) => one("out", out),
-            Sort::Retry { out, .. } | Sort::Merge { out, .. } => one("out", out),
-            Sort::For { out, done, .. } => [one("out", out), one("done", done)].concat(),
-            Sort::Pipe(outs) | Sort::Split(outs) => numbered(outs),
-            Sort::Throw(_) | Sort::Fork(_) => vec![],
+        let name = |at: usize| match self.sort {
+            Sort::Pipe | Sort::Split => format!("'out[{at}]'"),
+            _ => ["out", "done"][at].to_owned(),
         };
-        ports.push(("error".to_owned(), &self.error));
-        ports
-    }
-
-    /// The same, to change what they lead to.
-    fn fans(&mut self) -> Vec<&mut Fan> {
-        let mut fans: Vec<&mut Fan> = match &mut self.sort {
-            Sort::Nop(out) | Sort::Step(_, out) | Sort::Try(out) => vec![out],
-            Sort::Retry { out, .. } | Sort::Merge { out, .. } => vec![out],
-            Sort::For { out, done, .. } => vec![out, done],
-            Sort::Pipe(outs) | Sort::Split(outs) => outs.iter_mut().collect(),
-            Sort::Throw(_) | Sort::Fork(_) => vec![],
-        };
-        fans.push(&mut self.error);
-        fans
+        let outs = self.outs.iter().enumerate().map(|(at, out)| (name(at), out));
+        let error = Some(("error".to_owned(), &self.error));
+        outs.chain(error.filter(|_| !matches!(self.sort, Sort::Nop))).collect()
     }
 
     /// The steps that belong to it: their numbers follow its own.
     fn steps(&self) -> usize {
         match &self.sort {
             Sort::Fork(steps) => steps.len(),
-            Sort::Merge { ways, .. } => ways.iter().map(Vec::len).sum(),
+            Sort::Merge(ways) => ways.iter().map(Vec::len).sum(),
             _ => 0,
         }
     }
 
     /// Whether a packet may have to wait in it, or behind it.
     fn waits(&self) -> bool {
-        let waits = matches!(self.sort, Sort::Merge { .. } | Sort::Retry { .. });
+        let waits = matches!(self.sort, Sort::Merge(_) | Sort::Retry(_));
         waits || self.ports().iter().any(|(_, fan)| fan.iter().any(Tree::waits))
     }
 
     /// The node that takes its packets.
     fn entry(&self) -> String {
-        let letter = if matches!(self.sort, Sort::Merge { .. }) { 'b' } else { 'n' };
+        let letter = if matches!(self.sort, Sort::Merge(_)) { 'b' } else { 'n' };
         format!("{letter}{}", self.number)
     }
 
     /// Its kind, as the spec begins with it.
     fn kind(&self) -> String {
         match &self.sort {
-            Sort::Nop(_) => "nop".to_owned(),
-            Sort::Step(does, _) => step(*does, self.number),
+            Sort::Nop => "nop".to_owned(),
+            Sort::Step(does) => step(*does, self.number),
             Sort::Throw(status) => format!("throw, status: {status}"),
-            Sort::Pipe(_) => "pipe".to_owned(),
-            Sort::Split(_) => "split".to_owned(),
-            Sort::For { concurrency, .. } => format!("for, concurrency: {concurrency}"),
+            Sort::Pipe => "pipe".to_owned(),
+            Sort::Split => "split".to_owned(),
+            Sort::For(concurrency) => format!("for, concurrency: {concurrency}"),
             Sort::Fork(_) => "fork".to_owned(),
-            Sort::Try(_) => "try".to_owned(),
-            Sort::Retry { threshold, .. } => format!("retry, threshold: {threshold}, backoff: 0s"),
-            Sort::Merge { .. } => "merge".to_owned(),
+            Sort::Try => "try".to_owned(),
+            Sort::Retry(threshold) => format!("retry, threshold: {threshold}, backoff: 0s"),
+            Sort::Merge(_) => "merge".to_owned(),
         }
     }
-}
-
-/// The ports of outputs with numbers.
-fn numbered(outs: &[Fan]) -> Vec<(String, &Fan)> {
-    outs.iter().enumerate().map(|(at, out)| (format!("'out[{at}]'"), out)).collect()
 }
 
 /// Gives every node its number.
 pub(crate) fn number(fan: &mut Fan, next: &mut usize) {
     for tree in fan {
         // Only where none waits do we know which elements are under way together.
-        if let Sort::For { concurrency, out, .. } = &mut tree.sort
-            && out.iter().any(Tree::waits)
+        if let Sort::For(concurrency) = &mut tree.sort
+            && tree.outs[0].iter().any(Tree::waits)
         {
             *concurrency = 1;
         }
         tree.number = *next;
         *next += 1 + tree.steps();
-        tree.fans().into_iter().for_each(|fan| number(fan, next));
+        tree.outs.iter_mut().chain([&mut tree.error]).for_each(|fan| number(fan, next));
     }
 }
 
@@ -158,7 +130,7 @@ fn write_tree(tree: &Tree, text: &mut String) {
             let first = chain(steps, number + 1, None, text);
             ports.extend(first.map(|first| format!("out: [{first}]")));
         }
-        Sort::Merge { ways, .. } => {
+        Sort::Merge(ways) => {
             let (mut firsts, mut next) = (Vec::new(), number + 1);
             for (at, way) in ways.iter().enumerate() {
                 let end = format!("{{name: n{number}, port: 'in[{at}]'}}");

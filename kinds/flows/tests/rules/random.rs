@@ -15,31 +15,30 @@ fn does() -> impl Strategy<Value = Does> {
 
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = prop_oneof![
-        Just(Sort::Nop(vec![])),
-        does().prop_map(|does| Sort::Step(does, vec![])),
-        Just(Sort::Throw(404)),
-        vec(does(), 0..3).prop_map(Sort::Fork),
+        Just((Sort::Nop, vec![vec![]])),
+        does().prop_map(|does| (Sort::Step(does), vec![vec![]])),
+        Just((Sort::Throw(404), vec![])),
+        vec(does(), 0..3).prop_map(|steps| (Sort::Fork(steps), vec![])),
     ];
-    let leaf = leaf.prop_map(|sort| Tree { number: 0, sort, error: vec![] });
+    let leaf = leaf.prop_map(|(sort, outs)| Tree { number: 0, sort, outs, error: vec![] });
     leaf.prop_recursive(5, 32, 3, |inner| {
         let fan = || vec(inner.clone(), 0..3);
         let fans = || vec(vec(inner.clone(), 0..2), 0..4);
-        let sort = prop_oneof![
-            fan().prop_map(Sort::Nop),
-            (does(), fan()).prop_map(|(does, out)| Sort::Step(does, out)),
-            fans().prop_map(Sort::Pipe),
-            fans().prop_map(Sort::Split),
-            (1..4usize, fan(), fan()).prop_map(|(concurrency, out, done)| Sort::For {
-                concurrency,
-                out,
-                done
-            }),
-            fan().prop_map(Sort::Try),
-            (1..4usize, fan()).prop_map(|(threshold, out)| Sort::Retry { threshold, out }),
-            (vec(vec(does(), 0..3), 2..4), fan()).prop_map(|(ways, out)| Sort::Merge { ways, out }),
+        let ways = vec(vec(does(), 0..3), 2..4);
+        let one = prop_oneof![
+            Just(Sort::Nop),
+            does().prop_map(Sort::Step),
+            Just(Sort::Try),
+            (1..4usize).prop_map(Sort::Retry),
+            ways.prop_map(Sort::Merge),
+        ];
+        let made = prop_oneof![
+            5 => (one, vec(fan(), 1)),
+            2 => (prop_oneof![Just(Sort::Pipe), Just(Sort::Split)], fans()),
+            1 => ((1..4usize).prop_map(Sort::For), vec(fan(), 2)),
         ];
         let error = prop_oneof![2 => Just(vec![]), 1 => vec(inner, 1..3)];
-        (sort, error).prop_map(|(sort, error)| Tree { number: 0, sort, error })
+        (made, error).prop_map(|((sort, outs), error)| Tree { number: 0, sort, outs, error })
     })
 }
 

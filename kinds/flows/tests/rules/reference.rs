@@ -36,30 +36,31 @@ impl Failure {
 fn reply(tree: &Tree, packet: &Json) -> Answer {
     let name = &format!("n{}", tree.number);
     let own = match &tree.sort {
-        Sort::Nop(out) => return fan(out, packet),
-        Sort::Step(does, out) => match step(*does, name, packet) {
-            Ok(Some(packet)) => return fan(out, &packet),
+        Sort::Nop => return fan(&tree.outs[0], packet),
+        Sort::Step(does) => match step(*does, name, packet) {
+            Ok(Some(packet)) => return fan(&tree.outs[0], &packet),
             other => other,
         },
         Sort::Throw(status) => Err(Failure::new(name, *status)),
-        Sort::Pipe(steps) => pipe(steps, packet),
-        Sort::Split(outs) => {
+        Sort::Pipe => pipe(&tree.outs, packet),
+        Sort::Split => {
+            let outs = &tree.outs;
             let linked = outs.iter().rposition(|out| !out.is_empty()).map_or(0, |last| last + 1);
             match packet.as_array().filter(|items| items.len() <= linked) {
                 Some(items) => joined(items.iter().zip(outs).map(|(item, out)| fan(out, item))),
                 None => Err(Failure::new(name, 500)),
             }
         }
-        Sort::For { concurrency, out, done } => match packet.as_array() {
-            Some(items) => match each(items, *concurrency, out) {
-                Ok(replies) => return fan(done, &replies),
+        Sort::For(concurrency) => match packet.as_array() {
+            Some(items) => match each(items, *concurrency, &tree.outs[0]) {
+                Ok(replies) => return fan(&tree.outs[1], &replies),
                 Err(failure) => Err(failure),
             },
             None => Err(Failure::new(name, 500)),
         },
         Sort::Fork(_) => Ok(None),
-        Sort::Try(out) | Sort::Retry { out, .. } => fan(out, packet),
-        Sort::Merge { ways, out } => return merge(ways, out, tree, packet),
+        Sort::Try | Sort::Retry(_) => fan(&tree.outs[0], packet),
+        Sort::Merge(ways) => return merge(ways, tree, packet),
     };
     or_instead(tree, name, own)
 }
@@ -146,13 +147,13 @@ fn each(items: &[Json], concurrency: usize, out: &Fan) -> Result<Json, Failure> 
 
 /// The names of the steps on the ways to a merge count on from its own. The first packet that has
 /// come gets what comes of the list, or of what is missing; the others get nothing.
-fn merge(ways: &[Vec<Does>], out: &Fan, tree: &Tree, packet: &Json) -> Answer {
+fn merge(ways: &[Vec<Does>], tree: &Tree, packet: &Json) -> Answer {
     let mut number = tree.number;
     let ends: Vec<Answer> = ways.iter().map(|way| walk(way, &mut number, packet)).collect();
     let arrived: Vec<Json> = ends.iter().filter_map(|end| end.clone().ok()?).collect();
     let name = format!("n{}", tree.number);
     let mut answer = if arrived.len() == ways.len() {
-        Some(fan(out, &Json::Array(arrived)))
+        Some(fan(&tree.outs[0], &Json::Array(arrived)))
     } else {
         // A failure of a way says more than that its packet is missing.
         let missing = Failure { follows: true, ..Failure::new(&name, 500) };
