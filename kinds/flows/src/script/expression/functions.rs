@@ -42,59 +42,12 @@ pub(super) const MATCHES_ANY: &str = "@matches";
 
 /// The functions that an expression may call, by name; operators and macros are none. `replace`,
 /// `join` and `split` are our own: the library's first make what is asked for, whatever it costs.
-pub(super) const FUNCTIONS: &[&str] = &[
-    "size",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "string",
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "bytes",
-    "type",
-    "dyn",
-    "of",
-    "none",
-    "ofNonZeroValue",
-    "hasValue",
-    "value",
-    "or",
-    "orValue",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "join",
-    "lowerAscii",
-    "upperAscii",
-    "trim",
-    "replace",
-    "split",
-    "substring",
-    "reverse",
-    "encode",
-    "decode",
-    "greatest",
-    "least",
-    "ceil",
-    "floor",
-    "round",
-    "trunc",
-    "abs",
-    "sign",
-    "isNaN",
-    "isInf",
-    "isFinite",
-    "sqrt",
-    "bitAnd",
-    "bitOr",
-    "bitXor",
-    "bitNot",
-    "bitShiftLeft",
-    "bitShiftRight",
-];
+pub(super) const FUNCTIONS: &str = "\
+    size contains startsWith endsWith matches string int uint double bool bytes type dyn of \
+    none ofNonZeroValue hasValue value or orValue charAt indexOf lastIndexOf join lowerAscii \
+    upperAscii trim replace split substring reverse encode decode greatest least ceil floor \
+    round trunc abs sign isNaN isInf isFinite sqrt bitAnd bitOr bitXor bitNot bitShiftLeft \
+    bitShiftRight";
 
 thread_local! {
     /// The language, made once for each worker: it is asked for with every evaluation.

@@ -14,20 +14,7 @@ use super::{DEPTH_MAX, Place, Tree, shortened};
 /// Most characters of a message: what it names may be as long as the expression.
 const MESSAGE_MAX: usize = 300;
 /// Names that stand for types.
-const TYPES: &[&str] = &[
-    "bool",
-    "bytes",
-    "double",
-    "dyn",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "type",
-    "uint",
-    "optional_type",
-];
+const TYPES: &str = "bool bytes double dyn int list map null_type string type uint optional_type";
 /// Names that functions stand behind: `math.abs(x)`.
 const NAMESPACES: &[&str] = &["optional", "math", "base64"];
 
@@ -139,9 +126,9 @@ impl Rewriter<'_> {
 
     fn call(&mut self, call: &mut CallExpr, depth: usize) -> Price {
         let symbol = call.func_name.starts_with(|c: char| !c.is_ascii_alphabetic());
-        if !symbol && !FUNCTIONS.contains(&call.func_name.as_str()) {
+        if !symbol && !has_word(FUNCTIONS, &call.func_name) {
             let message = format!("there is no function '{}'", call.func_name);
-            let help = format!("there are {}", FUNCTIONS.join(", "));
+            let help = format!("there are {}", FUNCTIONS.replace(' ', ", "));
             return Err(self.refusal(&call.func_name, message, help));
         }
         if call.func_name == "matches" && !self.has_own_pattern(call)? {
@@ -214,7 +201,7 @@ impl Rewriter<'_> {
             }
             name => match self.also.iter().position(|also| *also == name) {
                 Some(at) => Root::Also(at, name.into()),
-                None if TYPES.contains(&name) => return Ok(None),
+                None if has_word(TYPES, name) => return Ok(None),
                 None => return Err(self.unknown(name)),
             },
         };
@@ -329,6 +316,10 @@ fn way(expression: &IdedExpr) -> Option<Way<'_>> {
         }
         _ => None,
     }
+}
+
+fn has_word(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
 }
 
 /// Puts a call of a function around an expression, with a number as another argument.
