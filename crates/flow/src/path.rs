@@ -97,6 +97,11 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// Passes on what was made, through this output; or fails.
+    pub fn pass(port: usize, made: Result<Value, Error>) -> Step<'a> {
+        made.map_or_else(Step::Fail, |packet| Step::Pass(port, packet))
+    }
+
     /// Answers with the reply of somebody else.
     pub fn answer(reply: Reply) -> Step<'a> {
         reply.map_or_else(Step::Fail, Step::Reply)

@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use sinew_control::Request;
-use sinew_control::Supervisor;
 use sinew_control::status::{Phase, Status};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{Error, FlowEntry, FlowNode, Make, Value, error, input, output};
 
-use super::supervisor::Rank;
-use super::{shown, supervisor};
+use super::refused;
+use super::supervisor::{Ask, Rank, Run, asks, core, phase};
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -50,59 +47,32 @@ static INFO: Kind = Kind {
     signals: &[],
 };
 
-const OUT: usize = 1;
-
 /// Bytes of a reason. It stands in the log and on the screen.
 const REASON_LEN_MAX: usize = 200;
 
 struct Halt {
-    supervisor: Option<Supervisor>,
-    holds: bool,
     reason: Template,
     within: Duration,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let reason = Template::compile(parameters.yaml("reason"))?;
-    let within = parameters.duration("within");
-    Ok(Box::new(Halt { supervisor: None, holds: false, reason, within }))
+    asks(Halt { reason, within: parameters.duration("within") })
 }
 
-impl FlowNode for Halt {
-    fn attach(&mut self, site: &Site) {
-        self.supervisor = site.supervisor.clone();
-        self.holds = site.plan.hold;
-    }
-
-    fn ahead(&self, _packet: &Value) -> Ahead {
-        Ahead::Reserved
-    }
-
-    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        Step::wait(async move {
-            match self.halt(at, &packet).await {
-                Ok(value) => Step::Pass(OUT, value),
-                Err(error) => Step::Fail(error),
-            }
-        })
-    }
-}
-
-impl Halt {
-    async fn halt(&self, at: At<'_>, packet: &Value) -> Result<Value, Error> {
-        let reason = Some(reason(&self.reason.render(at.flow(), packet).await?)?);
-        let supervisor = supervisor::of(&self.supervisor)?;
-        let before = supervisor::status(at, supervisor, Rank::First).await?;
+impl Ask for Halt {
+    async fn ask(&self, run: Run<'_>, packet: &Value) -> Result<Value, Error> {
+        let reason = Some(reason(&self.reason.render(run.at.flow(), packet).await?)?);
+        let before = run.status(Rank::First).await?;
         if before.phase == Phase::Held {
-            return Ok(supervisor::core(&before));
+            return Ok(core(&before));
         }
-        supervisor::order(at, supervisor, Request::Halt { reason }).await?;
-        if !self.holds || self.within.is_zero() {
-            return Ok(Value::map([("phase", supervisor::phase(Phase::Stopping))]));
+        run.order(Request::Halt { reason }).await?;
+        if !run.holds || self.within.is_zero() {
+            return Ok(Value::map([("phase", phase(Phase::Stopping))]));
         }
         let is_held = |status: &Status| status.phase == Phase::Held;
-        let status = supervisor::reached(at, supervisor, self.within, is_held).await?;
-        Ok(supervisor::core(&status))
+        Ok(core(&run.reached(self.within, is_held).await?))
     }
 }
 
@@ -111,9 +81,7 @@ fn reason(value: &Value) -> Result<String, Error> {
     let text = value.as_text().filter(|text| text.len() <= REASON_LEN_MAX);
     let text = text.filter(|text| !text.chars().any(char::is_control));
     text.map(str::to_owned).ok_or_else(|| {
-        let text = format!("a reason is one line of {REASON_LEN_MAX} bytes at most");
-        let error = shown(&text);
-        Error::new(text).with_status(400).with_shown(error)
+        refused(400, format!("a reason is one line of {REASON_LEN_MAX} bytes at most"))
     })
 }
 

@@ -14,10 +14,12 @@ use sinew_flow::{Error, Value};
 
 /// The core cannot be reached now; whoever asked is told so, and may ask again.
 fn unavailable(text: &str) -> Error {
-    Error::new(text).with_status(503).with_shown(shown(text)).with_header("retry-after", "1")
+    refused(503, text).with_header("retry-after", "1")
 }
 
-/// The body of an answer that says why not.
-fn shown(text: &str) -> Value {
-    Value::map([("error", Value::text(text))])
+/// Why not; whoever asked may read it.
+fn refused(status: u16, text: impl Into<String>) -> Error {
+    let text = text.into();
+    let shown = Value::map([("error", Value::text(text.clone()))]);
+    Error::new(text).with_status(status).with_shown(shown)
 }

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
 use sinew_flow::{
-    At, Error, FlowNode, MessageInput, Seen, Site, Step, Value, error, input, output,
+    At, Error, FlowEntry, FlowNode, Make, MessageInput, Seen, Site, Step, Value, error, input,
+    output,
 };
 use tokio::time::sleep;
 

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use sinew_control::Request;
-use sinew_control::Supervisor;
 use sinew_control::status::{DomainRole, DomainState, Phase, Status};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{Error, FlowEntry, FlowNode, Make, Value, error, input, output};
 
-use super::{shown, supervisor};
+use super::refused;
+use super::supervisor::{Ask, Run, asks, core, phase};
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
@@ -38,52 +36,27 @@ static INFO: Kind = Kind {
     signals: &[],
 };
 
-const OUT: usize = 1;
-
 struct Reset {
-    supervisor: Option<Supervisor>,
     within: Duration,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Reset { supervisor: None, within: parameters.duration("within") }))
+    asks(Reset { within: parameters.duration("within") })
 }
 
-impl FlowNode for Reset {
-    fn attach(&mut self, site: &Site) {
-        self.supervisor = site.supervisor.clone();
-    }
-
-    fn ahead(&self, _packet: &Value) -> Ahead {
-        Ahead::Reserved
-    }
-
-    fn handle<'a>(&'a self, at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
-        Step::wait(async move {
-            match self.reset(at).await {
-                Ok(value) => Step::Pass(OUT, value),
-                Err(error) => Step::Fail(error),
-            }
-        })
-    }
-}
-
-impl Reset {
-    async fn reset(&self, at: At<'_>) -> Result<Value, Error> {
-        let supervisor = supervisor::of(&self.supervisor)?;
-        supervisor::order(at, supervisor, Request::Reset {}).await?;
+impl Ask for Reset {
+    async fn ask(&self, run: Run<'_>, _packet: &Value) -> Result<Value, Error> {
+        run.order(Request::Reset {}).await?;
         if self.within.is_zero() {
-            return Ok(Value::map([("phase", supervisor::phase(Phase::Starting))]));
+            return Ok(Value::map([("phase", phase(Phase::Starting))]));
         }
         let is_decided = |status: &Status| status.phase == Phase::Held || runs(status);
-        let status = supervisor::reached(at, supervisor, self.within, is_decided).await?;
+        let status = run.reached(self.within, is_decided).await?;
         if status.phase == Phase::Held {
             let reason = status.stop.map_or_else(String::new, |stop| stop.reason);
-            let text = format!("the core has stopped again: {reason}");
-            let error = shown(&text);
-            return Err(Error::new(text).with_status(409).with_shown(error));
+            return Err(refused(409, format!("the core has stopped again: {reason}")));
         }
-        Ok(supervisor::core(&status))
+        Ok(core(&status))
     }
 }
 

@@ -8,14 +8,13 @@ use sinew_core::catalogue::{
 };
 use sinew_core::transport::Sent;
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
 use sinew_flow::{
-    At, Error, FlowNode, MessageOutput, Site, Step, Value, error, input, output, to_message,
+    At, Error, FlowEntry, FlowNode, Make, MessageOutput, Site, Step, Value, error, input, output,
+    to_message,
 };
 
 use self::fields::{check, count_max};
-use super::{shown, unavailable};
+use super::{refused, unavailable};
 use crate::script::template::Template;
 
 /// The row of the table.
@@ -91,10 +90,8 @@ impl FlowNode for Send {
         Step::compute(async move {
             let rendered = self.value.render(at.flow(), &packet).await;
             let resolved = rendered.and_then(|value| at.flow().resolve(&value));
-            match resolved.and_then(|value| self.send(&value)) {
-                Ok(()) => Step::Pass(OUT, Value::map([("sent", Value::Bool(true))])),
-                Err(error) => Step::Fail(error),
-            }
+            let sent = resolved.and_then(|value| self.send(&value));
+            Step::pass(OUT, sent.map(|()| Value::map([("sent", Value::Bool(true))])))
         })
     }
 }
@@ -120,10 +117,7 @@ impl Send {
             None => value,
         };
         // Who asked may see it: it says what the interface is, and nothing of the inside.
-        to_message(ty, numbered).map_err(|error| {
-            let text = shown(error.text());
-            error.with_shown(text)
-        })
+        to_message(ty, numbered).map_err(|error| refused(error.status(), error.text()))
     }
 }
 
@@ -136,9 +130,7 @@ fn with_number(
 ) -> Result<Value, Error> {
     let Value::Map(map) = value else { return Ok(value.clone()) };
     if map.contains_key(name) {
-        let text = format!("'{name}' is filled in here; leave it away");
-        let error = shown(&text);
-        return Err(Error::new(text).with_status(400).with_shown(error));
+        return Err(refused(400, format!("'{name}' is filled in here; leave it away")));
     }
     let max = count_max(ty, name).expect("checked as the node was made");
     let mut map = (**map).clone();

@@ -1,17 +1,14 @@
 //! `status`: how the run goes.
 
-use sinew_control::Supervisor;
 use sinew_control::status::{DomainStatus, Status};
 use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{Error, FlowEntry, Make, Value, error, input, output};
 
-use super::supervisor::{self, Rank};
+use super::supervisor::{Ask, Rank, Run, asks, phase, stop};
 
 /// The row of the table.
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+pub(crate) const NODE: FlowEntry =
+    FlowEntry { kind: &INFO, make: Make::Node(|_| asks(AsksStatus)) };
 
 static INFO: Kind = Kind {
     name: "status",
@@ -27,38 +24,11 @@ static INFO: Kind = Kind {
     signals: &[],
 };
 
-const OUT: usize = 1;
+struct AsksStatus;
 
-struct AsksStatus {
-    supervisor: Option<Supervisor>,
-}
-
-fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(AsksStatus { supervisor: None }))
-}
-
-impl FlowNode for AsksStatus {
-    fn attach(&mut self, site: &Site) {
-        self.supervisor = site.supervisor.clone();
-    }
-
-    fn ahead(&self, _packet: &Value) -> Ahead {
-        Ahead::Reserved
-    }
-
-    fn handle<'a>(&'a self, at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
-        Step::wait(async move {
-            match self.ask(at).await {
-                Ok(status) => Step::Pass(OUT, to_value(&status)),
-                Err(error) => Step::Fail(error),
-            }
-        })
-    }
-}
-
-impl AsksStatus {
-    async fn ask(&self, at: At<'_>) -> Result<Status, Error> {
-        supervisor::status(at, supervisor::of(&self.supervisor)?, Rank::Ordinary).await
+impl Ask for AsksStatus {
+    async fn ask(&self, run: Run<'_>, _packet: &Value) -> Result<Value, Error> {
+        Ok(to_value(&run.status(Rank::Ordinary).await?))
     }
 }
 
@@ -66,9 +36,9 @@ impl AsksStatus {
 fn to_value(status: &Status) -> Value {
     Value::map([
         ("graph", Value::text(status.graph.clone())),
-        ("phase", supervisor::phase(status.phase)),
+        ("phase", phase(status.phase)),
         ("elapsed_ms", Value::Integer(status.elapsed_ms as i64)),
-        ("stop", supervisor::stop(status.stop.as_ref())),
+        ("stop", stop(status.stop.as_ref())),
         ("domains", Value::map(status.domains.iter().map(|it| (it.name.clone(), domain(it))))),
     ])
 }

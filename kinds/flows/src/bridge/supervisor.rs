@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_control::Supervisor;
 use sinew_control::status::{Phase, Status, StopStatus};
-use sinew_control::{Answer, Request};
-use sinew_core::Fault;
-use sinew_flow::{At, Error, Value};
+use sinew_control::{Answer, Request, Supervisor};
+use sinew_core::{Fault, Made};
+use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value};
 use tokio::time::sleep;
 
-use super::{shown, unavailable};
+use super::{refused, unavailable};
 
 /// Whether a question may wait behind other work that blocks.
 #[derive(Clone, Copy)]
@@ -23,74 +22,106 @@ pub(super) enum Rank {
 /// How often the supervisor is asked whether what was ordered has come about.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The supervisor, if there is one: a test has none.
-///
-/// # Errors
-/// There is none.
-pub(super) fn of(supervisor: &Option<Supervisor>) -> Result<&Supervisor, Error> {
-    supervisor.as_ref().ok_or_else(|| unavailable("no core runs here"))
+/// The output of these kinds, by index of their tables.
+const OUT: usize = 1;
+
+/// What a node asks of the supervisor.
+pub(super) trait Ask: 'static {
+    /// The answer, which is passed on.
+    async fn ask(&self, run: Run<'_>, packet: &Value) -> Result<Value, Error>;
 }
 
-/// The run as it is now.
-///
-/// # Errors
-/// The supervisor does not answer.
-pub(super) async fn status(
-    at: At<'_>,
-    supervisor: &Supervisor,
-    rank: Rank,
-) -> Result<Status, Error> {
-    let supervisor = supervisor.clone();
-    let ask = move || supervisor.status();
-    let answer = match rank {
-        Rank::First => at.block_first(ask).await?,
-        Rank::Ordinary => at.block(ask).await?,
-    };
-    answer.map_err(silent)
+/// A node that asks.
+struct Asks<A> {
+    ask: A,
+    supervisor: Option<Supervisor>,
+    holds: bool,
 }
 
-/// Gives an order, before all other work.
-///
-/// # Errors
-/// The supervisor refuses (409) or does not answer.
-pub(super) async fn order(
-    at: At<'_>,
-    supervisor: &Supervisor,
-    request: Request,
-) -> Result<(), Error> {
-    let supervisor = supervisor.clone();
-    match at.block_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
-        Answer::Done { .. } => Ok(()),
-        Answer::Error(text) => {
-            let error = shown(&text);
-            Err(Error::new(text).with_status(409).with_shown(error))
-        }
-        other => Err(Error::new(format_args!("the supervisor answered {other:?}"))),
+/// A node that asks this.
+pub(super) fn asks(ask: impl Ask) -> Made<dyn FlowNode> {
+    Ok(Box::new(Asks { ask, supervisor: None, holds: false }))
+}
+
+impl<A: Ask> FlowNode for Asks<A> {
+    fn attach(&mut self, site: &Site) {
+        self.supervisor = site.supervisor.clone();
+        self.holds = site.plan.hold;
+    }
+
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Reserved
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        let run = Run { at, supervisor: self.supervisor.as_ref(), holds: self.holds };
+        Step::wait(async move { Step::pass(OUT, self.ask.ask(run, &packet).await) })
     }
 }
 
-/// Waits until the run is as `is_reached` says.
-///
-/// # Errors
-/// That is not so within `limit` (504); the supervisor does not answer.
-pub(super) async fn reached(
-    at: At<'_>,
-    supervisor: &Supervisor,
-    limit: Duration,
-    is_reached: impl Fn(&Status) -> bool,
-) -> Result<Status, Error> {
-    let until = Instant::now() + limit;
-    loop {
-        let status = status(at, supervisor, Rank::First).await?;
-        if is_reached(&status) {
-            return Ok(status);
+/// The run, as a node sees it that asks.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) at: At<'a>,
+    /// `None` in a test.
+    supervisor: Option<&'a Supervisor>,
+    /// Whether the graph says 'hold: true'.
+    pub(super) holds: bool,
+}
+
+impl Run<'_> {
+    fn supervisor(self) -> Result<Supervisor, Error> {
+        self.supervisor.cloned().ok_or_else(|| unavailable("no core runs here"))
+    }
+
+    /// How it is now.
+    ///
+    /// # Errors
+    /// The supervisor does not answer.
+    pub(super) async fn status(self, rank: Rank) -> Result<Status, Error> {
+        let supervisor = self.supervisor()?;
+        let ask = move || supervisor.status();
+        let answer = match rank {
+            Rank::First => self.at.block_first(ask).await?,
+            Rank::Ordinary => self.at.block(ask).await?,
+        };
+        answer.map_err(silent)
+    }
+
+    /// Gives an order, before all other work.
+    ///
+    /// # Errors
+    /// The supervisor refuses (409) or does not answer.
+    pub(super) async fn order(self, request: Request) -> Result<(), Error> {
+        let supervisor = self.supervisor()?;
+        match self.at.block_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
+            Answer::Done { .. } => Ok(()),
+            Answer::Error(text) => Err(refused(409, text)),
+            other => Err(Error::new(format_args!("the supervisor answered {other:?}"))),
         }
-        if Instant::now() >= until {
-            let text = format!("the core is {} after {limit:?}; it goes on", status.phase);
-            let error = shown(&text);
-            return Err(Error::new(text).with_status(504).with_shown(error));
+    }
+
+    /// Waits until it is as `is_reached` says.
+    ///
+    /// # Errors
+    /// That is not so within `limit` (504); the supervisor does not answer.
+    pub(super) async fn reached(
+        self,
+        limit: Duration,
+        is_reached: impl Fn(&Status) -> bool,
+    ) -> Result<Status, Error> {
+        let until = Instant::now() + limit;
+        loop {
+            let status = self.status(Rank::First).await?;
+            if is_reached(&status) {
+                return Ok(status);
+            }
+            if Instant::now() >= until {
+                let text = format!("the core is {} after {limit:?}; it goes on", status.phase);
+                return Err(refused(504, text));
+            }
+            sleep(LOOK).await;
         }
-        sleep(LOOK).await;
     }
 }
 

@@ -5,9 +5,7 @@ use std::cell::Cell;
 use futures_util::{StreamExt, stream};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, FlowNode, Reply, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output};
 
 use crate::script::expression::Expression;
 
@@ -87,12 +85,7 @@ impl FlowNode for For {
             Ok(items) => items,
             Err(error) => return Step::Fail(error),
         };
-        Step::wait(async move {
-            match self.replies(at, &items).await {
-                Ok(replies) => Step::Pass(DONE, Value::list(replies)),
-                Err(error) => Step::Fail(error),
-            }
-        })
+        Step::wait(async move { Step::pass(DONE, self.replies(at, &items).await.map(Value::list)) })
     }
 }
 

@@ -3,9 +3,7 @@
 use bytestring::ByteString;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, Flow, FlowNode, Step, Value, error, input, output};
+use sinew_flow::{At, Error, Flow, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 use sinew_spec::{Data, Item};
 
 use super::expression::weight;
@@ -126,10 +124,7 @@ fn too_deep(name: &str) -> Error {
 
 impl FlowNode for Set {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        Step::compute(async move {
-            let applied = self.apply(at.flow(), packet).await;
-            applied.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
-        })
+        Step::compute(async move { Step::pass(OUT, self.apply(at.flow(), packet).await) })
     }
 }
 

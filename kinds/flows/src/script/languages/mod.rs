@@ -56,7 +56,7 @@ pub(crate) trait Script {
 
 /// What comes of what a script made; it may have failed, or been stopped at a limit.
 pub(crate) fn made<'a>(value: Result<Value, Error>) -> Step<'a> {
-    value.map_or_else(Step::Fail, |packet| Step::Pass(OUT, packet))
+    Step::pass(OUT, value)
 }
 
 /// The code of a language that is written as text.
