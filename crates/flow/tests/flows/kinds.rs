@@ -8,8 +8,9 @@ use std::time::Duration;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
-use sinew_flow::{At, Error, Fixture, FlowEntry, FlowNode, Make, Step, Value};
-use sinew_flow::{error, input, output, testing};
+use sinew_flow::{
+    At, Error, Fixture, FlowEntry, FlowNode, Make, Step, Value, error, input, output, testing,
+};
 use tokio::time::sleep;
 
 /// Longer than any test takes.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use sinew_core::Parameters;
 use sinew_core::Refusal;
-use sinew_flow::FlowEntry;
-use sinew_flow::{Fixture, Reply, Value};
+use sinew_flow::{Fixture, FlowEntry, Reply, Value};
 use sinew_spec::plan::{Node, Plan};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;

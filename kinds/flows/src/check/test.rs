@@ -3,9 +3,9 @@
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Error, Flow, Limits, Opened, Reply, Source, Value, WORK_DEFAULT, output};
+use sinew_flow::{
+    Error, Flow, FlowEntry, Limits, Make, Opened, Reply, Source, Value, WORK_DEFAULT, output,
+};
 
 use crate::script::expression::{Expression, Scope};
 use crate::script::template::Template;

@@ -2,9 +2,7 @@
 
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, FlowNode, Step, Value, input, output};
+use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, input, output};
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };

@@ -6,9 +6,7 @@ use std::rc::Rc;
 
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
 
 use super::ports::linked_inputs;
 

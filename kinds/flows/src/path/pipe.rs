@@ -2,9 +2,7 @@
 
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, FlowNode, Site, Step, Value, error, input, output};
+use sinew_flow::{At, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
 
 use super::ports::linked_outputs;
 

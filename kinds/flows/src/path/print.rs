@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, Flow, FlowNode, Site, Step, Value, input, one_line, output};
+use sinew_flow::{
+    At, Error, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output,
+};
 
 use crate::json;
 use crate::script::template::Template;

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, FlowNode, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::{Expression, Scope};

@@ -3,10 +3,9 @@
 use futures_util::future::join_all;
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, Error, FlowNode, Site, Step, Value};
-use sinew_flow::{error, input, join_replies, output};
+use sinew_flow::{
+    At, Error, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, join_replies, output,
+};
 
 use super::ports::linked_outputs;
 

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use schedule::{Clock, Schedule};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{Limits, Local, Opened, Outlet, Reply, Source, Stop, Value, output};
+use sinew_flow::{
+    FlowEntry, Limits, Local, Make, Opened, Outlet, Reply, Source, Stop, Value, output,
+};
 
 use super::LIMIT_NS_MAX;
 use crate::work::{WORK_MAX, limits};

@@ -2,9 +2,7 @@
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
-use sinew_flow::FlowEntry;
-use sinew_flow::Make;
-use sinew_flow::{At, FlowNode, Step, Value, error, input, output};
+use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::expression::Expression;
 

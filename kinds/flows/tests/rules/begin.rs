@@ -6,8 +6,10 @@ use std::time::Duration;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
-use sinew_flow::{At, Error, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value};
-use sinew_flow::{error, input, output, testing};
+use sinew_flow::{
+    At, Error, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output,
+    testing,
+};
 use sinew_flows::FLOWS;
 
 /// Longest that a flow in a test may take.
