@@ -44,7 +44,11 @@ pub use value::error::Error;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 pub use values::FlowValues;
 
-use sinew_spec::catalogue::{Direction, PACKET, Port};
+use sinew_spec::catalogue::{Direction, Kind, PACKET, Port, RunsIn};
+
+/// What kinds whose nodes take packets have in common; a kind says the rest itself.
+pub const FLOW: Kind =
+    Kind { name: "", runs_in: RunsIn::Flow, doc: "", ports: &[], parameters: &[], signals: &[] };
 
 /// An input for packets. Some link must lead to it.
 pub const fn input(name: &'static str, doc: &'static str) -> Port {

@@ -4,24 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sinew_core::{Fault, Refusal};
-use sinew_spec::catalogue::{Kind, RunsIn};
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Machine, Plan};
 use sinew_spec::{Source as Text, compile, render};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::{Fixture, FlowEntry, Make, Opened, Source, output};
+use crate::{FLOW, Fixture, FlowEntry, Make, Opened, Source, output};
 
 /// A kind that begins flows by the hand of a test.
 pub const BEGIN: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(|_| Ok(Box::new(Begin))) };
 
 static INFO: Kind = Kind {
     name: "begin",
-    runs_in: RunsIn::Flow,
     doc: "Begins flows by the hand of a test.",
     ports: &[output("out", "The packet.")],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 struct Begin;

@@ -5,11 +5,11 @@ use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::{
-    At, Error, Fixture, FlowEntry, FlowNode, Make, Step, Value, error, input, output, testing,
+    At, Error, FLOW, Fixture, FlowEntry, FlowNode, Make, Step, Value, error, input, output, testing,
 };
 use tokio::time::sleep;
 
@@ -18,7 +18,6 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 static ACT: Kind = Kind {
     name: "act",
-    runs_in: RunsIn::Flow,
     doc: "Does what `does` says, then passes the packet on.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
     parameters: &[Parameter {
@@ -39,7 +38,7 @@ static ACT: Kind = Kind {
         ]),
         default: Some("pass"),
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sinew_control::Request;
 use sinew_control::status::{Phase, Status};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{Error, FlowEntry, FlowNode, Make, Value, error, input, output};
+use sinew_flow::{Error, FLOW, FlowEntry, FlowNode, Make, Value, error, input, output};
 
 use super::refused;
 use super::supervisor::{Ask, Rank, Run, asks, core, phase};
@@ -17,7 +17,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "halt",
-    runs_in: RunsIn::Flow,
     doc: "Has the supervisor stop the core: safe outputs at the next cycle, then to rest. In a \
           graph with 'hold: true' it waits until the core is held and tells how long that took; \
           any other graph ends, and this one answers once the order is taken. It is a service's \
@@ -44,7 +43,7 @@ static INFO: Kind = Kind {
             default: Some("5s"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 /// Bytes of a reason. It stands in the log and on the screen.

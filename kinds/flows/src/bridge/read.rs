@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FlowEntry, FlowNode, Make, MessageInput, Seen, Site, Step, Value, error, input,
-    output,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, MessageInput, Seen, Site, Step, Value, error,
+    input, output,
 };
 use tokio::time::sleep;
 
@@ -17,7 +17,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "read",
-    runs_in: RunsIn::Flow,
     doc: "Looks at a link from the core. The newest message, as a mapping of its fields, takes the \
           place of the packet. Before the first message, and without a new one for longer than \
           'stale_after', it fails with status 503. The core neither waits for it nor notices it.",
@@ -42,7 +41,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Duration { min_ns: 0, max_ns: 3_600_000_000_000 },
         default: Some("1s"),
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

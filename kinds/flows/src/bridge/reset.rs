@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sinew_control::Request;
 use sinew_control::status::{DomainRole, DomainState, Phase, Status};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{Error, FlowEntry, FlowNode, Make, Value, error, input, output};
+use sinew_flow::{Error, FLOW, FlowEntry, FlowNode, Make, Value, error, input, output};
 
 use super::refused;
 use super::supervisor::{Ask, Run, asks, core, phase};
@@ -16,7 +16,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "reset",
-    runs_in: RunsIn::Flow,
     doc: "Has the supervisor start the core again, after it has stopped in a graph with \
           'hold: true', and waits until it runs. A core that is not held is an error with status \
           409; so is one that stops again at once.",
@@ -33,7 +32,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 },
         default: Some("10s"),
     }],
-    signals: &[],
+    ..FLOW
 };
 
 struct Reset {

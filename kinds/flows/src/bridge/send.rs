@@ -4,13 +4,13 @@ mod fields;
 
 use bytestring::ByteString;
 use sinew_core::catalogue::{
-    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn,
+    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port,
 };
 use sinew_core::transport::Sent;
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
-    At, Error, FlowEntry, FlowNode, Make, MessageOutput, Site, Step, Value, error, input, output,
-    to_message,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, MessageOutput, Site, Step, Value, error, input,
+    output, to_message,
 };
 
 use self::fields::{check, count_max};
@@ -22,7 +22,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "send",
-    runs_in: RunsIn::Flow,
     doc: "Makes a message of 'value' and puts it into a mailbox of the core, which looks into it \
           at the beginning of a cycle. Every field must be there and fit, and no other may be: \
           else it fails with status 400. A mailbox that is full and a core that has stopped are \
@@ -57,7 +56,7 @@ static INFO: Kind = Kind {
             default: Some(""),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

@@ -1,8 +1,8 @@
 //! `status`: how the run goes.
 
 use sinew_control::status::{DomainStatus, Status};
-use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_flow::{Error, FlowEntry, Make, Value, error, input, output};
+use sinew_core::catalogue::Kind;
+use sinew_flow::{Error, FLOW, FlowEntry, Make, Value, error, input, output};
 
 use super::supervisor::{Ask, Rank, Run, asks, phase, stop};
 
@@ -12,7 +12,6 @@ pub(crate) const NODE: FlowEntry =
 
 static INFO: Kind = Kind {
     name: "status",
-    runs_in: RunsIn::Flow,
     doc: "Asks the supervisor how the run goes: how far it is, its last stop, and the state of \
           each domain with the cycles and overruns of the core.",
     ports: &[
@@ -20,8 +19,7 @@ static INFO: Kind = Kind {
         output("out", "{graph, phase, elapsed_ms, stop, domains}."),
         error(),
     ],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 struct AsksStatus;

@@ -1,8 +1,8 @@
 //! `assert`: passes on only what is as expected.
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::show;
 use crate::script::expression::Expression;
@@ -12,7 +12,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "assert",
-    runs_in: RunsIn::Flow,
     doc: "Passes the packet on if 'expect' is true for it. Else it fails, and the error says what \
           was expected and what came: for what must never be; 'if' is for what may.",
     ports: &[
@@ -27,7 +26,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Yaml,
         default: None,
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

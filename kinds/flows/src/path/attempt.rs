@@ -1,15 +1,14 @@
 //! `try`: an error that comes back becomes a packet.
 
-use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, input, output};
+use sinew_core::catalogue::Kind;
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, input, output};
 
 /// The row of the table.
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+pub(crate) const NODE: FlowEntry =
+    FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::new(Try))) };
 
 static INFO: Kind = Kind {
     name: "try",
-    runs_in: RunsIn::Flow,
     doc: "Passes a packet on and answers with the reply; if that is an error, from whichever \
           node behind it, {error, status, node} goes to 'error', and the reply of that is the \
           answer.",
@@ -18,17 +17,12 @@ static INFO: Kind = Kind {
         output("out", "The same packet."),
         output("error", "What went wrong, as {error, status, node}; its reply is the answer."),
     ],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;
 
 struct Try;
-
-fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Try))
-}
 
 impl FlowNode for Try {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 
 use futures_util::{StreamExt, stream};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output};
+use sinew_flow::{
+    At, Error, FLOW, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output,
+};
 
 use crate::script::expression::Expression;
 
@@ -14,7 +16,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "for",
-    runs_in: RunsIn::Flow,
     doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and \
           null for nothing, are a list: it goes to 'done', and where that leads nowhere it is \
           the reply. After an error no more elements are begun; those under way end, and their \
@@ -48,7 +49,7 @@ static INFO: Kind = Kind {
             default: Some("10000"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 /// The expression that needs no evaluation.

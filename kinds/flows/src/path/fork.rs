@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::LIMIT_NS_MAX;
 
@@ -13,7 +13,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "fork",
-    runs_in: RunsIn::Flow,
     doc: "Begins a child of the flow with a packet, and answers at once with nothing. The child \
           sees the values of its parent, not the other way round; its replies go nowhere, its \
           errors are told in the log. It goes on when its parent has ended or was cancelled.",
@@ -25,7 +24,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
         default: Some("30s"),
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;

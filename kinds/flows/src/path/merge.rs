@@ -4,18 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_core::{Made, Parameters};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
+use sinew_core::catalogue::Kind;
+use sinew_flow::{
+    At, Error, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output,
+};
 
 use super::ports::linked_inputs;
 
 /// The row of the table.
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+pub(crate) const NODE: FlowEntry =
+    FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Merge>::default())) };
 
 static INFO: Kind = Kind {
     name: "merge",
-    runs_in: RunsIn::Flow,
     doc: "Waits until one packet of the flow has come to each linked input, and sends the list \
           of them, in the order of the inputs, to 'out'. Its reply is the reply to the packet at \
           the first input; the others get nothing. If no branch of the flow is left that could \
@@ -25,8 +26,7 @@ static INFO: Kind = Kind {
         error(),
         input("in[]", "The element with this number, from 0."),
     ],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 0;
@@ -58,10 +58,6 @@ enum State {
     GivenUp {
         at: usize,
     },
-}
-
-fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Merge::default()))
 }
 
 impl FlowNode for Merge {

@@ -1,17 +1,16 @@
 //! `pipe`: one step after the other, each with the reply of the one before.
 
-use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
+use sinew_core::catalogue::Kind;
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
 
 use super::ports::linked_outputs;
 
 /// The row of the table.
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+pub(crate) const NODE: FlowEntry =
+    FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Pipe>::default())) };
 
 static INFO: Kind = Kind {
     name: "pipe",
-    runs_in: RunsIn::Flow,
     doc: "Takes a packet through steps: what out[0] replies is the packet for out[1], and so on; \
           the last reply is the answer. A step that replies nothing ends it with nothing, one \
           that replies an error with that error.",
@@ -20,8 +19,7 @@ static INFO: Kind = Kind {
         error(),
         output("out[]", "The steps, in the order of their numbers."),
     ],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;
@@ -30,10 +28,6 @@ const OUT: usize = 2;
 struct Pipe {
     /// The outputs that lead somewhere.
     steps: Vec<usize>,
-}
-
-fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Pipe::default()))
 }
 
 impl FlowNode for Pipe {

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
-    At, Error, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output,
+    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output,
 };
 
 use crate::json;
@@ -21,7 +21,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "print",
-    runs_in: RunsIn::Flow,
     doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: \
           lines that cannot be written as fast as they come are left out, and the log says how \
           many.",
@@ -33,7 +32,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Yaml,
         default: Some("'{{ packet }}'"),
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::{Expression, Scope};
@@ -14,7 +14,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "retry",
-    runs_in: RunsIn::Flow,
     doc: "Passes a packet on; if an error comes back, once more after a pause, up to 'threshold' \
           times in all. The last error is the answer. A pause that would not end before the \
           flow's deadline is not begun.",
@@ -58,7 +57,7 @@ static INFO: Kind = Kind {
             default: Some("true"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 use sinew_spec::item_json;
 
 use super::LIMIT_NS_MAX;
@@ -15,7 +15,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "sleep",
-    runs_in: RunsIn::Flow,
     doc: "Passes every packet on after some time; other flows go on meanwhile. The time is known \
           to about a millisecond.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
@@ -35,7 +34,7 @@ static INFO: Kind = Kind {
             default: Some("null"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;

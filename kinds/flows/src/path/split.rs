@@ -1,20 +1,20 @@
 //! `split`: the elements of a list, each on a way of its own.
 
 use futures_util::future::join_all;
-use sinew_core::catalogue::{Kind, RunsIn};
-use sinew_core::{Made, Parameters};
+use sinew_core::catalogue::Kind;
 use sinew_flow::{
-    At, Error, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, join_replies, output,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, join_replies,
+    output,
 };
 
 use super::ports::linked_outputs;
 
 /// The row of the table.
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+pub(crate) const NODE: FlowEntry =
+    FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Split>::default())) };
 
 static INFO: Kind = Kind {
     name: "split",
-    runs_in: RunsIn::Flow,
     doc: "Sends the first element of a list to out[0], the second to out[1] and so on, all at \
           once, and joins the replies. A list with more elements than there are linked outputs \
           is an error, and so is whatever is no list.",
@@ -23,8 +23,7 @@ static INFO: Kind = Kind {
         error(),
         output("out[]", "The element with this number, from 0."),
     ],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 2;
@@ -33,10 +32,6 @@ const OUT: usize = 2;
 struct Split {
     /// Past the last output that leads somewhere.
     outputs: usize,
-}
-
-fn make(_parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Split::default()))
 }
 
 impl FlowNode for Split {

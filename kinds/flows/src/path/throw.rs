@@ -1,8 +1,8 @@
 //! `throw`: an error on purpose.
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input};
+use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input};
 
 use crate::json;
 use crate::script::template::Template;
@@ -12,7 +12,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "throw",
-    runs_in: RunsIn::Flow,
     doc: "Answers every packet with an error. Its message is for the log and for 'error' \
           ports; over HTTP only status and body are seen.",
     ports: &[input("in", "The packet."), error()],
@@ -39,7 +38,7 @@ static INFO: Kind = Kind {
             default: Some("null"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 struct Throw {

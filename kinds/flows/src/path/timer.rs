@@ -6,10 +6,10 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use schedule::{Clock, Schedule};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Fault, Made, Parameters};
 use sinew_flow::{
-    FlowEntry, Limits, Local, Make, Opened, Outlet, Reply, Source, Stop, Value, output,
+    FLOW, FlowEntry, Limits, Local, Make, Opened, Outlet, Reply, Source, Stop, Value, output,
 };
 
 use super::LIMIT_NS_MAX;
@@ -20,7 +20,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 
 static INFO: Kind = Kind {
     name: "timer",
-    runs_in: RunsIn::Flow,
     doc: "Begins a flow every so often ('interval', by a clock that nobody sets) or at times of \
           the day ('cron', by the clock on the wall). Its packet is {time_ms, number, missed}: \
           the time since 1970, how many flows it has begun before, how many it has left out \
@@ -67,7 +66,7 @@ static INFO: Kind = Kind {
         },
         WORK_MAX,
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 0;

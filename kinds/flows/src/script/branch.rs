@@ -1,8 +1,8 @@
 //! `if`: one way for packets of which something is true, another for all others.
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::expression::Expression;
 
@@ -11,7 +11,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "if",
-    runs_in: RunsIn::Flow,
     doc: "Passes a packet on to out[0] if an expression is true for it, to out[1] if it is false. \
           An expression that is neither is an error.",
     ports: &[
@@ -26,7 +25,7 @@ static INFO: Kind = Kind {
         ty: ParameterType::Yaml,
         default: None,
     }],
-    signals: &[],
+    ..FLOW
 };
 
 const TRUE: usize = 2;

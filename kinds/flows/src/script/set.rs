@@ -1,9 +1,11 @@
 //! `set`: sets values of the flow, or replaces the packet.
 
 use bytestring::ByteString;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{At, Error, Flow, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{
+    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, Step, Value, error, input, output,
+};
 use sinew_spec::{Data, Item};
 
 use super::expression::weight;
@@ -14,7 +16,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "set",
-    runs_in: RunsIn::Flow,
     doc: "Sets values of the flow, which later nodes see as values.NAME, and passes the packet on, \
           or another in its place. All templates see the flow as it was before.",
     ports: &[
@@ -38,7 +39,7 @@ static INFO: Kind = Kind {
             default: Some("~"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

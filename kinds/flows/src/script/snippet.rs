@@ -1,8 +1,8 @@
 //! `snippet`: makes a packet by a script, in one of several languages.
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
 use super::languages::{LANGUAGES, Limits, OUT, Script};
 
@@ -11,7 +11,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "snippet",
-    runs_in: RunsIn::Flow,
     doc: "Makes a packet by a script and passes it on; where its output leads nowhere, that is the \
           reply. Languages: text, json and yaml are templates, cel is an expression, lua a \
           function's body. Code is compiled once, and nothing of a flow stays behind in it.",
@@ -57,7 +56,7 @@ static INFO: Kind = Kind {
             default: Some("16MiB"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 enum Snippet {

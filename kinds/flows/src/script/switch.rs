@@ -1,8 +1,8 @@
 //! `switch`: the first of several ways of which something is true.
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 use sinew_spec::{Data, Entry, Item};
 
 use super::expression::Expression;
@@ -12,7 +12,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "switch",
-    runs_in: RunsIn::Flow,
     doc: "Passes a packet on through the port of the first expression that is true for it. If none \
           is, it goes to 'otherwise'; without one, that is an error with status 404.",
     ports: &[
@@ -36,7 +35,7 @@ static INFO: Kind = Kind {
             default: Some("~"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 /// Most entries of `matches`.

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::{
-    At, Error, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output,
+    At, Error, FLOW, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output,
     testing,
 };
 use sinew_flows::FLOWS;
@@ -17,7 +17,6 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 static STEP: Kind = Kind {
     name: "step",
-    runs_in: RunsIn::Flow,
     doc: "Passes on [its name, the packet], replies nothing, fails with 418, or panics.",
     ports: &[input("in", "The packet."), error(), output("out", "What it makes of it.")],
     parameters: &[
@@ -36,7 +35,7 @@ static STEP: Kind = Kind {
             default: Some("x"),
         },
     ],
-    signals: &[],
+    ..FLOW
 };
 
 struct Doer {

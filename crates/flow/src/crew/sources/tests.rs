@@ -8,7 +8,7 @@ use sinew_core::bell::Bell;
 use sinew_core::board::Board;
 use sinew_core::clock::Clock;
 use sinew_core::{Made, Parameters};
-use sinew_spec::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_spec::catalogue::{Kind, Parameter, ParameterType};
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;
@@ -16,14 +16,13 @@ use crate::at_work::AtWork;
 use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
-use crate::{At, FlowEntry, FlowNode, Local, Make, Pool, Site, Step, Value, input, make};
+use crate::{At, FLOW, FlowEntry, FlowNode, Local, Make, Pool, Site, Step, Value, input, make};
 
 /// Longest that a flow may take: a hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
 static GATE: Kind = Kind {
     name: "gate",
-    runs_in: RunsIn::Flow,
     doc: "",
     ports: &[input("in", "")],
     parameters: &[Parameter {
@@ -33,7 +32,7 @@ static GATE: Kind = Kind {
         ty: ParameterType::Integer { min: 0, max: 1000 },
         default: None,
     }],
-    signals: &[],
+    ..FLOW
 };
 
 thread_local! {
