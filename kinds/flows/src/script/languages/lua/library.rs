@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use memchr::memmem;
 use mlua::{
-    Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value as LuaValue,
+    Error, FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table,
+    Value as LuaValue,
 };
 
 use super::convert::Converter;
@@ -20,107 +21,60 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
     let list = lua.create_table()?;
     list.raw_set("__metatable", false)?;
     let converter = Converter { list, budget: Rc::clone(budget) };
-    let natives = lua.create_table()?;
-    let counted = Rc::clone(budget);
-    natives.raw_set("spend", lua.create_function(move |_, count: u64| counted.spend(count))?)?;
-    let handled = Rc::clone(budget);
-    natives.raw_set("handle", lua.create_function(move |_, len: usize| handled.handle(len))?)?;
-    natives.raw_set("env", lua.create_function(|_, name: String| Ok(std::env::var(name).ok()))?)?;
-    texts(lua, &natives, budget)?;
-    json_library(lua, &natives, &converter)?;
+    let natives = &lua.create_table()?;
+    native(lua, natives, "spend", budget, |_, budget, count: u64| budget.spend(count))?;
+    native(lua, natives, "handle", budget, |_, budget, len: usize| budget.handle(len))?;
+    native(lua, natives, "env", budget, |_, _, name: String| Ok(std::env::var(name).ok()))?;
+    native(lua, natives, "rep", budget, repeated)?;
+    native(lua, natives, "find", budget, found)?;
+    native(lua, natives, "match", budget, |lua, budget, (text, pattern, from): Sought| {
+        let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+        let start = start_of(from.unwrap_or(1), text.len());
+        let found = Search::new(&text, &pattern, budget).next(start, None)?;
+        found.map_or(Ok(nothing()), |found| Ok(MultiValue::from_vec(found.captured(lua)?)))
+    })?;
+    native(lua, natives, "gmatch", budget, all_matches)?;
+    native(lua, natives, "seek", budget, sought)?;
+    native(lua, natives, "gsub", budget, substituted)?;
+    native(lua, natives, "encode", &converter, |lua, it, value| json::encode(lua, it, &value))?;
+    native(lua, natives, "decode", &converter, |lua, it, text| json::decode(lua, it, &text))?;
+    native(lua, natives, "list", &converter, |_, it: &Converter, table: Table| {
+        // Another one protects what is not the script's own, such as the library.
+        if table.metatable().is_some_and(|meta| meta != it.list) {
+            return Err(Error::runtime("json.list: takes a table of your own"));
+        }
+        table.set_metatable(Some(it.list.clone()))?;
+        Ok(table)
+    })?;
+    natives.raw_set("null", LuaValue::NULL)?;
     let library = lua.load(include_str!("library.lua")).set_name("=library").into_function()?;
     Ok((library.call(natives)?, converter))
 }
 
-fn json_library(lua: &Lua, natives: &Table, converter: &Converter) -> Result<()> {
-    let encoder = converter.clone();
-    let encode = lua.create_function(move |lua, value| json::encode(lua, &encoder, &value))?;
-    natives.raw_set("encode", encode)?;
-    let decoder = converter.clone();
-    let decode = lua.create_function(move |lua, text| json::decode(lua, &decoder, &text))?;
-    natives.raw_set("decode", decode)?;
-    let marker = converter.list.clone();
-    natives.raw_set(
-        "list",
-        lua.create_function(move |_, table: Table| {
-            // Another one protects what is not the script's own, such as the library.
-            if table.metatable().is_some_and(|meta| meta != marker) {
-                return Err(Error::runtime("json.list: takes a table of your own"));
-            }
-            table.set_metatable(Some(marker.clone()))?;
-            Ok(table)
-        })?,
-    )?;
-    natives.raw_set("null", LuaValue::NULL)
+/// Puts a function of ours into a table, with what it needs.
+fn native<T: Clone + 'static, A: FromLuaMulti, R: IntoLuaMulti>(
+    lua: &Lua,
+    natives: &Table,
+    name: &str,
+    with: &T,
+    function: impl Fn(&Lua, &T, A) -> Result<R> + 'static,
+) -> Result<()> {
+    let with = with.clone();
+    let function = lua.create_function(move |lua, arguments| function(lua, &with, arguments))?;
+    natives.raw_set(name, function)
 }
 
-fn texts(lua: &Lua, natives: &Table, budget: &Rc<Budget>) -> Result<()> {
-    let counted = Rc::clone(budget);
-    natives.raw_set(
-        "rep",
-        lua.create_function(
-            move |lua, (text, count, between): (LuaString, i64, Option<LuaString>)| {
-                repeated(lua, &counted, &text, count, between.as_ref())
-            },
-        )?,
-    )?;
-    for (name, find) in [("find", true), ("match", false)] {
-        let counted = Rc::clone(budget);
-        let function = lua.create_function(
-            move |lua,
-                  (text, pattern, from, plain): (
-                LuaString,
-                LuaString,
-                Option<i64>,
-                Option<bool>,
-            )| {
-                let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-                let start = start_of(from.unwrap_or(1), text.len());
-                let plain = plain.unwrap_or(false) || !pattern.iter().any(|b| SPECIAL.contains(b));
-                if find && plain {
-                    return found_plain(lua, &counted, &text, &pattern, start);
-                }
-                search(lua, &counted, &text, &pattern, start, find)
-            },
-        )?;
-        natives.raw_set(name, function)?;
-    }
-    let counted = Rc::clone(budget);
-    natives.raw_set(
-        "gmatch",
-        lua.create_function(
-            move |lua, (text, pattern, from): (LuaString, LuaString, Option<i64>)| {
-                all_matches(lua, &counted, text, pattern, from.unwrap_or(1))
-            },
-        )?,
-    )?;
-    let counted = Rc::clone(budget);
-    natives.raw_set(
-        "seek",
-        lua.create_function(
-            move |lua, (text, pattern, from, last): (LuaString, LuaString, usize, Option<usize>)| {
-                sought(lua, &counted, (&text.as_bytes(), &pattern.as_bytes()), from, last)
-            },
-        )?,
-    )?;
-    let counted = Rc::clone(budget);
-    natives.raw_set(
-        "gsub",
-        lua.create_function(
-            move |lua, (text, pattern, with, most): (LuaString, LuaString, LuaValue, Option<i64>)| {
-                let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-                substituted(lua, &counted, (&text, &pattern), &with, most)
-            },
-        )?,
-    )
+/// A text, a pattern, and where the search begins.
+type Sought = (LuaString, LuaString, Option<i64>);
+
+fn nothing() -> MultiValue {
+    MultiValue::from_vec(vec![LuaValue::Nil])
 }
 
 fn repeated(
     lua: &Lua,
-    budget: &Budget,
-    text: &LuaString,
-    count: i64,
-    between: Option<&LuaString>,
+    budget: &Rc<Budget>,
+    (text, count, between): (LuaString, i64, Option<LuaString>),
 ) -> Result<LuaString> {
     let (text, between) = (text.as_bytes(), between.map(|text| text.as_bytes().to_vec()));
     let between = between.unwrap_or_default();
@@ -155,63 +109,88 @@ fn start_of(from: i64, len: usize) -> usize {
     usize::try_from(from).unwrap_or(usize::MAX)
 }
 
-fn found_plain(
+/// `find`: where the first match stands, and its captures.
+fn found(
     lua: &Lua,
-    budget: &Budget,
-    text: &[u8],
-    word: &[u8],
-    start: usize,
+    budget: &Rc<Budget>,
+    (text, pattern, from, plain): (LuaString, LuaString, Option<i64>, Option<bool>),
 ) -> Result<MultiValue> {
-    let Some(rest) = text.get(start..) else { return LuaValue::Nil.into_lua_multi(lua) };
-    let found = memmem::find(rest, word);
-    // What was looked at: who goes on from match to match pays for the text once.
-    budget.handle(found.unwrap_or(rest.len()))?;
-    match found {
-        Some(at) => (start + at + 1, start + at + word.len()).into_lua_multi(lua),
-        None => LuaValue::Nil.into_lua_multi(lua),
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let start = start_of(from.unwrap_or(1), text.len());
+    if plain.unwrap_or(false) || !pattern.iter().any(|byte| SPECIAL.contains(byte)) {
+        let Some(rest) = text.get(start..) else { return Ok(nothing()) };
+        let found = memmem::find(rest, &pattern);
+        // What was looked at: who goes on from match to match pays for the text once.
+        budget.handle(found.unwrap_or(rest.len()))?;
+        let place = found.map(|at| (start + at + 1, start + at + pattern.len()));
+        return place.map_or(Ok(nothing()), |place| place.into_lua_multi(lua));
+    }
+    match Search::new(&text, &pattern, budget).next(start, None)? {
+        Some(found) if found.matcher.captures() > 0 => found.placed(lua, 1),
+        Some(found) => (found.start + 1, found.end).into_lua_multi(lua),
+        None => Ok(nothing()),
     }
 }
 
-fn search(
-    lua: &Lua,
-    budget: &Budget,
-    text: &[u8],
-    pattern: &[u8],
+/// A search for matches of a pattern, one after the other.
+struct Search<'a> {
+    text: &'a [u8],
+    pattern: &'a [u8],
+    /// Whether only the first place counts.
+    is_anchored: bool,
+    budget: &'a Budget,
+}
+
+/// A match, and where it stands.
+struct Match<'a> {
+    matcher: Matcher<'a>,
     start: usize,
-    find: bool,
-) -> Result<MultiValue> {
-    let (anchored, pattern) = anchor(pattern);
-    let mut at = start;
-    while at <= text.len() {
-        let mut matcher = Matcher::new(text, pattern, budget);
-        if let Some(end) = matcher.matches(at)? {
-            let mut values = Vec::new();
-            if find {
-                values.push(LuaValue::Integer(at as i64 + 1));
-                values.push(LuaValue::Integer(end as i64));
-            }
-            // `match` without captures gives the whole match, `find` nothing more.
-            if !find || matcher.captures() > 0 {
-                values.extend(captured(lua, &matcher, at, end)?);
-            }
-            return Ok(MultiValue::from_vec(values));
-        }
-        if anchored {
-            break;
-        }
-        at += 1;
+    end: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(text: &'a [u8], pattern: &'a [u8], budget: &'a Budget) -> Search<'a> {
+        let anchored = pattern.strip_prefix(b"^");
+        let is_anchored = anchored.is_some();
+        Search { text, pattern: anchored.unwrap_or(pattern), is_anchored, budget }
     }
-    LuaValue::Nil.into_lua_multi(lua)
+
+    /// The next match from a byte on. One that ends where the last one did is none.
+    fn next(&self, from: usize, last_end: Option<usize>) -> Result<Option<Match<'a>>> {
+        for start in from..=self.text.len() {
+            let mut matcher = Matcher::new(self.text, self.pattern, self.budget);
+            if let Some(end) = matcher.matches(start)?.filter(|end| last_end != Some(*end)) {
+                return Ok(Some(Match { matcher, start, end }));
+            }
+            if self.is_anchored {
+                break;
+            }
+        }
+        Ok(None)
+    }
 }
 
-fn anchor(pattern: &[u8]) -> (bool, &[u8]) {
-    pattern.strip_prefix(b"^").map_or((false, pattern), |rest| (true, rest))
-}
+impl<'a> Match<'a> {
+    /// A capture; the first of none is the whole match.
+    fn capture(&self, at: usize) -> Result<Captured<'a>> {
+        self.matcher.capture(at, self.start, self.end)
+    }
 
-/// The captures of a match; the whole match if there are none.
-fn captured(lua: &Lua, matcher: &Matcher<'_>, start: usize, end: usize) -> Result<Vec<LuaValue>> {
-    let count = matcher.captures().max(1);
-    (0..count).map(|at| value_of(lua, matcher.capture(at, start, end)?)).collect()
+    fn whole(&self) -> &'a [u8] {
+        self.matcher.part(self.start, self.end)
+    }
+
+    /// All captures; the whole match if there are none.
+    fn captured(&self, lua: &Lua) -> Result<Vec<LuaValue>> {
+        let count = self.matcher.captures().max(1);
+        (0..count).map(|at| value_of(lua, self.capture(at)?)).collect()
+    }
+
+    /// Its start, counted from `first`, its end, and its captures.
+    fn placed(&self, lua: &Lua, first: usize) -> Result<MultiValue> {
+        let place = [self.start + first, self.end].map(|at| LuaValue::Integer(at as i64));
+        Ok(place.into_iter().chain(self.captured(lua)?).collect())
+    }
 }
 
 fn value_of(lua: &Lua, captured: Captured<'_>) -> Result<LuaValue> {
@@ -221,90 +200,56 @@ fn value_of(lua: &Lua, captured: Captured<'_>) -> Result<LuaValue> {
     })
 }
 
-/// An iterator over the matches from a place on, as `for` takes it.
-fn all_matches(
-    lua: &Lua,
-    budget: &Rc<Budget>,
-    text: LuaString,
-    pattern: LuaString,
-    from: i64,
-) -> Result<Function> {
-    let counted = Rc::clone(budget);
-    let (mut next, mut last_end) = (start_of(from, text.as_bytes().len()), None);
+/// An iterator over the matches from a place on, as `for` takes it. A '^' means itself there.
+fn all_matches(lua: &Lua, budget: &Rc<Budget>, (text, pattern, from): Sought) -> Result<Function> {
+    let budget = Rc::clone(budget);
+    let (mut next, mut last_end) = (start_of(from.unwrap_or(1), text.as_bytes().len()), None);
     lua.create_function_mut(move |lua, ()| {
-        let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-        while next <= text.len() {
-            let at = next;
-            let mut matcher = Matcher::new(&text, &pattern, &counted);
-            if let Some(end) = matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
-                next = end;
-                last_end = Some(end);
-                return Ok(MultiValue::from_vec(captured(lua, &matcher, at, end)?));
-            }
-            next += 1;
-        }
-        LuaValue::Nil.into_lua_multi(lua)
+        let (text, pattern) = (&*text.as_bytes(), &*pattern.as_bytes());
+        let search = Search { text, pattern, is_anchored: false, budget: &budget };
+        let Some(found) = search.next(next, last_end)? else {
+            next = usize::MAX;
+            return Ok(nothing());
+        };
+        (next, last_end) = (found.end, Some(found.end));
+        Ok(MultiValue::from_vec(found.captured(lua)?))
     })
 }
 
-/// From a byte on, the next match of a pattern: the bytes before its start and before its end, and
-/// its captures. One that ends where the last one did is none.
+/// The next match from a byte on: the bytes before its start and before its end, and its captures.
 fn sought(
     lua: &Lua,
-    budget: &Budget,
-    (text, pattern): (&[u8], &[u8]),
-    from: usize,
-    last_end: Option<usize>,
+    budget: &Rc<Budget>,
+    (text, pattern, from, last): (LuaString, LuaString, usize, Option<usize>),
 ) -> Result<MultiValue> {
-    let (anchored, pattern) = anchor(pattern);
-    for at in from..=text.len() {
-        let mut matcher = Matcher::new(text, pattern, budget);
-        if let Some(end) = matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
-            let mut found = vec![LuaValue::Integer(at as i64), LuaValue::Integer(end as i64)];
-            found.extend(captured(lua, &matcher, at, end)?);
-            return Ok(MultiValue::from_vec(found));
-        }
-        if anchored {
-            break;
-        }
-    }
-    LuaValue::Nil.into_lua_multi(lua)
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let found = Search::new(&text, &pattern, budget).next(from, last)?;
+    found.map_or(Ok(nothing()), |found| found.placed(lua, 0))
 }
 
 /// `gsub`: the text with what matches replaced, and how often that was.
 fn substituted(
     lua: &Lua,
-    budget: &Budget,
-    (text, pattern): (&[u8], &[u8]),
-    with: &LuaValue,
-    most: Option<i64>,
+    budget: &Rc<Budget>,
+    (text, pattern, with, most): (LuaString, LuaString, LuaValue, Option<i64>),
 ) -> Result<(LuaString, usize)> {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(0));
-    let (anchored, pattern) = anchor(pattern);
-    let (mut made, mut count, mut at) = (Vec::new(), 0, 0);
-    let mut last_end = None;
-    while count < most {
-        let mut matcher = Matcher::new(text, pattern, budget);
-        match matcher.matches(at)?.filter(|end| last_end != Some(*end)) {
-            Some(end) => {
-                count += 1;
-                append(lua, &mut made, &matcher, (at, end), with)?;
-                at = end;
-                last_end = Some(end);
-            }
-            None if at < text.len() => {
-                made.push(text[at]);
-                at += 1;
-            }
-            None => break,
-        }
+    let search = Search::new(&text, &pattern, budget);
+    let (mut made, mut count, mut at, mut last_end) = (Vec::new(), 0, 0, None);
+    while count < most
+        && let Some(found) = search.next(at, last_end)?
+    {
+        made.extend_from_slice(&text[at..found.start]);
+        append(lua, &mut made, &found, &with)?;
         if made.len() > budget.limits.memory_bytes.min(TEXTS_LEN_MAX) {
             let text = format!(
                 "string.gsub: its text is more than 'memory', or than {TEXTS_LEN_MAX} bytes"
             );
             return Err(Error::runtime(text));
         }
-        if anchored {
+        (count, at, last_end) = (count + 1, found.end, Some(found.end));
+        if search.is_anchored {
             break;
         }
     }
@@ -315,53 +260,30 @@ fn substituted(
 
 /// What takes the place of a match: a text with %0 to %9, or the entry of a table; nothing and
 /// false leave the match as it is. What a function gives, `library.lua` puts there.
-fn append(
-    lua: &Lua,
-    made: &mut Vec<u8>,
-    matcher: &Matcher<'_>,
-    (start, end): (usize, usize),
-    with: &LuaValue,
-) -> Result<()> {
+fn append(lua: &Lua, made: &mut Vec<u8>, found: &Match<'_>, with: &LuaValue) -> Result<()> {
     let instead = match with {
-        LuaValue::String(text) => return expand(made, matcher, (start, end), &text.as_bytes()),
-        LuaValue::Integer(_) | LuaValue::Number(_) => {
-            let text = lua.coerce_string(with.clone())?;
-            return text.map_or(Ok(()), |text| {
-                made.extend_from_slice(&text.as_bytes());
-                Ok(())
-            });
-        }
-        LuaValue::Table(table) => {
-            table.get::<LuaValue>(value_of(lua, matcher.capture(0, start, end)?)?)?
-        }
+        LuaValue::String(text) => return expand(made, found, &text.as_bytes()),
+        LuaValue::Integer(_) | LuaValue::Number(_) => with.clone(),
+        LuaValue::Table(table) => table.get(value_of(lua, found.capture(0)?)?)?,
         other => {
             let name = other.type_name();
             let text = format!("string.gsub: takes a text, table or function, found a {name}");
             return Err(Error::runtime(text));
         }
     };
-    match instead {
-        LuaValue::Nil | LuaValue::Boolean(false) => {
-            made.extend_from_slice(matcher.part(start, end))
-        }
-        LuaValue::String(text) => made.extend_from_slice(&text.as_bytes()),
-        other => match lua.coerce_string(other.clone())? {
-            Some(text) => made.extend_from_slice(&text.as_bytes()),
-            None => {
-                let text = format!("string.gsub: cannot put in a {}", other.type_name());
-                return Err(Error::runtime(text));
-            }
-        },
+    if matches!(instead, LuaValue::Nil | LuaValue::Boolean(false)) {
+        made.extend_from_slice(found.whole());
+        return Ok(());
     }
+    let name = instead.type_name();
+    let text = lua.coerce_string(instead)?;
+    let text =
+        text.ok_or_else(|| Error::runtime(format!("string.gsub: cannot put in a {name}")))?;
+    made.extend_from_slice(&text.as_bytes());
     Ok(())
 }
 
-fn expand(
-    made: &mut Vec<u8>,
-    matcher: &Matcher<'_>,
-    (start, end): (usize, usize),
-    text: &[u8],
-) -> Result<()> {
+fn expand(made: &mut Vec<u8>, found: &Match<'_>, text: &[u8]) -> Result<()> {
     let mut bytes = text.iter();
     while let Some(&byte) = bytes.next() {
         if byte != b'%' {
@@ -370,13 +292,11 @@ fn expand(
         }
         match bytes.next() {
             Some(b'%') => made.push(b'%'),
-            Some(b'0') => made.extend_from_slice(matcher.part(start, end)),
-            Some(digit @ b'1'..=b'9') => {
-                match matcher.capture(usize::from(digit - b'1'), start, end)? {
-                    Captured::Bytes(bytes) => made.extend_from_slice(bytes),
-                    Captured::Position(at) => made.extend_from_slice(at.to_string().as_bytes()),
-                }
-            }
+            Some(b'0') => made.extend_from_slice(found.whole()),
+            Some(digit @ b'1'..=b'9') => match found.capture(usize::from(digit - b'1'))? {
+                Captured::Bytes(bytes) => made.extend_from_slice(bytes),
+                Captured::Position(at) => made.extend_from_slice(at.to_string().as_bytes()),
+            },
             _ => return Err(Error::runtime("string.gsub: '%' stands before a digit or '%'")),
         }
     }
