@@ -70,24 +70,6 @@ fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
     places.zip(values).try_for_each(|(place, value)| write(field.scalar, value, place))
 }
 
-/// Calls a macro for the type of a scalar.
-macro_rules! by_scalar {
-    ($scalar:expr, $whole:ident, $float:ident) => {
-        match $scalar {
-            Scalar::U8 => $whole!(u8),
-            Scalar::I8 => $whole!(i8),
-            Scalar::U16 => $whole!(u16),
-            Scalar::I16 => $whole!(i16),
-            Scalar::U32 => $whole!(u32),
-            Scalar::I32 => $whole!(i32),
-            Scalar::U64 => $whole!(u64),
-            Scalar::I64 => $whole!(i64),
-            Scalar::F32 => $float!(f32),
-            Scalar::F64 => $float!(f64),
-        }
-    };
-}
-
 /// What a field takes, in words.
 fn expected(field: &Field) -> String {
     let sort = match field.scalar {
@@ -115,12 +97,11 @@ fn found(value: &Value) -> String {
 
 /// The least and the greatest of a whole scalar.
 fn range(scalar: Scalar) -> (i128, i128) {
-    macro_rules! whole {
-        ($ty:ty) => {
-            (<$ty>::MIN as i128, <$ty>::MAX as i128)
-        };
+    let values = 1 << (8 * scalar.bytes());
+    match scalar {
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => (-values / 2, values / 2 - 1),
+        _ => (0, values - 1),
     }
-    by_scalar!(scalar, whole, whole)
 }
 
 /// The whole number that a value is; scripts write some as numbers.
@@ -136,39 +117,39 @@ fn whole(value: &Value) -> Option<i64> {
 }
 
 fn read(scalar: Scalar, bytes: &[u8]) -> Value {
-    macro_rules! whole {
-        ($ty:ty) => {{
-            let value = <$ty>::from_ne_bytes(bytes.try_into().expect("bytes of the scalar"));
+    let mut word = [0; 16];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let bits = i128::from_le_bytes(word);
+    match scalar {
+        Scalar::F32 => Value::Number(f32::from_bits(bits as u32).into()),
+        Scalar::F64 => Value::Number(f64::from_bits(bits as u64)),
+        whole => {
+            let (min, max) = range(whole);
+            // What is greater stands for a negative number.
+            let value = if bits > max { bits - max + min - 1 } else { bits };
             i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer)
-        }};
+        }
     }
-    macro_rules! float {
-        ($ty:ty) => {{
-            let value = <$ty>::from_ne_bytes(bytes.try_into().expect("bytes of the scalar"));
-            Value::Number(f64::from(value))
-        }};
-    }
-    by_scalar!(scalar, whole, float)
 }
 
 fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
-    macro_rules! whole {
-        ($ty:ty) => {{
-            let value = <$ty>::try_from(whole(value)?).ok()?;
-            place.copy_from_slice(&value.to_ne_bytes());
-        }};
-    }
-    macro_rules! float {
-        ($ty:ty) => {{
-            let value = match value {
-                Value::Integer(value) => *value as f64,
-                Value::Number(value) => *value,
-                _ => return None,
-            } as $ty;
-            place.copy_from_slice(&Some(value).filter(|value| value.is_finite())?.to_ne_bytes());
-        }};
-    }
-    by_scalar!(scalar, whole, float);
+    let number = || match value {
+        Value::Integer(value) => Some(*value as f64),
+        Value::Number(value) => Some(*value),
+        _ => None,
+    };
+    let bits = match scalar {
+        Scalar::F32 => {
+            let number = number()? as f32;
+            number.is_finite().then_some(i128::from(number.to_bits()))?
+        }
+        Scalar::F64 => i128::from(number().filter(|number| number.is_finite())?.to_bits()),
+        scalar => {
+            let ((min, max), value) = (range(scalar), i128::from(whole(value)?));
+            (min..=max).contains(&value).then_some(value)?
+        }
+    };
+    place.copy_from_slice(&bits.to_le_bytes()[..place.len()]);
     Some(())
 }
 
