@@ -217,23 +217,8 @@ impl Value {
     /// # Errors
     /// As for [`Value::field`].
     pub fn to_json(&self) -> Result<Json, Error> {
-        Ok(match self {
-            Value::Null | Value::Stream(_) => Json::Null,
-            Value::Bool(value) => Json::Bool(*value),
-            Value::Integer(value) => Json::from(*value),
-            Value::Number(value) => Json::from(*value),
-            Value::Text(text) => Json::from(&**text),
-            Value::Bytes(bytes) => Json::from(String::from_utf8_lossy(bytes)),
-            Value::List(items) => {
-                Json::Array(items.iter().map(Value::to_json).collect::<Result<_, _>>()?)
-            }
-            Value::Map(map) => {
-                let entry =
-                    |(key, value): (&ByteString, &Value)| Ok((key.to_string(), value.to_json()?));
-                Json::Object(map.iter().map(entry).collect::<Result<_, Error>>()?)
-            }
-            Value::Document(_) => self.resolve()?.to_json()?,
-        })
+        // A document that is malformed says more here than a serializer can.
+        serde_json::to_value(self.resolve()?).map_err(Error::new)
     }
 }
 
