@@ -143,7 +143,7 @@ impl Crew {
                 shared: Arc::clone(&shared),
                 parts,
                 figures,
-                voice: told.voice(),
+                teller: told.teller(),
                 at_work: at_work.clone(),
             };
             let (orders, receiver) = unbounded_channel();

@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{Write, stderr};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -21,8 +20,9 @@ const LINE_CHARS_MAX: usize = 900;
 
 /// Where the nodes of a worker say what went wrong.
 #[derive(Clone)]
-pub(crate) struct Teller(Option<Rc<Queue>>);
+pub(crate) struct Teller(Option<Queue>);
 
+#[derive(Clone)]
 struct Queue {
     lines: SyncSender<String>,
     /// Lines that found no room.
@@ -70,11 +70,11 @@ impl Told {
         Told { lines, sender, lost: Vec::new(), lost_told: 0, written: 0, second }
     }
 
-    /// The counter of a new worker's lost lines, and where its lines go.
-    pub(crate) fn voice(&mut self) -> Voice {
+    /// Where the lines of a new worker go.
+    pub(crate) fn teller(&mut self) -> Teller {
         let lost = Arc::new(AtomicU64::new(0));
         self.lost.push(Arc::clone(&lost));
-        Voice { lines: self.sender.clone(), lost }
+        Teller(Some(Queue { lines: self.sender.clone(), lost }))
     }
 
     /// Writes what was said, if this second bears it; to be called again and again.
@@ -100,20 +100,6 @@ impl Told {
             self.written += 1;
             each(&line);
         }
-    }
-}
-
-/// A [`Teller`] on its way to its worker.
-pub(crate) struct Voice {
-    lines: SyncSender<String>,
-    lost: Arc<AtomicU64>,
-}
-
-impl Voice {
-    /// The worker's own.
-    pub(crate) fn teller(&self) -> Teller {
-        let (lines, lost) = (self.lines.clone(), Arc::clone(&self.lost));
-        Teller(Some(Rc::new(Queue { lines, lost })))
     }
 }
 
@@ -151,7 +137,7 @@ mod tests {
     #[test]
     fn too_many_lines_are_counted_and_the_count_is_told() {
         let mut told = Told::new();
-        let teller = told.voice().teller();
+        let teller = told.teller();
         (0..50).for_each(|at| teller.say(format_args!("line {at}")));
         let (begun, mut seen) = (told.second.get(), Vec::new());
         told.hand_over(begun, &mut |line| seen.push(line.to_owned()));

@@ -19,7 +19,7 @@ use crate::at_work::AtWork;
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared, at, refused};
 use crate::crew::sources::Sources;
 use crate::path::program::Base;
-use crate::tell::Voice;
+use crate::tell::Teller;
 use crate::{Figures, Program, Site, make};
 
 /// How often a worker without work says that it lives, and the crew looks whether one does. One
@@ -32,7 +32,7 @@ pub(crate) struct Post {
     pub(crate) shared: Arc<Shared>,
     pub(crate) parts: Parts,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) voice: Voice,
+    pub(crate) teller: Teller,
     pub(crate) at_work: AtWork,
 }
 
@@ -78,7 +78,7 @@ impl Post {
     fn base(&self) -> Base {
         let number = (self.number, self.shared.workers);
         let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
-        Base::new(number, self.shared.clock, figures, self.voice.teller(), at_work)
+        Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work)
     }
 
     fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
