@@ -76,7 +76,7 @@ impl Suite {
         let flow = fixture.flow();
         // What it leaves behind (forked children) ends with it.
         let (packet, reply) = LocalSet::new().block_on(&self.runtime, async {
-            match test.packet(&flow) {
+            match test.packet(&flow).await {
                 Ok(packet) => {
                     let sent = packet.clone();
                     (packet, fixture.send(&flow, name, OUT, sent, test.limits).await)

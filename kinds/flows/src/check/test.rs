@@ -1,6 +1,8 @@
 //! `test`: a packet and what its reply must be. Carried out by `sinew test`; in a run it does
 //! nothing.
 
+use std::pin::pin;
+
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
@@ -98,8 +100,8 @@ impl Test {
     ///
     /// # Errors
     /// A template of it cannot be filled in.
-    pub(super) fn packet(&self, flow: &Flow) -> Result<Value, Error> {
-        self.packet.render_in(&Scope { flow: Some(flow), packet: &Value::Null, also: &[] })
+    pub(super) async fn packet(&self, flow: &Flow) -> Result<Value, Error> {
+        flow.in_time(pin!(self.packet.render(flow, &Value::Null))).await
     }
 
     /// Whether the reply is as expected.

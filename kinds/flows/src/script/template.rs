@@ -65,15 +65,7 @@ impl Template {
     /// # Errors
     /// Everything that is wrong in it.
     pub(crate) fn compile(item: &Item) -> Result<Template, Vec<Refusal>> {
-        Template::compile_with(item, &[])
-    }
-
-    /// As [`Template::compile`]; `also` names variables beside the usual ones.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn compile_with(item: &Item, also: &[&str]) -> Result<Template, Vec<Refusal>> {
-        Compiler::run(also, |compiler| compiler.item(item))
+        Compiler::run(|compiler| compiler.item(item))
     }
 
     /// Compiles a text, which never stands for anything else, such as a number; `place` says where
@@ -82,7 +74,7 @@ impl Template {
     /// # Errors
     /// As [`Template::compile`].
     pub(crate) fn text(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
-        Compiler::run(&[], |compiler| compiler.pieces(text, place))
+        Compiler::run(|compiler| compiler.pieces(text, place))
     }
 
     /// The value, if it is the same for every packet.
@@ -117,7 +109,7 @@ impl Template {
             (part, [only]) => {
                 values.push(only.expression.evaluate_in(&scope)?);
                 if !only.is_written_as_json(&values[0]) {
-                    return self.assemble(part, &values, Some(flow)).map(Rendered::All);
+                    return self.assemble(part, &values, flow).map(Rendered::All);
                 }
             }
             _ => {}
@@ -146,20 +138,11 @@ impl Template {
             }
         }
         flow.turn().await;
-        self.assemble(&self.part, &values, Some(flow))
-    }
-
-    /// As [`Template::render`], at once and with other variables.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn render_in(&self, scope: &Scope<'_>) -> Result<Value, Error> {
-        let values = self.slots.iter().map(|slot| slot.expression.evaluate_in(scope));
-        self.assemble(&self.part, &values.collect::<Result<Vec<_>, _>>()?, scope.flow)
+        self.assemble(&self.part, &values, flow)
     }
 
     /// Puts the values of the expressions in their places.
-    fn assemble(&self, part: &Part, values: &[Value], flow: Option<&Flow>) -> Result<Value, Error> {
+    fn assemble(&self, part: &Part, values: &[Value], flow: &Flow) -> Result<Value, Error> {
         match part {
             Part::Constant(value) => Ok(value.clone()),
             Part::Expression(at) => Ok(values[*at].clone()),
@@ -179,19 +162,14 @@ impl Template {
         }
     }
 
-    fn write_out(
-        &self,
-        pieces: &[Piece],
-        values: &[Value],
-        flow: Option<&Flow>,
-    ) -> Result<String, Error> {
+    fn write_out(&self, pieces: &[Piece], values: &[Value], flow: &Flow) -> Result<String, Error> {
         let mut text = String::new();
         for piece in pieces {
             match piece {
                 Piece::Text(piece) => text += piece,
                 Piece::Expression(at) => {
                     // Who writes it out goes through the whole of it.
-                    flow.map_or(Ok(()), |flow| flow.spend(weight(&values[*at])))?;
+                    flow.spend(weight(&values[*at]))?;
                     append(&mut text, &values[*at], &self.slots[*at].expression)?;
                 }
             }
@@ -243,19 +221,15 @@ fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(
 }
 
 /// What a template is compiled with.
-struct Compiler<'a> {
-    /// Variables beside the usual ones.
-    also: &'a [&'a str],
+#[derive(Default)]
+struct Compiler {
     slots: Vec<Slot>,
     refusals: Vec<Refusal>,
 }
 
-impl Compiler<'_> {
-    fn run(
-        also: &[&str],
-        compile: impl FnOnce(&mut Compiler<'_>) -> Part,
-    ) -> Result<Template, Vec<Refusal>> {
-        let mut compiler = Compiler { also, slots: Vec::new(), refusals: Vec::new() };
+impl Compiler {
+    fn run(compile: impl FnOnce(&mut Compiler) -> Part) -> Result<Template, Vec<Refusal>> {
+        let mut compiler = Compiler::default();
         let part = compile(&mut compiler);
         let Compiler { slots, refusals, .. } = compiler;
         if refusals.is_empty() { Ok(Template { part, slots }) } else { Err(refusals) }
@@ -307,7 +281,7 @@ impl Compiler<'_> {
             let inner = &text[begin..end];
             let start = begin + (inner.len() - inner.trim_start().len());
             let whole = open == 0 && end + 2 == text.len();
-            match Expression::compile_at(inner.trim(), &|offset| place(start + offset), self.also) {
+            match Expression::compile_at(inner.trim(), &|offset| place(start + offset), &[]) {
                 Ok(expression) => match expression.constant() {
                     Some(value) if whole => return Part::Constant(value.clone()),
                     Some(value) => self.write(&mut pieces, value, &expression, place),

@@ -1,8 +1,11 @@
 //! What templates make of texts and trees.
 
+use std::pin::pin;
+
 use sinew_spec::Span;
 
 use super::*;
+use crate::testing::{fixture, run};
 
 fn span(start: usize) -> Span {
     Span { source: 0, start: start as u32, len: 1 }
@@ -14,7 +17,13 @@ fn template(text: &str) -> Result<Template, Vec<Refusal>> {
 
 fn rendered(text: &str, packet: &Value) -> Result<Value, Error> {
     let template = template(text).unwrap_or_else(|refusals| panic!("{text}: {refusals:?}"));
-    template.render_in(&Scope { flow: None, packet, also: &[] })
+    made(&template, packet)
+}
+
+fn made(template: &Template, packet: &Value) -> Result<Value, Error> {
+    let flow = fixture("- {kind: nop, name: a}").flow();
+    flow.allow(u64::MAX);
+    run(flow.in_time(pin!(template.render(&flow, packet))))
 }
 
 fn packet() -> Value {
@@ -99,8 +108,7 @@ fn a_tree_keeps_its_shape_and_its_types() {
         ]),
     );
     let template = Template::compile(&tree).expect("a template");
-    let scope = Scope { flow: None, packet: &packet(), also: &[] };
-    let value = template.render_in(&scope).expect("a value");
+    let value = made(&template, &packet()).expect("a value");
     let json = value.to_json().expect("JSON").to_string();
     assert_eq!(json, r#"{"z":36,"a":[5,"5"]}"#);
     let bad = Item::new(span(0), Data::Map(vec![entry("{{ 1 }}", scalar("1", true))]));
