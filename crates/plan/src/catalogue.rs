@@ -246,6 +246,28 @@ pub struct Parameter {
     pub default: Option<&'static str>,
 }
 
+impl Parameter {
+    /// One that the spec must give, without a unit; its sentence is still to come.
+    pub const fn new(name: &'static str, ty: ParameterType) -> Parameter {
+        Parameter { name, doc: "", unit: "", ty, default: None }
+    }
+
+    /// The same with a default, written as in the spec.
+    pub const fn or(self, default: &'static str) -> Parameter {
+        Parameter { default: Some(default), ..self }
+    }
+
+    /// The same with a unit.
+    pub const fn unit(self, unit: &'static str) -> Parameter {
+        Parameter { unit, ..self }
+    }
+
+    /// The same with its sentence.
+    pub const fn doc(self, doc: &'static str) -> Parameter {
+        Parameter { doc, ..self }
+    }
+}
+
 /// Figures that a node shows of itself every cycle: `count` numbers, for view, report and CSV.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signal {

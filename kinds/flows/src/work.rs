@@ -8,14 +8,15 @@ use sinew_flow::Limits;
 const WORK_MAX_MAX: i64 = 1_000_000_000_000;
 
 /// The parameter of every source, beside its `deadline`.
-pub(crate) const WORK_MAX: Parameter = Parameter {
-    name: "work_max",
-    doc: "Most work of a flow and of the children that it forks: expressions, templates, scripts, \
-          decoding. A unit takes 100 ns at most; past it the flow fails with 503.",
-    unit: "",
-    ty: ParameterType::Integer { min: 1000, max: WORK_MAX_MAX },
-    default: Some("5000000"),
-};
+pub(crate) const WORK_MAX: Parameter = Parameter::new(
+    "work_max",
+    ParameterType::Integer { min: 1000, max: WORK_MAX_MAX },
+)
+.or("5000000")
+.doc(
+    "Most work of a flow and of the children that it forks: expressions, templates, scripts, \
+     decoding. A unit takes 100 ns at most; past it the flow fails with 503.",
+);
 
 /// What `deadline` and `work_max` say.
 pub(crate) fn limits(parameters: &Parameters<'_>) -> Limits {

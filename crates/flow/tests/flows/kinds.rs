@@ -20,11 +20,9 @@ static ACT: Kind = Kind {
     name: "act",
     doc: "Does what `does` says, then passes the packet on.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
-    parameters: &[Parameter {
-        name: "does",
-        doc: "What it does.",
-        unit: "",
-        ty: ParameterType::Choice(&[
+    parameters: &[Parameter::new(
+        "does",
+        ParameterType::Choice(&[
             "pass",
             "reply",
             "fail",
@@ -36,8 +34,9 @@ static ACT: Kind = Kind {
             "fork",
             "deadline",
         ]),
-        default: Some("pass"),
-    }],
+    )
+    .or("pass")
+    .doc("What it does.")],
     ..FLOW
 };
 

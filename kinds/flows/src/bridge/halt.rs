@@ -27,21 +27,15 @@ static INFO: Kind = Kind {
         error(),
     ],
     parameters: &[
-        Parameter {
-            name: "reason",
-            doc: "Why, for those who read the log: a text with templates in it.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("asked for by a flow"),
-        },
-        Parameter {
-            name: "within",
-            doc: "Longest that it waits for the end of the stop; then it fails with status 504, \
-                  and the stop goes on. 0s answers once the order is taken.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 },
-            default: Some("5s"),
-        },
+        Parameter::new("reason", ParameterType::Yaml)
+            .or("asked for by a flow")
+            .doc("Why, for those who read the log: a text with templates in it."),
+        Parameter::new("within", ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 })
+            .or("5s")
+            .doc(
+                "Longest that it waits for the end of the stop; then it fails with status 504, \
+                 and the stop goes on. 0s answers once the order is taken.",
+            ),
     ],
     ..FLOW
 };

@@ -33,14 +33,15 @@ static INFO: Kind = Kind {
             safe: &[],
         },
     ],
-    parameters: &[Parameter {
-        name: "stale_after",
-        doc: "Older messages are not shown: without a new one for so long the core has stopped. 0s \
-              shows the newest, however old.",
-        unit: "",
-        ty: ParameterType::Duration { min_ns: 0, max_ns: 3_600_000_000_000 },
-        default: Some("1s"),
-    }],
+    parameters: &[Parameter::new(
+        "stale_after",
+        ParameterType::Duration { min_ns: 0, max_ns: 3_600_000_000_000 },
+    )
+    .or("1s")
+    .doc(
+        "Older messages are not shown: without a new one for so long the core has stopped. 0s \
+         shows the newest, however old.",
+    )],
     ..FLOW
 };
 

@@ -24,14 +24,15 @@ static INFO: Kind = Kind {
         output("out", "{phase, stop: the last stop}."),
         error(),
     ],
-    parameters: &[Parameter {
-        name: "within",
-        doc: "Longest that it waits; then it fails with status 504, and the start goes on. 0s \
-              answers once the order is taken.",
-        unit: "",
-        ty: ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 },
-        default: Some("10s"),
-    }],
+    parameters: &[Parameter::new(
+        "within",
+        ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 },
+    )
+    .or("10s")
+    .doc(
+        "Longest that it waits; then it fails with status 504, and the start goes on. 0s \
+         answers once the order is taken.",
+    )],
     ..FLOW
 };
 

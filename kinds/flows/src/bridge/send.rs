@@ -40,21 +40,13 @@ static INFO: Kind = Kind {
         },
     ],
     parameters: &[
-        Parameter {
-            name: "value",
-            doc: "The fields of the message: a mapping with templates in it.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("'{{ packet }}'"),
-        },
-        Parameter {
-            name: "count",
-            doc: "A field that is not in 'value' but filled with a higher number in every message, \
-                  for who tells commands apart by that; empty: none.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some(""),
-        },
+        Parameter::new("value", ParameterType::Yaml)
+            .or("'{{ packet }}'")
+            .doc("The fields of the message: a mapping with templates in it."),
+        Parameter::new("count", ParameterType::Text).or("").doc(
+            "A field that is not in 'value' but filled with a higher number in every message, \
+             for who tells commands apart by that; empty: none.",
+        ),
     ],
     ..FLOW
 };

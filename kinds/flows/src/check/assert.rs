@@ -19,13 +19,8 @@ static INFO: Kind = Kind {
         output("out", "The same packet, if it is as expected."),
         error(),
     ],
-    parameters: &[Parameter {
-        name: "expect",
-        doc: "An expression in CEL that must be true: 'packet.status == 200'.",
-        unit: "",
-        ty: ParameterType::Yaml,
-        default: None,
-    }],
+    parameters: &[Parameter::new("expect", ParameterType::Yaml)
+        .doc("An expression in CEL that must be true: 'packet.status == 200'.")],
     ..FLOW
 };
 

@@ -23,29 +23,20 @@ pub(super) static INFO: Kind = Kind {
           the reply. In a run it does nothing.",
     ports: &[output("out", "The packet.")],
     parameters: &[
-        Parameter {
-            name: "packet",
-            doc: "The packet: any YAML, with templates in it.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("{}"),
-        },
-        Parameter {
-            name: "expect",
-            doc: "An expression in CEL that must be true. It sees 'reply', and 'error' {error, \
-                  status, node}, of which one is null; 'packet' and 'values'. An error as the \
-                  reply fails the test, unless the expression looks at 'error'.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("true"),
-        },
-        Parameter {
-            name: "deadline",
-            doc: "Longest that it waits for the reply.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
-            default: Some("10s"),
-        },
+        Parameter::new("packet", ParameterType::Yaml)
+            .or("{}")
+            .doc("The packet: any YAML, with templates in it."),
+        Parameter::new("expect", ParameterType::Yaml).or("true").doc(
+            "An expression in CEL that must be true. It sees 'reply', and 'error' {error, \
+             status, node}, of which one is null; 'packet' and 'values'. An error as the \
+             reply fails the test, unless the expression looks at 'error'.",
+        ),
+        Parameter::new(
+            "deadline",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
+        )
+        .or("10s")
+        .doc("Longest that it waits for the reply."),
         WORK_MAX,
     ],
     signals: &[],

@@ -27,27 +27,15 @@ static INFO: Kind = Kind {
         output("done", "The list of replies."),
     ],
     parameters: &[
-        Parameter {
-            name: "items",
-            doc: "The list, as an expression (CEL) over 'packet'.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some(PACKET),
-        },
-        Parameter {
-            name: "concurrency",
-            doc: "So many elements are under way at once.",
-            unit: "",
-            ty: ParameterType::Integer { min: 1, max: 1024 },
-            default: Some("1"),
-        },
-        Parameter {
-            name: "items_max",
-            doc: "A longer list is an error.",
-            unit: "",
-            ty: ParameterType::Integer { min: 1, max: 10_000_000 },
-            default: Some("10000"),
-        },
+        Parameter::new("items", ParameterType::Text)
+            .or(PACKET)
+            .doc("The list, as an expression (CEL) over 'packet'."),
+        Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
+            .or("1")
+            .doc("So many elements are under way at once."),
+        Parameter::new("items_max", ParameterType::Integer { min: 1, max: 10_000_000 })
+            .or("10000")
+            .doc("A longer list is an error."),
     ],
     ..FLOW
 };

@@ -17,13 +17,12 @@ static INFO: Kind = Kind {
           sees the values of its parent, not the other way round; its replies go nowhere, its \
           errors are told in the log. It goes on when its parent has ended or was cancelled.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, in the child.")],
-    parameters: &[Parameter {
-        name: "deadline",
-        doc: "Longest that a child may take.",
-        unit: "",
-        ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
-        default: Some("30s"),
-    }],
+    parameters: &[Parameter::new(
+        "deadline",
+        ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
+    )
+    .or("30s")
+    .doc("Longest that a child may take.")],
     ..FLOW
 };
 

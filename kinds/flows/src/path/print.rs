@@ -25,13 +25,9 @@ static INFO: Kind = Kind {
           lines that cannot be written as fast as they come are left out, and the log says how \
           many.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
-    parameters: &[Parameter {
-        name: "format",
-        doc: "The line, as a template; what is no text is written as JSON.",
-        unit: "",
-        ty: ParameterType::Yaml,
-        default: Some("'{{ packet }}'"),
-    }],
+    parameters: &[Parameter::new("format", ParameterType::Yaml)
+        .or("'{{ packet }}'")
+        .doc("The line, as a template; what is no text is written as JSON.")],
     ..FLOW
 };
 

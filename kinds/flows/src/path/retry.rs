@@ -19,43 +19,23 @@ static INFO: Kind = Kind {
           flow's deadline is not begun.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
     parameters: &[
-        Parameter {
-            name: "threshold",
-            doc: "Most attempts, the first included.",
-            unit: "",
-            ty: ParameterType::Integer { min: 1, max: 1000 },
-            default: Some("3"),
-        },
-        Parameter {
-            name: "backoff",
-            doc: "Pause after the first error; it doubles with each further one.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
-            default: Some("100ms"),
-        },
-        Parameter {
-            name: "backoff_max",
-            doc: "Longest pause.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
-            default: Some("10s"),
-        },
-        Parameter {
-            name: "jitter",
-            doc: "Part of each pause that is left to chance, so that those who failed together \
-                  do not come back together: 0.5 means from half of it to all of it.",
-            unit: "",
-            ty: ParameterType::Number { min: 0.0, max: 1.0 },
-            default: Some("0.5"),
-        },
-        Parameter {
-            name: "when",
-            doc: "Which errors are worth another attempt, as an expression (CEL) over 'error' \
-                  ({error, status, node}) and 'packet'.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("true"),
-        },
+        Parameter::new("threshold", ParameterType::Integer { min: 1, max: 1000 })
+            .or("3")
+            .doc("Most attempts, the first included."),
+        Parameter::new("backoff", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
+            .or("100ms")
+            .doc("Pause after the first error; it doubles with each further one."),
+        Parameter::new("backoff_max", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
+            .or("10s")
+            .doc("Longest pause."),
+        Parameter::new("jitter", ParameterType::Number { min: 0.0, max: 1.0 }).or("0.5").doc(
+            "Part of each pause that is left to chance, so that those who failed together \
+             do not come back together: 0.5 means from half of it to all of it.",
+        ),
+        Parameter::new("when", ParameterType::Yaml).or("true").doc(
+            "Which errors are worth another attempt, as an expression (CEL) over 'error' \
+             ({error, status, node}) and 'packet'.",
+        ),
     ],
     ..FLOW
 };

@@ -19,20 +19,13 @@ static INFO: Kind = Kind {
           to about a millisecond.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
     parameters: &[
-        Parameter {
-            name: "duration",
-            doc: "How long. Either this or 'duration_ms' is given.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
-            default: Some("0s"),
-        },
-        Parameter {
-            name: "duration_ms",
-            doc: "How long, as an expression (CEL) over 'packet'.",
-            unit: "ms",
-            ty: ParameterType::Yaml,
-            default: Some("null"),
-        },
+        Parameter::new("duration", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
+            .or("0s")
+            .doc("How long. Either this or 'duration_ms' is given."),
+        Parameter::new("duration_ms", ParameterType::Yaml)
+            .unit("ms")
+            .or("null")
+            .doc("How long, as an expression (CEL) over 'packet'."),
     ],
     ..FLOW
 };

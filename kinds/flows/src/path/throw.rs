@@ -16,27 +16,15 @@ static INFO: Kind = Kind {
           ports; over HTTP only status and body are seen.",
     ports: &[input("in", "The packet."), error()],
     parameters: &[
-        Parameter {
-            name: "message",
-            doc: "What went wrong, as a template.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("thrown"),
-        },
-        Parameter {
-            name: "status",
-            doc: "HTTP status, 400 to 599, as a number or a template.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("500"),
-        },
-        Parameter {
-            name: "body",
-            doc: "What whoever asked is shown, as a template. Default: nothing but the status.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("null"),
-        },
+        Parameter::new("message", ParameterType::Yaml)
+            .or("thrown")
+            .doc("What went wrong, as a template."),
+        Parameter::new("status", ParameterType::Yaml)
+            .or("500")
+            .doc("HTTP status, 400 to 599, as a number or a template."),
+        Parameter::new("body", ParameterType::Yaml)
+            .or("null")
+            .doc("What whoever asked is shown, as a template. Default: nothing but the status."),
     ],
     ..FLOW
 };

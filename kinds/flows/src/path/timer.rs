@@ -26,44 +26,29 @@ static INFO: Kind = Kind {
           since the last. The first worker alone has it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
-        Parameter {
-            name: "interval",
-            doc: "From the beginning of one flow to the next. Either this or 'cron' is given.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX },
-            default: Some("0s"),
-        },
-        Parameter {
-            name: "cron",
-            doc: "Times as crontab(5) writes them, '30 6 * * MON-FRI', with seconds in front if \
-                  there are six fields.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("\"\""),
-        },
-        Parameter {
-            name: "timezone",
-            doc: "Where 'cron' has its times from, such as Europe/Berlin; the system must know \
-                  it.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("UTC"),
-        },
-        Parameter {
-            name: "overlap",
-            doc: "When the last flow has not ended: leave this one out (skip), begin it then, \
-                  one at most (queue), or begin it all the same (allow).",
-            unit: "",
-            ty: ParameterType::Choice(&["skip", "queue", "allow"]),
-            default: Some("skip"),
-        },
-        Parameter {
-            name: "deadline",
-            doc: "Longest that a flow may take.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
-            default: Some("30s"),
-        },
+        Parameter::new("interval", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
+            .or("0s")
+            .doc("From the beginning of one flow to the next. Either this or 'cron' is given."),
+        Parameter::new("cron", ParameterType::Text).or("\"\"").doc(
+            "Times as crontab(5) writes them, '30 6 * * MON-FRI', with seconds in front if \
+             there are six fields.",
+        ),
+        Parameter::new("timezone", ParameterType::Text).or("UTC").doc(
+            "Where 'cron' has its times from, such as Europe/Berlin; the system must know \
+             it.",
+        ),
+        Parameter::new("overlap", ParameterType::Choice(&["skip", "queue", "allow"]))
+            .or("skip")
+            .doc(
+                "When the last flow has not ended: leave this one out (skip), begin it then, \
+                 one at most (queue), or begin it all the same (allow).",
+            ),
+        Parameter::new(
+            "deadline",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },
+        )
+        .or("30s")
+        .doc("Longest that a flow may take."),
         WORK_MAX,
     ],
     ..FLOW

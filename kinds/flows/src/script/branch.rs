@@ -18,13 +18,8 @@ static INFO: Kind = Kind {
         error(),
         output("out[]", "out[0]: it is true, out[1]: it is false."),
     ],
-    parameters: &[Parameter {
-        name: "when",
-        doc: "An expression in CEL, such as packet.age >= 18.",
-        unit: "",
-        ty: ParameterType::Yaml,
-        default: None,
-    }],
+    parameters: &[Parameter::new("when", ParameterType::Yaml)
+        .doc("An expression in CEL, such as packet.age >= 18.")],
     ..FLOW
 };
 

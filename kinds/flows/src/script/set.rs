@@ -24,20 +24,12 @@ static INFO: Kind = Kind {
         error(),
     ],
     parameters: &[
-        Parameter {
-            name: "values",
-            doc: "A mapping of names to templates.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("~"),
-        },
-        Parameter {
-            name: "packet",
-            doc: "A template whose value takes the place of the packet.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("~"),
-        },
+        Parameter::new("values", ParameterType::Yaml)
+            .or("~")
+            .doc("A mapping of names to templates."),
+        Parameter::new("packet", ParameterType::Yaml)
+            .or("~")
+            .doc("A template whose value takes the place of the packet."),
     ],
     ..FLOW
 };

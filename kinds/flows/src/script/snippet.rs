@@ -20,41 +20,25 @@ static INFO: Kind = Kind {
         error(),
     ],
     parameters: &[
-        Parameter {
-            name: "language",
-            doc: "What the code is written in.",
-            unit: "",
-            ty: ParameterType::Choice(&["text", "json", "yaml", "cel", "lua"]),
-            default: None,
-        },
-        Parameter {
-            name: "code",
-            doc: "The script; for json and yaml also what they stand for, as YAML.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: None,
-        },
-        Parameter {
-            name: "time",
-            doc: "Longest that a lua script may run for a packet; then it is stopped.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
-            default: Some("50ms"),
-        },
-        Parameter {
-            name: "instructions_max",
-            doc: "Most instructions that a lua script may carry out for a packet.",
-            unit: "",
-            ty: ParameterType::Integer { min: 1_000, max: 10_000_000_000 },
-            default: Some("10000000"),
-        },
-        Parameter {
-            name: "memory",
-            doc: "Most memory that a lua script may take, in each worker.",
-            unit: "",
-            ty: ParameterType::Size { min_bytes: 1 << 20, max_bytes: 1 << 30 },
-            default: Some("16MiB"),
-        },
+        Parameter::new("language", ParameterType::Choice(&["text", "json", "yaml", "cel", "lua"]))
+            .doc("What the code is written in."),
+        Parameter::new("code", ParameterType::Yaml)
+            .doc("The script; for json and yaml also what they stand for, as YAML."),
+        Parameter::new(
+            "time",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
+        )
+        .or("50ms")
+        .doc("Longest that a lua script may run for a packet; then it is stopped."),
+        Parameter::new(
+            "instructions_max",
+            ParameterType::Integer { min: 1_000, max: 10_000_000_000 },
+        )
+        .or("10000000")
+        .doc("Most instructions that a lua script may carry out for a packet."),
+        Parameter::new("memory", ParameterType::Size { min_bytes: 1 << 20, max_bytes: 1 << 30 })
+            .or("16MiB")
+            .doc("Most memory that a lua script may take, in each worker."),
     ],
     ..FLOW
 };

@@ -20,20 +20,9 @@ static INFO: Kind = Kind {
         output("out[]", "The ports that 'matches' and 'otherwise' name."),
     ],
     parameters: &[
-        Parameter {
-            name: "matches",
-            doc: "A list of {when: expression, port: out[i]}; they are tried in this order.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: None,
-        },
-        Parameter {
-            name: "otherwise",
-            doc: "The port for all others.",
-            unit: "",
-            ty: ParameterType::Yaml,
-            default: Some("~"),
-        },
+        Parameter::new("matches", ParameterType::Yaml)
+            .doc("A list of {when: expression, port: out[i]}; they are tried in this order."),
+        Parameter::new("otherwise", ParameterType::Yaml).or("~").doc("The port for all others."),
     ],
     ..FLOW
 };

@@ -20,20 +20,10 @@ static STEP: Kind = Kind {
     doc: "Passes on [its name, the packet], replies nothing, fails with 418, or panics.",
     ports: &[input("in", "The packet."), error(), output("out", "What it makes of it.")],
     parameters: &[
-        Parameter {
-            name: "does",
-            doc: "Which of these.",
-            unit: "",
-            ty: ParameterType::Choice(&["pass", "nothing", "fail", "panic"]),
-            default: Some("pass"),
-        },
-        Parameter {
-            name: "says",
-            doc: "What it calls itself.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("x"),
-        },
+        Parameter::new("does", ParameterType::Choice(&["pass", "nothing", "fail", "panic"]))
+            .or("pass")
+            .doc("Which of these."),
+        Parameter::new("says", ParameterType::Text).or("x").doc("What it calls itself."),
     ],
     ..FLOW
 };

@@ -25,13 +25,7 @@ static GATE: Kind = Kind {
     name: "gate",
     doc: "",
     ports: &[input("in", "")],
-    parameters: &[Parameter {
-        name: "value",
-        doc: "",
-        unit: "",
-        ty: ParameterType::Integer { min: 0, max: 1000 },
-        default: None,
-    }],
+    parameters: &[Parameter::new("value", ParameterType::Integer { min: 0, max: 1000 })],
     ..FLOW
 };
 
