@@ -37,7 +37,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Assert {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        match self.expect.holds(at.flow(), &packet) {
+        match self.expect.holds((at.flow(), &packet)) {
             Ok(true) => Step::Pass(OUT, packet),
             Ok(false) => {
                 let (expected, came) = (self.expect.text(), show(&packet));

@@ -108,6 +108,6 @@ impl Test {
             Err(error) => (Value::Null, error.to_value()),
         };
         let scope = Scope { flow: Some(flow), packet, also: &[&value, &error] };
-        self.expect.holds_in(&scope).map_err(|error| error.text().to_owned())
+        self.expect.holds(scope).map_err(|error| error.text().to_owned())
     }
 }

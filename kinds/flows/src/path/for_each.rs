@@ -81,7 +81,7 @@ impl FlowNode for For {
 impl For {
     fn items(&self, at: At<'_>, packet: Value) -> Result<std::sync::Arc<Vec<Value>>, Error> {
         let items = match &self.items {
-            Some(expression) => expression.evaluate(at.flow(), &packet)?,
+            Some(expression) => expression.evaluate((at.flow(), &packet))?,
             None => packet,
         };
         let Value::List(items) = items else {

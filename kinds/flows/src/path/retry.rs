@@ -99,7 +99,7 @@ impl FlowNode for Retry {
 impl Retry {
     fn is_worth_another(&self, at: At<'_>, packet: &Value, error: &Error) -> Result<bool, Error> {
         let also = [&error.to_value()];
-        self.when.holds_in(&Scope { flow: Some(at.flow()), packet, also: &also })
+        self.when.holds(Scope { flow: Some(at.flow()), packet, also: &also })
     }
 
     /// The pause after an attempt, from 1; `chance` is from 0 to 1.

@@ -77,7 +77,7 @@ impl Sleep {
             Sleep::Always(duration) => return Ok(*duration),
             Sleep::Computed(expression) => expression,
         };
-        let value = expression.evaluate(at.flow(), packet)?;
+        let value = expression.evaluate((at.flow(), packet))?;
         let ms = match value {
             Value::Integer(ms) => ms as f64,
             Value::Number(ms) => ms,

@@ -35,7 +35,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 impl FlowNode for Branch {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        match self.0.holds(at.flow(), &packet) {
+        match self.0.holds((at.flow(), &packet)) {
             Ok(true) => Step::Pass(TRUE, packet),
             Ok(false) => Step::Pass(FALSE, packet),
             Err(error) => Step::Fail(error),

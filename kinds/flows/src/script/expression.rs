@@ -90,6 +90,12 @@ pub(crate) struct Scope<'a> {
     pub(crate) also: &'a [&'a Value],
 }
 
+impl<'a> From<(&'a Flow, &'a Value)> for Scope<'a> {
+    fn from((flow, packet): (&'a Flow, &'a Value)) -> Scope<'a> {
+        Scope { flow: Some(flow), packet, also: &[] }
+    }
+}
+
 impl Expression {
     /// Compiles a text all of whose errors stand at `span`.
     pub(crate) fn compile(text: &str, span: Span) -> Result<Expression, Refusal> {
@@ -124,7 +130,7 @@ impl Expression {
         let mut expression = Expression { text: text.into(), code };
         if matches!(&expression.code, Code::Tree(tree) if tree.paths.is_empty()) {
             let nothing = Scope { flow: None, packet: &Value::Null, also: &[] };
-            let value = expression.evaluate_in(&nothing).map_err(|error| {
+            let value = expression.evaluate(nothing).map_err(|error| {
                 Refusal::new(place(0), error.text(), "it fails for every packet; change it")
             })?;
             expression.code = Code::Constant(value);
@@ -142,38 +148,23 @@ impl Expression {
         &self.text
     }
 
-    /// The value for a packet.
-    ///
-    /// # Errors
-    /// It looks for what is not there, or does what cannot be done; or it costs too much.
-    pub(crate) fn evaluate(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
-        self.evaluate_in(&Scope { flow: Some(flow), packet, also: &[] })
-    }
-
-    /// Whether it is true for a packet.
+    /// Whether it is true of what is seen.
     ///
     /// # Errors
     /// As [`Expression::evaluate`]; or it is neither true nor false.
-    pub(crate) fn holds(&self, flow: &Flow, packet: &Value) -> Result<bool, Error> {
-        self.holds_in(&Scope { flow: Some(flow), packet, also: &[] })
-    }
-
-    /// As [`Expression::holds`], with other variables.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn holds_in(&self, scope: &Scope<'_>) -> Result<bool, Error> {
-        match self.evaluate_in(scope)? {
+    pub(crate) fn holds<'a>(&self, scope: impl Into<Scope<'a>>) -> Result<bool, Error> {
+        match self.evaluate(scope)? {
             Value::Bool(value) => Ok(value),
             other => Err(self.failed(format_args!("it gives {}, not true or false", other.sort()))),
         }
     }
 
-    /// As [`Expression::evaluate`], with other variables.
+    /// The value of what is seen, such as a flow and its packet.
     ///
     /// # Errors
-    /// As there.
-    pub(crate) fn evaluate_in(&self, scope: &Scope<'_>) -> Result<Value, Error> {
+    /// It looks for what is not there, or does what cannot be done; or it costs too much.
+    pub(crate) fn evaluate<'a>(&self, scope: impl Into<Scope<'a>>) -> Result<Value, Error> {
+        let scope = &scope.into();
         match &self.code {
             Code::Constant(value) => Ok(value.clone()),
             Code::Path(path) => {

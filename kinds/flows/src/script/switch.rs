@@ -116,7 +116,7 @@ impl Switch {
                     self.from(at, place, packet)
                 });
             }
-            match when.holds(at.flow(), &packet) {
+            match when.holds((at.flow(), &packet)) {
                 Ok(true) => return Step::Pass(*port, packet),
                 Ok(false) => {}
                 Err(error) => return Step::Fail(error),

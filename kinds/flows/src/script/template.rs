@@ -11,7 +11,7 @@ use sinew_core::Refusal;
 use sinew_flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Item, item_json};
 
-use super::expression::{Expression, Place, Scope, weight};
+use super::expression::{Expression, Place, weight};
 use crate::json;
 
 /// Longest text that a template makes, in bytes; past it, rendering is an error.
@@ -99,15 +99,14 @@ impl Template {
     /// # Errors
     /// As there.
     pub(crate) fn begin(&self, flow: &Flow, packet: &Value) -> Result<Rendered, Error> {
-        let scope = Scope { flow: Some(flow), packet, also: &[] };
         let mut values = Vec::new();
         match (&self.part, &*self.slots) {
             (Part::Constant(value), _) => return Ok(Rendered::All(value.clone())),
             (Part::Expression(_), [only]) => {
-                return only.expression.evaluate_in(&scope).map(Rendered::All);
+                return only.expression.evaluate((flow, packet)).map(Rendered::All);
             }
             (part, [only]) => {
-                values.push(only.expression.evaluate_in(&scope)?);
+                values.push(only.expression.evaluate((flow, packet))?);
                 if !only.is_written_as_json(&values[0]) {
                     return self.assemble(part, &values, flow).map(Rendered::All);
                 }
@@ -127,10 +126,9 @@ impl Template {
         packet: &Value,
         mut values: Vec<Value>,
     ) -> Result<Value, Error> {
-        let scope = Scope { flow: Some(flow), packet, also: &[] };
         for slot in &self.slots[values.len()..] {
             flow.turn().await;
-            values.push(slot.expression.evaluate_in(&scope)?);
+            values.push(slot.expression.evaluate((flow, packet))?);
         }
         for (slot, value) in self.slots.iter().zip(&mut values) {
             if slot.is_written_as_json(value) {

@@ -24,7 +24,7 @@ fn compiled(text: &str) -> Expression {
 
 fn evaluate(text: &str, packet: &Value) -> Result<Value, Error> {
     let reply = Value::Integer(7);
-    compiled(text).evaluate_in(&Scope { flow: None, packet, also: &[&reply] })
+    compiled(text).evaluate(Scope { flow: None, packet, also: &[&reply] })
 }
 
 /// The value of an expression about a packet.
@@ -203,8 +203,8 @@ fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
 #[test]
 fn true_or_false_is_asked_for_and_nothing_else_taken() {
     let scope = Scope { flow: None, packet: &user(), also: &[] };
-    assert_eq!(compiled("packet.n > 2.0").holds_in(&scope), Ok(true));
-    let error = compiled("packet.n").holds_in(&scope).unwrap_err();
+    assert_eq!(compiled("packet.n > 2.0").holds(scope), Ok(true));
+    let error = compiled("packet.n").holds(scope).unwrap_err();
     assert!(error.text().contains("gives a number"), "{error}");
 }
 
@@ -289,7 +289,7 @@ fn deep_and_long_expressions_are_refused_on_a_small_stack() {
                 Ok(expression) => {
                     assert!(expected.is_empty(), "{shown} is taken");
                     let scope = Scope { flow: None, packet: &Value::Null, also: &[] };
-                    assert!(expression.evaluate_in(&scope).is_err(), "{shown}");
+                    assert!(expression.evaluate(scope).is_err(), "{shown}");
                 }
                 Err(refusal) => {
                     assert!(refusal.to_string().contains(expected), "{shown}: {refusal}");
@@ -321,7 +321,7 @@ fn any_text_is_refused_or_evaluated() {
         let text: String = (0..next() % 9 + 1).map(|_| signs[next() % signs.len()]).collect();
         if let Ok(expression) = compile(&text) {
             let scope = Scope { flow: None, packet: &packet, also: &[&Value::Null] };
-            let _ = expression.evaluate_in(&scope);
+            let _ = expression.evaluate(scope);
         }
     }
 }

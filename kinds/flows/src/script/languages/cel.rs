@@ -18,6 +18,6 @@ impl Script for Expression {
     }
 
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
-        made(self.evaluate(flow, &packet))
+        made(self.evaluate((flow, &packet)))
     }
 }
