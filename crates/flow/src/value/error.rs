@@ -11,7 +11,7 @@ use crate::Value;
 #[derive(Clone, PartialEq)]
 pub struct Error(Box<Inside>);
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 struct Inside {
     text: String,
     status: u16,
@@ -31,16 +31,8 @@ const INTERNAL: u16 = 500;
 impl Error {
     /// Something went wrong inside; HTTP answers 500.
     pub fn new(text: impl fmt::Display) -> Error {
-        Error(Box::new(Inside {
-            text: text.to_string(),
-            status: INTERNAL,
-            shown: None,
-            headers: Vec::new(),
-            node: None,
-            parts: Vec::new(),
-            told: false,
-            follows: false,
-        }))
+        let text = text.to_string();
+        Error(Box::new(Inside { text, status: INTERNAL, ..Inside::default() }))
     }
 
     /// The same with another HTTP status.
