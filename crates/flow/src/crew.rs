@@ -6,67 +6,28 @@ pub(crate) mod sources;
 pub(crate) mod tally;
 pub(crate) mod worker;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use sinew_control::counters::BEATS;
-use sinew_control::{Spec, Supervisor};
 use sinew_core::board::{Board, FaultAt, Order as Orders};
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::sys::Region;
 use sinew_link::counter;
-use sinew_spec::plan::Plan;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::at_work::{AtWork, NOBODY};
 use crate::crew::reload::Reload;
-use crate::crew::shared::{Graph, Order, Shared, at};
+use crate::crew::shared::{Graph, Order, Setup, Shared, at};
 use crate::crew::sources::{HeldBy, OpenSources};
 use crate::crew::tally::Tally;
 use crate::crew::worker::{BEAT, Post};
-use crate::entry::FlowEntry;
 use crate::tell::Told;
-use crate::{Figures, MessageInput, MessageOutput, Pool, spans};
-
-/// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
-/// threads to end in order, before the supervisor kills them.
-const PATIENCE: f64 = 0.75;
-
-/// What a crew is made of.
-pub struct Setup {
-    /// The graph.
-    pub plan: Arc<Plan>,
-    /// What it was compiled from.
-    pub spec: Spec,
-    /// Index of the domain.
-    pub domain: usize,
-    /// Its flow nodes, by index of the plan.
-    pub nodes: Vec<usize>,
-    /// Makes its nodes; the plan was made from the same.
-    pub table: Vec<FlowEntry>,
-    /// Threads among which sources and connections are divided.
-    pub workers: usize,
-    /// Threads for work that blocks.
-    pub blocking: u32,
-    /// Ends of links to the core, by node and port.
-    pub inputs: BTreeMap<(usize, usize), MessageInput>,
-    /// As above.
-    pub outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
-    /// One for each of `nodes`.
-    pub counters: Vec<counter::Writer<Region>>,
-    /// Who starts and watches this domain.
-    pub supervisor: Option<Supervisor>,
-    /// Says when the domain is to stop.
-    pub halt: Arc<Halt>,
-    /// How long the domain may take to stop.
-    pub stop_deadline: Duration,
-}
+use crate::{Figures, Pool, spans};
 
 /// The workers of a domain's flows.
 pub struct Crew {
@@ -109,24 +70,16 @@ enum Sign {
 }
 
 impl Crew {
-    /// Opens all sources and makes all nodes; flows begin with [`Crew::serve`].
-    pub fn open(setup: Setup) -> Result<Crew, FaultAt> {
+    /// Opens all sources and makes all nodes, each with its counters; flows begin with
+    /// [`Crew::serve`].
+    pub fn open(setup: Setup, counters: Vec<counter::Writer<Region>>) -> Result<Crew, FaultAt> {
         spans::begin()
             .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
         let shared = Arc::new(Shared {
-            graph: Graph { plan: setup.plan, nodes: setup.nodes.into() },
-            folder: setup.spec.base.clone(),
-            spec: Arc::new(setup.spec),
-            domain: setup.domain,
-            table: setup.table,
-            workers: setup.workers,
+            graph: Graph { plan: Arc::clone(&setup.plan), nodes: setup.nodes.as_slice().into() },
             pool: Pool::start(setup.blocking).map_err(no_thread)?,
             clock: Clock::calibrate(),
-            inputs: setup.inputs,
-            outputs: setup.outputs,
-            supervisor: setup.supervisor,
-            halt: setup.halt,
-            patience: setup.stop_deadline.mul_f64(PATIENCE),
+            setup,
         });
         let opened = sources::open(&shared, &shared.graph, |_| true, &HeldBy::new());
         let in_node = |(node, fault)| at(Some(node), fault);
@@ -155,9 +108,9 @@ impl Crew {
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
-        let tally = Tally::new(counted, shared.clock, shared.supervisor.clone());
+        let tally = Tally::new(counted, shared.clock, shared.setup.supervisor.clone());
         let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
-        let counters = shared.graph.nodes.iter().copied().zip(setup.counters).collect();
+        let counters = shared.graph.nodes.iter().copied().zip(counters).collect();
         let reload = Reload::new(shared, orders, held);
         Ok(Crew { workers, counters, told, tally, reload })
     }

@@ -26,8 +26,9 @@ mod value;
 mod values;
 
 pub use budget::{Limits, SLICE, WORK_DEFAULT};
+pub use crew::Crew;
 pub use crew::reload::is_same;
-pub use crew::{Crew, Setup};
+pub use crew::shared::Setup;
 pub use ends::{MessageInput, MessageOutput, Seen};
 pub use entry::{FlowEntry, Make};
 pub use figures::{Figures, NodeFigures};

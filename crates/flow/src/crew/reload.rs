@@ -24,10 +24,7 @@ const SWAP_WITHIN: Duration = Duration::from_millis(20);
 
 /// The edits of a crew's graph.
 pub(crate) struct Reload {
-    shared: Arc<Shared>,
-    workers: Vec<UnboundedSender<Order>>,
-    graph: Graph,
-    held: HeldBy,
+    maker: Maker,
     /// The newest edit that was looked at, and how far it is.
     number: u32,
     stage: Stage,
@@ -57,7 +54,8 @@ impl Reload {
         held: HeldBy,
     ) -> Reload {
         let graph = shared.graph.clone();
-        Reload { shared, workers, graph, held, number: 0, stage: Stage::Over }
+        let maker = Maker { shared, workers, graph, held };
+        Reload { maker, number: 0, stage: Stage::Over }
     }
 
     /// Does what the supervisor wishes; to be called again and again. Never waits for long.
@@ -85,21 +83,18 @@ impl Reload {
 
     /// The domain stops: nobody takes anything over any more.
     pub(crate) fn end(&mut self) {
-        self.held.clear();
+        self.maker.held.clear();
     }
 
     fn prepare(&mut self, number: u32) {
         self.number = number;
-        let maker = Maker {
-            shared: Arc::clone(&self.shared),
-            workers: self.workers.clone(),
-            graph: self.graph.clone(),
-            held: self.held.clone(),
-        };
+        let maker = self.maker.clone();
         let thread = thread::Builder::new().name("edit".into());
         match thread.spawn(move || maker.prepare(number)) {
             Ok(thread) => self.stage = Stage::Preparing(thread),
-            Err(error) => self.shared.say_prepared(number, Some(format!("no thread: {error}"))),
+            Err(error) => {
+                self.maker.shared.say_prepared(number, Some(format!("no thread: {error}")))
+            }
         }
     }
 
@@ -107,10 +102,10 @@ impl Reload {
         let (sender, answers) = channel();
         self.order(|| Order::Swap(sender.clone()));
         drop(sender);
-        (self.graph, self.held) = (next.graph, next.held);
+        (self.maker.graph, self.maker.held) = (next.graph, next.held);
         // A supervisor that is gone ends this process soon.
-        let _ = announce(&self.shared, next.addresses);
-        self.count(answers, self.workers.len(), 0);
+        let _ = announce(&self.maker.shared, next.addresses);
+        self.count(answers, self.maker.workers.len(), 0);
     }
 
     /// Takes the answers that are there, and tells the supervisor when there are all.
@@ -124,11 +119,11 @@ impl Reload {
             self.stage = Stage::Swapping { answers, missing, flows };
             return;
         }
-        self.shared.tell(&Request::Swapped { number: self.number, flows });
+        self.maker.shared.tell(&Request::Swapped { number: self.number, flows });
     }
 
     fn order(&self, order: impl Fn() -> Order) {
-        for worker in &self.workers {
+        for worker in &self.maker.workers {
             // One that is gone has said why.
             let _ = worker.send(order());
         }
@@ -138,7 +133,7 @@ impl Reload {
 impl Shared {
     /// Tells the supervisor; one that is gone ends this process soon.
     fn tell(&self, request: &Request) {
-        if let Some(supervisor) = &self.supervisor {
+        if let Some(supervisor) = &self.setup.supervisor {
             let _ = supervisor.order(request);
         }
     }
@@ -149,6 +144,7 @@ impl Shared {
 }
 
 /// Makes all that an edited graph needs.
+#[derive(Clone)]
 struct Maker {
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Order>>,
@@ -158,7 +154,7 @@ struct Maker {
 
 impl Maker {
     fn prepare(self, number: u32) -> Option<Next> {
-        let answer = self.shared.supervisor.as_ref()?.ask(&Request::Edition {}).ok()?;
+        let answer = self.shared.setup.supervisor.as_ref()?.ask(&Request::Edition {}).ok()?;
         let Answer::Edition { number: newest, text, touched } = answer else { return None };
         if newest != number {
             // It is withdrawn already.
@@ -198,8 +194,8 @@ impl Maker {
 
     /// As the domain's process did at its start.
     fn compile(&self, text: &str) -> Result<Graph, String> {
-        let spec = &self.shared.spec;
-        let kinds: Vec<_> = self.shared.table.iter().map(|row| row.kind).collect();
+        let spec = &self.shared.setup.spec;
+        let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
         let machine = Machine { cpus: spec.cpus.clone() };
         let source = Source { file: &spec.file, text, overrides: &spec.overrides };
         let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
@@ -207,7 +203,7 @@ impl Maker {
             format!("the spec does not compile: {first}")
         })?;
         plan.leave_out_tests();
-        let domain = plan.domains.get(self.shared.domain).and_then(|domain| domain.service());
+        let domain = plan.domains.get(self.shared.setup.domain).and_then(|domain| domain.service());
         let nodes = domain.map_or(&[][..], |service| &service.nodes);
         let nodes: Arc<[usize]> = nodes.iter().copied().filter(|&it| plan.is_flow(it)).collect();
         if nodes.is_empty() {

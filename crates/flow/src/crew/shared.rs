@@ -1,7 +1,6 @@
 //! What the workers of a domain share, and what they are told.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,25 +25,41 @@ pub(crate) struct Graph {
 /// What sources have opened for one worker, each with its name.
 pub(crate) type Parts = Vec<(String, Box<dyn Opened>)>;
 
+/// What a crew is made of.
+pub struct Setup {
+    /// The graph.
+    pub plan: Arc<Plan>,
+    /// What it was compiled from.
+    pub spec: Spec,
+    /// Index of the domain.
+    pub domain: usize,
+    /// Its flow nodes, by index of the plan.
+    pub nodes: Vec<usize>,
+    /// Makes its nodes; the plan was made from the same.
+    pub table: Vec<FlowEntry>,
+    /// Threads among which sources and connections are divided.
+    pub workers: usize,
+    /// Threads for work that blocks.
+    pub blocking: u32,
+    /// Ends of links to the core, by node and port.
+    pub inputs: BTreeMap<(usize, usize), MessageInput>,
+    /// As above.
+    pub outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
+    /// Who starts and watches this domain.
+    pub supervisor: Option<Supervisor>,
+    /// Says when the domain is to stop.
+    pub halt: Arc<Halt>,
+    /// How long the domain may take to stop.
+    pub stop_deadline: Duration,
+}
+
 /// What all workers are made of.
 pub(crate) struct Shared {
     /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
     pub(crate) graph: Graph,
-    /// What it was compiled from.
-    pub(crate) spec: Arc<Spec>,
-    /// Index of the domain in every plan.
-    pub(crate) domain: usize,
-    pub(crate) table: Vec<FlowEntry>,
-    pub(crate) folder: PathBuf,
-    pub(crate) workers: usize,
+    pub(crate) setup: Setup,
     pub(crate) pool: Pool,
     pub(crate) clock: Clock,
-    pub(crate) inputs: BTreeMap<(usize, usize), MessageInput>,
-    pub(crate) outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
-    pub(crate) supervisor: Option<Supervisor>,
-    pub(crate) halt: Arc<Halt>,
-    /// How long flows may go on after the stop.
-    pub(crate) patience: Duration,
 }
 
 impl Shared {

@@ -43,20 +43,21 @@ pub(crate) fn open(
     is_new: impl Fn(&Node) -> bool,
     before: &HeldBy,
 ) -> Result<OpenSources, (usize, Fault)> {
-    let mut parts: Vec<Parts> = (0..shared.workers).map(|_| Vec::new()).collect();
+    let mut parts: Vec<Parts> = (0..shared.setup.workers).map(|_| Vec::new()).collect();
     let (mut held, mut addresses) = (HeldBy::new(), Addresses::new());
     for &index in graph.nodes.iter() {
         let node = &graph.plan.nodes[index];
-        let Make::Source(make) = entry(&shared.table, node).make else { continue };
+        let Make::Source(make) = entry(&shared.setup.table, node).make else { continue };
         if !is_new(node) {
             continue;
         }
-        let made = make(&Parameters::of(&graph.plan, node, &shared.folder));
+        let made = make(&Parameters::of(&graph.plan, node, &shared.setup.spec.base));
         let made = made.map_err(|refusals| (index, refused(index, &refusals).fault))?;
         let kind = node.kind.name;
         let same_kind = before.iter().filter(|((other, _), _)| *other == kind);
         let known: Vec<Held> = same_kind.flat_map(|(_, held)| held.iter().cloned()).collect();
-        let opened = made.open_after(shared.workers, &known).map_err(|fault| (index, fault))?;
+        let opened =
+            made.open_after(shared.setup.workers, &known).map_err(|fault| (index, fault))?;
         let holds = opened.iter().filter_map(|part| part.held()).collect();
         held.insert((kind, node.name.clone()), holds);
         let address = opened.first().and_then(|part| part.address());
@@ -73,7 +74,7 @@ pub(crate) fn open(
 /// # Errors
 /// The node of which the supervisor does not take that, and why.
 pub(crate) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
-    let Some(supervisor) = &shared.supervisor else { return Ok(()) };
+    let Some(supervisor) = &shared.setup.supervisor else { return Ok(()) };
     for (node, address) in addresses {
         let said = supervisor.order(&Request::Announce { address });
         said.map_err(|text| (node, Fault::new(Cause::System, format_args!("{text}"))))?;
@@ -119,7 +120,7 @@ impl Sources {
             let life = Life {
                 node: self.shared.born(&name),
                 name: name.clone(),
-                halt: Arc::clone(&self.shared.halt),
+                halt: Arc::clone(&self.shared.setup.halt),
                 program: Rc::downgrade(&self.program),
             };
             self.lives.spawn_local(life.serve(part, outlet.clone(), stop));

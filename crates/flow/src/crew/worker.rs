@@ -26,6 +26,10 @@ use crate::{Figures, Program, Site, make};
 /// with work says so with every stretch of it that ends.
 pub(crate) const BEAT: Duration = Duration::from_millis(100);
 
+/// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
+/// threads to end in order, before the supervisor kills them.
+const PATIENCE: f64 = 0.75;
+
 /// What a worker is made of.
 pub(crate) struct Post {
     pub(crate) number: usize,
@@ -43,7 +47,7 @@ impl Post {
         made: mpsc::Sender<Result<(), FaultAt>>,
         orders: UnboundedReceiver<Order>,
     ) {
-        let halt = Arc::clone(&self.shared.halt);
+        let halt = Arc::clone(&self.shared.setup.halt);
         if catch_unwind(AssertUnwindSafe(|| self.work(made, orders))).is_err() {
             halt.fault(at(None, panics::take()));
         }
@@ -76,7 +80,7 @@ impl Post {
     }
 
     fn base(&self) -> Base {
-        let number = (self.number, self.shared.workers);
+        let number = (self.number, self.shared.setup.workers);
         let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
         Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work)
     }
@@ -84,7 +88,14 @@ impl Post {
     fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
         let shared = &*self.shared;
         let site = |node| self.site(graph, node);
-        make::program(&graph.plan, &graph.nodes, &shared.table, &shared.folder, base, site)
+        make::program(
+            &graph.plan,
+            &graph.nodes,
+            &shared.setup.table,
+            &shared.setup.spec.base,
+            base,
+            site,
+        )
     }
 
     fn site(&self, graph: &Graph, node: usize) -> Site {
@@ -97,15 +108,18 @@ impl Post {
         Site {
             node,
             worker: self.number,
-            workers: shared.workers,
+            workers: shared.setup.workers,
             pool: shared.pool.clone(),
-            inputs: ports.clone().map(|port| shared.inputs.get(&end(port)?).cloned()).collect(),
+            inputs: ports
+                .clone()
+                .map(|port| shared.setup.inputs.get(&end(port)?).cloned())
+                .collect(),
             outputs: ports
-                .map(|port| shared.outputs.get(&end(port)?).cloned())
+                .map(|port| shared.setup.outputs.get(&end(port)?).cloned())
                 .map(Option::unwrap_or_default)
                 .collect(),
             born,
-            supervisor: shared.supervisor.clone(),
+            supervisor: shared.setup.supervisor.clone(),
             plan: Arc::clone(&graph.plan),
         }
     }
@@ -121,10 +135,10 @@ impl Post {
         loop {
             match orders.recv().await {
                 Some(Order::Serve) => {}
-                Some(Order::Prepare(preparation)) => next = self.prepare(*preparation, &base),
+                Some(Order::Prepare(preparation)) => next = self.prepare(preparation, &base),
                 Some(Order::Withdraw) => next = None,
                 Some(Order::Swap(answer)) => {
-                    if let Some(Next { program, stay, parts }) = next.take() {
+                    if let Some((program, Preparation { stay, parts, .. })) = next.take() {
                         // The crew waits for it, or is gone.
                         let _ = answer.send(sources.swap(Rc::new(program), &stay, parts));
                     }
@@ -133,7 +147,7 @@ impl Post {
                 Some(Order::Stop) | None => break,
             }
         }
-        let patience = self.shared.patience;
+        let patience = self.shared.setup.stop_deadline.mul_f64(PATIENCE);
         if timeout(patience, sources.end()).await.is_err() {
             let (count, number) = (sources.program().flows(), self.number);
             base.teller.say(format_args!(
@@ -145,10 +159,14 @@ impl Post {
     }
 
     /// Makes the nodes of an edited graph, and says whether that went well.
-    fn prepare(&self, preparation: Preparation, base: &Base) -> Option<Next> {
-        let Preparation { graph, stay, parts, answer } = preparation;
-        let made = self.program(&graph, base).map_err(|(node, refusals)| {
-            let (name, fault) = (&graph.plan.nodes[node].name, refused(node, &refusals).fault);
+    fn prepare(
+        &self,
+        preparation: Box<Preparation>,
+        base: &Base,
+    ) -> Option<(Program, Preparation)> {
+        let Graph { plan, .. } = &preparation.graph;
+        let made = self.program(&preparation.graph, base).map_err(|(node, refusals)| {
+            let (name, fault) = (&plan.nodes[node].name, refused(node, &refusals).fault);
             format!("node '{name}': {fault}")
         });
         let (program, said) = match made {
@@ -156,18 +174,9 @@ impl Post {
             Err(text) => (None, Err(text)),
         };
         // Who prepares has waited long enough, or is gone: then it is withdrawn.
-        let _ = answer.send(said);
-        program.map(|program| Next { program, stay, parts })
+        let _ = preparation.answer.send(said);
+        program.map(|program| (program, *preparation))
     }
-}
-
-/// An edited graph that is ready to take the place of the one that runs.
-struct Next {
-    program: Program,
-    /// Sources that go on as they are.
-    stay: Arc<[String]>,
-    /// The others.
-    parts: Parts,
 }
 
 /// Says that the worker lives, also when there is nothing to do.

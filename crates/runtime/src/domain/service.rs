@@ -137,7 +137,7 @@ fn make_all(
     let crew = flows
         .then(|| {
             let supervisor = shown.as_ref().map(|shown| shown.supervisor().clone());
-            Crew::open(setup(process, domain, &mut ends, supervisor)?)
+            open(process, domain, &mut ends, supervisor)
         })
         .transpose()?;
     let services = domain.nodes.iter().enumerate().filter(|(_, node)| !of_flows(node));
@@ -155,13 +155,13 @@ fn make_all(
     Ok((made, crew))
 }
 
-/// What the crew of the domain's flows is made of.
-fn setup(
+/// Opens the crew of the domain's flows.
+fn open(
     process: &Process<'_>,
     domain: &Domain,
     ends: &mut Ends,
     supervisor: Option<Supervisor>,
-) -> Result<Setup, FaultAt> {
+) -> Result<Crew, FaultAt> {
     let Process { launch, plan, kinds, .. } = process;
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     let (mut nodes, mut counted) = (Vec::new(), Vec::new());
@@ -185,7 +185,7 @@ fn setup(
             outputs.insert((index, port), all.into_iter().zip(links).map(output).collect());
         }
     }
-    Ok(Setup {
+    let setup = Setup {
         plan: Arc::new((*plan).clone()),
         nodes,
         table: kinds.flows.clone(),
@@ -195,11 +195,11 @@ fn setup(
         blocking: domain.flows.blocking,
         inputs,
         outputs,
-        counters: counted,
         supervisor,
         halt: Arc::clone(process.halt),
         stop_deadline: Duration::from_nanos(domain.stop_deadline_ns),
-    })
+    };
+    Crew::open(setup, counted)
 }
 
 /// As many workers as the spec says; else as there are CPUs that the core leaves.

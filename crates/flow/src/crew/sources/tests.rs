@@ -13,6 +13,7 @@ use tokio::task::{spawn_local, yield_now};
 
 use super::*;
 use crate::at_work::AtWork;
+use crate::crew::shared::Setup;
 use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
@@ -89,22 +90,22 @@ fn graph(value: i64) -> Graph {
 fn shared() -> Arc<Shared> {
     let (board, bell) = (Board::create().expect("memfd"), Bell::create().expect("eventfd"));
     let (file, text, base) = ("test.yaml".into(), String::new(), ".".into());
-    let spec = Spec { file, text, base, overrides: vec![], cpus: vec![0] };
-    Arc::new(Shared {
-        graph: graph(0),
-        spec: Arc::new(spec),
+    let setup = Setup {
+        plan: graph(0).plan,
+        spec: Spec { file, text, base, overrides: vec![], cpus: vec![0] },
         domain: 0,
+        nodes: vec![0, 1],
         table: TABLE.to_vec(),
-        folder: ".".into(),
         workers: 1,
-        pool: Pool::start(1).expect("a thread"),
-        clock: Clock::calibrate(),
+        blocking: 1,
         inputs: BTreeMap::new(),
         outputs: BTreeMap::new(),
         supervisor: None,
         halt: Arc::new(Halt::new(board, bell)),
-        patience: LIMIT,
-    })
+        stop_deadline: LIMIT,
+    };
+    let (pool, clock) = (Pool::start(1).expect("a thread"), Clock::calibrate());
+    Arc::new(Shared { graph: graph(0), setup, pool, clock })
 }
 
 fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
@@ -120,7 +121,7 @@ fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
         supervisor: None,
         plan: Arc::clone(&graph.plan),
     };
-    let folder = &shared.folder;
+    let folder = &shared.setup.spec.base;
     let made = make::program(&graph.plan, &graph.nodes, TABLE, folder, base, site);
     Rc::new(made.unwrap_or_else(|(_, refusals)| panic!("{refusals:?}")))
 }
