@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sinew_core::transport::{Receiver, Sender, Shape, row};
 use sinew_core::{Fault, Refusal};
-use sinew_spec::catalogue::Kind;
-use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::catalogue::{Kind, MessageType};
+use sinew_spec::plan::{Delivery, Machine, Plan, Sync, Transport, Wait};
 use sinew_spec::{Source as Text, compile, render};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
@@ -69,6 +70,29 @@ pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<Fixture, Vec<Refus
 /// If there is anything wrong with it.
 pub fn fixture(text: &str, table: &[FlowEntry]) -> Fixture {
     try_fixture(text, table).unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
+}
+
+/// Both ends of a link within this process, for so many messages of a type.
+///
+/// # Panics
+/// If there is no memory.
+pub fn link(
+    message: &MessageType,
+    delivery: Delivery,
+    capacity: u32,
+) -> (Box<dyn Sender>, Box<dyn Receiver>) {
+    let shape = Shape {
+        message_size: message.size,
+        type_hash: message.hash,
+        capacity,
+        sync: Sync::LockFree,
+        delivery,
+        wait: Wait::Yield,
+    };
+    let row = row(Transport::InProcess);
+    let (writer, reader) = (row.open)(&shape).expect("memory");
+    let receiver = (row.receiver)(reader, &shape).expect("the same shape");
+    ((row.sender)(writer, &shape).expect("the same shape"), receiver)
 }
 
 /// Runs a future as a worker would.

@@ -1,11 +1,11 @@
 //! The ends of links, with a link within this process.
 
 use sinew_core::message::Message;
-use sinew_core::transport::{Shape, row};
-use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
+use sinew_spec::plan::Delivery;
 use zerocopy::IntoBytes;
 
 use super::*;
+use crate::testing::link;
 
 sinew_core::message! {
     /// A number.
@@ -15,22 +15,6 @@ sinew_core::message! {
     }
 }
 
-/// Both ends of a link within this process.
-fn link(delivery: Delivery, capacity: u32) -> (Box<dyn Sender>, Box<dyn Receiver>) {
-    let shape = Shape {
-        message_size: Number::TYPE.size,
-        type_hash: Number::TYPE.hash,
-        capacity,
-        sync: Sync::LockFree,
-        delivery,
-        wait: Wait::Yield,
-    };
-    let row = row(Transport::InProcess);
-    let (writer, reader) = (row.open)(&shape).expect("memory");
-    let receiver = (row.receiver)(reader, &shape).expect("the same shape");
-    ((row.sender)(writer, &shape).expect("the same shape"), receiver)
-}
-
 fn number(n: u64) -> Result<Vec<u8>, Error> {
     Ok(Number { n }.as_bytes().to_vec())
 }
@@ -38,7 +22,7 @@ fn number(n: u64) -> Result<Vec<u8>, Error> {
 #[test]
 fn the_newest_message_stays_for_all_who_look() {
     for delivery in [Delivery::Latest, Delivery::Queue, Delivery::Broadcast] {
-        let (mut sender, receiver) = link(delivery, 8);
+        let (mut sender, receiver) = link(Number::TYPE, delivery, 8);
         let input = MessageInput::new(Number::TYPE, receiver);
         let other = input.clone();
         assert!(input.look().expect("no fault").is_none(), "nothing was sent");
@@ -59,7 +43,7 @@ fn the_newest_message_stays_for_all_who_look() {
 
 #[test]
 fn a_first_look_does_not_know_how_old_a_message_is() {
-    let (mut sender, receiver) = link(Delivery::Latest, 1);
+    let (mut sender, receiver) = link(Number::TYPE, Delivery::Latest, 1);
     sender.send(&number(1).expect("bytes")).expect("no fault");
     let input = MessageInput::new(Number::TYPE, receiver);
     assert_eq!(input.look().expect("no fault").expect("a message").age_max, None);
@@ -70,7 +54,7 @@ fn a_first_look_does_not_know_how_old_a_message_is() {
 
 #[test]
 fn numbers_rise_and_a_message_that_is_not_made_takes_none() {
-    let (sender, mut receiver) = link(Delivery::Queue, 2);
+    let (sender, mut receiver) = link(Number::TYPE, Delivery::Queue, 2);
     let output = MessageOutput::new(Number::TYPE, sender);
     let mut taken = 0;
     let mut send = |output: &MessageOutput| {

@@ -5,10 +5,11 @@ use std::time::Duration;
 use sinew_core::Message;
 use sinew_core::transport::Sender;
 use sinew_core::zerocopy::IntoBytes;
+use sinew_flow::testing::link;
 use sinew_flow::{MessageInput, Reply, Value};
 use sinew_spec::plan::Delivery;
 
-use crate::bridge::testing::{Graph, Word, link, try_plan};
+use crate::bridge::testing::{Graph, Word, try_plan};
 use crate::testing::run;
 
 /// A word with this number.
@@ -22,9 +23,9 @@ fn say(sender: &mut dyn Sender, sequence: u64) {
 
 /// A `read` with these keys, and a link to it.
 fn graph(keys: &str, delivery: Delivery) -> (Graph, Box<dyn Sender>) {
-    let (sender, receiver) = link(delivery);
+    let (sender, receiver) = link(Word::TYPE, delivery, 2);
     let input = MessageInput::new(Word::TYPE, receiver);
-    (Graph::reads(keys, Some(input)), sender)
+    (Graph::reads(keys, Some(input)).expect("a graph"), sender)
 }
 
 fn status(reply: Reply) -> (u16, String) {
@@ -108,13 +109,13 @@ fn who_waits_for_a_silent_core_looks_ever_less_often() {
 
 #[test]
 fn a_time_that_nobody_can_keep_is_refused() {
-    let refusals = Graph::refuses_read("stale_after: 1ms");
+    let refusals = Graph::reads("stale_after: 1ms", None).err().expect("too short");
     assert!(refusals.len() == 1 && refusals[0].message.contains("too short"), "{refusals:?}");
 }
 
 #[test]
 fn without_a_core_it_is_unavailable() {
-    let reply = Graph::reads("stale_after: 1s", None).reply(Value::Null);
+    let reply = Graph::reads("stale_after: 1s", None).expect("a graph").reply(Value::Null);
     assert_eq!(status(reply), (503, "no core runs here".into()));
 }
 

@@ -3,15 +3,17 @@
 use sinew_core::Message;
 use sinew_core::transport::Receiver;
 use sinew_core::zerocopy::{FromZeros, IntoBytes};
+use sinew_flow::testing::link;
 use sinew_flow::{MessageOutput, Value};
 use sinew_spec::plan::Delivery;
 
-use crate::bridge::testing::{Graph, Word, link, try_plan};
+use crate::bridge::testing::{Graph, Word, try_plan};
 
 /// A `send` with these keys, and the other end of its link.
 fn graph(keys: &str) -> (Graph, Box<dyn Receiver>) {
-    let (sender, receiver) = link(Delivery::Queue);
-    (Graph::sends(keys, vec![MessageOutput::new(Word::TYPE, sender)]), receiver)
+    let (sender, receiver) = link(Word::TYPE, Delivery::Queue, 2);
+    let graph = Graph::sends(keys, vec![MessageOutput::new(Word::TYPE, sender)]);
+    (graph.expect("a graph"), receiver)
 }
 
 fn heard(receiver: &mut dyn Receiver) -> Word {
@@ -115,7 +117,7 @@ fn fields_that_do_not_fit_the_mailbox_are_refused_before_the_start() {
         ("count: sequnce", &["no field 'sequnce' that could count; did you mean 'sequence'?"]),
     ];
     for (keys, expected) in cases {
-        let refusals = Graph::refusals(keys);
+        let refusals = Graph::sends(keys, vec![]).err().expect("a refusal");
         assert_eq!(refusals.len(), expected.len(), "{refusals:?}");
         for (refusal, part) in refusals.iter().zip(expected) {
             assert!(refusal.to_string().contains(part), "{refusal}");
@@ -125,7 +127,8 @@ fn fields_that_do_not_fit_the_mailbox_are_refused_before_the_start() {
 
 #[test]
 fn without_a_core_it_is_unavailable() {
-    let error = Graph::sends("count: ''", vec![]).reply(Value::Null).expect_err("no core");
+    let graph = Graph::sends("count: ''", vec![]).expect("a graph");
+    let error = graph.reply(Value::Null).expect_err("no core");
     assert_eq!((error.status(), error.text()), (503, "no core runs here"));
 }
 
