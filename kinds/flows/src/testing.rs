@@ -1,18 +1,42 @@
 //! Graphs of flow nodes in tests: text in, reply out.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_core::Refusal;
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::testing::{self, BEGIN};
-use sinew_flow::{Fixture, FlowEntry, Reply, Value};
+use sinew_flow::{Document, Error, Fixture, FlowEntry, Reply, Value};
 use sinew_spec::plan::Plan;
 
 use crate::FLOWS;
 
 /// Longest that a flow in a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// A request of which the path and the query can be had, and the body is malformed.
+#[derive(Debug)]
+pub(crate) struct Request;
+
+impl Document for Request {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        match name {
+            "path" => Ok(Value::text("/x")),
+            "query" => Ok(Value::map([("a", Value::text("1"))])),
+            _ => Err(Error::new("the body is no JSON").with_status(400)),
+        }
+    }
+    fn names(&self) -> &'static [&'static str] {
+        &["path", "query", "body"]
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
 
 /// All kinds, and `begin`.
 pub(crate) fn table() -> Vec<FlowEntry> {

@@ -1,11 +1,8 @@
 //! What expressions see, what they may cost, and what they say.
 
-use std::any::Any;
-
-use sinew_flow::Document;
-
 use super::budget::WORK_MAX;
 use super::*;
+use crate::testing::Request;
 
 /// How many texts are tried; reading one takes a millisecond in a debug build.
 const RANDOM_TEXTS: usize = 1000;
@@ -168,30 +165,9 @@ fn an_error_repeats_neither_a_long_expression_nor_a_long_packet() {
     assert!(text.len() < 600, "{} bytes", text.len());
 }
 
-#[derive(Debug)]
-struct Broken;
-
-impl Document for Broken {
-    fn field(&self, name: &str) -> Result<Value, Error> {
-        match name {
-            "path" => Ok(Value::text("/x")),
-            _ => Err(Error::new("the body is no JSON").with_status(400)),
-        }
-    }
-    fn names(&self) -> &'static [&'static str] {
-        &["path", "body"]
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
 #[test]
 fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
-    let packet = Value::Document(Arc::new(Broken));
+    let packet = Value::Document(Arc::new(Request));
     assert_eq!(value("packet.path == '/x' && has(packet.path)", &packet), Value::Bool(true));
     assert_eq!(value("has(packet.method)", &packet), Value::Bool(false));
     for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)", "size(packet)"] {

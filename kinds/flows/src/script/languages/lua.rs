@@ -243,20 +243,27 @@ impl State {
 
     /// What the code threw: a text, a table `{status, message}`, or an error of a function of ours.
     fn thrown(&self, thrown: &LuaValue) -> Failure {
-        match thrown {
-            LuaValue::String(text) if text.as_bytes() == NO_MEMORY.as_bytes() => Failure::Memory,
-            LuaValue::String(text) => Failure::Text(text.to_string_lossy()),
-            LuaValue::Error(error) => Failure::of(error),
+        Failure::Flow(match thrown {
+            LuaValue::String(text) if text.as_bytes() == NO_MEMORY.as_bytes() => {
+                return Failure::Memory;
+            }
+            LuaValue::String(text) => failed(&text.to_string_lossy()),
+            LuaValue::Error(error) => return Failure::of(error),
             LuaValue::Table(table) => {
                 let status = table.raw_get::<Option<u16>>("status").ok().flatten();
                 let message = table.raw_get::<Option<String>>("message").ok().flatten();
-                Failure::Made(
-                    status,
-                    message.unwrap_or_else(|| "an error without 'message'".into()),
-                )
+                let message = message.unwrap_or_else(|| "an error without 'message'".into());
+                let error = Error::new(&message);
+                match status.filter(|status| (400..600).contains(status)) {
+                    Some(status) if status < 500 => {
+                        error.with_status(status).with_shown(Value::text(message))
+                    }
+                    Some(status) => error.with_status(status),
+                    None => error,
+                }
             }
-            other => Failure::Text(format!("error of type {}", other.type_name())),
-        }
+            other => failed(&format!("error of type {}", other.type_name())),
+        })
     }
 }
 
@@ -264,11 +271,7 @@ impl State {
 enum Failure {
     Stopped(Stop),
     Memory,
-    /// An error of the code, in words.
-    Text(String),
-    /// An error that the code made: its status, and what whoever asked may read.
-    Made(Option<u16>, String),
-    /// An error of a flow that came through, such as a body that is malformed.
+    /// An error of the code, or one of a flow that came through, such as a malformed body.
     Flow(Error),
 }
 
@@ -277,11 +280,13 @@ impl Failure {
         match error {
             mlua::Error::MemoryError(_) => Failure::Memory,
             mlua::Error::CallbackError { cause, .. } => Failure::of(cause),
-            mlua::Error::ExternalError(cause) => match cause.downcast_ref::<Error>() {
-                Some(error) => Failure::Flow(error.clone()),
-                None => Failure::Text(cause.to_string()),
-            },
-            other => Failure::Text(innermost(other)),
+            mlua::Error::ExternalError(cause) => {
+                Failure::Flow(match cause.downcast_ref::<Error>() {
+                    Some(error) => error.clone(),
+                    None => failed(&cause.to_string()),
+                })
+            }
+            other => Failure::Flow(failed(&innermost(other))),
         }
     }
 
@@ -305,17 +310,6 @@ impl Failure {
                 "the code needed more than {} bytes of memory and was stopped; raise 'memory'",
                 limits.memory_bytes
             )),
-            Failure::Text(text) => failed(&text),
-            Failure::Made(status, message) => {
-                let error = Error::new(&message);
-                match status.filter(|status| (400..600).contains(status)) {
-                    Some(status) if status < 500 => {
-                        error.with_status(status).with_shown(Value::text(message))
-                    }
-                    Some(status) => error.with_status(status),
-                    None => error,
-                }
-            }
             Failure::Flow(error) => error,
         }
     }

@@ -2,7 +2,6 @@
 //! worker's time, after which it waits for its next turn.
 
 use std::cell::Cell;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use sinew_flow::SLICE;
@@ -28,14 +27,6 @@ pub(super) enum Stop {
     /// The flow has no work left.
     Work,
 }
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the code is stopped at a limit")
-    }
-}
-
-impl std::error::Error for Stop {}
 
 /// What is left of a call's time and instructions.
 pub(super) struct Budget {
@@ -133,7 +124,10 @@ impl Budget {
                 (self.stretch.get() > STRETCH_MAX).then_some(Stop::Stretch)
             });
         }
-        self.stopped.get().map_or(Ok(()), |stop| Err(mlua::Error::external(stop)))
+        match self.stopped.get() {
+            Some(_) => Err(mlua::Error::runtime("the code is stopped at a limit")),
+            None => Ok(()),
+        }
     }
 
     /// Whether it is another one's turn. Where the script cannot wait it goes on, but not for ever.

@@ -2,17 +2,25 @@
 
 mod like_lua;
 
-use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sinew_flow::{Document, Reply, Value};
+use sinew_flow::{Reply, Value};
 
 use super::pattern::Matcher;
 use super::*;
-use crate::testing::{fixture, reply, run};
+use crate::testing::{Request, fixture, reply, run};
+
+const LIMITS: Limits =
+    Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
+
+/// One that no node has, and that has no state yet.
+fn snippet(code: &str) -> Snippet {
+    let (idle, used, freed) = (RefCell::default(), Cell::default(), Notify::new());
+    Snippet { code: code.to_owned(), limits: LIMITS, idle, used, freed }
+}
 
 /// With so much time that other work on this machine does not matter.
 fn graph(code: &str) -> String {
@@ -105,28 +113,6 @@ fn a_script_sees_and_sets_values_of_its_flow() {
           code: 'return {values.n[1], packet, flow.id > 0, values.no}'
     ";
     assert_eq!(reply(text, Value::Integer(1)), Ok(Some(json("[1, 2, true]"))));
-}
-
-#[derive(Debug)]
-struct Request;
-
-impl Document for Request {
-    fn field(&self, name: &str) -> Result<Value, Error> {
-        match name {
-            "path" => Ok(Value::text("/x")),
-            "query" => Ok(json(r#"{"a": "1"}"#)),
-            _ => Err(Error::new("the body is no JSON").with_status(400)),
-        }
-    }
-    fn names(&self) -> &'static [&'static str] {
-        &["path", "query", "body"]
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
 }
 
 #[test]
@@ -315,15 +301,8 @@ fn sorting_and_replacing_by_functions_of_the_script_is_as_lua_has_it() {
 
 #[test]
 fn scripts_that_wait_for_their_turn_hold_no_more_than_so_many_states() {
-    let limits =
-        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 4 << 20 };
-    let snippet = Snippet {
-        code: "local n = packet for i = 1, 400000 do n = n + 1 end return {packet, n}".to_owned(),
-        limits,
-        idle: RefCell::default(),
-        used: Cell::default(),
-        freed: Notify::new(),
-    };
+    let code = "local n = packet for i = 1, 400000 do n = n + 1 end return {packet, n}";
+    let snippet = snippet(code);
     let fixture = fixture(&graph("return packet"));
     let call = async |packet: i64| {
         let (flow, value) = (fixture.flow(), Value::Integer(packet));
@@ -340,11 +319,8 @@ fn scripts_that_wait_for_their_turn_hold_no_more_than_so_many_states() {
 
 #[test]
 fn a_flow_that_has_done_its_work_makes_no_state() {
-    let limits =
-        Limits { time: Duration::from_secs(60), instructions_max: 1000, memory_bytes: 4 << 20 };
-    let code = "return packet".to_owned();
-    let idle = RefCell::new(vec![State::new(&code, &limits).expect("it compiles")]);
-    let snippet = Snippet { code, limits, idle, used: Cell::default(), freed: Notify::new() };
+    let snippet = snippet("return packet");
+    snippet.idle.borrow_mut().push(State::new("return packet", &LIMITS).expect("it compiles"));
     let fixture = fixture(&graph("return packet"));
     let flow = fixture.flow();
     flow.allow(0);
@@ -441,9 +417,7 @@ fn errors_of_limits_name_the_knob() {
 
 #[test]
 fn a_pattern_of_nothing_but_signs_does_not_panic() {
-    let limits =
-        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 };
-    let budget = Budget::new(&limits);
+    let budget = Budget::new(&LIMITS);
     for pattern in
         ["%", "[", "[^", "[]", "[^]", "[%", "[a-", "[a-]", "%b", "%bx", "%f", "%f[", "(", ")", "%9"]
     {

@@ -6,10 +6,8 @@ use super::*;
 #[test]
 fn patterns_mean_what_they_mean_in_lua() {
     let lua = Lua::new();
-    let limits =
-        Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
     let ours = Lua::new();
-    let budget = Rc::new(Budget::new(&limits));
+    let budget = Rc::new(Budget::new(&LIMITS));
     let (run, _) = library::install(&ours, &budget).expect("the library");
     let code = "local _ENV, _, values = ... local s, p = values.s, values.p
         local function all(...) local t = table.pack(...)
