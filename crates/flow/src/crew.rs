@@ -59,16 +59,6 @@ enum Keeper {
     Several,
 }
 
-/// What a look at a worker finds.
-enum Sign {
-    /// It has given a sign of life since the last look.
-    Life,
-    /// None: this node keeps it.
-    KeptBy(u32),
-    /// None, and nobody knows why.
-    Silence,
-}
-
 impl Crew {
     /// Opens all sources and makes all nodes, each with its counters; flows begin with
     /// [`Crew::serve`].
@@ -150,9 +140,9 @@ impl Crew {
         let mut keepers = Vec::new();
         for worker in &mut self.workers {
             match worker.look() {
-                Sign::Life => {}
-                Sign::KeptBy(node) => keepers.push(node as usize),
-                Sign::Silence => return,
+                None => {}
+                Some(Keeper::Node(node)) => keepers.push(node as usize),
+                Some(_) => return,
             }
         }
         for (node, counters) in &mut self.counters {
@@ -164,11 +154,12 @@ impl Crew {
 }
 
 impl Worker {
-    fn look(&mut self) -> Sign {
+    /// Who keeps it; `None` if it has given a sign of life since the last look.
+    fn look(&mut self) -> Option<Keeper> {
         let (ended, node) = self.at_work.look();
         if ended != self.seen {
             (self.seen, self.keeper) = (ended, Keeper::Nobody);
-            return Sign::Life;
+            return None;
         }
         self.keeper = match self.keeper {
             Keeper::Nobody if node == NOBODY => Keeper::Nobody,
@@ -176,10 +167,7 @@ impl Worker {
             Keeper::Node(keeper) if keeper == node => Keeper::Node(node),
             Keeper::Node(_) | Keeper::Several => Keeper::Several,
         };
-        match self.keeper {
-            Keeper::Node(node) => Sign::KeptBy(node),
-            Keeper::Nobody | Keeper::Several => Sign::Silence,
-        }
+        Some(self.keeper)
     }
 }
 

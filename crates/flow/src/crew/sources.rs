@@ -3,21 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use sinew_control::Request;
 use sinew_core::Parameters;
 use sinew_core::fault::{Cause, Fault};
-use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_spec::plan::Node;
 use tokio::task::JoinSet;
 
 use crate::crew::shared::{Graph, Parts, Shared, at, refused};
 use crate::entry::{Make, entry};
-use crate::{Held, Opened, Outlet, Program, Stop, Stopper};
+use crate::{Held, Local, Outlet, Program, Stop, Stopper};
 
 /// Kind and name of each source, and what another one in its place may take over.
 pub(crate) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
@@ -117,13 +116,11 @@ impl Sources {
             let place = self.program.find(&name).expect("a source of this program");
             let outlet = Outlet::new(Rc::clone(&self.program), place);
             let (stopper, stop) = Stop::new();
-            let life = Life {
-                node: self.shared.born(&name),
-                name: name.clone(),
-                halt: Arc::clone(&self.shared.setup.halt),
-                program: Rc::downgrade(&self.program),
-            };
-            self.lives.spawn_local(life.serve(part, outlet.clone(), stop));
+            let (stopped, of) = (stop.clone(), outlet.clone());
+            // A panic before its first wait is caught with those behind it.
+            let serves = async move { part.serve(of, stop).await }.boxed_local();
+            let (shared, program) = (Arc::clone(&self.shared), Rc::downgrade(&self.program));
+            self.lives.spawn_local(live(name.clone(), serves, stopped, shared, program));
             self.serving.push(Serving { name, outlet, stopper });
         }
     }
@@ -163,35 +160,27 @@ impl Sources {
     }
 }
 
-/// A source's life in this worker.
-struct Life {
-    /// Its index in the plan that the process was started with, if it is there.
-    node: Option<usize>,
+/// A source's life in this worker. It ends in order only after the stop; all else is the domain's
+/// fault, a panic too. Of a source that an edit has stopped it is only told: the graph does without
+/// it.
+async fn live(
     name: String,
-    halt: Arc<Halt>,
-    program: std::rc::Weak<Program>,
-}
-
-impl Life {
-    /// It ends in order only after the stop; all else is the domain's fault, a panic too. Of a
-    /// source that an edit has stopped it is only told: the graph does without it.
-    async fn serve(self, part: Box<dyn Opened>, outlet: Outlet, stop: Stop) {
-        let stopped = stop.clone();
-        let served = async { part.serve(outlet, stop).await };
-        let served = AssertUnwindSafe(served).catch_unwind().await;
-        let Err(fault) = served.unwrap_or_else(|panic| Err(panics::take_or(&*panic))) else {
-            return;
-        };
-        let name = &self.name;
-        match self.program.upgrade() {
-            Some(program) if stopped.is_set() && !self.halt.is_stopping() => {
-                program.base.teller.say(format_args!("node '{name}' as it stopped: {fault}"));
-            }
-            _ => self.halt.fault(match self.node {
-                Some(node) => at(Some(node), fault),
-                None => at(None, Fault::new(Cause::Error, format_args!("node '{name}': {fault}"))),
-            }),
+    serves: Local<'static, Result<(), Fault>>,
+    stopped: Stop,
+    shared: Arc<Shared>,
+    program: Weak<Program>,
+) {
+    let served = AssertUnwindSafe(serves).catch_unwind().await;
+    let Err(fault) = served.unwrap_or_else(|panic| Err(panics::take_or(&*panic))) else { return };
+    let halt = &shared.setup.halt;
+    match program.upgrade() {
+        Some(program) if stopped.is_set() && !halt.is_stopping() => {
+            program.base.teller.say(format_args!("node '{name}' as it stopped: {fault}"));
         }
+        _ => halt.fault(match shared.born(&name) {
+            Some(node) => at(Some(node), fault),
+            None => at(None, Fault::new(Cause::Error, format_args!("node '{name}': {fault}"))),
+        }),
     }
 }
 

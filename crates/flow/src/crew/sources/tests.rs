@@ -7,6 +7,7 @@ use sinew_control::Spec;
 use sinew_core::bell::Bell;
 use sinew_core::board::Board;
 use sinew_core::clock::Clock;
+use sinew_core::halt::Halt;
 use sinew_core::{Made, Parameters};
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType};
 use tokio::task::{spawn_local, yield_now};
@@ -17,7 +18,9 @@ use crate::crew::shared::Setup;
 use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
-use crate::{At, FLOW, FlowEntry, FlowNode, Local, Make, Pool, Site, Step, Value, input, make};
+use crate::{
+    At, FLOW, FlowEntry, FlowNode, Local, Make, Opened, Pool, Site, Step, Value, input, make,
+};
 
 /// Longest that a flow may take: a hang.
 const LIMIT: Duration = Duration::from_secs(20);
