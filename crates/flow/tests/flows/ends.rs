@@ -23,18 +23,6 @@ fn a_panic_is_a_failure_of_its_node() {
 }
 
 #[test]
-fn a_panic_takes_the_error_port() {
-    let nodes = "
-        - {kind: act, name: a, ports: {out: [{name: b, port: in}]}}
-        - {kind: act, name: b, does: panic, ports: {error: [{name: c, port: in}]}}
-        - {kind: act, name: c, does: reply}
-    ";
-    let told = reply(nodes).expect("an answer").expect("a value");
-    assert_eq!(told.field("error"), Ok(Value::text("panicked: boom")));
-    assert_eq!(told.field("node"), Ok(Value::text("b")));
-}
-
-#[test]
 fn a_panic_in_one_branch_leaves_the_others_to_their_end() {
     expect_booms();
     let nodes = "

@@ -28,8 +28,8 @@ const RULES: &str = r#"
 
 # a panic is an error of the node
 - {kind: step, name: a, does: panic, ports: {error: [{name: b, port: in}]}}
-- {kind: step, name: b, does: nothing}
-1 -> nothing
+- {kind: nop, name: b}
+1 -> {"error": "panicked: on purpose", "status": 500, "node": "a"}
 
 # an 'error' port gives the reply instead
 - {kind: step, name: a, does: fail, ports: {error: [{name: b, port: in}]}}
@@ -205,6 +205,11 @@ const RULES: &str = r#"
 - {kind: merge, name: m}
 [1, 2] -> [[1, 1], [2, 2]]
 
+# merge: one input makes a list of one
+- {kind: nop, name: a, ports: {out: [{name: m, port: 'in[4]'}]}}
+- {kind: merge, name: m}
+7 -> [7]
+
 # fork: nothing is the answer, whatever becomes of the child
 - {kind: fork, name: a, ports: {out: [{name: b, port: in}]}}
 - {kind: step, name: b, does: fail}
@@ -229,6 +234,10 @@ const RULES: &str = r#"
 - {kind: retry, name: a, backoff: 1ms, ports: {out: [{name: b, port: in}]}}
 - {kind: step, name: b, does: fail}
 1 -> node 'b': failed (418)
+
+# retry: a reply needs no other attempt
+- {kind: retry, name: a}
+1 -> 1
 
 # throw: an error on purpose
 - {kind: throw, name: a, message: 'no {{ packet.what }}', status: '{{ packet.status }}',

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sinew_flow::Value;
 
 use super::*;
-use crate::testing::{reply, try_plan};
+use crate::testing::try_plan;
 
 fn brought(merge: &Merge, flow: u64, place: usize) -> Option<Brought<'_>> {
     merge.put(flow, place, Value::Integer(place as i64))
@@ -40,15 +40,6 @@ fn a_place_can_be_taken_once() {
     assert!(first.is_some() && brought(&merge, 1, 0).is_none());
     drop(first);
     assert!(brought(&merge, 1, 0).is_some(), "a branch that was cancelled leaves its place");
-}
-
-#[test]
-fn one_input_makes_a_list_of_one() {
-    let graph = "
-        - {kind: begin, name: begin, ports: {out: [{name: m, port: 'in[4]'}]}}
-        - {kind: merge, name: m}
-    ";
-    assert_eq!(reply(graph, Value::Integer(7)), Ok(Some(Value::list([Value::Integer(7)]))));
 }
 
 #[test]

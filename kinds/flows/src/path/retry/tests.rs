@@ -3,7 +3,7 @@
 use sinew_flow::Value;
 
 use super::*;
-use crate::testing::{fixture, refusals, reply, run};
+use crate::testing::{fixture, refusals, run};
 
 fn retry(parameters: &str) -> String {
     format!(
@@ -54,12 +54,6 @@ fn pauses_double_up_to_the_longest_and_jitter_only_shortens_them() {
     let ms = |attempt, chance| retry.pause(attempt, chance).as_millis();
     assert_eq!([ms(1, 0.0), ms(2, 0.0), ms(4, 0.0), ms(5, 0.0)], [100, 200, 800, 1000]);
     assert_eq!([ms(1, 1.0), ms(1000, 1.0)], [50, 500]);
-}
-
-#[test]
-fn a_reply_needs_no_other_attempt() {
-    let graph = "- {kind: retry, name: retry}";
-    assert_eq!(reply(graph, Value::Integer(1)), Ok(Some(Value::Integer(1))));
 }
 
 #[test]
