@@ -12,7 +12,6 @@ use tokio::time::sleep;
 
 use super::unavailable;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -82,52 +81,40 @@ impl FlowNode for Read {
     fn handle<'a>(&'a self, _at: At<'a>, _input: usize, _packet: Value) -> Step<'a> {
         let Some(from) = &self.from else { return Step::Fail(unavailable("no core runs here")) };
         match self.judge(from.look()) {
-            Judged::Good(value) => Step::Pass(OUT, value),
-            Judged::Bad(error) => Step::Fail(error),
-            Judged::Unsure(limit) => Step::wait(self.await_sign(from, limit)),
+            Some(judged) => Step::pass(OUT, judged),
+            None => Step::wait(self.await_sign(from)),
         }
     }
-}
-
-/// What is to be said of a look.
-enum Judged {
-    Good(Value),
-    Bad(Error),
-    /// Nobody has looked for a while: the message may be new, or as old as the last look. What
-    /// comes within this time tells.
-    Unsure(Duration),
 }
 
 impl Read {
-    fn judge(&self, looked: Result<Option<Seen>, Fault>) -> Judged {
+    /// What is to be said of a look. `None`: nobody has looked for a while, so the message may be
+    /// new, or as old as the last look; what comes within 'stale_after' tells.
+    fn judge(&self, looked: Result<Option<Seen>, Fault>) -> Option<Result<Value, Error>> {
         let seen = match looked {
             Ok(Some(seen)) => seen,
-            Ok(None) => return Judged::Bad(unavailable("the core has sent no message yet")),
-            Err(fault) => return Judged::Bad(Error::new(fault)),
+            Ok(None) => return Some(Err(unavailable("the core has sent no message yet"))),
+            Err(fault) => return Some(Err(Error::new(fault))),
         };
-        let Some(limit) = self.stale_after else { return Judged::Good(seen.value) };
-        if seen.is_closed {
-            Judged::Bad(unavailable("the core has stopped"))
-        } else if seen.age_max.is_some_and(|age| age <= limit) {
-            Judged::Good(seen.value)
-        } else {
-            Judged::Unsure(limit)
+        let is_fresh = |limit| seen.age_max.is_some_and(|age| age <= limit);
+        match self.stale_after {
+            Some(_) if seen.is_closed => Some(Err(unavailable("the core has stopped"))),
+            Some(limit) if !is_fresh(limit) => None,
+            _ => Some(Ok(seen.value)),
         }
     }
 
-    /// Looks again and again, until a message comes or the core has been silent for `limit`.
-    async fn await_sign<'a>(&'a self, from: &'a MessageInput, limit: Duration) -> Step<'a> {
-        let begun = Instant::now();
+    /// Looks again and again, until a message comes or the core has been silent for too long.
+    async fn await_sign<'a>(&'a self, from: &'a MessageInput) -> Step<'a> {
+        let (begun, limit) = (Instant::now(), self.stale_after.unwrap_or_default());
         loop {
             sleep(pause(begun.elapsed())).await;
-            match self.judge(from.look()) {
-                Judged::Good(value) => return Step::Pass(OUT, value),
-                Judged::Bad(error) => return Step::Fail(error),
-                Judged::Unsure(_) if begun.elapsed() < limit => {}
-                Judged::Unsure(_) => {
-                    let text = format!("the core has sent nothing for {limit:?}");
-                    return Step::Fail(unavailable(&text));
-                }
+            if let Some(judged) = self.judge(from.look()) {
+                return Step::pass(OUT, judged);
+            }
+            if begun.elapsed() >= limit {
+                let text = format!("the core has sent nothing for {limit:?}");
+                return Step::Fail(unavailable(&text));
             }
         }
     }
