@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread::LocalKey;
 
 use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
@@ -52,15 +51,12 @@ pub(super) const FUNCTIONS: &str = "\
 thread_local! {
     /// The language, made once for each worker: it is asked for with every evaluation.
     pub(super) static LANGUAGE: Arc<Env> = Arc::new(language());
-    static OWN_PATTERNS: Patterns<Regex> = RefCell::default();
-    static PATTERNS: Patterns<Pattern> = RefCell::default();
+    /// Compiled patterns by their text: those that are worked out, and those of the spec. Shared: a
+    /// copy of one would search with memory of its own, made anew for each text.
+    static PATTERNS: RefCell<[HashMap<String, Rc<Pattern>>; 2]> = RefCell::default();
 }
 
-/// Compiled patterns by their text. Shared: a copy of one would search with memory of its own, made
-/// anew for each text.
-type Patterns<T> = RefCell<HashMap<String, Rc<T>>>;
-
-/// A pattern that was worked out, and what it costs to look at a byte of text with it.
+/// A pattern, and what it costs to look at a byte of text with it.
 struct Pattern {
     regex: Regex,
     work_per_byte: u64,
@@ -134,42 +130,47 @@ fn text<'b>(value: &'b (dyn Val + '_), function: &str) -> Result<&'b str, Execut
 
 /// With a pattern of the spec: what it looks at, its variable has paid for.
 fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    let (subject, pattern) = subject_and_pattern(&arguments)?;
-    let regex = kept(&OWN_PATTERNS, pattern, || own_pattern(pattern))?;
-    Ok(CowVal::owned(CelBool::from(regex.is_match(subject))))
+    matches_with(&arguments, true, |pattern| {
+        Ok(Pattern { regex: own_pattern(pattern)?, work_per_byte: 0 })
+    })
 }
 
 /// With any pattern: it may come with the packet, and be made to take long.
 fn matches_any<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    let (subject, pattern) = subject_and_pattern(&arguments)?;
-    let kept = kept(&PATTERNS, pattern, || any_pattern(pattern))?;
+    matches_with(&arguments, false, any_pattern)
+}
+
+fn matches_with<'b, 'v>(
+    arguments: &Arguments<'_, '_>,
+    is_own: bool,
+    compile: fn(&str) -> Result<Pattern, String>,
+) -> Answer<'b, 'v> {
+    let argument = |at: usize| text(arguments[at].as_ref(), "matches");
+    let (subject, pattern) = (argument(0)?, argument(1)?);
+    let kept = kept(pattern, is_own, compile)?;
     pay((subject.len() as u64).saturating_mul(kept.work_per_byte))?;
     Ok(CowVal::owned(CelBool::from(kept.regex.is_match(subject))))
 }
 
-fn subject_and_pattern<'b>(
-    arguments: &'b Arguments<'_, '_>,
-) -> Result<(&'b str, &'b str), ExecutionError> {
-    Ok((text(arguments[0].as_ref(), "matches")?, text(arguments[1].as_ref(), "matches")?))
-}
-
 /// A compiled pattern of those that this thread keeps; `compile` makes one that is not there.
-fn kept<T>(
-    patterns: &'static LocalKey<Patterns<T>>,
+fn kept(
     pattern: &str,
-    compile: impl FnOnce() -> Result<T, String>,
-) -> Result<Rc<T>, ExecutionError> {
-    if let Some(known) = patterns.with_borrow(|known| known.get(pattern).cloned()) {
+    is_own: bool,
+    compile: fn(&str) -> Result<Pattern, String>,
+) -> Result<Rc<Pattern>, ExecutionError> {
+    let place = usize::from(is_own);
+    if let Some(known) = PATTERNS.with_borrow(|known| known[place].get(pattern).cloned()) {
         return Ok(known);
     }
     pay(PATTERN_WORK)?;
-    let compiled = compile().map_err(|text| ExecutionError::function_error("matches", text))?;
+    let compiled = compile(pattern);
+    let compiled = compiled.map_err(|text| ExecutionError::function_error("matches", text))?;
     let compiled = Rc::new(compiled);
-    patterns.with_borrow_mut(|known| {
-        if known.len() >= PATTERNS_MAX {
-            known.clear();
+    PATTERNS.with_borrow_mut(|known| {
+        if known[place].len() >= PATTERNS_MAX {
+            known[place].clear();
         }
-        known.insert(pattern.to_owned(), Rc::clone(&compiled));
+        known[place].insert(pattern.to_owned(), Rc::clone(&compiled));
     });
     Ok(compiled)
 }
