@@ -38,11 +38,16 @@ pub(crate) async fn write(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> 
 }
 
 /// The same as a text.
-///
-/// # Errors
-/// As there.
 pub(crate) async fn text(flow: &Flow, value: &Value) -> Result<String, Error> {
     String::from_utf8(write(flow, value).await?).map_err(Error::new)
+}
+
+/// The same, but of a text the text itself.
+pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
+    match value {
+        Value::Text(text) => Ok(text.to_string()),
+        other => text(flow, other).await,
+    }
 }
 
 struct Writer<'a> {

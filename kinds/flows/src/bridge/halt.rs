@@ -12,7 +12,6 @@ use super::refused;
 use super::supervisor::{Ask, Rank, Run, asks, core, phase};
 use crate::script::template::Template;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {

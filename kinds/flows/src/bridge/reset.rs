@@ -11,7 +11,6 @@ use sinew_flow::{Error, FLOW, FlowEntry, FlowNode, Make, Value, error, input, ou
 use super::refused;
 use super::supervisor::{Ask, Run, asks, core, phase};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {

@@ -17,7 +17,6 @@ use self::fields::{check, count_max};
 use super::{refused, unavailable};
 use crate::script::template::Template;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {

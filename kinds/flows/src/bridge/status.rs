@@ -6,7 +6,6 @@ use sinew_flow::{Error, FLOW, FlowEntry, Make, Value, error, input, output};
 
 use super::supervisor::{Ask, Rank, Run, asks, phase, stop};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry =
     FlowEntry { kind: &INFO, make: Make::Node(|_| asks(AsksStatus)) };
 

@@ -7,7 +7,6 @@ use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error,
 use super::show;
 use crate::script::expression::Expression;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -31,8 +30,7 @@ struct Assert {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let expect = Expression::of(parameters.yaml("expect"), &[]).map_err(|refusal| vec![refusal])?;
-    Ok(Box::new(Assert { expect }))
+    Ok(Box::new(Assert { expect: Expression::of(parameters.yaml("expect"), &[])? }))
 }
 
 impl FlowNode for Assert {

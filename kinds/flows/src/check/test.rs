@@ -10,10 +10,10 @@ use sinew_flow::{
 };
 
 use crate::script::expression::{Expression, Scope};
+use crate::script::taken;
 use crate::script::template::Template;
 use crate::work::{WORK_MAX, limits};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 pub(super) static INFO: Kind = Kind {
@@ -65,21 +65,13 @@ impl Source for Test {
 impl Test {
     pub(super) fn of(parameters: &Parameters<'_>) -> Result<Test, Vec<Refusal>> {
         let text = parameters.yaml("expect");
-        let packet = Template::compile(parameters.yaml("packet"));
-        let expect = Expression::of(text, &["reply", "error"]);
-        match (packet, expect) {
-            (Ok(packet), Ok(expect)) => Ok(Test {
-                packet,
-                expect,
-                // Without that variable it would not compile.
-                looks_at_error: Expression::of(text, &["reply"]).is_err(),
-                limits: limits(parameters),
-            }),
-            (packet, expect) => {
-                let refusals = packet.err().unwrap_or_default();
-                Err(refusals.into_iter().chain(expect.err()).collect())
-            }
-        }
+        let mut refusals = Vec::new();
+        let packet = taken(Template::compile(parameters.yaml("packet")), &mut refusals);
+        let expect = taken(Expression::of(text, &["reply", "error"]), &mut refusals);
+        let (packet, expect) = packet.zip(expect).ok_or(refusals)?;
+        // Without that variable it would not compile.
+        let looks_at_error = Expression::of(text, &["reply"]).is_err();
+        Ok(Test { packet, expect, looks_at_error, limits: limits(parameters) })
     }
 
     /// What is expected, as the spec says it.

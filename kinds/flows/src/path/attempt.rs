@@ -3,7 +3,6 @@
 use sinew_core::catalogue::Kind;
 use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, input, output};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry =
     FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::new(Try))) };
 

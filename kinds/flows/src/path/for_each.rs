@@ -11,7 +11,6 @@ use sinew_flow::{
 
 use crate::script::expression::Expression;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -59,9 +58,7 @@ struct For {
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let items = match parameters.text("items") {
         PACKET => None,
-        text => Some(
-            Expression::compile(text, parameters.span("items")).map_err(|refusal| vec![refusal])?,
-        ),
+        text => Some(Expression::compile(text, parameters.span("items"))?),
     };
     let number = |name| parameters.integer(name) as usize;
     let (concurrency, items_max) = (number("concurrency"), number("items_max"));

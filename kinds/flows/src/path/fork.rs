@@ -8,7 +8,6 @@ use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input,
 
 use super::LIMIT_NS_MAX;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {

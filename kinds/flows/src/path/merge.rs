@@ -11,7 +11,6 @@ use sinew_flow::{
 
 use super::ports::linked_inputs;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry =
     FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Merge>::default())) };
 

@@ -5,7 +5,6 @@ use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, 
 
 use super::ports::linked_outputs;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry =
     FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Pipe>::default())) };
 

@@ -9,14 +9,11 @@ use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{
-    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output,
-};
+use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output};
 
 use crate::json;
 use crate::script::template::Template;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -58,13 +55,10 @@ impl FlowNode for Print {
         Step::compute(async move {
             let rendered = self.format.render(at.flow(), &packet).await;
             let text = match rendered {
-                Ok(value) => line(at.flow(), &value).await,
+                Ok(value) => json::line(at.flow(), &value).await,
                 Err(error) => Err(error),
             };
-            let text = match text {
-                Ok(text) => text,
-                Err(error) => format!("cannot print: {}", error.text()),
-            };
+            let text = text.unwrap_or_else(|error| format!("cannot print: {}", error.text()));
             if let Some(printer) = &self.printer {
                 printer.say(one_line(&text));
             }
@@ -78,13 +72,6 @@ impl Drop for Print {
         if let Some(printer) = &self.printer {
             printer.flush();
         }
-    }
-}
-
-async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
-    match value {
-        Value::Text(text) => Ok(text.to_string()),
-        other => json::text(flow, other).await,
     }
 }
 

@@ -8,8 +8,8 @@ use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error,
 
 use super::LIMIT_NS_MAX;
 use crate::script::expression::{Expression, Scope};
+use crate::script::taken;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -60,11 +60,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         refusals.push(Refusal::new(parameters.span("backoff"), message, help));
     }
     let when = Expression::of(parameters.yaml("when"), &["error"]);
-    let when = when.map_err(|refusal| refusals.push(refusal));
-    let Ok(when) = when else { return Err(refusals) };
-    if !refusals.is_empty() {
-        return Err(refusals);
-    }
+    let when = taken(when, &mut refusals).filter(|_| refusals.is_empty()).ok_or(refusals)?;
     Ok(Box::new(Retry {
         threshold: parameters.integer("threshold") as u32,
         backoff,

@@ -10,7 +10,6 @@ use sinew_spec::item_json;
 use super::LIMIT_NS_MAX;
 use crate::script::expression::Expression;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -48,10 +47,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
             Err(vec![Refusal { span: None, message, help: help.into() }])
         }
         (duration, false) => Ok(Box::new(Sleep::Always(duration))),
-        (Duration::ZERO, true) => {
-            let expression = Expression::of(item, &[]).map_err(|refusal| vec![refusal])?;
-            Ok(Box::new(Sleep::Computed(expression)))
-        }
+        (Duration::ZERO, true) => Ok(Box::new(Sleep::Computed(Expression::of(item, &[])?))),
         (_, true) => {
             let message = "both 'duration' and 'duration_ms' say how long";
             Err(vec![Refusal::new(item.span, message, "remove one of them")])

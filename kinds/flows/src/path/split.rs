@@ -9,7 +9,6 @@ use sinew_flow::{
 
 use super::ports::linked_outputs;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry =
     FlowEntry { kind: &INFO, make: Make::Node(|_| Ok(Box::<Split>::default())) };
 

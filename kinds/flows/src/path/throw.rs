@@ -5,9 +5,9 @@ use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input};
 
 use crate::json;
+use crate::script::taken;
 use crate::script::template::Template;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -37,10 +37,7 @@ struct Throw {
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
-    let mut template = |name| {
-        let template = Template::compile(parameters.yaml(name));
-        template.map_err(|refused| refusals.extend(refused)).ok()
-    };
+    let mut template = |name| taken(Template::compile(parameters.yaml(name)), &mut refusals);
     let (message, status, body) = (template("message"), template("status"), template("body"));
     if let Some(constant) = status.as_ref().and_then(Template::constant)
         && let Err(error) = checked(constant)
@@ -67,13 +64,8 @@ impl FlowNode for Throw {
 impl Throw {
     /// The error to throw; failing to make it is one too.
     async fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
-        let message = match self.message.render(at.flow(), packet).await? {
-            Value::Text(text) => text.to_string(),
-            other => {
-                let text = json::write(at.flow(), &other).await?;
-                String::from_utf8(text).map_err(Error::new)?
-            }
-        };
+        let message = self.message.render(at.flow(), packet).await?;
+        let message = json::line(at.flow(), &message).await?;
         let status = checked(&self.status.render(at.flow(), packet).await?)?;
         let error = Error::new(message).with_status(status);
         Ok(match self.body.render(at.flow(), packet).await? {

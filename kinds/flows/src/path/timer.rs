@@ -15,7 +15,6 @@ use sinew_flow::{
 use super::LIMIT_NS_MAX;
 use crate::work::{WORK_MAX, limits};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 static INFO: Kind = Kind {

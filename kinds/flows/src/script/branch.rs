@@ -6,7 +6,6 @@ use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input,
 
 use super::expression::Expression;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -29,8 +28,7 @@ const FALSE: usize = 3;
 struct Branch(Expression);
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let when = Expression::of(parameters.yaml("when"), &[]).map_err(|refusal| vec![refusal])?;
-    Ok(Box::new(Branch(when)))
+    Ok(Box::new(Branch(Expression::of(parameters.yaml("when"), &[])?)))
 }
 
 impl FlowNode for Branch {

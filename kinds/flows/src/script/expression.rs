@@ -98,17 +98,19 @@ impl<'a> From<(&'a Flow, &'a Value)> for Scope<'a> {
 
 impl Expression {
     /// Compiles a text all of whose errors stand at `span`.
-    pub(crate) fn compile(text: &str, span: Span) -> Result<Expression, Refusal> {
-        Expression::compile_at(text, &|_| span, &[])
+    pub(crate) fn compile(text: &str, span: Span) -> Result<Expression, Vec<Refusal>> {
+        Expression::compile_at(text, &|_| span, &[]).map_err(|refusal| vec![refusal])
     }
 
     /// Compiles a single value of the spec; errors stand where they are in it.
-    pub(crate) fn of(item: &Item, also: &[&str]) -> Result<Expression, Refusal> {
+    pub(crate) fn of(item: &Item, also: &[&str]) -> Result<Expression, Vec<Refusal>> {
         let Data::Scalar { text, .. } = &item.data else {
             let message = format!("an expression is a text, found {}", item.sort());
-            return Err(Refusal::new(item.span, message, "write it in quotes, such as '1 + 1'"));
+            let help = "write it in quotes, such as '1 + 1'";
+            return Err(vec![Refusal::new(item.span, message, help)]);
         };
-        Expression::compile_at(text, &|offset| item.span_at(offset), also)
+        let made = Expression::compile_at(text, &|offset| item.span_at(offset), also);
+        made.map_err(|refusal| vec![refusal])
     }
 
     /// Compiles a text; `place` says where each of its bytes stands, `also` names variables beside

@@ -7,3 +7,10 @@ pub(crate) mod set;
 pub(crate) mod snippet;
 pub(crate) mod switch;
 pub(crate) mod template;
+
+use sinew_core::Refusal;
+
+/// What was made, or why not: that goes to the others.
+pub(crate) fn taken<T>(made: Result<T, Vec<Refusal>>, refusals: &mut Vec<Refusal>) -> Option<T> {
+    made.map_err(|found| refusals.extend(found)).ok()
+}

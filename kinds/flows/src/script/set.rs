@@ -9,9 +9,9 @@ use sinew_flow::{
 use sinew_spec::{Data, Item};
 
 use super::expression::weight;
+use super::taken;
 use super::template::Template;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -72,10 +72,6 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let packet = (!is_nothing(packet)).then(|| Template::compile(packet));
     let packet = packet.and_then(|packet| taken(packet, &mut refusals));
     if refusals.is_empty() { Ok(Box::new(Set { values, packet })) } else { Err(refusals) }
-}
-
-fn taken(made: Result<Template, Vec<Refusal>>, refusals: &mut Vec<Refusal>) -> Option<Template> {
-    made.map_err(|found| refusals.extend(found)).ok()
 }
 
 /// Whether a parameter was left out.

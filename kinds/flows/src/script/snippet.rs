@@ -4,9 +4,8 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
 
-use super::languages::{LANGUAGES, Limits, OUT, Script};
+use super::languages::{LANGUAGES, Limits, Script};
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -43,11 +42,7 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-enum Snippet {
-    /// The same packet each time: a clone of it shares its bytes.
-    Constant(Value),
-    Script(Box<dyn Script>),
-}
+struct Snippet(Box<dyn Script>);
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let name = parameters.text("language");
@@ -58,19 +53,12 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         instructions_max: parameters.integer("instructions_max").unsigned_abs(),
         memory_bytes: usize::try_from(parameters.size("memory")).unwrap_or(usize::MAX),
     };
-    let script = (language.compile)(parameters.yaml("code"), &limits)?;
-    Ok(Box::new(match script.constant() {
-        Some(value) => Snippet::Constant(value.clone()),
-        None => Snippet::Script(script),
-    }))
+    Ok(Box::new(Snippet((language.compile)(parameters.yaml("code"), &limits)?)))
 }
 
 impl FlowNode for Snippet {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        match self {
-            Snippet::Constant(value) => Step::Pass(OUT, value.clone()),
-            Snippet::Script(script) => script.run(at.flow(), packet),
-        }
+        self.0.run(at.flow(), packet)
     }
 }
 

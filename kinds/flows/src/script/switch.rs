@@ -6,8 +6,8 @@ use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error,
 use sinew_spec::{Data, Entry, Item};
 
 use super::expression::Expression;
+use super::taken;
 
-/// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -77,10 +77,7 @@ fn matches(item: &Item, refusals: &mut Vec<Refusal>) -> Vec<(Expression, usize)>
             continue;
         };
         let to = port(to, refusals);
-        match Expression::of(when, &[]) {
-            Ok(when) => all.extend(to.map(|port| (when, port))),
-            Err(refusal) => refusals.push(refusal),
-        }
+        all.extend(taken(Expression::of(when, &[]), refusals).zip(to));
     }
     all
 }

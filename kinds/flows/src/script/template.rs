@@ -70,9 +70,6 @@ impl Template {
 
     /// Compiles a text, which never stands for anything else, such as a number; `place` says where
     /// each of its bytes stands.
-    ///
-    /// # Errors
-    /// As [`Template::compile`].
     pub(crate) fn text(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
         Compiler::run(|compiler| compiler.pieces(text, place))
     }
@@ -95,9 +92,6 @@ impl Template {
     }
 
     /// The same at once, as far as nothing has to be interrupted.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) fn begin(&self, flow: &Flow, packet: &Value) -> Result<Rendered, Error> {
         let mut values = Vec::new();
         match (&self.part, &*self.slots) {
@@ -117,9 +111,6 @@ impl Template {
     }
 
     /// The rest of it.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) async fn go_on(
         &self,
         flow: &Flow,

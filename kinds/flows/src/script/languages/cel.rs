@@ -8,15 +8,10 @@ use super::{Limits, Script, made};
 use crate::script::expression::Expression;
 
 pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
-    let expression = Expression::of(item, &[]).map_err(|refusal| vec![refusal])?;
-    Ok(Box::new(expression))
+    Ok(Box::new(Expression::of(item, &[])?))
 }
 
 impl Script for Expression {
-    fn constant(&self) -> Option<&Value> {
-        Expression::constant(self)
-    }
-
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
         made(self.evaluate((flow, &packet)))
     }

@@ -45,11 +45,6 @@ pub(crate) struct Limits {
 
 /// A compiled script.
 pub(crate) trait Script {
-    /// The value, if it is the same for every packet.
-    fn constant(&self) -> Option<&Value> {
-        None
-    }
-
     /// What it makes of a packet, as [`made`] says it.
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a>;
 }

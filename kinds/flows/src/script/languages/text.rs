@@ -13,10 +13,6 @@ pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
 }
 
 impl Script for Template {
-    fn constant(&self) -> Option<&Value> {
-        Template::constant(self)
-    }
-
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a> {
         match self.begin(flow, &packet) {
             Err(error) => made(Err(error)),
