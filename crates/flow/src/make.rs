@@ -96,18 +96,7 @@ impl Fixture {
         let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
         let pool = Pool::start(1).expect("a thread");
         let site = |node: usize| {
-            let ports = plan.nodes[node].kind.ports.len();
-            let mut site = Site {
-                node,
-                worker: 0,
-                workers: 1,
-                pool: pool.clone(),
-                inputs: vec![None; ports],
-                outputs: vec![Vec::new(); ports],
-                born: Some(node),
-                supervisor: None,
-                plan: Arc::clone(plan),
-            };
+            let mut site = Site::alone(node, plan, &pool);
             furnish(node, &mut site);
             site
         };

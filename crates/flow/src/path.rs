@@ -51,7 +51,7 @@ pub trait FlowNode {
     }
 
     /// What to do about a packet at input `input` (index into the kind's ports). It must not block
-    /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::block`].
+    /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::pool`].
     fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a>;
 }
 
@@ -179,26 +179,9 @@ impl<'a> At<'a> {
         Ok(())
     }
 
-    /// Does what blocks on a thread for that, and waits for its end.
-    ///
-    /// # Errors
-    /// It panicked, or too much waits for such a thread already (503).
-    pub async fn block<T: Send + 'static>(
-        self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        self.flow.program.pool.run(work).await
-    }
-
-    /// The same before all that waits: for what ends a run, which no other work may keep out.
-    ///
-    /// # Errors
-    /// As for [`At::block`].
-    pub async fn block_first<T: Send + 'static>(
-        self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        self.flow.program.pool.run_first(work).await
+    /// Threads for what blocks.
+    pub fn pool(self) -> &'a Pool {
+        &self.flow.program.pool
     }
 }
 
@@ -224,6 +207,24 @@ pub struct Site {
     pub supervisor: Option<Supervisor>,
     /// The graph.
     pub plan: Arc<Plan>,
+}
+
+impl Site {
+    /// That of a node in a worker of its own, without links to the core.
+    pub(crate) fn alone(node: usize, plan: &Arc<Plan>, pool: &Pool) -> Site {
+        let ports = plan.nodes[node].kind.ports.len();
+        Site {
+            node,
+            worker: 0,
+            workers: 1,
+            pool: pool.clone(),
+            inputs: vec![None; ports],
+            outputs: vec![Vec::new(); ports],
+            born: Some(node),
+            supervisor: None,
+            plan: Arc::clone(plan),
+        }
+    }
 }
 
 /// A node that begins flows. It is made once for its domain.

@@ -82,8 +82,8 @@ impl Run<'_> {
         let supervisor = self.supervisor()?;
         let ask = move || supervisor.status();
         let answer = match rank {
-            Rank::First => self.at.block_first(ask).await?,
-            Rank::Ordinary => self.at.block(ask).await?,
+            Rank::First => self.at.pool().run_first(ask).await?,
+            Rank::Ordinary => self.at.pool().run(ask).await?,
         };
         answer.map_err(silent)
     }
@@ -94,7 +94,7 @@ impl Run<'_> {
     /// The supervisor refuses (409) or does not answer.
     pub(super) async fn order(self, request: Request) -> Result<(), Error> {
         let supervisor = self.supervisor()?;
-        match self.at.block_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
+        match self.at.pool().run_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
             Answer::Done { .. } => Ok(()),
             Answer::Error(text) => Err(refused(409, text)),
             other => Err(Error::new(format_args!("the supervisor answered {other:?}"))),

@@ -113,17 +113,7 @@ fn shared() -> Arc<Shared> {
 
 fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
     let graph = graph(value);
-    let site = |node| Site {
-        node,
-        worker: 0,
-        workers: 1,
-        pool: shared.pool.clone(),
-        inputs: vec![],
-        outputs: vec![],
-        born: None,
-        supervisor: None,
-        plan: Arc::clone(&graph.plan),
-    };
+    let site = |node| Site::alone(node, &graph.plan, &shared.pool);
     let folder = &shared.setup.spec.base;
     let made = make::program(&graph.plan, &graph.nodes, TABLE, folder, base, site);
     Rc::new(made.unwrap_or_else(|(_, refusals)| panic!("{refusals:?}")))
