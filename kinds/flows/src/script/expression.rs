@@ -24,6 +24,7 @@ use sinew_core::Refusal;
 use sinew_flow::{Error, Flow, Value};
 use sinew_spec::{Data, Item, Span};
 
+use super::line_start;
 use ast::Expr;
 use budget::{WORK_MAX, Work};
 use convert::from_cel;
@@ -315,8 +316,7 @@ fn plainly(reason: &str) -> String {
 
 /// The byte at a line and a column, both from 1.
 fn offset_of(text: &str, (line, column): (isize, isize)) -> usize {
-    let before = usize::try_from(line - 1).unwrap_or(0);
-    let start: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    let start = line_start(text, usize::try_from(line).unwrap_or(1));
     let columns = usize::try_from(column - 1).unwrap_or(0);
     let rest = &text[start..];
     start + rest.char_indices().nth(columns).map_or(rest.len(), |(offset, _)| offset)

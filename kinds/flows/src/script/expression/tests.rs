@@ -287,14 +287,11 @@ const SIGNS: &str = "\
 #[test]
 fn any_text_is_refused_or_evaluated() {
     let packet = json(r#"{"a": [{"a": 1}, "é", null, 2.5, -9223372036854775808]}"#);
-    let mut seed = 7_u64;
-    let mut next = || {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (seed >> 33) as usize
-    };
+    let mut random = fastrand::Rng::with_seed(7);
     let signs: Vec<&str> = SIGNS.split('~').collect();
     for _ in 0..RANDOM_TEXTS {
-        let text: String = (0..next() % 9 + 1).map(|_| signs[next() % signs.len()]).collect();
+        let text: String =
+            (0..random.usize(1..10)).map(|_| signs[random.usize(..signs.len())]).collect();
         if let Ok(expression) = compile(&text) {
             let scope = Scope { flow: None, packet: &packet, also: &[&Value::Null] };
             let _ = expression.evaluate(scope);

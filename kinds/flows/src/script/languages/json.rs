@@ -6,6 +6,7 @@ use sinew_core::{Made, Refusal};
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script, code};
+use crate::script::line_start;
 use crate::script::template::Template;
 
 pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
@@ -15,16 +16,12 @@ pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
     let text = code(item)?;
     let json = serde_json::from_str(text).map_err(|error| {
         let help = "an expression stands in a string: \"{{ packet.name }}\"";
-        let place = item.span_at(offset_of(text, error.line(), error.column()));
+        // A column counts bytes, from 1.
+        let offset = line_start(text, error.line()) + error.column().saturating_sub(1);
+        let place = item.span_at(offset);
         vec![Refusal::new(place, format!("not JSON: {error}"), help)]
     })?;
     Ok(Box::new(Template::compile(&tree(&json, text, item))?))
-}
-
-/// The byte at a line and a column (in bytes), both from 1.
-fn offset_of(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    start + column.saturating_sub(1)
 }
 
 /// JSON as a piece of the spec, in which a template knows its place.

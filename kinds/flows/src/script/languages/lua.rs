@@ -32,6 +32,7 @@ use sinew_spec::Item;
 use tokio::sync::Notify;
 
 use super::{Limits, Script, code, made};
+use crate::script::line_start;
 use crate::script::template::RENDERED_MAX;
 
 /// States of a node in each worker: so many of its scripts have begun and wait for their next turn.
@@ -103,9 +104,8 @@ pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
     let state = State::new(code, limits).map_err(|error| {
         let text = innermost(&error);
         let (line, reason) = split_line(&text);
-        let offset = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let help = "write the body of a function in Lua 5.4, such as return packet.name";
-        vec![Refusal::new(item.span_at(offset), format!("not Lua: {reason}"), help)]
+        vec![Refusal::new(item.span_at(line_start(code, line)), format!("not Lua: {reason}"), help)]
     })?;
     let (idle, used, freed) = (RefCell::new(vec![state]), Cell::new(0), Notify::new());
     Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, idle, used, freed }))

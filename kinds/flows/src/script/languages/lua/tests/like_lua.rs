@@ -25,15 +25,9 @@ fn patterns_mean_what_they_mean_in_lua() {
     let body: Function = ours.load(code).into_function().expect("code");
     let values =
         |lua: &Lua, s: &str, p: &str| lua.create_table_from([("s", s), ("p", p)]).expect("a table");
-    let mut seed = 1_u64;
-    let mut next = |signs: &[&str], most: u64| {
-        let mut made = String::new();
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        for _ in 0..(seed >> 33) % (most + 1) {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            made += signs[(seed >> 33) as usize % signs.len()];
-        }
-        made
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut next = |signs: &[&str], most: usize| -> String {
+        (0..random.usize(0..=most)).map(|_| signs[random.usize(..signs.len())]).collect()
     };
     let signs = [
         "a", "b", "1", " ", ".", "%a", "%d", "%s", "%w", "[ab]", "[^a]", "[a-c1]", "*", "+", "-",
