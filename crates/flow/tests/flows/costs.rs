@@ -16,16 +16,10 @@ const FLOW_LEN_MAX: u64 = 2048;
 fn chain(nodes: usize, does: &str) -> Fixture {
     let mut text = String::new();
     for at in 1..nodes {
-        let name = if at == 1 { "a".into() } else { format!("n{at}") };
-        let next = at + 1;
-        writeln!(
-            text,
-            "- {{kind: act, name: {name}, ports: {{out: [{{name: n{next}, port: in}}]}}}}"
-        )
-        .expect("memory");
+        let ports = format!("{{out: [{{name: n{}, port: in}}]}}", at + 1);
+        writeln!(text, "- {{kind: act, name: n{at}, ports: {ports}}}").expect("memory");
     }
-    let last = if nodes == 1 { "a".into() } else { format!("n{nodes}") };
-    writeln!(text, "- {{kind: act, name: {last}, does: {does}}}").expect("memory");
+    writeln!(text, "- {{kind: act, name: n{nodes}, does: {does}}}").expect("memory");
     fixture(&text)
 }
 

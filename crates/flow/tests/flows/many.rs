@@ -1,9 +1,11 @@
 //! Ten thousand flows at once, of which some fail, panic, are cancelled or come too late.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
 use sinew_flow::{Fixture, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -11,18 +13,6 @@ use tokio::time::timeout;
 use crate::kinds::{LONG, expect_booms, fixture, run, waiting};
 
 const FLOWS: usize = 10_000;
-
-/// Xorshift: the same flows in every run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// Each keeps its packet, waits on two branches, one of which may fail, and shows what it kept.
 const GRAPH: &str = "
@@ -33,61 +23,48 @@ const GRAPH: &str = "
 - {kind: act, name: d, does: wait}
 ";
 
-/// What became of them.
-#[derive(Debug, Default)]
-struct Tally {
-    replied: usize,
-    late: usize,
-    cancelled: usize,
-}
-
-/// A flow whose packet is `ms`, with `own` hidden in none of it: how long it waits tells it apart.
-async fn flow(fixture: Rc<Fixture>, ms: i64, limit: Duration, patience: Duration) -> Tally {
+/// What becomes of a flow whose packet is `ms`: how long it waits tells it apart.
+async fn flow(fixture: Rc<Fixture>, ms: i64, limit: Duration, patience: Duration) -> &'static str {
     let packet = Value::Integer(ms);
-    let mut tally = Tally::default();
     match timeout(patience, fixture.open("begin", 0, packet.clone(), limit)).await {
-        Err(_) => tally.cancelled += 1,
+        Err(_) => "cancelled",
         Ok(Ok(reply)) => {
             let expected = Value::list([packet.clone(), packet]);
             assert_eq!(reply, Some(expected), "nobody else's value");
-            tally.replied += 1;
+            "replied"
         }
         Ok(Err(error)) => {
             assert_eq!(error.status(), 504, "{error}");
-            tally.late += 1;
+            "late"
         }
     }
-    tally
 }
 
 #[test]
 fn ten_thousand_flows_never_see_each_other_and_leave_nothing() {
     let fixture = Rc::new(fixture(GRAPH));
-    let tally = run(async {
-        let (mut flows, mut chance) = (JoinSet::new(), Chance(0x5eed));
+    let ended = run(async {
+        // The same flows in every run.
+        let (mut flows, mut random) = (JoinSet::new(), Rng::with_seed(0x5eed));
         for _ in 0..FLOWS {
-            let ms = chance.below(40) as i64;
-            let limit = if chance.below(4) == 0 { Duration::from_millis(20) } else { LONG };
-            let patience = Duration::from_millis(10 + chance.below(1000));
+            let ms = random.i64(0..40);
+            let limit = if random.u8(0..4) == 0 { Duration::from_millis(20) } else { LONG };
+            let patience = Duration::from_millis(random.u64(10..1010));
             flows.spawn_local(flow(Rc::clone(&fixture), ms, limit, patience));
         }
-        let mut all = Tally::default();
+        let mut ended = BTreeMap::<_, usize>::new();
         while let Some(one) = flows.join_next().await {
-            let one = one.expect("no assertion failed");
-            all.replied += one.replied;
-            all.late += one.late;
-            all.cancelled += one.cancelled;
+            *ended.entry(one.expect("no assertion failed")).or_default() += 1;
         }
-        all
+        ended
     });
-    assert_eq!(tally.replied + tally.late + tally.cancelled, FLOWS, "{tally:?}");
-    assert!(tally.replied > 0 && tally.late > 0 && tally.cancelled > 0, "{tally:?}");
+    assert!(ended.len() == 3 && ended.values().sum::<usize>() == FLOWS, "{ended:?}");
     assert_eq!((waiting(), fixture.flows()), (0, 0));
     for node in ["b", "c", "d"] {
         assert_eq!(fixture.figures(node).waiting(), 0, "{node}");
     }
-    let ended = fixture.figures("begin").packets() as usize;
-    assert_eq!(ended, tally.replied + tally.late, "a flow that was cancelled has not ended");
+    let packets = fixture.figures("begin").packets() as usize;
+    assert_eq!(packets, FLOWS - ended["cancelled"], "a flow that was cancelled has not ended");
 }
 
 #[test]

@@ -43,8 +43,6 @@ struct Merge {
 struct Gathering {
     /// One place for each linked input.
     places: RefCell<Vec<Option<Value>>>,
-    /// Places without a packet.
-    missing: Cell<usize>,
     state: Cell<State>,
 }
 
@@ -82,9 +80,8 @@ impl Merge {
     fn put(&self, flow: u64, place: usize, packet: Value) -> Option<Brought<'_>> {
         let mut gatherings = self.gatherings.borrow_mut();
         let empty = || {
-            let (places, missing) = (vec![None; self.inputs.len()], self.inputs.len());
-            let (places, missing) = (RefCell::new(places), Cell::new(missing));
-            Rc::new(Gathering { places, missing, state: Cell::new(State::Gathers) })
+            let places = RefCell::new(vec![None; self.inputs.len()]);
+            Rc::new(Gathering { places, state: Cell::new(State::Gathers) })
         };
         let gathering = Rc::clone(gatherings.entry(flow).or_insert_with(empty));
         let mut places = gathering.places.borrow_mut();
@@ -92,8 +89,7 @@ impl Merge {
             return None;
         }
         places[place] = Some(packet);
-        gathering.missing.set(gathering.missing.get() - 1);
-        if gathering.missing.get() == 0 {
+        if places.iter().all(Option::is_some) {
             gathering.state.set(State::Complete);
             // What comes now begins the next list.
             gatherings.remove(&flow);
@@ -156,11 +152,10 @@ impl<'a> Brought<'a> {
 
 impl Drop for Brought<'_> {
     fn drop(&mut self) {
-        let Gathering { places, missing, state } = &*self.gathering;
+        let Gathering { places, state } = &*self.gathering;
         if state.get() == State::Gathers {
             places.borrow_mut()[self.place] = None;
-            missing.set(missing.get() + 1);
-            if missing.get() == self.merge.inputs.len() {
+            if places.borrow().iter().all(Option::is_none) {
                 self.give_up();
             }
         }

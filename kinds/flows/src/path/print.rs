@@ -78,10 +78,15 @@ impl Drop for Print {
 /// Writes the lines of all flows of this process, on a thread that may wait for its reader.
 struct Printer {
     orders: SyncSender<Order>,
-    lost: Arc<AtomicU64>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    lost: AtomicU64,
     /// Whether nobody reads what is written: then nobody waits for it, until somebody does. Many
     /// nodes may end at once, and the flows of their worker go on after an edit.
-    is_stuck: Arc<AtomicBool>,
+    is_stuck: AtomicBool,
 }
 
 enum Order {
@@ -101,42 +106,35 @@ impl Printer {
 
     fn open(into: Box<dyn Write + Send>) -> Arc<Printer> {
         let (orders, receiver) = sync_channel(WAITING_MAX);
-        let (lost, is_stuck) = (Arc::default(), Arc::default());
-        let printer = Arc::new(Printer { orders, lost, is_stuck });
-        let (lost, is_stuck) = (Arc::clone(&printer.lost), Arc::clone(&printer.is_stuck));
+        let printer = Arc::new(Printer { orders, state: Arc::default() });
+        let state = Arc::clone(&printer.state);
         // Without its thread every line counts as lost.
-        let _ = thread::Builder::new()
-            .name("print".into())
-            .spawn(move || write(&receiver, &lost, &is_stuck, into));
+        let thread = thread::Builder::new().name("print".into());
+        let _ = thread.spawn(move || write(&receiver, &state, into));
         printer
     }
 
     fn say(&self, line: String) {
         if self.orders.try_send(Order::Write(line)).is_err() {
             // Relaxed: a number, and nothing that goes with it.
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.state.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn flush(&self) {
         let (sender, written) = sync_channel(1);
         // Relaxed: it spares a wait, and orders nothing.
-        if !self.is_stuck.load(Ordering::Relaxed)
+        if !self.state.is_stuck.load(Ordering::Relaxed)
             && self.orders.try_send(Order::Flush(sender)).is_ok()
         {
             // Late or never, the graph stops.
             let is_stuck = written.recv_timeout(FLUSH_MAX).is_err();
-            self.is_stuck.store(is_stuck, Ordering::Relaxed);
+            self.state.is_stuck.store(is_stuck, Ordering::Relaxed);
         }
     }
 }
 
-fn write(
-    orders: &Receiver<Order>,
-    lost: &AtomicU64,
-    is_stuck: &AtomicBool,
-    mut into: Box<dyn Write + Send>,
-) {
+fn write(orders: &Receiver<Order>, state: &State, mut into: Box<dyn Write + Send>) {
     while let Ok(order) = orders.recv() {
         // What nobody reads any more is lost, and nobody would read of that either.
         match order {
@@ -147,8 +145,8 @@ fn write(
             }
         }
         // Relaxed: as above.
-        is_stuck.store(false, Ordering::Relaxed);
-        let more = lost.swap(0, Ordering::Relaxed);
+        state.is_stuck.store(false, Ordering::Relaxed);
+        let more = state.lost.swap(0, Ordering::Relaxed);
         if more > 0 {
             let _ = writeln!(into, "{more} lines of 'print' came too fast and are left out");
         }
@@ -202,7 +200,7 @@ mod tests {
         let printer = Printer::open(Box::new(Gate { open, written: Arc::default() }));
         printer.say("stays".into());
         printer.flush();
-        assert!(printer.is_stuck.load(Ordering::Relaxed));
+        assert!(printer.state.is_stuck.load(Ordering::Relaxed));
         drop(opener);
         // The second is answered after all that follows the first.
         for _ in 0..2 {
@@ -210,7 +208,7 @@ mod tests {
             printer.orders.send(Order::Flush(sender)).expect("the thread lives");
             done.recv().expect("an answer");
         }
-        assert!(!printer.is_stuck.load(Ordering::Relaxed));
+        assert!(!printer.state.is_stuck.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -21,40 +21,35 @@ fn numbers(count: i64) -> Value {
     Value::list((0..count).map(Value::Integer))
 }
 
+/// A node with so many entries in its last key; '#' is the number of each.
+fn large(keys: &str, count: usize, entry: &str) -> String {
+    let entry = |at: usize| format!("\n    {}", entry.replace('#', &at.to_string()));
+    format!("- {keys}{}", (0..count).map(entry).collect::<String>())
+}
+
 /// A `switch` whose 256 expressions are all looked at.
 fn switch() -> String {
-    let mut text = "- kind: switch\n  name: a\n  otherwise: out[1]\n  matches:\n".to_owned();
-    for _ in 0..256 {
-        writeln!(text, "    - {{when: '!{LONG}', port: 'out[0]'}}").expect("memory");
-    }
-    text
+    let keys = "kind: switch\n  name: a\n  otherwise: out[1]\n  matches:";
+    large(keys, 256, &format!("- {{when: '!{LONG}', port: 'out[0]'}}"))
 }
 
 /// A snippet of 200 templates.
 fn templates() -> String {
-    let mut text = "- kind: snippet\n  name: a\n  language: yaml\n  code:\n".to_owned();
-    for _ in 0..200 {
-        writeln!(text, "    - '{{{{ {LONG} }}}}'").expect("memory");
-    }
-    text
+    let keys = "kind: snippet\n  name: a\n  language: yaml\n  code:";
+    large(keys, 200, &format!("- '{{{{ {LONG} }}}}'"))
 }
 
 /// 200 values of a flow, one expression in each: none of these can be interrupted.
 fn values() -> String {
-    let mut text = "- kind: set\n  name: a\n  values:\n".to_owned();
-    for at in 0..200 {
-        writeln!(text, "    v{at}: '{{{{ {LONG} }}}}'").expect("memory");
-    }
-    text
+    large("kind: set\n  name: a\n  values:", 200, &format!("v#: '{{{{ {LONG} }}}}'"))
 }
 
 /// Nodes behind each other, one expression in each.
 fn chain() -> String {
     let mut text = String::new();
     for at in 0..40 {
-        let name = if at == 0 { "a".to_owned() } else { format!("n{at}") };
         let ports = format!("{{'out[0]': [{{name: n{}, port: in}}]}}", at + 1);
-        writeln!(text, "- {{kind: if, name: {name}, when: '{LONG}', ports: {ports}}}")
+        writeln!(text, "- {{kind: if, name: n{at}, when: '{LONG}', ports: {ports}}}")
             .expect("memory");
     }
     text + "- {kind: nop, name: n40}\n"

@@ -170,32 +170,31 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_has_not_come_is_waited_for() {
-        let schedule = cron("30 6 * * *", TimeZone::UTC);
-        let found = due(&schedule, at("2026-01-01T00:00:00Z"), at("2026-01-01T06:00:00Z"));
-        assert_eq!(found, Due::In(Duration::from_secs(1800)));
-    }
-
-    #[test]
-    fn times_that_were_slept_through_are_counted_and_the_last_is_taken() {
-        let schedule = cron("*/10 * * * *", TimeZone::UTC);
-        let found = due(&schedule, at("2026-01-01T00:00:00Z"), at("2026-01-01T00:35:00Z"));
-        assert_eq!(found, Due::Now(at("2026-01-01T00:30:00Z"), 2));
-    }
-
-    #[test]
-    fn a_clock_that_jumps_far_costs_a_bounded_count() {
-        let schedule = cron("* * * * * *", TimeZone::UTC);
-        let now = at("2026-01-01T00:00:00Z");
-        let found = due(&schedule, at("1970-01-01T00:00:00Z"), now);
-        assert_eq!(found, Due::Now(now, LOST_MAX));
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_a_little_repeats_nothing() {
-        let schedule = cron("0 * * * *", TimeZone::UTC);
-        let found = due(&schedule, at("2026-01-01T01:00:00Z"), at("2026-01-01T00:59:00Z"));
-        assert_eq!(found, Due::In(Duration::from_secs(3660)));
+    fn the_last_time_that_has_come_is_taken_and_those_before_it_are_counted() {
+        let (new_year, jumped) = ("2026-01-01T00:00:00Z", "1970-01-01T00:00:00Z");
+        for (pattern, last, now, expected) in [
+            // It has not come yet.
+            ("30 6 * * *", new_year, "2026-01-01T06:00:00Z", Due::In(Duration::from_secs(1800))),
+            // Some were slept through.
+            (
+                "*/10 * * * *",
+                new_year,
+                "2026-01-01T00:35:00Z",
+                Due::Now(at("2026-01-01T00:30:00Z"), 2),
+            ),
+            // A clock that jumps far costs a bounded count.
+            ("* * * * * *", jumped, new_year, Due::Now(at(new_year), LOST_MAX)),
+            // One that is set back a little repeats nothing.
+            (
+                "0 * * * *",
+                "2026-01-01T01:00:00Z",
+                "2026-01-01T00:59:00Z",
+                Due::In(Duration::from_secs(3660)),
+            ),
+        ] {
+            let schedule = cron(pattern, TimeZone::UTC);
+            assert_eq!(due(&schedule, at(last), at(now)), expected, "{pattern}");
+        }
     }
 
     #[test]
