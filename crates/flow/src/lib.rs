@@ -47,7 +47,7 @@ pub use values::FlowValues;
 
 use sinew_spec::catalogue::{Direction, Kind, PACKET, Port, RunsIn};
 
-/// What kinds whose nodes take packets have in common; a kind says the rest itself.
+/// What is the same in all kinds whose nodes take packets; a kind says the rest itself.
 pub const FLOW: Kind =
     Kind { name: "", runs_in: RunsIn::Flow, doc: "", ports: &[], parameters: &[], signals: &[] };
 
