@@ -16,7 +16,6 @@ use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
 use sinew_spec::plan::{Domain as Planned, Plan};
 
-use self::domain::Charge;
 pub(super) use self::domain::Domain;
 use self::thread::{Counts, Thread};
 use super::process::Spawner;
@@ -170,13 +169,14 @@ impl Core {
     /// Charges the domains that are not ready.
     pub(super) fn charge_unready(&mut self) {
         let unready = self.domains.iter_mut().filter(|domain| domain.state() != State::Ready);
-        unready.for_each(|domain| domain.charge(Charge::Unready));
+        let limit_ms = START_NS_MAX / 1_000_000;
+        unready.for_each(|domain| domain.charge(format!("was not ready within {limit_ms} ms")));
     }
 
     /// Charges the domains that have ended although nobody told them to.
     pub(super) fn charge_deserted(&mut self) {
         let deserted = self.domains.iter_mut().filter(|domain| domain.has_ended());
-        deserted.for_each(|domain| domain.charge(Charge::Deserted));
+        deserted.for_each(|domain| domain.charge("ended before it was told to".into()));
     }
 
     /// Whether a node has said that the job is done.

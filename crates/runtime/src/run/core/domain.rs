@@ -1,6 +1,5 @@
 //! A realtime domain, as the supervisor sees it: its process, its threads, what is held against it.
 
-use std::fmt;
 use std::io;
 use std::mem;
 
@@ -13,7 +12,6 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::trace::Record;
 use sinew_spec::plan::Realtime;
 
-use super::START_NS_MAX;
 use super::thread::Thread;
 use crate::confine::Confinement;
 use crate::run::output::MemoryFile;
@@ -33,24 +31,11 @@ pub(crate) struct Domain {
     output: MemoryFile,
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
-    charge: Option<Charge>,
+    charge: Option<String>,
     /// The state that was last told of.
     told: State,
     /// Whether its end, or its fault, was told of.
     told_end: bool,
-}
-
-/// What the parent holds against a domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Charge {
-    /// It was not ready in time.
-    Unready,
-    /// It ended before anybody told it to.
-    Deserted,
-    /// One of its threads left no record for so long.
-    Silent { limit_ms: u64 },
-    /// It had to be killed, so long after it was told to stop.
-    Killed { limit_ms: u64 },
 }
 
 impl Domain {
@@ -137,12 +122,15 @@ impl Domain {
     pub(super) fn listen(&mut self) {
         let is_silent = now_ns() >= self.silent_ns() && !self.has_ended();
         if is_silent && self.state() == State::Running {
-            self.charge(Charge::Silent { limit_ms: self.silent_ns_max() / 1_000_000 });
+            let limit_ms = self.silent_ns_max() / 1_000_000;
+            self.charge(format!(
+                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
+            ));
         }
     }
 
     /// Holds that against it, if nothing was before.
-    pub(super) fn charge(&mut self, charge: Charge) {
+    pub(super) fn charge(&mut self, charge: String) {
         self.charge.get_or_insert(charge);
     }
 
@@ -151,7 +139,8 @@ impl Domain {
         self.process.board.order_stop();
         let limit_ns = self.stop_ns_max();
         if now_ns() - since_ns >= limit_ns {
-            self.charge(Charge::Killed { limit_ms: limit_ns / 1_000_000 });
+            let limit_ms = limit_ns / 1_000_000;
+            self.charge(format!("did not stop within {limit_ms} ms and was killed"));
             self.process.kill();
         }
     }
@@ -213,26 +202,13 @@ impl Domain {
 
     /// What the domain reported, or what its death says.
     pub(crate) fn fault(&self) -> Option<FaultAt> {
-        let died = |text: fmt::Arguments<'_>| {
-            Some(FaultAt { fault: Fault::new(Cause::Died, text), node: None, cycle: None })
-        };
         if let Some(fault) = self.process.board.fault() {
             return Some(fault);
         }
-        match (self.charge, self.process.ended()) {
-            (Some(Charge::Unready), _) => {
-                died(format_args!("was not ready within {} ms", START_NS_MAX / 1_000_000))
-            }
-            (Some(Charge::Killed { limit_ms }), _) => {
-                died(format_args!("did not stop within {limit_ms} ms and was killed"))
-            }
-            (Some(Charge::Silent { limit_ms }), _) => died(format_args!(
-                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
-            )),
-            (Some(Charge::Deserted), _) => died(format_args!("ended before it was told to")),
-            (None, Some(status)) if !status.success() => died(format_args!("{}", ending(status))),
-            (None, _) => None,
-        }
+        let failed = self.process.ended().filter(|status| !status.success());
+        let text = self.charge.clone().or_else(|| failed.map(ending))?;
+        let fault = Fault::new(Cause::Died, format_args!("{text}"));
+        Some(FaultAt { fault, node: None, cycle: None })
     }
 }
 
