@@ -40,7 +40,7 @@ use self::lifecycle::Lifecycle;
 use self::links::Links;
 use self::process::Spawner;
 pub use self::request::{Outcome, Request};
-use self::services::Services;
+use self::services::Supervised;
 pub use self::snapshot::{NodeState, ServiceState};
 use crate::confine::{self, Confinement};
 use crate::profile::Profile;
@@ -56,7 +56,8 @@ pub struct Run {
     origin: Origin,
     links: Links,
     core: Core,
-    services: Services,
+    /// Those of the last domains of the plan.
+    services: Vec<Supervised>,
     lifecycle: Lifecycle,
     edits: Edits,
     events: Events,
@@ -108,7 +109,7 @@ impl Run {
         let spawner =
             Spawner { request: &request, origin: &origin, links: &links, life: 0, observed: &[] };
         let core = Core::start(&mut bounds, &spawner, &mut events)?;
-        let services = Services::new(&mut bounds, plan)?;
+        let services = services::of(&mut bounds, plan)?;
         links.keep_regions();
         Ok(Run {
             looked_ns: origin.begun_ns,
@@ -157,14 +158,15 @@ impl Run {
 
     /// Until a process ends, a bell rings, a service speaks, a service is due, or the time is over.
     fn wait(&self, timeout: Duration) {
-        let due_ns = self.services.due_ns().min(self.edits.due_ns()).min(self.core_due_ns());
-        let due_ns = due_ns.min(self.server.until_ns().unwrap_or(u64::MAX));
+        let services_ns = self.services.iter().map(Supervised::due_ns);
+        let due_ns = services_ns.chain(self.server.until_ns()).fold(self.core_due_ns(), u64::min);
+        let due_ns = due_ns.min(self.edits.due_ns());
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let timeout = timespec(timeout_ns.min(due_ns.saturating_sub(now_ns())));
         let mut waits = Vec::new();
         waits.extend(self.waker.as_ref().map(|waker| PollFd::new(waker, PollFlags::IN)));
         self.core.wait_for(&mut waits);
-        self.services.wait_for(&mut waits);
+        self.services.iter().for_each(|service| service.wait_for(&mut waits));
         self.server.wait_for(&mut waits);
         // A signal ends the wait early, and that is what it is to do.
         let _ = poll(&mut waits, Some(&timeout));
@@ -178,7 +180,12 @@ impl Run {
             life: self.core.resets,
             observed: &self.core.observed(),
         };
-        self.services.go_on(&spawner, &mut self.server, &mut self.events);
+        for service in &mut self.services {
+            service.go_on(&spawner, &mut self.events);
+            if let Some(stream) = service.connection() {
+                self.server.adopt(stream, service.at);
+            }
+        }
     }
 
     /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.
@@ -236,7 +243,7 @@ impl Run {
         if self.is_ending() {
             return Err("the graph is stopping".into());
         }
-        self.services.all[service].restart(&mut self.events);
+        self.services[service].restart(&mut self.events);
         Ok(())
     }
 }

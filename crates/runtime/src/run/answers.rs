@@ -61,7 +61,7 @@ impl Run {
             }
             Request::Announce { address } => {
                 let service = self.asking_service(asked)?;
-                self.services.all[service].address = Some(cut(address.clone()));
+                self.services[service].address = Some(cut(address.clone()));
                 done(self.raise(service, EventKind::Address, address).into())
             }
             Request::Alarm { text } => {
@@ -84,7 +84,7 @@ impl Run {
             }
             Request::Figures { nodes } => {
                 let service = self.asking_service(asked)?;
-                self.services.all[service].take_figures(nodes);
+                self.services[service].take_figures(nodes);
                 done("they are shown".into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
@@ -108,7 +108,7 @@ impl Run {
 
     /// Makes an event of what a service says; what became of that.
     fn raise(&mut self, service: usize, what: EventKind, text: &str) -> &'static str {
-        let service = &mut self.services.all[service];
+        let service = &mut self.services[service];
         match service.orders.say(what, Some(&service.name), text, &mut self.events) {
             true => "it is an event",
             false => "too many in this second: it is counted, and no event",
@@ -125,7 +125,7 @@ impl Run {
         let order = format!("{what}, by {by}");
         match self.asking_service(asked) {
             Ok(service) => {
-                let orders = &mut self.services.all[service].orders;
+                let orders = &mut self.services[service].orders;
                 orders.say(EventKind::Request, None, &order, &mut self.events);
             }
             Err(_) => self.events.add(EventKind::Request, None, order.clone()),

@@ -13,6 +13,7 @@ use sinew_core::clock::now_ns;
 use sinew_spec::plan::Plan;
 
 use super::Run;
+use super::services::Supervised;
 use crate::edition::{Edition, changes};
 
 /// How long a domain may take to prepare an edited graph. It takes milliseconds; past this the edit
@@ -95,7 +96,7 @@ impl Run {
 
     fn begin_edit(&mut self) {
         let Some(mut edition) = self.edits.next.take() else { return };
-        if self.services.are_changing() {
+        if self.services.iter().any(Supervised::is_changing) {
             self.edits.next = Some(edition);
             return;
         }
@@ -109,8 +110,8 @@ impl Run {
         for domain in domains_of(&changed, [&self.request.plan, &edition.plan]) {
             let service = domain - self.core.domains.len();
             // One that does not run starts with the newest text, if it comes back.
-            let Some(process) = self.services.all[service].running() else { continue };
-            self.services.all[service].say_edition(self.edits.number, Wish::Prepare);
+            let Some(process) = self.services[service].running() else { continue };
+            self.services[service].say_edition(self.edits.number, Wish::Prepare);
             parts.push(Part { service, process, said: Said::Nothing });
         }
         let until_ns = now_ns() + PREPARE_NS_MAX;
@@ -119,8 +120,7 @@ impl Run {
 
     /// Until every domain is ready for it, or one cannot be.
     fn prepare(&mut self, mut edit: UnderWay) {
-        let is_lost =
-            |part: &&Part| self.services.all[part.service].running() != Some(part.process);
+        let is_lost = |part: &&Part| self.services[part.service].running() != Some(part.process);
         if let Some(lost) = edit.parts.iter().find(is_lost) {
             let name = self.service_name(lost.service);
             let text = format!("domain '{name}' ended as it prepared it; save the file once more");
@@ -138,7 +138,7 @@ impl Run {
             return;
         }
         for part in &edit.parts {
-            self.services.all[part.service].say_edition(self.edits.number, Wish::Swap);
+            self.services[part.service].say_edition(self.edits.number, Wish::Swap);
         }
         if let Some(edition) = edit.edition.take() {
             self.accept(edition);
@@ -151,7 +151,7 @@ impl Run {
     fn finish(&mut self, edit: UnderWay) {
         let swaps = |part: &Part| {
             !matches!(part.said, Said::Swapped(_))
-                && self.services.all[part.service].running() == Some(part.process)
+                && self.services[part.service].running() == Some(part.process)
         };
         if edit.parts.iter().any(swaps) {
             let late: Vec<_> = edit.parts.iter().filter(|part| swaps(part)).collect();
@@ -159,7 +159,7 @@ impl Run {
             for part in late.into_iter().filter(|_| now_ns > edit.until_ns) {
                 let limit_s = SWAP_NS_MAX / 1_000_000_000;
                 let charge = format!("did not swap the edited graph in within {limit_s} s");
-                self.services.all[part.service].kill(charge, now_ns);
+                self.services[part.service].kill(charge, now_ns);
             }
             self.edits.now = Some(edit);
             return;
@@ -174,7 +174,7 @@ impl Run {
 
     fn give_up(&mut self, edit: UnderWay, text: &str) {
         for part in &edit.parts {
-            self.services.all[part.service].say_edition(self.edits.number, Wish::Withdraw);
+            self.services[part.service].say_edition(self.edits.number, Wish::Withdraw);
         }
         if let Some(edition) = edit.edition {
             self.refuse_edit(edition, text);
@@ -190,7 +190,7 @@ impl Run {
     fn accept(&mut self, edition: Edition) {
         let Edition { text, plan, .. } = edition;
         self.core.adopt(&self.request.plan, &plan);
-        for service in &mut self.services.all {
+        for service in &mut self.services {
             service.adopt(&plan);
         }
         (self.request.text, self.request.plan) = (text, plan);
@@ -233,7 +233,7 @@ impl Run {
     }
 
     fn service_name(&self, service: usize) -> &str {
-        &self.services.all[service].name
+        &self.services[service].name
     }
 }
 

@@ -10,6 +10,7 @@ use sinew_core::sys::let_go_of_code;
 
 use super::core::START_NS_MAX;
 use super::process::Spawner;
+use super::services::Supervised;
 use super::stop::Stop;
 use super::{Outcome, Run};
 
@@ -84,7 +85,10 @@ impl Run {
         if self.is_ending() {
             return;
         }
-        if self.services.begin_next() {
+        // The last of the plan first.
+        let next = self.services.iter_mut().rev().find(|service| !service.was_tried());
+        if let Some(next) = next {
+            next.begin();
             if let Stage::Starting { until_ns } = &mut self.lifecycle.stage {
                 // The realtime domains wait for it, and it has a deadline of its own.
                 *until_ns = now_ns() + START_NS_MAX;
@@ -112,7 +116,7 @@ impl Run {
     fn has_finished(&self) -> bool {
         match self.core.domains.is_empty() {
             false => self.core.has_finished(),
-            true => !self.is_ending() && self.services.are_over(),
+            true => !self.is_ending() && self.services.iter().all(Supervised::is_over),
         }
     }
 
@@ -124,7 +128,8 @@ impl Run {
     /// The same of the run: it ends with the core, and services that end do not come back.
     pub(super) fn want_end(&mut self, reason: &str) {
         if !mem::replace(&mut self.want_stop(reason).ends_run, true) {
-            self.services.leave();
+            // Whatever ends from now on does not come back.
+            self.services.iter_mut().for_each(Supervised::leave);
         }
         if self.lifecycle.stage == Stage::Held {
             let at = self.core.domains.len();
@@ -179,8 +184,14 @@ impl Run {
     pub(super) fn stop_services(&mut self) {
         let (first, is_ending) = (self.core.domains.len(), self.is_ending());
         let Stage::Stopping { at, .. } = &mut self.lifecycle.stage else { return };
-        let Some(place) = at.checked_sub(first).filter(|_| is_ending) else { return };
-        *at = first + self.services.stop_from(place, &mut self.events);
+        let Some(mut place) = at.checked_sub(first).filter(|_| is_ending) else { return };
+        while self.services.get(place).is_some_and(Supervised::is_over) {
+            place += 1;
+        }
+        if let Some(service) = self.services.get_mut(place) {
+            service.stop(&mut self.events);
+        }
+        *at = first + place;
     }
 
     /// When the core is to be looked at although nobody wakes us: before its traces overflow, when
@@ -206,7 +217,7 @@ impl Run {
 
     /// Whether nothing is left of the run.
     pub(super) fn is_over(&self) -> bool {
-        self.is_ending() && self.core.has_ended() && self.services.are_over()
+        self.is_ending() && self.core.has_ended() && self.services.iter().all(Supervised::is_over)
     }
 
     /// The core has stopped: says how, and keeps the services if the graph wants it. To be called

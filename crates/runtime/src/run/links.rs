@@ -158,17 +158,14 @@ impl Run {
     fn broken_text(&self, link: usize) -> (String, String) {
         let plan = &self.request.plan;
         let link = &plan.links[link];
-        let (from, to) = (&plan.nodes[link.from.node], &plan.nodes[link.to.node]);
-        let service = if plan.is_service(link.from.node) { from } else { to };
-        let service = plan.domains[service.domain].name.clone();
+        let end = if plan.is_service(link.from.node) { link.from } else { link.to };
+        let service = plan.domains[plan.nodes[end.node].domain].name.clone();
         let text = format!(
-            "link {}.{} > {}.{} is broken: '{service}' has written over its region; the core goes \
-             on without the link, also when '{service}' is back; to have it again, stop the graph \
+            "link {} > {} is broken: '{service}' has written over its region; the core goes on \
+             without the link, also when '{service}' is back; to have it again, stop the graph \
              and run it again",
-            from.name,
-            plan.port(link.from).name,
-            to.name,
-            plan.port(link.to).name,
+            plan.end_name(link.from),
+            plan.end_name(link.to),
         );
         (service, text)
     }

@@ -22,6 +22,7 @@ use super::core::Domain;
 use super::lifecycle::Stage;
 use super::process::Process;
 use super::services::Supervised;
+use crate::confine::Confinement;
 
 /// A service domain at a moment, in short; [`Run::status`] tells more, and costs more.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +118,7 @@ impl Run {
         let is_held = self.lifecycle.stage == Stage::Held;
         let id = |domain: &Domain| (!is_held).then(|| domain.process.id());
         let realtime = self.core.domains.iter().map(id);
-        let services = self.services.all.iter().map(|it| it.process().map(Process::id));
+        let services = self.services.iter().map(|it| it.process().map(Process::id));
         realtime.chain(services).collect()
     }
 
@@ -132,18 +133,18 @@ impl Run {
             domain: service.at,
             state: service.state(),
             pid: service.process().map(Process::id),
-            restarts: service.restarts(),
-            last_reason: service.reason().cloned(),
+            restarts: service.history.restarts,
+            last_reason: service.history.reason.clone(),
             address: service.address.clone(),
             flows: self.node_states(service),
         };
-        self.services.all.iter().map(state).collect()
+        self.services.iter().map(state).collect()
     }
 
     /// Of the CPU profiles that were asked for, in words, those that are incomplete; to be called
     /// at the end.
     pub fn profiles_lack(&self) -> Vec<String> {
-        self.services.all.iter().filter_map(Supervised::profile_lacks).collect()
+        self.services.iter().filter_map(Supervised::profile_lacks).collect()
     }
 
     /// Records that came too fast for [`Run::poll`], in all.
@@ -168,12 +169,12 @@ impl Run {
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
         let given_up = |service: &Supervised| {
             let lost = self.core.domains.is_empty() && service.is_given_up();
-            let reason = service.reason().map_or("", String::as_str);
+            let reason = service.history.reason.as_deref().unwrap_or_default();
             let fault = Fault::new(Cause::Died, format_args!("given up: {reason}"));
             lost.then_some((service.at, FaultAt { fault, node: None, cycle: None }))
         };
         let mut faults = self.core.faults(&self.request.plan);
-        faults.extend(self.services.all.iter().filter_map(given_up));
+        faults.extend(self.services.iter().filter_map(given_up));
         faults
     }
 }
@@ -182,8 +183,9 @@ impl Run {
 impl Run {
     /// The run at this moment. It reads some files of /proc, so it is not for every cycle.
     pub fn status(&self) -> Status {
-        let realtime = (0..self.core.domains.len()).map(|at| self.realtime_status(at));
-        let services = self.services.all.iter().map(|service| self.service_status(service));
+        let realtime = self.core.domains.iter().enumerate();
+        let realtime = realtime.map(|(at, domain)| self.realtime_status(at, domain));
+        let services = self.services.iter().map(|service| self.service_status(service));
         Status {
             graph: self.plan().name.clone(),
             file: self.request.file.clone(),
@@ -197,16 +199,16 @@ impl Run {
         }
     }
 
-    fn realtime_status(&self, at: usize) -> DomainStatus {
-        let domain = &self.core.domains[at];
+    fn realtime_status(&self, at: usize, domain: &Domain) -> DomainStatus {
+        let process = (!domain.has_ended()).then_some(&domain.process);
         let threads = self.core.ids().filter(|id| id.domain == at);
-        let threads = threads.map(|id| self.thread_status(id)).collect();
-        let reason = domain.fault().map(|at| at.fault.to_string());
-        let nodes = self.node_statuses(at, std::iter::empty());
-        let mut status = self.domain_status(at, DomainRole::Realtime, domain.state_shown(), nodes);
-        (status.threads, status.last_reason) = (threads, reason);
-        status.restarts = self.core.resets;
-        status
+        DomainStatus {
+            state: domain.state_shown(),
+            restarts: self.core.resets,
+            last_reason: domain.fault().map(|at| at.fault.to_string()),
+            threads: threads.map(|id| self.thread_status(id)).collect(),
+            ..self.domain_status(at, process, &domain.confinement)
+        }
     }
 
     fn thread_status(&self, id: ThreadId) -> ThreadStatus {
@@ -227,73 +229,69 @@ impl Run {
     }
 
     fn service_status(&self, service: &Supervised) -> DomainStatus {
-        let nodes = self.node_statuses(service.at, service.counts());
-        let mut status =
-            self.domain_status(service.at, DomainRole::Service, service.state(), nodes);
-        status.restarts = service.restarts();
-        status.last_reason = service.reason().cloned();
-        status.address.clone_from(&service.address);
         let left_ms = |ns: u64| ns.saturating_sub(now_ns()) / 1_000_000;
-        status.next_restart_ms = service.back_ns().map(left_ms);
-        status
+        DomainStatus {
+            state: service.state(),
+            restarts: service.history.restarts,
+            last_reason: service.history.reason.clone(),
+            next_restart_ms: service.back_ns().map(left_ms),
+            address: service.address.clone(),
+            ..self.domain_status(service.at, service.process(), &service.confinement)
+        }
     }
 
     /// The service that is this domain of the plan.
     fn service_at(&self, domain: usize) -> Option<&Supervised> {
-        self.services.all.get(domain.checked_sub(self.core.domains.len())?)
+        self.services.get(domain.checked_sub(self.core.domains.len())?)
     }
 
+    /// What is told of any domain.
     fn domain_status(
         &self,
         at: usize,
-        role: DomainRole,
-        state: DomainState,
-        nodes: Vec<NodeStatus>,
+        process: Option<&Process>,
+        confinement: &Confinement,
     ) -> DomainStatus {
-        let (process, confinement) = match (self.core.domains.get(at), self.service_at(at)) {
-            (Some(it), _) => (Some(&it.process).filter(|_| !it.has_ended()), Some(&it.confinement)),
-            (None, Some(it)) => (it.process(), Some(&it.confinement)),
-            (None, None) => (None, None),
-        };
-        let limits = process.zip(confinement).map(|(it, bounds)| bounds.read_back(it.id()));
         let planned = &self.plan().domains[at];
-        let up = |process: &Process| (now_ns() - process.started_ns) / 1_000_000;
+        let limits = process.map(|process| confinement.read_back(process.id()));
         DomainStatus {
             name: planned.name.clone(),
-            role,
-            state,
+            role: planned.service().map_or(DomainRole::Realtime, |_| DomainRole::Service),
+            state: DomainState::Waiting,
             pid: process.map(Process::id),
             user: planned.user.clone().or(process.and_then(user)).unwrap_or_default(),
-            up_ms: process.map_or(0, up),
+            up_ms: process.map_or(0, |process| (now_ns() - process.started_ns) / 1_000_000),
             restarts: 0,
             last_reason: None,
             next_restart_ms: None,
             address: None,
             resident_kib: process.and_then(|process| resident_kib(process.id())),
             threads: Vec::new(),
-            nodes,
+            nodes: self.node_statuses(at),
             limits: limits.unwrap_or_default(),
         }
     }
 
-    fn node_statuses(
-        &self,
-        domain: usize,
-        mut counts: impl Iterator<Item = (u64, [u64; 4])>,
-    ) -> Vec<NodeStatus> {
+    fn node_statuses(&self, domain: usize) -> Vec<NodeStatus> {
         let plan = self.plan();
-        let here: Vec<usize> = match plan.domains[domain].service() {
-            Some(service) => service.nodes.clone(),
-            None => plan.domains[domain].threads().iter().flat_map(|it| it.nodes.clone()).collect(),
-        };
-        let status = |node: usize| {
+        let service = self.service_at(domain);
+        let mut counts = service.into_iter().flat_map(|service| service.hearts.counts());
+        let planned = &plan.domains[domain];
+        let served = planned.service().into_iter().flat_map(|service| &service.nodes);
+        let status = |&node: &usize| {
             let (beats, [received, lost, sent, dropped]) = counts.next().unwrap_or_default();
             let node = &plan.nodes[node];
             let (name, kind) = (node.name.clone(), node.kind.name.to_owned());
-            let flow = self.flow_status(domain, &name);
+            let flow = service.and_then(|service| service.flows.get(&name).copied());
             NodeStatus { name, kind, beats, received, lost, sent, dropped, flow }
         };
-        here.into_iter().map(status).collect()
+        planned
+            .threads()
+            .iter()
+            .flat_map(|thread| &thread.nodes)
+            .chain(served)
+            .map(status)
+            .collect()
     }
 
     /// The flow nodes of a service, in the order of the plan.
@@ -307,10 +305,6 @@ impl Run {
             Some(NodeState { name: node.name.clone(), is_source, status })
         };
         nodes.iter().filter_map(state).collect()
-    }
-
-    fn flow_status(&self, domain: usize, node: &str) -> Option<FlowStatus> {
-        self.service_at(domain)?.flows.get(node).copied()
     }
 
     fn link_statuses(&self) -> Vec<LinkStatus> {
@@ -341,18 +335,17 @@ impl Run {
         let alone = plan.links.iter().filter(|link| at_end(link) == end.node).count() == 1;
         let nodes = &plan.domains[node.domain].service()?.nodes;
         let at = nodes.iter().position(|&node| node == end.node).filter(|_| alone)?;
-        service.counts().nth(at).map(|(_, messages)| messages)
+        service.hearts.counts().nth(at).map(|(_, messages)| messages)
     }
 
     fn link_status(&self, at: usize) -> LinkStatus {
         let plan = self.plan();
         let link: &Link = &plan.links[at];
-        let end = |end: End| format!("{}.{}", plan.nodes[end.node].name, plan.port(end).name);
         let region = self.links.region(plan, at);
         let seen = region.and_then(|region| transport::look(region, &transport::Shape::of(link)));
         LinkStatus {
-            from: end(link.from),
-            to: end(link.to),
+            from: plan.end_name(link.from),
+            to: plan.end_name(link.to),
             transport: if link.fused { "fused".into() } else { link.transport.word().into() },
             delivery: link.delivery.word().into(),
             capacity: link.capacity,

@@ -12,7 +12,7 @@ use sinew_spec::plan::{Plan, Service};
 use crate::run::links::number;
 
 /// The nodes of a service, in the order of the plan.
-pub(super) struct Hearts(Vec<Heart>);
+pub(crate) struct Hearts(Vec<Heart>);
 
 /// A node and its heartbeat.
 #[derive(Clone)]
@@ -95,7 +95,7 @@ impl Hearts {
     }
 
     /// Heartbeats and messages of each node.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
         self.0.iter().map(|heart| (heart.counted.beats(), heart.counted.messages()))
     }
 }

@@ -17,13 +17,13 @@ pub(super) enum Next {
 
 /// The lives and restarts of a service so far.
 #[derive(Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     /// How often its process was to be started.
     pub(super) lives: u32,
     /// How often it was started again.
-    pub(super) restarts: u32,
+    pub(crate) restarts: u32,
     /// Why it ended last.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     policy: Restart,
     /// Times of the restarts within the window, oldest first.
     recent_ns: VecDeque<u64>,

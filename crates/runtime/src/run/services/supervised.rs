@@ -43,8 +43,8 @@ pub(crate) struct Supervised {
     standing: Standing,
     /// What is to become of it when it ends.
     after: After,
-    history: History,
-    hearts: Hearts,
+    pub(crate) history: History,
+    pub(crate) hearts: Hearts,
     /// The lines that it prints, as events.
     lines: Quota,
     /// What it asks of the run, as events.
@@ -117,7 +117,7 @@ impl Supervised {
     }
 
     /// To be called whenever something may have happened.
-    pub(super) fn go_on(&mut self, spawner: &Spawner<'_>, events: &mut Events) {
+    pub(crate) fn go_on(&mut self, spawner: &Spawner<'_>, events: &mut Events) {
         let now_ns = now_ns();
         if let Some(life) = self.life() {
             life.hush();
@@ -137,7 +137,7 @@ impl Supervised {
     }
 
     /// Adds what there is to wait for.
-    pub(super) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
+    pub(crate) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         let Some(life) = self.life() else { return };
         life.wait_for(waits);
         if life.printed.is_open() && !self.lines.is_over() {
@@ -146,7 +146,7 @@ impl Supervised {
     }
 
     /// When it must be looked at, if nothing happens before.
-    pub(super) fn due_ns(&self) -> u64 {
+    pub(crate) fn due_ns(&self) -> u64 {
         let now_ns = now_ns();
         let flooded = self.lines.is_over() && self.life().is_some_and(|it| it.printed.is_open());
         let flood_ns = if flooded { now_ns + FLOOD_LOOK_NS } else { u64::MAX };
@@ -164,14 +164,14 @@ impl Supervised {
     }
 
     /// Starts it now, if it has never been started.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if matches!(self.standing, Standing::Waiting) {
             self.standing = Standing::Due { at_ns: 0 };
         }
     }
 
     /// The graph stops: whatever happens to it from now on, it does not come back.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.after = After::Nothing;
         if matches!(self.standing, Standing::Waiting | Standing::Due { .. }) {
             self.standing = Standing::Over(Over::Ended);
@@ -179,7 +179,7 @@ impl Supervised {
     }
 
     /// Tells it to stop for good.
-    pub(super) fn stop(&mut self, events: &mut Events) {
+    pub(crate) fn stop(&mut self, events: &mut Events) {
         self.leave();
         self.order_stop(events);
     }
@@ -410,7 +410,7 @@ impl Supervised {
     }
 
     /// Our end of the connection to a new life of it, once.
-    pub(super) fn connection(&mut self) -> Option<UnixStream> {
+    pub(crate) fn connection(&mut self) -> Option<UnixStream> {
         match &mut self.standing {
             Standing::Alive(life) => life.connection.take(),
             _ => None,
@@ -430,12 +430,12 @@ impl Supervised {
     }
 
     /// Whether it is on its way to run or to end.
-    pub(super) fn is_changing(&self) -> bool {
+    pub(crate) fn is_changing(&self) -> bool {
         self.life().is_some_and(|life| !matches!(life.progress, Progress::Running))
     }
 
     /// Whether its first start is over, well or not: then the next one may start.
-    pub(super) fn was_tried(&self) -> bool {
+    pub(crate) fn was_tried(&self) -> bool {
         let has_started = match &self.standing {
             Standing::Waiting | Standing::Due { .. } => false,
             Standing::Alive(life) => match life.progress {
@@ -449,7 +449,7 @@ impl Supervised {
     }
 
     /// Whether it does not come back.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         matches!(self.standing, Standing::Over(_))
     }
 
@@ -464,21 +464,6 @@ impl Supervised {
             Standing::Due { at_ns } => Some(at_ns),
             _ => None,
         }
-    }
-
-    /// How often it was started again.
-    pub(crate) fn restarts(&self) -> u32 {
-        self.history.restarts
-    }
-
-    /// Why it ended last.
-    pub(crate) fn reason(&self) -> Option<&String> {
-        self.history.reason.as_ref()
-    }
-
-    /// Heartbeats and messages of each node.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
-        self.hearts.counts()
     }
 
     /// In the words of the status.
