@@ -43,8 +43,8 @@ pub fn main(descriptor: RawFd, kinds: &Kinds) -> ExitCode {
     panics::install();
     let launch = adopt(descriptor).ok().and_then(Launch::open);
     let Some(launch) = launch else { return ExitCode::from(2) };
-    let board = adopt(launch.board).and_then(Region::map).ok().and_then(Board::attach);
-    let bell = adopt(launch.bell).map(Bell::adopt);
+    let board = adopt(launch.open.board).and_then(Region::map).ok().and_then(Board::attach);
+    let bell = adopt(launch.open.bell).map(Bell::adopt);
     let (Some(board), Ok(bell)) = (board, bell) else { return ExitCode::from(2) };
     let halt = Arc::new(Halt::new(board.clone(), bell));
     let ran = catch_unwind(AssertUnwindSafe(|| run(&launch, kinds, &board, &halt)));
@@ -153,8 +153,12 @@ fn is_orphan(parent: u32) -> bool {
 }
 
 fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
-    let machine = Machine { cpus: launch.cpus.clone() };
-    let source = Source { file: &launch.file, text: &launch.text, overrides: &launch.overrides };
+    let machine = Machine { cpus: launch.spec.cpus.clone() };
+    let source = Source {
+        file: &launch.spec.file,
+        text: &launch.spec.text,
+        overrides: &launch.spec.overrides,
+    };
     let mut plan = compile(&source, &kinds.catalogue(), &machine).map_err(|errors| {
         let first = errors.first().map_or("", |error| error.message.as_str());
         at_start(Fault::new(Cause::System, format_args!("the spec no longer compiles: {first}")))
@@ -177,10 +181,10 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Ends> {
             Entry::Vacant(new) => new.insert(Region::map(adopt(descriptor)?)?).clone(),
         }))
     };
-    for &(link, descriptor) in &launch.writers {
+    for &(link, descriptor) in &launch.open.writers {
         ends.writers.insert(link, carrier(link, descriptor)?);
     }
-    for &(link, descriptor) in &launch.readers {
+    for &(link, descriptor) in &launch.open.readers {
         ends.readers.insert(link, carrier(link, descriptor)?);
     }
     for (index, link) in plan.links.iter().enumerate() {

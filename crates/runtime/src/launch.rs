@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{OwnedFd, RawFd};
-use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde::{Deserialize, Serialize};
@@ -25,11 +24,8 @@ enum WrittenPace {
 /// The description of one domain's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    pub(crate) file: String,
-    pub(crate) text: String,
-    pub(crate) base: PathBuf,
-    pub(crate) overrides: Vec<(String, String)>,
-    pub(crate) cpus: Vec<u32>,
+    /// What its plan is made from.
+    pub(crate) spec: Spec,
     pub(crate) domain: usize,
     /// Bits of the clock's rate.
     pub(crate) rate: u64,
@@ -42,6 +38,14 @@ pub(crate) struct Launch {
     /// What the environment of the domain's processes says of them.
     pub(crate) marker: String,
     pub(crate) injections: Vec<Injection>,
+    /// What only this run and whoever may command it know.
+    pub(crate) secret: String,
+    pub(crate) open: Open,
+}
+
+/// Numbers of the descriptors that the process is to find open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Open {
     pub(crate) board: RawFd,
     pub(crate) bell: RawFd,
     /// One for each thread of a realtime domain.
@@ -50,12 +54,10 @@ pub(crate) struct Launch {
     pub(crate) counters: Vec<RawFd>,
     /// Of a service that observes: domain, thread and descriptor of each trace, for reading only.
     pub(crate) observed: Vec<(usize, usize, RawFd)>,
-    /// Of a service that observes: a connection to the supervisor; else -1.
-    pub(crate) supervisor: RawFd,
+    /// Of a service that observes or has flows: a connection to the supervisor.
+    pub(crate) supervisor: Option<RawFd>,
     /// Where its CPU profile goes, and how often in a second of CPU time it is looked.
     pub(crate) profile: Option<(RawFd, u32)>,
-    /// What only this run and whoever may command it know.
-    pub(crate) secret: String,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -63,17 +65,6 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// What its plan is made from.
-    pub(crate) fn spec(&self) -> Spec {
-        Spec {
-            file: self.file.clone(),
-            text: self.text.clone(),
-            base: self.base.clone(),
-            overrides: self.overrides.clone(),
-            cpus: self.cpus.clone(),
-        }
-    }
-
     /// Writes the description into a descriptor of its own.
     pub(crate) fn seal(&self) -> io::Result<OwnedFd> {
         let text = serde_json::to_string(self)?;
@@ -90,13 +81,13 @@ impl Launch {
     pub(crate) fn open(file: OwnedFd) -> Option<Launch> {
         serde_json::from_str(&io::read_to_string(File::from(file)).ok()?).ok()
     }
+}
 
-    /// All that the process is to find open.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+impl Open {
+    pub(crate) fn all(&self) -> Vec<RawFd> {
         let mut all = vec![self.board, self.bell];
-        all.extend(self.traces.iter().chain(&self.counters));
+        all.extend(self.traces.iter().chain(&self.counters).chain(&self.supervisor));
         all.extend(self.observed.iter().map(|&(_, _, number)| number));
-        all.extend((self.supervisor >= 0).then_some(self.supervisor));
         all.extend(self.profile.map(|(file, _)| file));
         all.extend(self.writers.iter().chain(&self.readers).map(|&(_, number)| number));
         all
@@ -109,12 +100,15 @@ mod tests {
 
     #[test]
     fn a_launch_arrives_as_it_was_sent() {
-        let launch = Launch {
+        let spec = Spec {
             file: "a \"b\".yaml".into(),
             text: "name: ü\n- x".into(),
             base: "/some/where".into(),
             overrides: vec![("planner.laps".into(), "0".into())],
             cpus: vec![0, 3],
+        };
+        let launch = Launch {
+            spec,
             domain: 1,
             rate: 0.384_615_f64.to_bits(),
             strict: true,
@@ -123,16 +117,18 @@ mod tests {
             parent: 77,
             marker: "77.1".into(),
             injections: vec![],
-            board: 5,
-            bell: 11,
-            traces: vec![6, 7],
-            counters: vec![12],
-            observed: vec![(0, 1, 13)],
-            supervisor: 14,
-            profile: Some((15, 99)),
             secret: "5ec3e7".into(),
-            writers: vec![(0, 8)],
-            readers: vec![(1, 9), (2, 10)],
+            open: Open {
+                board: 5,
+                bell: 11,
+                traces: vec![6, 7],
+                counters: vec![12],
+                observed: vec![(0, 1, 13)],
+                supervisor: Some(14),
+                profile: Some((15, 99)),
+                writers: vec![(0, 8)],
+                readers: vec![(1, 9), (2, 10)],
+            },
         };
         let sealed = launch.seal().expect("memfd");
         let error = rustix::io::write(&sealed, b"{}").expect_err("it is sealed");

@@ -55,10 +55,9 @@ impl Watch {
                 reader.map_err(|error| Fault::new(Cause::BadPeer, format_args!("{error}")))?;
             threads.push(Thread { id: *id, taps: taps(plan, nodes), reader });
         }
-        let spec = launch.spec();
         Ok(Watch {
             plan: Arc::clone(plan),
-            spec: Arc::new(spec),
+            spec: Arc::new(launch.spec.clone()),
             clock: Clock::from_rate(f64::from_bits(launch.rate)),
             life: launch.life,
             secret: launch.secret.clone(),
@@ -146,15 +145,13 @@ impl Shown {
 
     /// Takes it; `None` if no node of this process observes.
     pub(crate) fn adopt(launch: &Launch, plan: &Plan) -> io::Result<Option<Shown>> {
-        if launch.supervisor < 0 {
-            return Ok(None);
-        }
-        let supervisor = Supervisor::over(adopt(launch.supervisor)?.into());
+        let Some(supervisor) = launch.open.supervisor else { return Ok(None) };
+        let supervisor = Supervisor::over(adopt(supervisor)?.into());
         let region = |&(domain, thread, descriptor): &(usize, usize, RawFd)| {
             let region = Region::map_read_only(adopt(descriptor)?)?;
             Ok((ThreadId { domain, thread }, region))
         };
-        let regions = launch.observed.iter().map(region).collect::<io::Result<_>>()?;
+        let regions = launch.open.observed.iter().map(region).collect::<io::Result<_>>()?;
         Ok(Some(Shown { plan: Arc::new(plan.clone()), supervisor, regions }))
     }
 }

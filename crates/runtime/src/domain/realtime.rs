@@ -41,8 +41,8 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     let injections = Injections { plan, all: &launch.injections };
     let wrap = (!launch.injections.is_empty()).then_some(&injections as &dyn Wrap);
     let table = &kinds.nodes;
-    let assembly = Assembly { plan, table, base: &launch.base, clock, wrap };
-    for (at, &descriptor) in launch.traces.iter().enumerate() {
+    let assembly = Assembly { plan, table, base: &launch.spec.base, clock, wrap };
+    for (at, &descriptor) in launch.open.traces.iter().enumerate() {
         let (mut executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
         executor.begin_life(launch.life);
         let region =

@@ -51,7 +51,7 @@ struct Made {
 
 /// Runs the domain until its nodes have ended, and writes its CPU profile if one is asked for.
 pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
-    let profile = process.launch.profile;
+    let profile = process.launch.open.profile;
     let profiler = profile.map(|(file, frequency_hz)| Profiler::start(file, frequency_hz));
     let profiler = profiler.transpose().map_err(system("cannot take a CPU profile"))?;
     let ended = carry_out(process, domain, ends);
@@ -60,7 +60,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<
 }
 
 fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
-    keep_away_from_core(process.plan, &process.launch.cpus);
+    keep_away_from_core(process.plan, &process.launch.spec.cpus);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
     let (made, crew) = make_all(process, domain, ends)?;
@@ -169,7 +169,7 @@ fn open(
     for (place, &index) in flows {
         let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
         nodes.push(index);
-        counted.push(counters(launch.counters.get(place).copied()).map_err(in_node)?.0);
+        counted.push(counters(launch.open.counters.get(place).copied()).map_err(in_node)?.0);
         for (port, end) in self::inputs(plan, index, ends).map_err(in_node)?.into_iter().enumerate()
         {
             let link = plan.links.iter().find(|link| link.to == End { node: index, port });
@@ -189,9 +189,9 @@ fn open(
         plan: Arc::new((*plan).clone()),
         nodes,
         table: kinds.flows.clone(),
-        spec: launch.spec(),
+        spec: launch.spec.clone(),
         domain: launch.domain,
-        workers: workers(plan, domain, &launch.cpus),
+        workers: workers(plan, domain, &launch.spec.cpus),
         blocking: domain.flows.blocking,
         inputs,
         outputs,
@@ -249,10 +249,10 @@ fn left(core: &[&Thread], cpus: &[u32], is_preempted: bool) -> Vec<u32> {
 fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> Result<Made, Fault> {
     let Process { launch, plan, kinds, .. } = process;
     let node = &plan.nodes[index];
-    let made = kinds.service(node)(&Parameters::of(plan, node, &launch.base))?;
+    let made = kinds.service(node)(&Parameters::of(plan, node, &launch.spec.base))?;
     let mut service = injected::service(made, index, &launch.injections);
     service.start()?;
-    let (counters, beats) = counters(launch.counters.get(place).copied())?;
+    let (counters, beats) = counters(launch.open.counters.get(place).copied())?;
     let io = ServiceIo {
         name: node.name.clone(),
         halt: Arc::clone(process.halt),

@@ -1,9 +1,7 @@
 //! The process of a domain, as the supervisor holds it: started, killed, waited for.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -12,14 +10,13 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 use signal_hook::consts::SIGCHLD;
-use sinew_core::bell::Bell;
 use sinew_core::board::Board;
 use sinew_core::clock::now_ns;
 
 use super::links::{Links, number};
 use super::{DOMAIN_COMMAND, Origin, Request};
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
-use crate::launch::Launch;
+use crate::launch::{Launch, Open};
 
 /// How long a run that is dropped waits for the end of a process that it has killed. Only one that
 /// the kernel holds (a broken disk or driver) takes longer, and is left behind.
@@ -48,62 +45,37 @@ pub(super) struct Spawner<'a> {
     pub(super) observed: &'a [(usize, usize, RawFd)],
 }
 
-/// What a new process is given beside its links.
-pub(super) struct Given<'a> {
-    pub(super) bell: &'a Bell,
-    /// Of each thread of a realtime domain.
-    pub(super) traces: Vec<RawFd>,
-    /// Of each node of a service.
-    pub(super) counters: Vec<RawFd>,
-    /// Of a service that observes: its end of the connection to the supervisor.
-    pub(super) supervisor: Option<&'a UnixStream>,
-    /// Where its CPU profile goes.
-    pub(super) profile: Option<&'a File>,
-    pub(super) output: [Stdio; 2],
-}
-
 impl Spawner<'_> {
     /// Starts the process of domain `at`, with a board of its own: what is left of the process
-    /// before is not heard.
+    /// before is not heard. It is given what is `open`, and its links.
     pub(super) fn spawn(
         &self,
         at: usize,
         confinement: &Confinement,
-        given: Given<'_>,
+        open: Open,
+        output: [Stdio; 2],
     ) -> io::Result<Process> {
-        let Request { file, text, base, overrides, cpus, plan, .. } = self.request;
-        let domain = &plan.domains[at];
+        let Spawner { request, origin, .. } = self;
+        let domain = &request.plan.domains[at];
         let board = Board::create()?;
-        let (writers, readers) = self.links.ends_of(plan, at);
-        let observes =
-            domain.service().is_some_and(|it| it.nodes.iter().any(|&n| plan.observes(n)));
-        let profile = given.profile.zip(self.origin.profile.as_ref());
+        let (writers, readers) = self.links.ends_of(&request.plan, at);
+        let mut nodes = domain.service().into_iter().flat_map(|service| &service.nodes);
+        let observes = nodes.any(|&node| request.plan.observes(node));
+        let observed = if observes { self.observed.to_vec() } else { Vec::new() };
         let launch = Launch {
-            file: file.clone(),
-            text: text.clone(),
-            base: base.clone(),
-            overrides: overrides.clone(),
-            cpus: cpus.clone(),
+            spec: request.spec(),
             domain: at,
-            rate: self.origin.clock.rate().to_bits(),
-            strict: self.request.strict,
-            pace: self.request.pace,
+            rate: origin.clock.rate().to_bits(),
+            strict: request.strict,
+            pace: request.pace,
             life: self.life,
             parent: std::process::id(),
-            marker: format!("{}-{at}", self.origin.name),
-            injections: self.request.injections.clone(),
-            board: number(board.region()),
-            bell: given.bell.as_fd().as_raw_fd(),
-            traces: given.traces,
-            counters: given.counters,
-            observed: if observes { self.observed.to_vec() } else { Vec::new() },
-            supervisor: given.supervisor.map_or(-1, |stream| stream.as_raw_fd()),
-            profile: profile.map(|(file, profile)| (file.as_raw_fd(), profile.frequency_hz)),
-            secret: given.supervisor.map_or(String::new(), |_| self.origin.secret.clone()),
-            writers,
-            readers,
+            marker: format!("{}-{at}", origin.name),
+            injections: request.injections.clone(),
+            secret: open.supervisor.map_or(String::new(), |_| origin.secret.clone()),
+            open: Open { board: number(board.region()), observed, writers, readers, ..open },
         };
-        Process::spawn(&domain.name, &launch, board, confinement, given.output)
+        Process::spawn(&domain.name, &launch, board, confinement, output)
     }
 }
 
@@ -130,7 +102,7 @@ impl Process {
         output: [Stdio; 2],
     ) -> io::Result<Process> {
         let sealed = launch.seal()?;
-        let mut open = launch.descriptors();
+        let mut open = launch.open.all();
         open.push(sealed.as_raw_fd());
         let mut command = Command::new("/proc/self/exe");
         // So that `ps` tells one domain from another.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use sinew_control::Spec;
 use sinew_core::board::THREADS_MAX;
 use sinew_core::pace::Pace;
 use sinew_spec::plan::Plan;
@@ -54,6 +55,17 @@ impl fmt::Display for Outcome {
 }
 
 impl Request {
+    /// What its plan is made from.
+    pub(super) fn spec(&self) -> Spec {
+        Spec {
+            file: self.file.clone(),
+            text: self.text.clone(),
+            base: self.base.clone(),
+            overrides: self.overrides.clone(),
+            cpus: self.cpus.clone(),
+        }
+    }
+
     /// Whether this runtime can run it.
     pub(super) fn check(&self) -> Result<(), String> {
         for domain in &self.plan.domains {

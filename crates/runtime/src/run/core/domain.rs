@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
 
 use sinew_control::status::{DomainState, EventKind, Events};
 use sinew_core::bell::Bell;
@@ -14,8 +15,9 @@ use sinew_spec::plan::Realtime;
 
 use super::thread::Thread;
 use crate::confine::Confinement;
+use crate::launch::Open;
 use crate::run::output::MemoryFile;
-use crate::run::process::{Given, Process, Spawner, ending};
+use crate::run::process::{Process, Spawner, ending};
 
 /// A thread that leaves no record for so long, or for so many periods, hangs.
 const SILENT_NS_MAX: u64 = 2_000_000_000;
@@ -221,7 +223,6 @@ fn spawn(
     bell: &Bell,
     spawner: &Spawner<'_>,
 ) -> io::Result<Process> {
-    let (traces, output) = (threads.iter().map(Thread::trace).collect(), output.ends()?);
-    let (counters, supervisor, profile) = (vec![], None, None);
-    spawner.spawn(at, confinement, Given { bell, traces, counters, supervisor, profile, output })
+    let (bell, traces) = (bell.as_fd().as_raw_fd(), threads.iter().map(Thread::trace).collect());
+    spawner.spawn(at, confinement, Open { bell, traces, ..Open::default() }, output.ends()?)
 }

@@ -1,9 +1,8 @@
 //! A life of a service: one process of it, from its start until nothing of what it has started is
 //! left.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
@@ -13,8 +12,9 @@ use sinew_core::clock::now_ns;
 use sinew_spec::plan::Plan;
 
 use crate::confine::{Confinement, Strays};
+use crate::launch::Open;
 use crate::run::output::Pipe;
-use crate::run::process::{Given, Process, Spawner, ending};
+use crate::run::process::{Process, Spawner, ending};
 
 /// A process, and what it leaves behind.
 pub(super) struct Life {
@@ -58,12 +58,13 @@ struct Born {
 }
 
 impl Life {
-    /// Starts the process of service domain `at`, whose CPU profile goes to `profile`.
+    /// Starts the process of service domain `at`; where its CPU profile goes, and how often it is
+    /// looked in a second, if it is.
     pub(super) fn start(
         at: usize,
         confinement: &Confinement,
         counters: Vec<RawFd>,
-        profile: Option<&File>,
+        profile: Option<(RawFd, u32)>,
         spawner: &Spawner<'_>,
     ) -> io::Result<Life> {
         let plan = &spawner.request.plan;
@@ -72,10 +73,15 @@ impl Life {
         let talks = nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node));
         let pair = if talks { Some(UnixStream::pair()?) } else { None };
         let (connection, theirs) = pair.unzip();
-        let (traces, supervisor, memory_kills) =
-            (vec![], theirs.as_ref(), confinement.toll().memory_kills);
-        let given = Given { bell: &bell, traces, counters, supervisor, profile, output };
-        let process = spawner.spawn(at, confinement, given)?;
+        let memory_kills = confinement.toll().memory_kills;
+        let open = Open {
+            bell: bell.as_fd().as_raw_fd(),
+            counters,
+            supervisor: theirs.as_ref().map(AsRawFd::as_raw_fd),
+            profile,
+            ..Open::default()
+        };
+        let process = spawner.spawn(at, confinement, open, output)?;
         Ok(Life {
             process,
             progress: Progress::Starting { since_ns: now_ns() },

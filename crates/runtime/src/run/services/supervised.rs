@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -232,8 +233,10 @@ impl Supervised {
         let counters = self.hearts.for_process()?;
         let profile = spawner.origin.profile.as_ref();
         self.profile = profile.and_then(|it| self.profile_of(it, &spawner.request.plan));
-        let profile = self.profile.as_deref().map(open_profile).transpose()?;
-        Life::start(self.at, &self.confinement, counters, profile.as_ref(), spawner)
+        let file = self.profile.as_deref().map(open_profile).transpose()?;
+        let profile =
+            file.as_ref().zip(profile).map(|(file, it)| (file.as_raw_fd(), it.frequency_hz));
+        Life::start(self.at, &self.confinement, counters, profile, spawner)
     }
 
     /// The file of this life's CPU profile; `None` if the domain has no flows.
