@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use sinew_core::sys::Region;
 
@@ -76,17 +77,9 @@ impl Injection {
 }
 
 /// Writes garbage into all words of a region.
-pub(crate) fn spoil(region: &Region, seed: &mut u64) {
+pub(crate) fn spoil(region: &Region, random: &mut Rng) {
     for word in region.words() {
         // Relaxed: garbage is ordered after nothing.
-        word.store(garbage(seed), Ordering::Relaxed);
+        word.store(random.u32(..), Ordering::Relaxed);
     }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014), its upper half.
-fn garbage(seed: &mut u64) -> u32 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let bits = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((bits ^ (bits >> 31)) >> 32) as u32
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
+use fastrand::Rng;
 use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_core::ends::{crosses_domains, leader, link_ends};
@@ -146,7 +147,7 @@ impl Run {
     /// would: for a drill, where the writer itself may never send. Whether the link has a region.
     pub fn spoil(&self, link: usize) -> bool {
         let region = self.links.region(&self.request.plan, link);
-        region.inspect(|region| inject::spoil(region, &mut now_ns())).is_some()
+        region.inspect(|region| inject::spoil(region, &mut Rng::with_seed(now_ns()))).is_some()
     }
 
     /// What is to be said of each link that a service has broken.

@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use sinew_control::status::Phase;
-use sinew_core::privileges::cpus;
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::Totals;
 use sinew_runtime::run::{Outcome, Run};
@@ -17,16 +17,12 @@ const SELDOM: Duration = Duration::from_secs(60);
 const HELD: Duration = Duration::from_millis(1000);
 
 fn start(source: &str) -> Run {
-    start_text(&text(source))
+    Run::start(request(&text(source))).expect("the run starts")
 }
 
 fn text(source: &str) -> String {
     let text = two_domains(source, "delivery: latest").replace("after: 10", "after: 2");
     text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}")
-}
-
-fn start_text(text: &str) -> Run {
-    Run::start(request(text, &cpus().expect("affinity"))).expect("the run starts")
 }
 
 /// Looks until the core has run so many cycles.
@@ -86,7 +82,7 @@ pub(crate) fn cycles_are_counted_though_their_records_are_lost() {
 pub(crate) fn outputs_that_were_safe_before_say_so() {
     let mut run = start("");
     until(&mut run, 50);
-    signal("STOP", run.processes()[0]);
+    signal(Signal::STOP, run.processes()[0]);
     end(&mut run);
     let stop = run.stop_status().expect("it has stopped");
     assert!(stop.reason.contains("ran no cycle for 2000 ms"), "{stop}");
@@ -101,7 +97,7 @@ pub(crate) fn outputs_that_were_safe_before_say_so() {
 pub(crate) fn a_frozen_controller_is_killed() {
     let mut run = start("");
     until(&mut run, 50);
-    signal("STOP", run.processes()[0]);
+    signal(Signal::STOP, run.processes()[0]);
     end(&mut run);
     assert_eq!(run.outcome(), Outcome::Faulted);
 }
@@ -112,10 +108,10 @@ pub(crate) fn a_plant_that_is_gone_shows_no_safe_outputs() {
     let killed = text("").replace("after: 2", "after: 1000");
     let exits = killed.replace("coast_cycles: 5", "exit_at: 50");
     for (how, text) in [("is killed", killed), ("exits", exits)] {
-        let mut run = start_text(&text);
+        let mut run = Run::start(request(&text)).expect("the run starts");
         if how == "is killed" {
             until(&mut run, 50);
-            signal("KILL", run.processes()[1]);
+            signal(Signal::KILL, run.processes()[1]);
         }
         end(&mut run);
         let stop = run.stop_status().expect("it has stopped");

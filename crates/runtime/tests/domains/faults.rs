@@ -4,28 +4,38 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sinew_core::Cause;
-use sinew_core::privileges::cpus;
 use sinew_core::trace::Record;
 use sinew_runtime::inject::{Injection, Target, What};
 use sinew_runtime::run::{Outcome, Run};
 
-use crate::{Seen, assert_stopped, request, run, run_with, two_domains, watch};
+use crate::{
+    Seen, assert_stopped, fused, request, run, run_past, run_with, signal, two_domains, watch,
+};
 
-pub(crate) fn an_overrun_stops_a_fused_motor() {
-    let text = "name: test
-domains: {control: {realtime: {period: 2ms, overrun: {policy: stop, consecutive_max: 3}}}}
-nodes:
-  - {kind: source, fail_at: 50, failure: slow, ports: {out: [{name: motor, port: in}]}}
-  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run(text);
-    assert_eq!(seen.fault().fault.cause, Cause::Overrun, "{:?}", seen.faults);
-    let motor = motor(&seen);
-    let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
-    assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
-    assert_eq!(motor.last(), Some(&(0.0, 1.0)));
+pub(crate) fn a_fused_motor_stops_after_a_fault_beside_it() {
+    // Who cannot say whether its machine stands is a fault like any other, and nobody asks before
+    // the stop: the motor beside it runs till then.
+    for (policy, source, cause, running) in [
+        ("count", "fail_at: 50,", Cause::Error, 49),
+        ("count", "finish_at: 50, failure: panic_in_at_rest,", Cause::Panic, 50),
+        ("stop, consecutive_max: 3", "fail_at: 50, failure: slow,", Cause::Overrun, 49),
+    ] {
+        let seen = run(&fused(policy, source));
+        let fault = seen.fault();
+        assert_eq!(fault.fault.cause, cause, "{:?}", seen.faults);
+        let motor = motor(&seen);
+        assert_eq!(motor[running], (1.0, 0.0), "{cause:?}: it stops too early");
+        let safe = motor.iter().position(|row| row.0 == 0.0).expect("a safe value");
+        assert!(cause == Cause::Overrun || safe <= running + 2, "{cause:?}: safe at {safe}");
+        assert!(motor[safe..].iter().all(|&row| row == (0.0, 1.0)), "{cause:?}: {motor:?}");
+        assert!(motor[safe..].len() > 5, "{cause:?}: it is not brought to rest: {motor:?}");
+        if cause == Cause::Panic {
+            assert!(fault.fault.text().contains("told to panic in at_rest"), "{:?}", seen.faults);
+            assert_eq!((fault.node, fault.cycle), (Some(0), Some(51)));
+        }
+    }
 }
 
 /// Two of the motor's three signals in each cycle; the source has one before them.
@@ -39,17 +49,7 @@ fn motor(seen: &Seen) -> Vec<(f64, f64)> {
 
 /// By that it is known since when nothing moves by command.
 pub(crate) fn records_say_what_an_actuator_holds() {
-    let text = "name: test
-domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
-nodes:
-  - kind: source
-    finish_at: 100
-    fail_at: 50
-    failure: let_go
-    ports: {out: [{name: motor, port: in}]}
-  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run(text);
+    let seen = run(&fused("count", "finish_at: 100, fail_at: 50, failure: let_go,"));
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
     let records = seen.of(0, 0);
     for record in records {
@@ -66,28 +66,6 @@ nodes:
     }
     let safe_since_ns = records.last().expect("records").safe_since_ns();
     assert_eq!(safe_since_ns, Some(records[50].start_ns()));
-}
-
-/// Who cannot say whether its machine stands is a fault like any other, and nobody asks before the
-/// stop: the motor beside it runs till then, and is brought to rest.
-pub(crate) fn a_panic_in_at_rest_stops_a_fused_motor() {
-    let text = "name: test
-domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
-nodes:
-  - kind: source
-    finish_at: 50
-    failure: panic_in_at_rest
-    ports: {out: [{name: motor, port: in}]}
-  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run(text);
-    let fault = seen.fault();
-    assert!(fault.fault.text().contains("told to panic in at_rest"), "{:?}", seen.faults);
-    assert_eq!((fault.fault.cause, fault.node, fault.cycle), (Cause::Panic, Some(0), Some(51)));
-    let motor = motor(&seen);
-    assert_eq!(motor[50], (1.0, 0.0), "nobody asked before");
-    let safe = motor.iter().filter(|&&row| row == (0.0, 1.0)).count();
-    assert!(safe > 5, "the motor was not brought to rest: {motor:?}");
 }
 
 pub(crate) fn a_failure_outside_of_a_cycle_is_reported() {
@@ -151,27 +129,22 @@ pub(crate) fn a_thread_whose_peer_is_silent_leaves_its_cpu() {
     let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
     // Of a cycle, and of how often the thread had slept by then.
     let (mut stopped, mut slept) = (None, None);
-    let seen = run_with(&text, &cpus().expect("affinity"), |run, cycles| {
+    let seen = run_with(&text, |run, cycles| {
         let control = run.status().domains[0].threads[0].cycles;
         if cycles > 50 && stopped.is_none() {
-            kill(run, 1, Signal::STOP);
+            signal(Signal::STOP, run.processes()[1]);
             stopped = Some((control, sleeps(run)));
         }
         let Some((cycle, before)) = stopped.filter(|_| slept.is_none()) else { return };
         if control >= cycle + CYCLES {
             slept = Some(sleeps(run) - before);
-            kill(run, 1, Signal::CONT);
+            signal(Signal::CONT, run.processes()[1]);
             run.stop();
         }
     });
     assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
     let slept = slept.expect("the motor was stopped");
     assert!(slept > 3 * CYCLES, "{slept} sleeps in {CYCLES} cycles without feedback");
-}
-
-fn kill(run: &Run, domain: usize, signal: Signal) {
-    let process = Pid::from_raw(run.processes()[domain] as i32).expect("a process");
-    kill_process(process, signal).expect("it is ours");
 }
 
 /// How often the first thread of the first domain has left its CPU by itself.
@@ -184,17 +157,8 @@ fn sleeps(run: &Run) -> u64 {
 }
 
 pub(crate) fn a_slow_domain_has_time_to_stop() {
-    let text = "name: test
-domains: {control: {realtime: {period: 2s, overrun: {policy: count}}}}
-nodes:
-  - {kind: source, ports: {out: [{name: motor, port: in}]}}
-  - {kind: motor, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run_with(text, &cpus().expect("affinity"), |run, cycles| {
-        if cycles > 0 {
-            run.stop();
-        }
-    });
+    let text = fused("count", "").replace("2ms", "2s").replace("coast_cycles: 5,", "");
+    let seen = run_past(&text, 0);
     assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
     assert!(seen.of(0, 0).last().expect("records").is_stopping());
 }
@@ -213,7 +177,7 @@ pub(crate) fn a_limit_of_locked_memory_is_no_fault() {
 
 pub(crate) fn a_start_that_fails_leaves_no_process() {
     let before = getrlimit(Resource::Nofile);
-    let mut request = request(&two_domains("", "delivery: latest"), &cpus().expect("affinity"));
+    let mut request = request(&two_domains("", "delivery: latest"));
     request.base = PathBuf::from(".");
     let mut refused = 0;
     // Descriptors run out at every step of the start. What is left is looked for by the caller.
@@ -231,7 +195,7 @@ pub(crate) fn a_start_that_fails_leaves_no_process() {
 
 pub(crate) fn a_start_that_takes_long_can_be_stopped() {
     let text = two_domains("failure: hang_in_make,", "delivery: latest");
-    let seen = run_with(&text, &cpus().expect("affinity"), |run, _| run.stop());
+    let seen = run_with(&text, |run, _| run.stop());
     // The domain that hangs does not hear of it, so it has to be killed; nothing ever moved.
     assert_eq!(seen.fault().fault.text(), "did not stop within 3000 ms and was killed");
     assert!(seen.of(0, 0).is_empty() && seen.of(1, 0).is_empty());
@@ -239,7 +203,7 @@ pub(crate) fn a_start_that_takes_long_can_be_stopped() {
 
 pub(crate) fn a_motor_whose_link_lies_comes_to_rest() {
     let text = two_domains("finish_at: 5000,", "delivery: latest");
-    let mut request = request(&text, &cpus().expect("affinity"));
+    let mut request = request(&text);
     let command = request.plan.links.iter().position(|link| !link.delay).expect("a link");
     let target = Target::Link(command);
     request.injections = vec![Injection { target, at_cycle: 100, what: What::Hostile }];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sinew_control::status::EventKind;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
-use sinew_core::{Fault, Parameters, privileges};
+use sinew_core::{Fault, Parameters};
 use sinew_flow::{At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output};
 use sinew_runtime::Edition;
 use tokio::time::sleep;
@@ -14,21 +14,12 @@ use tokio::time::sleep;
 use crate::stage::{QUICK, Stage};
 use crate::{Test, request};
 
-pub(crate) const TESTS: &[Test] = &[
-    (
-        "a_worker_that_hangs_is_told_by_the_node_that_keeps_it",
-        a_worker_that_hangs_is_told_by_the_node_that_keeps_it,
-    ),
-    (
-        "a_worker_with_much_to_do_is_alive_though_its_clocks_wait",
-        a_worker_with_much_to_do_is_alive_though_its_clocks_wait,
-    ),
-    ("an_edit_waits_for_the_one_that_is_swapped_in", an_edit_waits_for_the_one_that_is_swapped_in),
-    (
-        "files_that_no_edit_took_in_count_with_the_next_one",
-        files_that_no_edit_took_in_count_with_the_next_one,
-    ),
-    ("a_domain_that_does_not_swap_blocks_no_edit", a_domain_that_does_not_swap_blocks_no_edit),
+pub(crate) const TESTS: &[Test] = tests![
+    a_worker_that_hangs_is_told_by_the_node_that_keeps_it,
+    a_worker_with_much_to_do_is_alive_though_its_clocks_wait,
+    an_edit_waits_for_the_one_that_is_swapped_in,
+    files_that_no_edit_took_in_count_with_the_next_one,
+    a_domain_that_does_not_swap_blocks_no_edit,
 ];
 
 /// Longer than any test takes.
@@ -172,7 +163,7 @@ nodes:
 }
 
 fn edition(text: String) -> Edition {
-    let plan = request(&text, &privileges::cpus().expect("affinity")).plan;
+    let plan = request(&text).plan;
     Edition { text, plan, touched: vec![] }
 }
 

@@ -5,16 +5,18 @@ use std::time::{Duration, Instant};
 use sinew_core::pace::Pace;
 use sinew_core::trace::Record;
 use sinew_core::{Cause, privileges};
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::{Outcome, Request, Run};
 
-use crate::{HANGS_AFTER, Seen, assert_stopped, request, two_domains, watch};
+use crate::{HANGS_AFTER, Seen, assert_stopped, request, request_on, two_domains, watch};
 
 const CYCLES: u64 = 20_000;
 
-fn run_freely(text: &str, cpus: &[u32], cycles: u64) -> Seen {
-    let mut request = request(text, cpus);
-    request.pace = Pace::Free { cycles };
-    watch(request, Duration::from_millis(5), |_, _| ())
+fn freely(request: Request, cycles: u64) -> Request {
+    Request { pace: Pace::Free { cycles }, ..request }
+}
+
+fn run_freely(request: Request, cycles: u64) -> Seen {
+    watch(freely(request, cycles), Duration::from_millis(5), |_, _| ())
 }
 
 /// Every cycle is there, in order, in time, and saw the feedback of the one before.
@@ -33,11 +35,8 @@ fn assert_complete(seen: &Seen, cycles: u64) {
 }
 
 pub(crate) fn a_free_run_has_every_cycle_on_record() {
-    let cpus = privileges::cpus().expect("affinity");
     for link in ["delivery: queue", "delivery: queue, wait: park", "transport: pipe, wait: park"] {
-        let text = two_domains("", link);
-        let mut request = request(&text, &cpus);
-        request.pace = Pace::Free { cycles: CYCLES };
+        let request = freely(request(&two_domains("", link)), CYCLES);
         // The parent looks again when the controller has ended, not before.
         let seen = watch(request, Duration::from_secs(1), |_, _| ());
         assert_complete(&seen, CYCLES);
@@ -62,13 +61,13 @@ nodes:
     );
     let cpus = privileges::cpus().expect("affinity");
     for cpus in [&cpus[..], &cpus[..1]] {
-        assert_complete(&run_freely(&text, cpus, 1000), 1000);
+        assert_complete(&run_freely(request_on(&text, cpus), 1000), 1000);
     }
 }
 
 pub(crate) fn a_free_run_without_feedback_is_a_fault() {
     let text = two_domains("fail_at: 50, failure: silent,", "delivery: queue");
-    let seen = run_freely(&text, &privileges::cpus().expect("affinity"), CYCLES);
+    let seen = run_freely(request(&text), CYCLES);
     let fault = seen.fault();
     assert_eq!((fault.fault.cause, fault.cycle), (Cause::Overrun, Some(50)));
     let words = "no feedback from node 'motor' by the deadline of 1000000 us";
@@ -77,9 +76,7 @@ pub(crate) fn a_free_run_without_feedback_is_a_fault() {
 }
 
 pub(crate) fn a_free_run_can_be_stopped() {
-    let mut request =
-        request(&two_domains("", "delivery: queue"), &privileges::cpus().expect("affinity"));
-    request.pace = Pace::Free { cycles: Pace::FREE_CYCLES_MAX };
+    let request = freely(request(&two_domains("", "delivery: queue")), Pace::FREE_CYCLES_MAX);
     let began = Instant::now();
     let seen = watch(request, Duration::from_millis(1), |run, cycles| {
         if cycles > 50 {
@@ -94,8 +91,7 @@ pub(crate) fn a_free_run_can_be_stopped() {
 
 pub(crate) fn a_free_run_of_more_than_a_trace_holds_is_refused() {
     for cycles in [0, Pace::FREE_CYCLES_MAX + 1] {
-        let mut request = request(&two_domains("", "delivery: queue"), &[0]);
-        request.pace = Pace::Free { cycles };
+        let request = freely(request(&two_domains("", "delivery: queue")), cycles);
         let Err(error) = Run::start(request) else { panic!("{cycles} cycles") };
         let expected = format!("a free run of {cycles} cycles: expected 1 to 100000");
         assert_eq!(error.to_string(), expected);

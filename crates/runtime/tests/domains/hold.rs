@@ -3,6 +3,7 @@
 use std::fs;
 use std::process;
 
+use rustix::process::Signal;
 use sinew_control::status::{DomainState, EventKind, LinkStatus, Phase};
 use sinew_core::clock::now_ns;
 use sinew_runtime::run::Outcome;
@@ -10,21 +11,21 @@ use sinew_runtime::run::Outcome;
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a_halted_core_starts_again_beside_its_services", a_halted_core_starts_again),
-    ("a_fault_is_shown_until_the_reset", a_fault_is_shown_until_the_reset),
-    ("the_last_life_of_the_core_decides_how_a_run_ends", the_last_life_decides),
-    ("a_core_whose_job_is_done_is_held", a_core_whose_job_is_done_is_held),
-    ("a_core_that_cannot_start_is_held", a_core_that_cannot_start_is_held),
-    ("a_reset_is_refused_while_there_is_nothing_to_reset", a_reset_is_refused),
-    ("a_service_that_dies_beside_a_held_core_comes_back", a_service_comes_back_while_held),
-    ("whoever_observes_sees_the_next_life_too", whoever_observes_sees_the_next_life_too),
-    ("what_was_sent_before_a_reset_reaches_no_core_after_it", what_was_sent_before_a_reset),
-    ("every_transport_inside_the_core_is_made_anew", every_transport_is_made_anew),
-    ("a_link_that_a_service_has_spoiled_keeps_no_core_from_starting_again", a_spoiled_link),
-    ("fifty_resets_leave_nothing_behind", fifty_resets_leave_nothing_behind),
-    ("a_stop_ends_a_held_graph", a_stop_ends_a_held_graph),
-    ("every_stop_is_measured", every_stop_is_measured),
+pub(crate) const TESTS: &[Test] = tests![
+    a_halted_core_starts_again_beside_its_services,
+    a_fault_is_shown_until_the_reset,
+    the_last_life_of_the_core_decides_how_a_run_ends,
+    a_core_whose_job_is_done_is_held,
+    a_core_that_cannot_start_is_held,
+    a_reset_is_refused_while_there_is_nothing_to_reset,
+    a_service_that_dies_beside_a_held_core_comes_back,
+    whoever_observes_sees_the_next_life_too,
+    what_was_sent_before_a_reset_reaches_no_core_after_it,
+    every_transport_inside_the_core_is_made_anew,
+    a_link_that_a_service_has_spoiled_keeps_no_core_from_starting_again,
+    fifty_resets_leave_nothing_behind,
+    a_stop_ends_a_held_graph,
+    every_stop_is_measured,
 ];
 
 /// A servant that sends back what the core tells it.
@@ -49,6 +50,20 @@ fn until_phase(stage: &mut Stage, phase: Phase) {
     stage.until(&format!("phase {phase}"), |stage| stage.run.phase() == phase);
 }
 
+fn halt(stage: &mut Stage) {
+    stage.run.halt("told to");
+    until_phase(stage, Phase::Held);
+}
+
+/// The same, but `kill` the core: it is held all the same.
+fn stop_core(stage: &mut Stage, way: &str) {
+    match way {
+        "halt" => stage.run.halt("told to"),
+        _ => signal(Signal::KILL, stage.process("core")),
+    }
+    until_phase(stage, Phase::Held);
+}
+
 /// Resets a held core, and waits until it has run some cycles, the first of which has number 0.
 fn reset_and_run(stage: &mut Stage) {
     stage.cycles.clear();
@@ -58,14 +73,13 @@ fn reset_and_run(stage: &mut Stage) {
     assert_eq!(stage.cycles[0], 0);
 }
 
-fn a_halted_core_starts_again() {
+fn a_halted_core_starts_again_beside_its_services() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     stage.run_on(50);
     let service = stage.process("servant");
     let core = stage.run.processes();
     for life in 1..4 {
-        stage.run.halt("told to");
-        until_phase(&mut stage, Phase::Held);
+        halt(&mut stage);
         assert_eq!(stage.motor, Some((0.0, true)), "the motor stands with its safe value");
         stage.assert_unharmed();
         assert_eq!(stage.status("core").state, DomainState::Ended);
@@ -101,10 +115,10 @@ fn a_fault_is_shown_until_the_reset() {
     assert_eq!(stage.end(), Outcome::Faulted);
 }
 
-fn the_last_life_decides() {
+fn the_last_life_of_the_core_decides_how_a_run_ends() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     stage.run_on(30);
-    signal("KILL", stage.process("core"));
+    signal(Signal::KILL, stage.process("core"));
     until_phase(&mut stage, Phase::Held);
     assert_eq!(stage.run.outcome(), Outcome::Faulted);
     reset_and_run(&mut stage);
@@ -142,7 +156,7 @@ fn a_core_that_cannot_start_is_held() {
     stage.end();
 }
 
-fn a_reset_is_refused() {
+fn a_reset_is_refused_while_there_is_nothing_to_reset() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     let refused = |stage: &mut Stage, words: &str| {
         let text = stage.run.reset().expect_err("refused");
@@ -168,12 +182,11 @@ fn a_reset_is_refused() {
     assert_eq!(stage.end(), Outcome::Stopped, "without hold a halt is the end");
 }
 
-fn a_service_comes_back_while_held() {
+fn a_service_that_dies_beside_a_held_core_comes_back() {
     let mut stage = Stage::start(&holding(&[ECHO]));
     stage.run_on(30);
-    stage.run.halt("told to");
-    until_phase(&mut stage, Phase::Held);
-    signal("KILL", stage.process("servant"));
+    halt(&mut stage);
+    signal(Signal::KILL, stage.process("servant"));
     stage.until("a restart", |stage| {
         stage.status("servant").restarts == 1 && stage.is("servant", DomainState::Running)
     });
@@ -196,8 +209,7 @@ fn whoever_observes_sees_the_next_life_too() {
         stage.until("its first cycles", |stage| {
             seen(stage, "0") == life && seen(stage, "1") == life
         });
-        stage.run.halt("told to");
-        until_phase(&mut stage, Phase::Held);
+        halt(&mut stage);
         reset_and_run(&mut stage);
     }
     let lines = stage.texts("eye", EventKind::Output);
@@ -212,7 +224,7 @@ fn mail(stage: &Stage) -> LinkStatus {
     links.find(|link| link.from == "servant.out").expect("it is linked")
 }
 
-fn what_was_sent_before_a_reset() {
+fn what_was_sent_before_a_reset_reaches_no_core_after_it() {
     // What it sends is the time; and it sends more than the core takes.
     let floods = Service { node: "pause_us: 200", to: "first, capacity: 64", ..Service::ALONE };
     let sends_latest = Service { to: "first, delivery: latest", ..floods };
@@ -221,11 +233,7 @@ fn what_was_sent_before_a_reset() {
         for way in ["halt", "kill"] {
             let arrived = stage.arrived[0].len();
             stage.until("messages", |stage| stage.arrived[0].len() > arrived + 20);
-            match way {
-                "halt" => stage.run.halt("told to"),
-                _ => signal("KILL", stage.process("core")),
-            }
-            until_phase(&mut stage, Phase::Held);
+            stop_core(&mut stage, way);
             let beats = |stage: &Stage| stage.status("servant").nodes[0].beats;
             let written = |stage: &Stage| mail(stage).written;
             let (begun, closed) = (beats(&stage), written(&stage));
@@ -243,7 +251,7 @@ fn what_was_sent_before_a_reset() {
     }
 }
 
-fn every_transport_is_made_anew() {
+fn every_transport_inside_the_core_is_made_anew() {
     for link in [
         "transport: pipe, wait: park",
         "transport: unix, wait: park",
@@ -255,11 +263,7 @@ fn every_transport_is_made_anew() {
         let mut stage = Stage::start(&text);
         stage.run_on(20);
         for way in ["halt", "kill"] {
-            match way {
-                "halt" => stage.run.halt("told to"),
-                _ => signal("KILL", stage.process("core")),
-            }
-            until_phase(&mut stage, Phase::Held);
+            stop_core(&mut stage, way);
             stage.motor = None;
             reset_and_run(&mut stage);
             stage.until("a motor that runs", |stage| stage.motor == Some((1.0, false)));
@@ -269,7 +273,7 @@ fn every_transport_is_made_anew() {
     }
 }
 
-fn a_spoiled_link() {
+fn a_link_that_a_service_has_spoiled_keeps_no_core_from_starting_again() {
     for (to, from) in [
         ("first", "delivery: latest"),
         ("first, delivery: latest", "delivery: broadcast, capacity: 16"),
@@ -279,8 +283,7 @@ fn a_spoiled_link() {
         let is_broken = |stage: &Stage| stage.run.status().links.iter().any(|link| link.broken);
         for _ in 0..2 {
             stage.until("a broken link", is_broken);
-            stage.run.halt("told to");
-            until_phase(&mut stage, Phase::Held);
+            halt(&mut stage);
             reset_and_run(&mut stage);
         }
         stage.run.stop();
@@ -305,8 +308,7 @@ fn fifty_resets_leave_nothing_behind() {
     };
     let before = count(&stage);
     for _ in 0..50 {
-        stage.run.halt("told to");
-        until_phase(&mut stage, Phase::Held);
+        halt(&mut stage);
         reset_and_run(&mut stage);
     }
     // A service lets go of the core's last life when it looks at the next one.
@@ -340,7 +342,7 @@ fn every_stop_is_measured() {
     assert!(stage.story().iter().any(|line| line.contains("; safe outputs after ")));
     reset_and_run(&mut stage);
     assert_eq!(stage.run.stop_status(), Some(stop), "the last stop stays known");
-    signal("KILL", stage.process("plant"));
+    signal(Signal::KILL, stage.process("plant"));
     until_phase(&mut stage, Phase::Held);
     let stop = stage.run.stop_status().expect("it has stopped");
     assert_eq!(stop.at_rest_us, None, "nobody saw the motor come to rest: {stop:?}");

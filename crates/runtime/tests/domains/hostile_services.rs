@@ -3,24 +3,25 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use sinew_control::status::{DomainState, EventKind, LinkStatus};
 
 use crate::service_kinds::FILLED;
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("garbage_in_its_links_harms_only_a_service", garbage_in_its_links_harms_only_a_service),
-    ("garbage_on_its_board_harms_only_a_service", garbage_on_its_board_harms_only_a_service),
-    ("no_service_can_take_a_region_away", no_service_can_take_a_region_away),
-    ("what_is_not_finite_never_reaches_the_core", what_is_not_finite_never_reaches_the_core),
-    ("what_a_service_has_started_ends_with_it", what_a_service_has_started_ends_with_it),
-    ("a_service_cannot_fill_the_memory", a_service_cannot_fill_the_memory),
-    ("a_service_may_close_its_descriptors", a_service_may_close_its_descriptors),
-    ("a_service_that_talks_without_end_is_cut_short", a_service_that_talks_is_cut_short),
-    ("what_a_service_says_cannot_harm_a_terminal", what_a_service_says_cannot_harm_a_terminal),
-    ("no_service_can_keep_the_supervisor_busy", no_service_can_keep_the_supervisor_busy),
-    ("no_service_can_make_the_supervisor_wait", no_service_can_make_the_supervisor_wait),
+pub(crate) const TESTS: &[Test] = tests![
+    garbage_in_its_links_harms_only_a_service,
+    garbage_on_its_board_harms_only_a_service,
+    no_service_can_take_a_region_away,
+    what_is_not_finite_never_reaches_the_core,
+    what_a_service_has_started_ends_with_it,
+    a_service_cannot_fill_the_memory,
+    a_service_may_close_its_descriptors,
+    a_service_that_talks_without_end_is_cut_short,
+    what_a_service_says_cannot_harm_a_terminal,
+    no_service_can_keep_the_supervisor_busy,
+    no_service_can_make_the_supervisor_wait,
 ];
 
 /// As the servant, with other parameters.
@@ -120,7 +121,7 @@ fn what_a_service_has_started_ends_with_it() {
         // The service, a shell, and what that has started: one of them in a session of its own.
         stage.until("its children are there", |_| marked(&mark).len() == 4);
         let children = marked(&mark);
-        signal("KILL", stage.process("servant"));
+        signal(Signal::KILL, stage.process("servant"));
         stage.until_event("servant", EventKind::Faulted, kill);
         let left = marked(&mark).into_iter().filter(|pid| children.contains(pid)).count();
         assert_eq!(left, 0, "children outlive their service");
@@ -163,7 +164,7 @@ fn a_service_may_close_its_descriptors() {
     assert!(stage.is("servant", DomainState::Ended));
 }
 
-fn a_service_that_talks_is_cut_short() {
+fn a_service_that_talks_without_end_is_cut_short() {
     let quiet = Service { name: "quiet", to: "first", ..Service::ALONE };
     let mut stage = Stage::start(&graph(false, &[with("mood: talk"), quiet]));
     stage.until_event("servant", EventKind::Note, 1);
@@ -193,7 +194,7 @@ fn no_service_can_keep_the_supervisor_busy() {
         let other = Service { name: "other", to: "first", ..Service::ALONE };
         let mut stage = Stage::start(&graph(false, &[other, with(&node)]));
         stage.run_on(200);
-        signal("KILL", stage.process("other"));
+        signal(Signal::KILL, stage.process("other"));
         stage.until_event("other", EventKind::Started, 2);
         stage.until("it runs", |stage| stage.is("other", DomainState::Running));
         assert_eq!(stage.status("servant").restarts, 0, "{mood}");

@@ -4,7 +4,7 @@ use sinew_core::Cause;
 use sinew_core::trace::Record;
 use sinew_runtime::run::Outcome;
 
-use crate::{assert_stopped, run};
+use crate::{assert_stopped, run, run_past};
 
 fn signals(record: &Record) -> Vec<f64> {
     record.signals().collect()
@@ -21,12 +21,7 @@ nodes:
   - {kind: motor, name: one, safe: {in: {value: halt, after: 2}}}
   - {kind: motor, name: two, safe: {in: {value: hold, after: 1000000}}}
 ";
-    let cpus = sinew_core::privileges::cpus().expect("affinity");
-    let seen = crate::run_with(text, &cpus, |run, cycles| {
-        if cycles > 100 {
-            run.stop();
-        }
-    });
+    let seen = run_past(text, 100);
     assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
     let rows: Vec<_> = seen.of(0, 0).iter().filter(|record| !record.is_stopping()).collect();
     let first = rows.iter().position(|record| signals(record)[2] == 1.0).expect("one is safe");

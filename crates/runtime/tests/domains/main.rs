@@ -3,6 +3,11 @@
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+/// Tests, each by the name of its function.
+macro_rules! tests {
+    ($($test:path),* $(,)?) => { &[$((stringify!($test), $test as fn())),*] };
+}
+
 mod counted;
 mod faults;
 mod flows;
@@ -11,7 +16,6 @@ mod hold;
 mod hostile_services;
 mod kinds;
 mod links;
-mod orphans;
 mod printed;
 mod quiet;
 mod service_kinds;
@@ -25,9 +29,11 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
+use rustix::process::{Pid, Signal, kill_process};
 use sinew_control::place;
 use sinew_core::board::FaultAt;
 use sinew_core::sys::Counting;
@@ -59,83 +65,49 @@ const SERVICES: &[&[Test]] = &[
 ];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.
-const TESTS: &[Test] = &[
-    ("a_graph_whose_job_is_done_finishes", a_graph_whose_job_is_done_finishes),
-    ("a_graph_that_is_asked_to_stop_stops_in_order", a_graph_that_is_asked_to_stop_stops_in_order),
-    (
-        "every_failure_stops_the_motor_and_is_reported",
-        every_failure_stops_the_motor_and_is_reported,
-    ),
-    ("a_fused_motor_stops_after_a_fault_beside_it", a_fused_motor_stops_after_a_fault_beside_it),
-    (
-        "a_killed_controller_leaves_a_motor_that_stops",
-        a_killed_controller_leaves_a_motor_that_stops,
-    ),
-    ("a_killed_plant_stops_the_controller", a_killed_plant_stops_the_controller),
-    ("a_domain_that_ends_by_itself_is_a_fault", a_domain_that_ends_by_itself_is_a_fault),
-    ("a_node_that_hangs_is_killed_in_the_end", a_node_that_hangs_is_killed_in_the_end),
-    (
-        "every_transport_carries_commands_and_feedback",
-        every_transport_carries_commands_and_feedback,
-    ),
-    ("threads_of_one_domain_form_a_pipeline", threads_of_one_domain_form_a_pipeline),
-    ("a_broadcast_reaches_two_domains", a_broadcast_reaches_two_domains),
-    ("one_cpu_is_enough", one_cpu_is_enough),
-    ("an_overrun_stops_a_fused_motor", faults::an_overrun_stops_a_fused_motor),
-    ("records_say_what_an_actuator_holds", faults::records_say_what_an_actuator_holds),
-    ("a_panic_in_at_rest_stops_a_fused_motor", faults::a_panic_in_at_rest_stops_a_fused_motor),
-    ("a_failure_outside_of_a_cycle_is_reported", faults::a_failure_outside_of_a_cycle_is_reported),
-    ("a_fault_stops_what_other_threads_command", faults::a_fault_stops_what_other_threads_command),
-    (
-        "a_thread_whose_peer_is_silent_leaves_its_cpu",
-        faults::a_thread_whose_peer_is_silent_leaves_its_cpu,
-    ),
-    ("a_slow_domain_has_time_to_stop", faults::a_slow_domain_has_time_to_stop),
-    ("a_limit_of_locked_memory_is_no_fault", faults::a_limit_of_locked_memory_is_no_fault),
-    ("a_start_that_takes_long_can_be_stopped", faults::a_start_that_takes_long_can_be_stopped),
-    ("a_start_that_fails_leaves_no_process", faults::a_start_that_fails_leaves_no_process),
-    ("a_motor_whose_link_lies_comes_to_rest", faults::a_motor_whose_link_lies_comes_to_rest),
-    ("each_fused_motor_has_its_own_safe_value", links::each_fused_motor_has_its_own_safe_value),
-    (
-        "each_motor_of_a_broadcast_has_its_own_safe_value",
-        links::each_motor_of_a_broadcast_has_its_own_safe_value,
-    ),
-    ("readers_of_a_broadcast_may_share_domains", links::readers_of_a_broadcast_may_share_domains),
-    ("a_fused_delay_is_one_cycle", links::a_fused_delay_is_one_cycle),
-    ("a_full_queue_does_what_its_link_says", links::a_full_queue_does_what_its_link_says),
-    ("a_free_run_has_every_cycle_on_record", free::a_free_run_has_every_cycle_on_record),
-    ("threads_and_one_cpu_run_freely_too", free::threads_and_one_cpu_run_freely_too),
-    ("a_free_run_without_feedback_is_a_fault", free::a_free_run_without_feedback_is_a_fault),
-    ("a_free_run_can_be_stopped", free::a_free_run_can_be_stopped),
-    (
-        "a_free_run_of_more_than_a_trace_holds_is_refused",
-        free::a_free_run_of_more_than_a_trace_holds_is_refused,
-    ),
-    ("no_domain_outlives_its_parent", orphans::no_domain_outlives_its_parent),
-    ("a_cycle_allocates_nothing", quiet::a_cycle_allocates_nothing),
-    (
-        "an_allocation_in_a_cycle_is_counted_for_its_node",
-        quiet::an_allocation_in_a_cycle_is_counted_for_its_node,
-    ),
-    ("what_a_cyclic_node_prints_is_an_event", printed::what_a_cyclic_node_prints_is_an_event),
-    ("what_was_printed_cannot_be_taken_back", printed::what_was_printed_cannot_be_taken_back),
-    ("a_flood_of_output_is_cut_and_counted", printed::a_flood_of_output_is_cut_and_counted),
-    (
-        "a_run_that_is_looked_at_seldom_loses_no_record",
-        counted::a_run_that_is_looked_at_seldom_loses_no_record,
-    ),
-    (
-        "cycles_are_counted_though_their_records_are_lost",
-        counted::cycles_are_counted_though_their_records_are_lost,
-    ),
-    ("outputs_that_were_safe_before_say_so", counted::outputs_that_were_safe_before_say_so),
-    ("a_frozen_controller_is_killed", counted::a_frozen_controller_is_killed),
-    (
-        "a_plant_that_is_gone_shows_no_safe_outputs",
-        counted::a_plant_that_is_gone_shows_no_safe_outputs,
-    ),
-    ("a_cycle_finds_its_memory", quiet::a_cycle_finds_its_memory),
-    ("a_cycle_makes_no_system_call", quiet::a_cycle_makes_no_system_call),
+const TESTS: &[Test] = tests![
+    a_graph_whose_job_is_done_finishes,
+    a_graph_that_is_asked_to_stop_stops_in_order,
+    every_failure_stops_the_motor_and_is_reported,
+    a_killed_controller_leaves_a_motor_that_stops,
+    a_killed_plant_stops_the_controller,
+    a_domain_that_ends_by_itself_is_a_fault,
+    a_node_that_hangs_is_killed_in_the_end,
+    every_transport_carries_commands_and_feedback,
+    threads_of_one_domain_form_a_pipeline,
+    one_cpu_is_enough,
+    faults::a_fused_motor_stops_after_a_fault_beside_it,
+    faults::records_say_what_an_actuator_holds,
+    faults::a_failure_outside_of_a_cycle_is_reported,
+    faults::a_fault_stops_what_other_threads_command,
+    faults::a_thread_whose_peer_is_silent_leaves_its_cpu,
+    faults::a_slow_domain_has_time_to_stop,
+    faults::a_limit_of_locked_memory_is_no_fault,
+    faults::a_start_that_takes_long_can_be_stopped,
+    faults::a_start_that_fails_leaves_no_process,
+    faults::a_motor_whose_link_lies_comes_to_rest,
+    links::each_fused_motor_has_its_own_safe_value,
+    links::each_motor_of_a_broadcast_has_its_own_safe_value,
+    links::readers_of_a_broadcast_may_share_domains,
+    links::a_fused_delay_is_one_cycle,
+    links::a_full_queue_does_what_its_link_says,
+    free::a_free_run_has_every_cycle_on_record,
+    free::threads_and_one_cpu_run_freely_too,
+    free::a_free_run_without_feedback_is_a_fault,
+    free::a_free_run_can_be_stopped,
+    free::a_free_run_of_more_than_a_trace_holds_is_refused,
+    quiet::a_cycle_allocates_nothing,
+    quiet::an_allocation_in_a_cycle_is_counted_for_its_node,
+    printed::what_a_cyclic_node_prints_is_an_event,
+    printed::what_was_printed_cannot_be_taken_back,
+    printed::a_flood_of_output_is_cut_and_counted,
+    counted::a_run_that_is_looked_at_seldom_loses_no_record,
+    counted::cycles_are_counted_though_their_records_are_lost,
+    counted::outputs_that_were_safe_before_say_so,
+    counted::a_frozen_controller_is_killed,
+    counted::a_plant_that_is_gone_shows_no_safe_outputs,
+    quiet::a_cycle_finds_its_memory,
+    quiet::a_cycle_makes_no_system_call,
 ];
 
 fn main() -> ExitCode {
@@ -147,10 +119,6 @@ fn main() -> ExitCode {
     }
     if let Ok(failure) = env::var(quiet::TRACED) {
         quiet::run_to_be_traced(&failure);
-        return ExitCode::SUCCESS;
-    }
-    if let Ok(text) = env::var(orphans::PARENT) {
-        orphans::run_to_be_orphaned(&text);
         return ExitCode::SUCCESS;
     }
     if let Ok(text) = env::var(supervisor_killed::SUPERVISOR) {
@@ -216,6 +184,7 @@ fn cgroups(folder: &Path, words: &str) -> usize {
 
 /// What is known of a run after its end.
 struct Seen {
+    run: Run,
     outcome: Outcome,
     faults: Vec<(usize, FaultAt)>,
     records: BTreeMap<ThreadId, Vec<Record>>,
@@ -240,7 +209,12 @@ impl Seen {
     }
 }
 
-fn request(text: &str, cpus: &[u32]) -> Request {
+/// What a run of a graph on all CPUs is asked with.
+fn request(text: &str) -> Request {
+    request_on(text, &privileges::cpus().expect("affinity"))
+}
+
+fn request_on(text: &str, cpus: &[u32]) -> Request {
     let catalogue = kinds::all().catalogue();
     let machine = Machine { cpus: cpus.to_vec() };
     let source = Source { file: "test.yaml", text, overrides: &[] };
@@ -262,8 +236,28 @@ fn request(text: &str, cpus: &[u32]) -> Request {
 }
 
 /// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.
-fn run_with(text: &str, cpus: &[u32], each_poll: impl FnMut(&mut Run, usize)) -> Seen {
-    watch(request(text, cpus), Duration::from_millis(5), each_poll)
+fn run_with(text: &str, each_poll: impl FnMut(&mut Run, usize)) -> Seen {
+    watch(request(text), Duration::from_millis(5), each_poll)
+}
+
+/// Stops it once there are more than so many records of domain 0.
+fn run_past(text: &str, records: usize) -> Seen {
+    run_with(text, |run, so_far| {
+        if so_far > records {
+            run.stop();
+        }
+    })
+}
+
+/// Runs two domains with such links, one of which gets a signal after fifty cycles.
+fn run_and_signal(link: &str, domain: usize, name: Signal) -> Seen {
+    let mut is_sent = false;
+    run_with(&two_domains("", link), |run, cycles| {
+        if cycles > 50 && !is_sent {
+            is_sent = true;
+            signal(name, run.processes()[domain]);
+        }
+    })
 }
 
 /// The same, with so long a pause between two looks.
@@ -280,11 +274,24 @@ fn watch(request: Request, pause: Duration, mut each_poll: impl FnMut(&mut Run, 
         assert!(started.elapsed() < HANGS_AFTER, "the run does not end");
     }
     assert_eq!(run.records_lost(), 0);
-    Seen { outcome: run.outcome(), faults: run.faults(), records }
+    Seen { outcome: run.outcome(), faults: run.faults(), run, records }
 }
 
 fn run(text: &str) -> Seen {
-    run_with(text, &privileges::cpus().expect("affinity"), |_, _| ())
+    run_with(text, |_, _| ())
+}
+
+/// A motor after a source, both on one thread. Its records hold the signal of the source before the
+/// three of the motor.
+fn fused(policy: &str, source: &str) -> String {
+    format!(
+        "name: test
+domains: {{control: {{realtime: {{period: 2ms, overrun: {{policy: {policy}}}}}}}}}
+nodes:
+  - {{kind: source, {source} ports: {{out: [{{name: motor, port: in}}]}}}}
+  - {{kind: motor, coast_cycles: 5, safe: {{in: {{value: halt, after: 10}}}}}}
+"
+    )
 }
 
 /// A controller and a motor in domains of their own. Periods are long enough for a busy machine.
@@ -322,13 +329,7 @@ fn a_graph_whose_job_is_done_finishes() {
 }
 
 fn a_graph_that_is_asked_to_stop_stops_in_order() {
-    let text = two_domains("", "delivery: latest");
-    let cpus = privileges::cpus().expect("affinity");
-    let seen = run_with(&text, &cpus, |run, cycles| {
-        if cycles > 50 {
-            run.stop();
-        }
-    });
+    let seen = run_past(&two_domains("", "delivery: latest"), 50);
     assert_eq!(seen.outcome, Outcome::Stopped, "{:?}", seen.faults);
     let last = |domain| seen.of(domain, 0).last().expect("records").start_ns();
     assert!(last(0) < last(1), "the motor must outlive who commands it");
@@ -365,36 +366,11 @@ fn every_failure_stops_the_motor_and_is_reported() {
     }
 }
 
-fn a_fused_motor_stops_after_a_fault_beside_it() {
-    let text = "name: test
-domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
-nodes:
-  - {kind: source, fail_at: 50, ports: {out: [{name: motor, port: in}]}}
-  - {kind: motor, coast_cycles: 5, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run(text);
-    assert_eq!(seen.fault().fault.cause, Cause::Error);
-    // The thread has the source's one signal before the motor's three.
-    let velocities: Vec<f64> =
-        seen.of(0, 0).iter().map(|record| record.signals().nth(1).expect("four")).collect();
-    assert_eq!(velocities[49], 1.0);
-    let after = &velocities[51..];
-    assert!(after.len() > 5 && after.iter().all(|&velocity| velocity == 0.0), "{after:?}");
-}
-
 fn a_killed_controller_leaves_a_motor_that_stops() {
     for link in
         ["delivery: latest", "delivery: queue, capacity: 256", "delivery: latest, sync: mutex"]
     {
-        let text = two_domains("", link);
-        let cpus = privileges::cpus().expect("affinity");
-        let mut killed = false;
-        let seen = run_with(&text, &cpus, |run, cycles| {
-            if cycles > 50 && !killed {
-                killed = true;
-                signal("KILL", run.processes()[0]);
-            }
-        });
+        let seen = run_and_signal(link, 0, Signal::KILL);
         assert_eq!(seen.fault().fault.text(), "its process was ended by signal 9", "{link}");
         let motor = seen.motor(1);
         assert_stopped(&motor);
@@ -405,15 +381,7 @@ fn a_killed_controller_leaves_a_motor_that_stops() {
 
 fn a_killed_plant_stops_the_controller() {
     for link in ["delivery: latest", "transport: pipe, delivery: latest"] {
-        let text = two_domains("", link);
-        let cpus = privileges::cpus().expect("affinity");
-        let mut killed = false;
-        let seen = run_with(&text, &cpus, |run, cycles| {
-            if cycles > 50 && !killed {
-                killed = true;
-                signal("KILL", run.processes()[1]);
-            }
-        });
+        let seen = run_and_signal(link, 1, Signal::KILL);
         assert_eq!(seen.outcome, Outcome::Faulted);
         let words = "its process was ended by signal 9";
         assert!(seen.faults.iter().any(|(domain, at)| *domain == 1 && at.fault.text() == words));
@@ -421,14 +389,7 @@ fn a_killed_plant_stops_the_controller() {
 }
 
 fn a_domain_that_ends_by_itself_is_a_fault() {
-    let cpus = privileges::cpus().expect("affinity");
-    let mut told = false;
-    let seen = run_with(&two_domains("", "delivery: latest"), &cpus, |run, cycles| {
-        if cycles > 50 && !told {
-            told = true;
-            signal("TERM", run.processes()[0]);
-        }
-    });
+    let seen = run_and_signal("delivery: latest", 0, Signal::TERM);
     assert_eq!(seen.fault().fault.text(), "ended before it was told to");
     assert_stopped(&seen.motor(1));
 }
@@ -440,10 +401,17 @@ fn a_node_that_hangs_is_killed_in_the_end() {
     assert_stopped(&seen.motor(1));
 }
 
-fn signal(name: &str, process: u32) {
-    let (name, process) = (format!("-{name}"), process.to_string());
-    let sent = process::Command::new("kill").args([name, process]).status();
-    assert!(sent.expect("kill starts").success(), "the signal lands");
+fn signal(signal: Signal, process: u32) {
+    let process = Pid::from_raw(process as i32).expect("a process");
+    kill_process(process, signal).expect("the signal lands");
+}
+
+fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < HANGS_AFTER, "waited in vain for {what}");
+        sleep(Duration::from_millis(5));
+    }
 }
 
 fn every_transport_carries_commands_and_feedback() {
@@ -491,33 +459,10 @@ nodes:
     }
 }
 
-fn a_broadcast_reaches_two_domains() {
-    let text = "name: test
-domains:
-  control: {realtime: {period: 2ms, overrun: {policy: count}}}
-  left: {realtime: {trigger: input, overrun: {policy: count}}}
-  right: {realtime: {trigger: input, overrun: {policy: count}}}
-nodes:
-  - kind: source
-    domain: control
-    finish_at: 100
-    ports:
-      out:
-        - {name: one, port: in, delivery: broadcast, wait: park}
-        - {name: two, port: in, delivery: broadcast, wait: park}
-  - {kind: motor, name: one, domain: left, safe: {in: {value: halt, after: 10}}}
-  - {kind: motor, name: two, domain: right, safe: {in: {value: halt, after: 10}}}
-";
-    let seen = run(text);
-    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
-    assert_stopped(&seen.motor(1));
-    assert_stopped(&seen.motor(2));
-}
-
 fn one_cpu_is_enough() {
     let cpu = privileges::cpus().expect("affinity")[0];
-    let seen =
-        run_with(&two_domains("finish_at: 50,", "delivery: latest, wait: spin"), &[cpu], |_, _| ());
+    let text = two_domains("finish_at: 50,", "delivery: latest, wait: spin");
+    let seen = watch(request_on(&text, &[cpu]), Duration::from_millis(5), |_, _| ());
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
     assert_stopped(&seen.motor(1));
 }

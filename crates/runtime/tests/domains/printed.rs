@@ -1,23 +1,18 @@
 //! What a cyclic node prints.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sinew_control::status::EventKind;
-use sinew_core::privileges::cpus;
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::Outcome;
 
-use crate::{HANGS_AFTER, request, two_domains};
+use crate::{request, two_domains, watch};
 
 /// The lines of a run to its end: domain and text.
 fn printed(source: &str) -> Vec<(String, String)> {
     let text = two_domains(source, "delivery: latest");
-    let mut run = Run::start(request(&text, &cpus().expect("affinity"))).expect("it starts");
-    let begun = Instant::now();
-    while run.poll(Duration::from_secs(5), &mut |_, _| ()) {
-        assert!(begun.elapsed() < HANGS_AFTER, "the run does not end");
-    }
-    assert_eq!(run.outcome(), Outcome::Finished, "{:?}", run.faults());
-    let lines = run.events().after(0).filter(|event| event.what == EventKind::Output);
+    let seen = watch(request(&text), Duration::from_secs(5), |_, _| ());
+    assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
+    let lines = seen.run.events().after(0).filter(|event| event.what == EventKind::Output);
     lines.map(|line| (line.domain.clone().expect("a domain"), line.text.clone())).collect()
 }
 

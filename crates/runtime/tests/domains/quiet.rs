@@ -13,7 +13,7 @@ use sinew_core::sys;
 use sinew_core::trace::COUNTS_ALLOCATIONS;
 use sinew_runtime::run::Outcome;
 
-use crate::{kinds, request, run_with, two_domains};
+use crate::{fused, kinds, request, run, run_with, two_domains};
 
 /// Set for a second start of this program, below strace: how the source is to fail.
 pub(crate) const TRACED: &str = "SINEW_TEST_TRACED";
@@ -31,13 +31,6 @@ nodes:
     ports: {out: [{name: source, port: feedback, delay: 1}]}
 ";
 
-const FALLS_BACK: &str = "name: test
-domains: {control: {realtime: {period: 2ms, overrun: {policy: count}}}}
-nodes:
-  - {kind: source, fail_at: 100, failure: error, ports: {out: [{name: motor, port: in}]}}
-  - {kind: motor, coast_cycles: 250, safe: {in: {value: halt, after: 10}}}
-";
-
 pub(crate) fn a_cycle_allocates_nothing() {
     assert_eq!(allocations(0), 0);
     assert_eq!(allocations(1), 999, "the proof does not notice an allocation");
@@ -46,7 +39,7 @@ pub(crate) fn a_cycle_allocates_nothing() {
 /// Allocations in 1000 cycles whose source allocates from cycle `fail_at` on, if that is not 0.
 fn allocations(fail_at: u32) -> u64 {
     let text = FUSED.replace("FAIL_AT", &fail_at.to_string());
-    let plan = request(&text, &[0]).plan;
+    let plan = request(&text).plan;
     let executor = Executor::fused(&plan, kinds::NODES, Path::new("."));
     let mut executor = executor.expect("the nodes are good");
     let mut cycle = Cycle::new(0, 1_000_000);
@@ -62,7 +55,7 @@ fn allocations(fail_at: u32) -> u64 {
 pub(crate) fn an_allocation_in_a_cycle_is_counted_for_its_node() {
     for (failure, least) in [("allocate", 50), ("allocate_in_at_rest", 1)] {
         let source = format!("finish_at: 100, fail_at: 50, failure: {failure},");
-        let seen = run_with(&two_domains(&source, "delivery: latest"), &[0], |_, _| ());
+        let seen = run(&two_domains(&source, "delivery: latest"));
         let last = |domain| seen.of(domain, 0).last().expect("records").allocations(0);
         let counted = |count| COUNTS_ALLOCATIONS.then_some(count);
         assert!(last(0) >= counted(least), "{failure}: {:?}", last(0));
@@ -100,7 +93,9 @@ pub(crate) fn a_cycle_finds_its_memory() {
     assert_eq!(none, [0, 0], "page faults in the cycles of each domain");
     let noticed = faults("fail_at: 1, failure: let_go_of_code,").expect("it may be locked");
     assert!(noticed[0] > 100, "the proof does not notice page faults: {noticed:?}");
-    assert_eq!(page_faults(FALLS_BACK), Some(vec![0]), "page faults on the way out of an error");
+    let falls_back =
+        fused("count", "fail_at: 100,").replace("coast_cycles: 5", "coast_cycles: 250");
+    assert_eq!(page_faults(&falls_back), Some(vec![0]), "page faults on the way out of an error");
 }
 
 /// Page faults of the one thread of each domain in some 250 cycles; `None` if memory cannot be
@@ -108,7 +103,7 @@ pub(crate) fn a_cycle_finds_its_memory() {
 fn page_faults(text: &str) -> Option<Vec<u64>> {
     let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
     let (mut first, mut last, mut is_locked) = (None, Vec::new(), false);
-    run_with(&text, &privileges::cpus().expect("affinity"), |run, cycles| {
+    run_with(&text, |run, cycles| {
         if !(20..280).contains(&cycles) {
             return;
         }
@@ -140,7 +135,7 @@ pub(crate) fn run_to_be_traced(failure: &str) {
     let source = format!("finish_at: 300, {fail}");
     let text = two_domains(&source, "delivery: latest, wait: spin");
     let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
-    let seen = run_with(&text, &privileges::cpus().expect("affinity"), |_, _| ());
+    let seen = run(&text);
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
 }
 

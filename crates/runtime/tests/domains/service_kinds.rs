@@ -317,7 +317,7 @@ fn fill_memory() {
 }
 
 /// Our open descriptors and what is behind them.
-fn descriptors() -> Vec<(RawFd, String)> {
+pub(crate) fn descriptors() -> Vec<(RawFd, String)> {
     let entries = fs::read_dir("/proc/self/fd").expect("/proc is mounted").flatten();
     let behind = |number: RawFd| {
         let link = fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
@@ -335,14 +335,11 @@ fn close_descriptors() {
     }
 }
 
-/// Bytes without a pattern: a multiplicative generator's.
+/// Bytes without a pattern.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (state >> 56) as u8
-    };
-    (0..len).map(|_| next()).collect()
+    let mut bytes = vec![0; len];
+    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
 }
 
 /// Writes noise over all of our regions with this name, through their descriptors.
@@ -377,12 +374,16 @@ fn print(bytes: &[u8]) {
 
 /// Hands each of our bells to `body`.
 fn each_bell(body: &dyn Fn(&OwnedFd)) {
+    for (number, _) in descriptors().iter().filter(|row| row.1.contains("eventfd")) {
+        body(&duplicate(*number));
+    }
+}
+
+/// A second number of one of our descriptors.
+pub(crate) fn duplicate(number: RawFd) -> OwnedFd {
     let own = Pid::from_raw(id() as i32).expect("a process has a number");
     let own = pidfd_open(own, PidfdFlags::empty()).expect("we are there");
-    for (number, _) in descriptors().iter().filter(|row| row.1.contains("eventfd")) {
-        // A second number of the same bell.
-        body(&pidfd_getfd(&own, *number, PidfdGetfdFlags::empty()).expect("it is open"));
-    }
+    pidfd_getfd(&own, number, PidfdGetfdFlags::empty()).expect("it is open")
 }
 
 fn ring(bell: &OwnedFd) {

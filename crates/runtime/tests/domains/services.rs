@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{process, thread};
 
+use rustix::process::Signal;
 use sinew_control::client::{self, Connection};
 use sinew_control::status::{DomainState, EventKind};
 use sinew_control::{Answer, Request};
@@ -11,22 +12,22 @@ use sinew_runtime::run::Outcome;
 use crate::stage::{QUICK, Service, Stage, graph, marked};
 use crate::{Test, signal};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a_service_fails_alone_and_comes_back", a_service_fails_alone_and_comes_back),
-    ("a_service_that_hangs_is_killed_and_comes_back", a_service_that_hangs_is_killed),
-    ("a_service_comes_back_as_its_policy_says", a_service_comes_back_as_its_policy_says),
-    ("pauses_double_until_a_service_is_given_up", pauses_double_until_a_service_is_given_up),
-    ("a_request_restarts_a_service_at_once", a_request_restarts_a_service_at_once),
-    ("services_start_one_after_the_other", services_start_one_after_the_other),
-    ("a_killed_writer_tears_and_doubles_nothing", a_killed_writer_tears_and_doubles_nothing),
-    ("a_killed_reader_goes_on_with_what_is_newer", a_killed_reader_goes_on_with_what_is_newer),
-    ("services_stop_after_the_core_in_reverse_order", services_stop_after_the_core),
-    ("a_service_that_ignores_the_stop_is_killed", a_service_that_ignores_the_stop_is_killed),
-    ("a_stop_ends_a_service_in_every_phase", a_stop_ends_a_service_in_every_phase),
-    ("a_dead_core_takes_its_services_along", a_dead_core_takes_its_services_along),
-    ("a_run_that_is_dropped_leaves_no_service", a_run_that_is_dropped_leaves_no_service),
-    ("services_without_a_core_run_until_they_are_stopped", services_without_a_core),
-    ("two_runs_of_one_graph_do_not_meet", two_runs_of_one_graph_do_not_meet),
+pub(crate) const TESTS: &[Test] = tests![
+    a_service_fails_alone_and_comes_back,
+    a_service_that_hangs_is_killed_and_comes_back,
+    a_service_comes_back_as_its_policy_says,
+    pauses_double_until_a_service_is_given_up,
+    a_request_restarts_a_service_at_once,
+    services_start_one_after_the_other,
+    a_killed_writer_tears_and_doubles_nothing,
+    a_killed_reader_goes_on_with_what_is_newer,
+    services_stop_after_the_core_in_reverse_order,
+    a_service_that_ignores_the_stop_is_killed,
+    a_stop_ends_a_service_in_every_phase,
+    a_dead_core_takes_its_services_along,
+    a_run_that_is_dropped_leaves_no_service,
+    services_without_a_core_run_until_they_are_stopped,
+    two_runs_of_one_graph_do_not_meet,
 ];
 
 /// A servant with this mood and policy, without links.
@@ -60,7 +61,7 @@ fn a_service_fails_alone_and_comes_back() {
     }
 }
 
-fn a_service_that_hangs_is_killed() {
+fn a_service_that_hangs_is_killed_and_comes_back() {
     let silent = "no heartbeat of node 'servant' for 500 ms: it hangs";
     let unready = "was not ready within 100 ms";
     let rows =
@@ -196,7 +197,7 @@ fn a_killed_writer_tears_and_doubles_nothing() {
         for kill in 1..=20 {
             let before = stage.arrived[0].len();
             stage.until("newer numbers", |stage| stage.arrived[0].len() >= before + 10);
-            signal("KILL", stage.process("servant"));
+            signal(Signal::KILL, stage.process("servant"));
             stage.until_event("servant", EventKind::Faulted, kill);
             stage.until_event("servant", EventKind::Started, 1 + kill);
         }
@@ -232,7 +233,7 @@ fn a_killed_reader_goes_on_with_what_is_newer() {
             let newest = *stage.cycles.last().unwrap_or(&0);
             let is_newer = |stage: &Stage| stage.arrived[at].last() > Some(&(newest + 1));
             stage.until("newer numbers", is_newer);
-            signal("KILL", stage.process(name));
+            signal(Signal::KILL, stage.process(name));
             stage.until_event(name, EventKind::Faulted, kill);
             stage.until_event(name, EventKind::Started, 1 + kill);
         }
@@ -245,7 +246,7 @@ fn a_killed_reader_goes_on_with_what_is_newer() {
     stage.stop_unharmed();
 }
 
-fn services_stop_after_the_core() {
+fn services_stop_after_the_core_in_reverse_order() {
     let names = ["one", "two", "three"];
     let services = names.map(|name| Service { name, ..Service::ALONE });
     let mut stage = Stage::start(&graph(true, &services));
@@ -320,7 +321,7 @@ fn a_stop_ends_a_service_in_every_phase() {
     assert_eq!(stage.texts("servant", EventKind::Started).len(), 1);
 }
 
-fn services_without_a_core() {
+fn services_without_a_core_run_until_they_are_stopped() {
     let text = |after| {
         let node = format!("{{kind: servant, domain: servant, mood: finish, after: {after}}}");
         format!("name: test\ndomains: {{servant: {{}}}}\nnodes: [{node}]\n")
@@ -337,7 +338,7 @@ fn a_dead_core_takes_its_services_along() {
         let services = ["one", "two"].map(|name| Service { name, ..Service::ALONE });
         let mut stage = Stage::start(&graph(true, &services));
         stage.until("the motor runs", |stage| stage.motor == Some((1.0, false)));
-        signal("KILL", stage.process(name));
+        signal(Signal::KILL, stage.process(name));
         assert_eq!(stage.end(), Outcome::Faulted, "{name}");
         let reason = "its process was ended by signal 9";
         assert_eq!(stage.run.faults()[0].1.fault.text(), reason, "{name}");
@@ -371,7 +372,7 @@ fn two_runs_of_one_graph_do_not_meet() {
     let marks = stages.each_ref().map(Stage::marker);
     assert_ne!(marks[0], marks[1]);
     for kill in 1..=5 {
-        signal("KILL", stages[0].process("servant"));
+        signal(Signal::KILL, stages[0].process("servant"));
         stages[0].until_event("servant", EventKind::Started, 1 + kill);
         stages[1].run_on(20);
     }

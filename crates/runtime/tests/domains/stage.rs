@@ -5,7 +5,6 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use sinew_control::status::{DomainState, DomainStatus, Event, EventKind};
-use sinew_core::privileges;
 use sinew_core::trace::Record;
 use sinew_runtime::run::{Outcome, Run};
 
@@ -85,10 +84,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn start(text: &str) -> Stage {
-        let request = request(text, &privileges::cpus().expect("affinity"));
-        let run = Run::start(request).expect("the run starts");
         Stage {
-            run,
+            run: Run::start(request(text)).expect("the run starts"),
             lives: true,
             cycles: Vec::new(),
             arrived: Default::default(),

@@ -10,28 +10,20 @@ use std::time::{Duration, Instant};
 use std::{env, process};
 
 use rustix::io::Errno;
-use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
+use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper, wait};
 use sinew_control::status::{EventKind, Phase};
 use sinew_core::Cause;
 use sinew_runtime::run::Outcome;
 
 use crate::stage::{Service, Stage, graph, marked};
-use crate::{HANGS_AFTER, Test, signal};
+use crate::{HANGS_AFTER, Test, await_that, signal};
 
-pub(crate) const TESTS: &[Test] = &[
-    (
-        "a_supervisor_killed_at_any_point_leaves_nothing",
-        a_supervisor_killed_at_any_point_leaves_nothing,
-    ),
-    (
-        "a_supervisor_killed_beside_a_held_core_leaves_nothing",
-        a_supervisor_killed_beside_a_held_core,
-    ),
-    ("no_service_outlives_a_killed_supervisor", no_service_outlives_a_killed_supervisor),
-    (
-        "many_kills_leave_nothing_and_never_a_motor_that_runs",
-        many_kills_leave_nothing_and_never_a_motor_that_runs,
-    ),
+pub(crate) const TESTS: &[Test] = tests![
+    a_supervisor_killed_at_any_point_leaves_nothing,
+    a_supervisor_killed_beside_a_held_core_leaves_nothing,
+    no_domain_outlives_its_parent,
+    no_service_outlives_a_killed_supervisor,
+    many_kills_leave_nothing_and_never_a_motor_that_runs,
 ];
 
 /// Set for a second start of this program, which is to be killed: the spec that it runs.
@@ -123,6 +115,12 @@ impl Supervisor {
         marked(&format!("test-{}-", self.child.id()))
     }
 
+    /// What the motor did last; nothing before its first cycle.
+    fn last_word(&self) -> String {
+        let word = fs::read_to_string(&self.witness).expect("the motor's word");
+        word.trim().to_owned()
+    }
+
     /// Kills it, and waits until nothing is left. Whether the motor ever ran.
     fn kill(mut self, at: &str) -> bool {
         self.child.kill().expect("the kill lands");
@@ -133,9 +131,8 @@ impl Supervisor {
             assert!(killed.elapsed() < HANGS_AFTER, "{at}: {} are left", names(&self.all()));
             sleep(Duration::from_millis(5));
         }
-        let last = fs::read_to_string(&self.witness).expect("the motor's word");
+        let last = self.last_word();
         fs::remove_file(&self.witness).expect("ours");
-        let last = last.trim();
         assert!(last.is_empty() || last == "0 Safe", "{at}: the motor's last word is '{last}'");
         !last.is_empty()
     }
@@ -155,7 +152,7 @@ fn a_supervisor_killed_at_any_point_leaves_nothing() {
     kill_at_each_point(&graph(true, &services), 15);
 }
 
-fn a_supervisor_killed_beside_a_held_core() {
+fn a_supervisor_killed_beside_a_held_core_leaves_nothing() {
     // Its core is halted, held, and starts again.
     let services = [Service { name: "one", ..Service::ALONE }];
     kill_at_each_point(&format!("hold: true\n{}", graph(true, &services)), 20);
@@ -185,6 +182,21 @@ fn kill_at_each_point(text: &str, points: u32) {
         motor_ran += usize::from(supervisor.kill(at.trim()));
     }
     assert!(lived >= 12 && motor_ran >= 3, "{lived} kills found domains, {motor_ran} a motor");
+}
+
+fn no_domain_outlives_its_parent() {
+    for (source, at, last) in [
+        ("", "core ready: runs", "1 New"),
+        ("fail_at: 50, failure: hang,", "core ready: runs", "0 Safe"),
+        ("failure: hang_in_make,", "core started", ""),
+    ] {
+        let text = graph(true, &[]).replace("kind: source,", &format!("kind: source, {source}"));
+        let mut supervisor = Supervisor::of(&text);
+        supervisor.until(at);
+        await_that("two domains", || supervisor.all().len() == 2);
+        await_that(last, || supervisor.last_word() == last);
+        supervisor.kill(source);
+    }
 }
 
 fn no_service_outlives_a_killed_supervisor() {
@@ -228,18 +240,18 @@ fn many_kills_leave_nothing_and_never_a_motor_that_runs() {
         Service { name: "parent", node: "mood: fork, after: 1", ..Service::ALONE },
     ];
     let text = graph(true, &services);
-    let (mut random, mut cores) = (Random(0x5eed), 0);
+    let (mut random, mut cores) = (fastrand::Rng::with_seed(0x5eed), 0);
     let mut stage = Stage::start(&text);
     for kill in 1..=kills {
-        (0..random.below(8)).for_each(|_| assert!(stage.look(), "{:#?}", stage.story()));
+        (0..random.u64(..8)).for_each(|_| assert!(stage.look(), "{:#?}", stage.story()));
         // One in sixteen hits the core.
-        let victim = match random.below(16) {
-            0 => ["core", "plant"][random.below(2) as usize],
-            _ => ["writer", "reader", "parent"][random.below(3) as usize],
+        let victim = match random.u64(..16) {
+            0 => ["core", "plant"][random.usize(..2)],
+            _ => ["writer", "reader", "parent"][random.usize(..3)],
         };
         let process = stage.process(victim);
         let faults = stage.texts(victim, EventKind::Faulted).len();
-        signal("KILL", process);
+        signal(Signal::KILL, process);
         if !["core", "plant"].contains(&victim) {
             stage.until_event(victim, EventKind::Faulted, faults + 1);
             let reason = *stage.texts(victim, EventKind::Faulted).last().expect("it has died");
@@ -262,25 +274,7 @@ fn many_kills_leave_nothing_and_never_a_motor_that_runs() {
     println!("{kills} kills, {cores} of them of the core");
 }
 
-/// The same numbers in every run: a multiplicative generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % limit
-    }
-}
-
 fn is_stopped(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
-}
-
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < HANGS_AFTER, "waited in vain for {what}");
-        sleep(Duration::from_millis(5));
-    }
 }

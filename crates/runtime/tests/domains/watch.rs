@@ -10,15 +10,15 @@ use sinew_control::{Answer, Request};
 use crate::Test;
 use crate::stage::{QUICK, Stage, graph};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("who_writes_into_what_it_observes_dies_of_it", who_writes_into_what_it_observes_dies_of_it),
-    ("what_is_observed_cannot_be_mapped_for_writing", it_cannot_be_mapped_for_writing),
-    ("cycles_that_came_too_fast_are_counted", cycles_that_came_too_fast_are_counted),
-    ("the_secret_of_a_run_outlives_its_services", the_secret_of_a_run_outlives_its_services),
-    ("a_service_says_where_it_serves_and_what_is_odd", a_service_says_where_it_serves),
-    ("only_a_service_may_announce_or_raise_an_alarm", only_a_service_may_announce),
-    ("who_orders_without_end_does_not_drive_out_what_others_say", who_orders_without_end),
-    ("who_never_reads_its_answers_keeps_nobody_waiting", who_never_reads_its_answers),
+pub(crate) const TESTS: &[Test] = tests![
+    who_writes_into_what_it_observes_dies_of_it,
+    what_is_observed_cannot_be_mapped_for_writing,
+    cycles_that_came_too_fast_are_counted,
+    the_secret_of_a_run_outlives_its_services,
+    a_service_says_where_it_serves_and_what_is_odd,
+    only_a_service_may_announce_or_raise_an_alarm,
+    who_orders_without_end_does_not_drive_out_what_others_say,
+    who_never_reads_its_answers_keeps_nobody_waiting,
 ];
 
 /// A core with a motor, and somebody who observes it in this mood.
@@ -38,7 +38,7 @@ fn who_writes_into_what_it_observes_dies_of_it() {
     stage.stop_unharmed();
 }
 
-fn it_cannot_be_mapped_for_writing() {
+fn what_is_observed_cannot_be_mapped_for_writing() {
     let mut stage = watched("grow", QUICK);
     let refused = |line: &&str| line.starts_with("no writing: ");
     stage.until("an answer", |stage| stage.texts("eye", EventKind::Output).iter().any(refused));
@@ -68,7 +68,7 @@ fn the_secret_of_a_run_outlives_its_services() {
     assert_ne!(one[0], other[0], "each run has its own");
 }
 
-fn a_service_says_where_it_serves() {
+fn a_service_says_where_it_serves_and_what_is_odd() {
     let mut stage = watched("say", QUICK);
     stage.until_event("eye", EventKind::Alarm, 1);
     assert_eq!(stage.texts("eye", EventKind::Alarm), ["something is odd"]);
@@ -89,7 +89,7 @@ fn asked(stage: &mut Stage, request: Request) -> Answer {
     asking.join().expect("no panic").expect("an answer").expect("it is there")
 }
 
-fn only_a_service_may_announce() {
+fn only_a_service_may_announce_or_raise_an_alarm() {
     let mut stage = watched("watch", QUICK);
     stage.run_on(10);
     for request in [
@@ -104,7 +104,7 @@ fn only_a_service_may_announce() {
     stage.stop_unharmed();
 }
 
-fn who_orders_without_end() {
+fn who_orders_without_end_does_not_drive_out_what_others_say() {
     let mut stage = watched("cry", QUICK);
     let end = |stage: &Stage| stage.texts("eye", EventKind::Output).contains(&"one alarm too many");
     stage.until("one too many", end);
@@ -113,7 +113,7 @@ fn who_orders_without_end() {
     stage.stop_unharmed();
 }
 
-fn who_never_reads_its_answers() {
+fn who_never_reads_its_answers_keeps_nobody_waiting() {
     let mut stage = watched("deaf", QUICK);
     stage.run_on(100);
     let answer = asked(&mut stage, Request::Status {});

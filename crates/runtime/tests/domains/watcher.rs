@@ -1,19 +1,18 @@
 //! A kind for the tests of services that observe: it says what it sees, and misbehaves as told.
 
-use std::fs;
 use std::io::Write;
-use std::os::fd::{OwnedFd, RawFd};
-use std::process::id;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use sinew_control::Request;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::sys::Region;
 use sinew_core::{Fault, Parameters, fault};
 use sinew_runtime::{Service, ServiceIo};
+
+use crate::service_kinds::{descriptors, duplicate};
 
 /// Turns until a mood strikes.
 const TURNS: u32 = 20;
@@ -154,16 +153,9 @@ fn trace() -> Result<OwnedFd, Fault> {
 
 /// A second number of the first descriptor with such a thing behind it.
 fn descriptor(what: &str) -> Result<OwnedFd, Fault> {
-    let entries = fs::read_dir("/proc/self/fd").map_err(|error| fault!("{error}"))?;
-    let numbers = entries.flatten().filter_map(|entry| {
-        let link = fs::read_link(entry.path()).ok()?;
-        let is_it = link.to_string_lossy().contains(what);
-        is_it.then(|| entry.file_name().to_str()?.parse::<RawFd>().ok()).flatten()
-    });
-    let number = numbers.min().ok_or_else(|| fault!("nothing is {what}"))?;
-    let own = Pid::from_raw(id() as i32).expect("a process has a number");
-    let own = pidfd_open(own, PidfdFlags::empty()).expect("we are there");
-    pidfd_getfd(&own, number, PidfdGetfdFlags::empty()).map_err(|error| fault!("{error}"))
+    let found = descriptors().into_iter().filter(|row| row.1.contains(what));
+    let number = found.map(|row| row.0).min().ok_or_else(|| fault!("nothing is {what}"))?;
+    Ok(duplicate(number))
 }
 
 fn say(line: &str) {

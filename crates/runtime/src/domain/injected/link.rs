@@ -1,5 +1,6 @@
 //! A writing end to which something happens.
 
+use fastrand::Rng;
 use sinew_core::fault::Fault;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Claim, Sender, Sent};
@@ -20,7 +21,6 @@ pub(super) struct Injected {
 }
 
 /// What has happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing yet.
     Well,
@@ -28,8 +28,8 @@ enum State {
     Gone,
     /// So many messages are yet to be held back.
     Stalled(u64),
-    /// It writes garbage, which so begins, in so many more cycles.
-    Hostile { seed: u64, cycles: u32 },
+    /// It writes garbage, the same in every run, in so many more cycles.
+    Hostile { random: Rng, cycles: u32 },
 }
 
 impl Injected {
@@ -50,15 +50,16 @@ impl Injected {
             }
             Some(What::Stalled { messages }) => self.state = State::Stalled(messages),
             Some(What::Hostile) => {
-                self.state = State::Hostile { seed: self.cycle, cycles: HOSTILE_CYCLES };
+                let random = Rng::with_seed(self.cycle);
+                self.state = State::Hostile { random, cycles: HOSTILE_CYCLES };
             }
             _ => {}
         }
-        if let State::Hostile { seed, cycles } = &mut self.state
+        if let State::Hostile { random, cycles } = &mut self.state
             && *cycles > 0
         {
             *cycles -= 1;
-            self.region.iter().for_each(|region| spoil(region, seed));
+            self.region.iter().for_each(|region| spoil(region, random));
         }
         self.cycle += 1;
     }
