@@ -14,35 +14,7 @@ use super::{Confinement, bytes};
 const CHANGED: &str = "see who else writes to the cgroup of the domain";
 
 /// What was found: in words, and how to get what was asked if that is not it.
-struct Found {
-    got: String,
-    remedy: Option<String>,
-}
-
-impl Found {
-    fn enforced(got: String) -> Found {
-        Found { got, remedy: None }
-    }
-
-    fn lacking(got: String, remedy: impl Into<String>) -> Found {
-        Found { got, remedy: Some(remedy.into()) }
-    }
-
-    /// What a file of the cgroup says.
-    fn in_cgroup(words: &str, controller: Controller, holds: bool) -> Found {
-        let got = format!("{words} (cgroup {})", controller.file());
-        if holds { Found::enforced(got) } else { Found::lacking(got, CHANGED) }
-    }
-
-    fn refused(refusal: Refusal) -> Found {
-        Found::lacking(format!("nothing: {}", refusal.why), refusal.remedy)
-    }
-
-    /// Something bounds less than what was refused.
-    fn stand_in(words: &str, refusal: Refusal) -> Found {
-        Found::lacking(format!("{words}: {}", refusal.why), refusal.remedy)
-    }
-}
+type Found = (String, Option<String>);
 
 impl Confinement {
     /// What was asked for and what process `pid` of the domain has: a row for each limit of the
@@ -52,24 +24,26 @@ impl Confinement {
         let process = ProcFiles::read(pid);
         let mut rows = vec![];
         let mut add = |what: &str, asked: String, find: &dyn Fn(&ProcFiles) -> Found| {
-            let found = match &process {
-                Ok(process) => find(process),
-                Err(error) => {
-                    Found::lacking(format!("unknown: process {pid}: {error}"), "see why it ended")
-                }
-            };
-            let Found { got, remedy } = found;
+            let (got, remedy) = process.as_ref().map(find).unwrap_or_else(|error| {
+                (format!("unknown: process {pid}: {error}"), Some("see why it ended".into()))
+            });
             let (what, enforced) = (what.to_owned(), remedy.is_none());
             rows.push(LimitStatus { what, asked, got, enforced, remedy });
         };
         if let Some(asked) = self.limits.memory_bytes {
-            add("memory", bytes::words(asked), &|process| self.memory(asked, process));
+            add("memory", bytes::words(asked), &|process| {
+                self.limit(Controller::Memory, asked, process)
+            });
         }
         if let Some(asked) = self.limits.cpu_percent {
-            add("cpu", format!("{asked} %"), &|process| self.cpu(asked, process));
+            add("cpu", format!("{asked} %"), &|process| {
+                self.limit(Controller::Cpu, asked.into(), process)
+            });
         }
         if let Some(asked) = self.limits.processes {
-            add("processes", asked.to_string(), &|process| self.processes(asked, process));
+            add("processes", asked.to_string(), &|process| {
+                self.limit(Controller::Processes, asked, process)
+            });
         }
         if let Some(asked) = self.limits.descriptors {
             add("descriptors", asked.to_string(), &|process| descriptors(asked, process));
@@ -81,62 +55,22 @@ impl Confinement {
         rows
     }
 
-    fn memory(&self, asked: u64, process: &ProcFiles) -> Found {
-        let refusal = match self.limit(Controller::Memory, process) {
+    fn limit(&self, controller: Controller, asked: u64, process: &ProcFiles) -> Found {
+        match self.in_cgroup(controller, process) {
             Ok(value) => {
-                // The kernel counts pages, and rounds down.
-                let bytes = value.parse().ok();
-                let words = bytes.map_or(value, bytes::words);
-                let holds = bytes.is_some_and(|bytes| bytes <= asked);
-                return Found::in_cgroup(&words, Controller::Memory, holds);
+                let (words, holds) = held(controller, asked, value);
+                let got = format!("{words} (cgroup {})", controller.file());
+                (got, (!holds).then(|| CHANGED.into()))
             }
-            Err(refusal) => refusal,
-        };
-        match process.limit("Max data size") {
-            (Some(soft), _) if soft <= asked => {
-                let words = bytes::words(soft);
-                let words = format!("{words} for each process (RLIMIT_DATA, not shared memory)");
-                Found::stand_in(&words, refusal)
+            Err(Refusal { why, remedy }) => {
+                let words = self.stand_in(controller, asked, process);
+                (format!("{}: {why}", words.unwrap_or("nothing".into())), Some(remedy))
             }
-            _ => Found::refused(refusal),
-        }
-    }
-
-    fn cpu(&self, asked: u32, process: &ProcFiles) -> Found {
-        let value = match self.limit(Controller::Cpu, process) {
-            Ok(value) => value,
-            Err(refusal) => return Found::refused(refusal),
-        };
-        let (quota_us, period_us) = value.split_once(' ').unwrap_or((&value, ""));
-        match (quota_us.parse::<u64>(), period_us.parse::<u64>()) {
-            (Ok(quota_us), Ok(period_us)) if period_us > 0 => {
-                let percent = quota_us as f64 * 100.0 / period_us as f64;
-                let holds = percent <= f64::from(asked);
-                Found::in_cgroup(&format!("{percent} %"), Controller::Cpu, holds)
-            }
-            _ => Found::in_cgroup(&value, Controller::Cpu, false),
-        }
-    }
-
-    fn processes(&self, asked: u64, process: &ProcFiles) -> Found {
-        let refusal = match self.limit(Controller::Processes, process) {
-            Ok(value) => {
-                let holds = value.parse::<u64>().is_ok_and(|count| count <= asked);
-                return Found::in_cgroup(&value, Controller::Processes, holds);
-            }
-            Err(refusal) => refusal,
-        };
-        match process.limit("Max processes") {
-            (Some(soft), _) if soft <= asked && self.counts_by_user() => {
-                let words = format!("{soft} for all processes of the user (RLIMIT_NPROC)");
-                Found::stand_in(&words, refusal)
-            }
-            _ => Found::refused(refusal),
         }
     }
 
     /// What limits the process, by the file of the cgroup in which it stands.
-    fn limit(&self, controller: Controller, process: &ProcFiles) -> Result<String, Refusal> {
+    fn in_cgroup(&self, controller: Controller, process: &ProcFiles) -> Result<String, Refusal> {
         let lacking = |why| Refusal { why, remedy: CHANGED.into() };
         if let Some(refusal) = self.refusals.of(controller) {
             return Err(refusal.clone());
@@ -150,23 +84,49 @@ impl Confinement {
             _ => Err(lacking(format!("process {pid} is not in the cgroup of its domain"))),
         }
     }
+
+    /// What bounds the process instead, which is less than was asked for.
+    fn stand_in(&self, controller: Controller, asked: u64, process: &ProcFiles) -> Option<String> {
+        let bound = |name| process.limit(name).0.filter(|&soft| soft <= asked);
+        match controller {
+            Controller::Memory => bound("Max data size").map(|soft| {
+                let words = bytes::words(soft);
+                format!("{words} for each process (RLIMIT_DATA, not shared memory)")
+            }),
+            Controller::Processes if self.counts_by_user() => bound("Max processes")
+                .map(|soft| format!("{soft} for all processes of the user (RLIMIT_NPROC)")),
+            Controller::Processes | Controller::Cpu => None,
+        }
+    }
+}
+
+/// What stands in the file of a controller, in words, and whether that is no more than was asked.
+fn held(controller: Controller, asked: u64, value: String) -> (String, bool) {
+    let parsed = match controller {
+        // The kernel counts pages, and rounds down.
+        Controller::Memory => value.parse().ok().map(|it| (bytes::words(it), it <= asked)),
+        Controller::Cpu => value.split_once(' ').and_then(|(quota_us, period_us)| {
+            let period_us: u64 = period_us.parse().ok().filter(|&period_us| period_us > 0)?;
+            let percent = quota_us.parse::<u64>().ok()? as f64 * 100.0 / period_us as f64;
+            Some((format!("{percent} %"), percent <= asked as f64))
+        }),
+        Controller::Processes => value.parse().ok().map(|it: u64| (it.to_string(), it <= asked)),
+    };
+    parsed.unwrap_or((value, false))
 }
 
 fn descriptors(asked: u64, process: &ProcFiles) -> Found {
     let (soft, hard) = process.limit("Max open files");
-    let words = |limit: Option<u64>| limit.map_or("no limit".into(), |limit| limit.to_string());
-    let got = format!("{} (RLIMIT_NOFILE)", words(hard));
-    match (soft, hard) {
-        (soft, hard) if (soft, hard) == (Some(asked), Some(asked)) => Found::enforced(got),
-        (_, Some(hard)) if hard < asked => {
-            let remedy = format!(
-                "raise the hard limit: 'nofile {asked}' in /etc/security/limits.conf, or \
-                 LimitNOFILE={asked} in its unit"
-            );
-            Found::lacking(got, remedy)
-        }
-        _ => Found::lacking(got, "see who changed the limits of the process"),
-    }
+    let words = hard.map_or("no limit".into(), |limit| limit.to_string());
+    let remedy = match (soft, hard) {
+        (soft, hard) if (soft, hard) == (Some(asked), Some(asked)) => None,
+        (_, Some(hard)) if hard < asked => Some(format!(
+            "raise the hard limit: 'nofile {asked}' in /etc/security/limits.conf, or \
+             LimitNOFILE={asked} in its unit"
+        )),
+        _ => Some("see who changed the limits of the process".into()),
+    };
+    (format!("{words} (RLIMIT_NOFILE)"), remedy)
 }
 
 /// The limits and the identity of a process.
@@ -205,10 +165,7 @@ impl ProcFiles {
             && groups.iter().all(|group| user.groups.contains(group));
         let first = |numbers: &[u32]| numbers.first().copied().unwrap_or(u32::MAX);
         let got = identity(first(&uids), first(&gids), &groups);
-        match holds {
-            true => Found::enforced(got),
-            false => Found::lacking(got, "see what the node itself does with its identity"),
-        }
+        (got, (!holds).then(|| "see what the node itself does with its identity".into()))
     }
 }
 
@@ -243,14 +200,14 @@ Max open files            64                   128                  files     \n
         let found = |status: &str| {
             ProcFiles { pid: 1, limits: String::new(), status: status.into() }.runs_as(&user)
         };
-        let good = found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n");
-        assert_eq!((good.remedy.as_deref(), good.got.as_str()), (None, "uid 7, gid 8, groups 8 9"));
+        let (got, remedy) = found("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n");
+        assert_eq!((got.as_str(), remedy), ("uid 7, gid 8, groups 8 9", None));
         for bad in [
             "Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\nGroups:\t8 9 \n",
             "Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t0 8 9 \n",
             "",
         ] {
-            assert!(found(bad).remedy.is_some(), "{bad}");
+            assert!(found(bad).1.is_some(), "{bad}");
         }
     }
 }
