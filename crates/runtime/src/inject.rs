@@ -1,11 +1,19 @@
 //! Faults on purpose, for `sinew drill`: what is to happen, to whom and when. The process of a
 //! domain lets it happen.
 
+use std::mem;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
 
 use fastrand::Rng;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGKILL, SIGSEGV, SIGSTOP};
+use signal_hook::low_level::{emulate_default_handler, raise};
+use sinew_core::fault::{Cause, Fault};
 use sinew_core::sys::Region;
+use sinew_spec::catalogue::{MessageType, Scalar};
 
 /// A fault that is to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +82,11 @@ impl Injection {
     pub(crate) fn of(injections: &[Injection], target: Target) -> Vec<Injection> {
         injections.iter().filter(|injection| injection.target == target).cloned().collect()
     }
+
+    /// What is due at this number.
+    pub(crate) fn due(injections: &[Injection], number: u64) -> Option<What> {
+        injections.iter().find(|injection| injection.at_cycle == number).map(|it| it.what)
+    }
 }
 
 /// Writes garbage into all words of a region.
@@ -81,5 +94,90 @@ pub(crate) fn spoil(region: &Region, random: &mut Rng) {
     for word in region.words() {
         // Relaxed: garbage is ordered after nothing.
         word.store(random.u32(..), Ordering::Relaxed);
+    }
+}
+
+/// What happens to a service at its heartbeats: the only calls that every service makes.
+pub(crate) struct Heartbeats {
+    injections: Vec<Injection>,
+    /// Whether the service is to end with an error; until then it believes that the graph stops.
+    pub(crate) failed: bool,
+    /// Whether the next message is spoiled.
+    spoils: bool,
+}
+
+impl Heartbeats {
+    pub(crate) fn new(injections: Vec<Injection>) -> Heartbeats {
+        Heartbeats { injections, failed: false, spoils: false }
+    }
+
+    /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
+    pub(crate) fn beat(&mut self, number: u64) {
+        match Injection::due(&self.injections, number) {
+            Some(What::Panic) => panic!("injected by a drill"),
+            Some(What::Error) => self.failed = true,
+            Some(what @ (What::Segv | What::Kill | What::Stop)) => signal(what),
+            Some(What::Hang) => hang(),
+            Some(What::NotFinite) => self.spoils = true,
+            Some(What::Late { cycles }) => {
+                sleep(Duration::from_millis(100 * u64::from(cycles)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The message as it goes out, if something happens to it.
+    pub(crate) fn spoiled(&mut self, message: &[u8], ty: &MessageType) -> Option<Vec<u8>> {
+        mem::take(&mut self.spoils).then(|| {
+            let mut spoiled = message.to_vec();
+            write_nan(&mut spoiled, ty);
+            spoiled
+        })
+    }
+}
+
+/// The fault of [`What::Error`] and [`What::FailStart`].
+pub(crate) fn error(text: &str) -> Fault {
+    Fault::new(Cause::Error, format_args!("injected by a drill: {text}"))
+}
+
+/// Puts a NaN in the place of the first number of a message; without effect if it has none.
+pub(crate) fn write_nan(message: &mut [u8], ty: &MessageType) {
+    for field in ty.fields {
+        let at = field.offset as usize;
+        match field.scalar {
+            Scalar::F64 => return message[at..at + 8].copy_from_slice(&f64::NAN.to_ne_bytes()),
+            Scalar::F32 => return message[at..at + 4].copy_from_slice(&f32::NAN.to_ne_bytes()),
+            _ => {}
+        }
+    }
+}
+
+/// Ends or stops this process as [`What::Segv`], [`What::Kill`] and [`What::Stop`] say; returns
+/// after the last, once somebody continues the process.
+pub(crate) fn signal(what: What) {
+    // Nothing is to be done if the kernel refuses: whoever injected it looks whether it happened.
+    let _ = match what {
+        What::Segv => {
+            leave_no_core_file();
+            // The standard library has a handler of its own, which a raised signal would survive.
+            emulate_default_handler(SIGSEGV)
+        }
+        What::Kill => raise(SIGKILL),
+        _ => raise(SIGSTOP),
+    };
+}
+
+/// A drill leaves no file behind, and a death that writes one takes longer than it may.
+fn leave_no_core_file() {
+    let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    // If it is refused, there is a file.
+    let _ = setrlimit(Resource::Core, limit);
+}
+
+/// Never comes back.
+pub(crate) fn hang() -> ! {
+    loop {
+        std::thread::park();
     }
 }

@@ -14,9 +14,10 @@ use sinew_core::sys::Region;
 use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal};
 use sinew_link::counter;
-use sinew_spec::catalogue::{Kind, MessageType};
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Plan;
 
+use crate::inject::Heartbeats;
 use crate::watch::Watch;
 
 /// A node of a service domain.
@@ -67,17 +68,7 @@ pub struct ServiceEntry {
 pub type MakeService = fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>;
 
 /// How long a sleeping service goes without a heartbeat.
-pub(crate) const NAP_NS: u64 = 100_000_000;
-
-/// What a drill does to a service at its heartbeats: the only calls that every service makes.
-pub(crate) trait AtHeartbeats: Send {
-    /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
-    fn beat(&mut self, number: u64);
-    /// Whether the service is to end with an error; until then it believes that the graph stops.
-    fn has_failed(&self) -> bool;
-    /// The message as it goes out, if something happens to it.
-    fn spoiled(&mut self, message: &[u8], ty: &MessageType) -> Option<Vec<u8>>;
-}
+const NAP_NS: u64 = 100_000_000;
 
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
@@ -90,7 +81,7 @@ pub struct ServiceIo {
     /// Messages lost in this life.
     pub(crate) lost: u64,
     /// What a drill lets happen.
-    pub(crate) injected: Option<Box<dyn AtHeartbeats>>,
+    pub(crate) injected: Option<Heartbeats>,
     /// Of a kind that observes.
     pub(crate) watch: Option<Watch>,
     /// One for each port of the kind: an input that is linked.
@@ -107,7 +98,7 @@ impl ServiceIo {
 
     /// Whether the service is to end.
     pub fn is_stopping(&self) -> bool {
-        self.halt.is_stopping() || self.injected.as_ref().is_some_and(|it| it.has_failed())
+        self.halt.is_stopping() || self.injected.as_ref().is_some_and(|it| it.failed)
     }
 
     /// A heartbeat: the node lives.

@@ -42,8 +42,7 @@ impl Injected {
     }
 
     fn begin_cycle(&mut self) {
-        let due = self.injections.iter().find(|injection| injection.at_cycle == self.cycle);
-        match due.map(|injection| injection.what) {
+        match Injection::due(&self.injections, self.cycle) {
             Some(What::PeerGone) => {
                 self.sender.close();
                 self.state = State::Gone;

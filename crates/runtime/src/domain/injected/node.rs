@@ -5,8 +5,7 @@ use sinew_core::fault::Fault;
 use sinew_core::node::{Cycle, Io, Node};
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
-use super::{error, hang, signal, write_nan};
-use crate::inject::{Injection, What};
+use crate::inject::{Injection, What, error, hang, signal, write_nan};
 
 /// The wrapper.
 pub(super) struct Injected {
@@ -40,8 +39,7 @@ impl Node for Injected {
     }
 
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        let due = |injection: &&Injection| injection.at_cycle == cycle.number;
-        match self.injections.iter().find(due).map(|injection| injection.what) {
+        match Injection::due(&self.injections, cycle.number) {
             Some(What::Panic) => panic!("injected by a drill"),
             Some(What::Error) => return Err(error("the node fails")),
             Some(what @ (What::Segv | What::Kill | What::Stop)) => signal(what),
