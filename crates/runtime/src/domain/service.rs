@@ -44,7 +44,6 @@ const OOM_SCORE_ADJUST: &str = "500";
 /// A node, ready to run.
 struct Made {
     index: usize,
-    name: String,
     service: Box<dyn Service>,
     io: ServiceIo,
 }
@@ -66,23 +65,13 @@ fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), F
     let (made, crew) = make_all(process, domain, ends)?;
     let (running, all_ended) = channel();
     if let Some(crew) = crew {
-        start_crew(crew, process, running.clone())?;
+        let (board, halt) = (process.board.clone(), Arc::clone(process.halt));
+        let serve = move || crew.serve(&board, &halt);
+        start(process, "flows", running.clone(), serve)?;
     }
     for node in made {
-        let (halt, running) = (Arc::clone(process.halt), running.clone());
-        let board = process.board.clone();
-        let name = node.name.clone();
-        let body = move || {
-            wake_with_parents_end();
-            if await_order(&board, &halt) {
-                halt.reached(State::Running);
-                serve(node, &halt);
-            }
-            // Last of all: it says that this thread has ended.
-            drop(running);
-        };
-        let spawned = thread::Builder::new().name(name).spawn(body);
-        spawned.map_err(system("cannot start a thread"))?;
+        let (name, halt) = (node.io.name.clone(), Arc::clone(process.halt));
+        start(process, &name, running.clone(), move || serve(node, &halt))?;
     }
     drop(running);
     process.halt.reached(State::Ready);
@@ -93,19 +82,24 @@ fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), F
     ended
 }
 
-/// Gives the thread that watches over the flows to them.
-fn start_crew(crew: Crew, process: &Process<'_>, running: StdSender<()>) -> Result<(), FaultAt> {
+/// Starts a thread that serves once the order to run has come.
+fn start(
+    process: &Process<'_>,
+    name: &str,
+    running: StdSender<()>,
+    serve: impl FnOnce() + Send + 'static,
+) -> Result<(), FaultAt> {
     let (halt, board) = (Arc::clone(process.halt), process.board.clone());
     let body = move || {
         wake_with_parents_end();
         if await_order(&board, &halt) {
             halt.reached(State::Running);
-            crew.serve(&board, &halt);
+            serve();
         }
         // Last of all: it says that this thread has ended.
         drop(running);
     };
-    let spawned = thread::Builder::new().name("flows".into()).spawn(body);
+    let spawned = thread::Builder::new().name(name.into()).spawn(body);
     spawned.map(drop).map_err(system("cannot start a thread"))
 }
 
@@ -265,7 +259,7 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
         inputs: inputs(plan, index, ends)?,
         outputs: outputs(process, index, ends)?,
     };
-    Ok(Made { index, name: node.name.clone(), service, io })
+    Ok(Made { index, service, io })
 }
 
 /// The node's counters, and how many heartbeats they show from earlier lives.
