@@ -131,10 +131,12 @@ impl Run {
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
         self.wait(timeout);
         self.looked_ns = now_ns();
-        self.core.hush();
+        self.core.bell.hush();
         // First of all what was ordered: a stop does not wait until all else is looked at.
         let questions = self.take_orders();
-        self.core.reap();
+        for domain in &mut self.core.domains {
+            domain.process.reap();
+        }
         self.begin_stopping();
         self.stop_core();
         self.go_on_with_services();

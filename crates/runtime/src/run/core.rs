@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use rustix::event::{PollFd, PollFlags};
 use sinew_control::status::{EventKind, Events};
 use sinew_core::bell::Bell;
-use sinew_core::board::{FaultAt, State};
+use sinew_core::board::FaultAt;
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
@@ -29,7 +29,7 @@ pub(super) struct Core {
     /// The first ones of the plan.
     pub(super) domains: Vec<Domain>,
     /// Which all of them ring.
-    bell: Bell,
+    pub(super) bell: Bell,
     /// How often they were started again.
     pub(super) resets: u32,
     /// Of the first cycle of all; `u64::MAX` before.
@@ -119,18 +119,6 @@ impl Core {
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
     }
 
-    /// To be called after a wait, before what the bell tells of is looked at.
-    pub(super) fn hush(&self) {
-        self.bell.hush();
-    }
-
-    /// Learns which of the domains have ended.
-    pub(super) fn reap(&mut self) {
-        for domain in &mut self.domains {
-            domain.process.reap();
-        }
-    }
-
     /// Hands every new record to `each`, and makes events of what the domains print.
     pub(super) fn read(
         &mut self,
@@ -148,45 +136,10 @@ impl Core {
         }
     }
 
-    /// Makes events of what the domains have come to.
-    pub(super) fn tell(&mut self, plan: &Plan, is_stopping: bool, events: &mut Events) {
-        for (domain, planned) in self.domains.iter_mut().zip(&plan.domains) {
-            domain.tell(&planned.name, is_stopping, events);
-        }
-    }
-
-    /// Whether all domains wait for the order to run.
-    pub(super) fn is_ready(&self) -> bool {
-        self.domains.iter().all(|domain| domain.state() == State::Ready)
-    }
-
     /// Gives the order to run, first release at `start_ns`.
     pub(super) fn order_run(&mut self, start_ns: u64) {
         self.started_ns = self.started_ns.min(start_ns);
         self.domains.iter_mut().for_each(|domain| domain.order_run(start_ns));
-    }
-
-    /// Charges the domains that are not ready.
-    pub(super) fn charge_unready(&mut self) {
-        let unready = self.domains.iter_mut().filter(|domain| domain.state() != State::Ready);
-        let limit_ms = START_NS_MAX / 1_000_000;
-        unready.for_each(|domain| domain.charge(format!("was not ready within {limit_ms} ms")));
-    }
-
-    /// Charges the domains that have ended although nobody told them to.
-    pub(super) fn charge_deserted(&mut self) {
-        let deserted = self.domains.iter_mut().filter(|domain| domain.has_ended());
-        deserted.for_each(|domain| domain.charge("ended before it was told to".into()));
-    }
-
-    /// Whether a node has said that the job is done.
-    pub(super) fn has_finished(&self) -> bool {
-        self.domains.iter().any(|domain| domain.state() == State::Finished)
-    }
-
-    /// Whether the core cannot go on.
-    pub(super) fn is_broken(&self) -> bool {
-        self.domains.iter().any(Domain::is_broken)
     }
 
     /// Whether nothing of it is left.

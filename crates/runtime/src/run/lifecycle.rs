@@ -4,11 +4,12 @@
 use std::{io, mem};
 
 use sinew_control::status::{EventKind, Phase, StopStatus};
+use sinew_core::board::State;
 use sinew_core::clock::now_ns;
 use sinew_core::pace::Pace;
 use sinew_core::sys::let_go_of_code;
 
-use super::core::START_NS_MAX;
+use super::core::{Domain, START_NS_MAX};
 use super::process::Spawner;
 use super::services::Supervised;
 use super::stop::Stop;
@@ -96,26 +97,32 @@ impl Run {
             return;
         }
         let Stage::Starting { until_ns } = self.lifecycle.stage else { return };
-        if self.core.is_ready() {
+        if self.core.domains.iter().all(|domain| domain.state() == State::Ready) {
             self.lifecycle.stage = Stage::Running;
             self.core.order_run(now_ns() + FIRST_RELEASE_NS);
             // What follows is the same few functions over and over.
             let_go_of_code();
         } else if now_ns() >= until_ns {
-            self.core.charge_unready();
+            let limit_ms = START_NS_MAX / 1_000_000;
+            let unready = self.core.domains.iter_mut();
+            for domain in unready.filter(|domain| domain.state() != State::Ready) {
+                domain.charge(format!("was not ready within {limit_ms} ms"));
+            }
         }
     }
 
     /// Makes events of what the realtime domains have come to.
     pub(super) fn tell(&mut self) {
         let is_stopping = matches!(self.lifecycle.stage, Stage::Stopping { .. } | Stage::Held);
-        self.core.tell(&self.request.plan, is_stopping, &mut self.events);
+        for (domain, planned) in self.core.domains.iter_mut().zip(&self.request.plan.domains) {
+            domain.tell(&planned.name, is_stopping, &mut self.events);
+        }
     }
 
     /// The job is done when a node of the core says so; without a core, when no service is left.
     fn has_finished(&self) -> bool {
         match self.core.domains.is_empty() {
-            false => self.core.has_finished(),
+            false => self.core.domains.iter().any(|domain| domain.state() == State::Finished),
             true => !self.is_ending() && self.services.iter().all(Supervised::is_over),
         }
     }
@@ -144,11 +151,12 @@ impl Run {
         }
         let finished = self.has_finished();
         let wanted = self.lifecycle.stop.is_some() || finished;
-        if !wanted && !self.core.is_broken() {
+        if !wanted && !self.core.domains.iter().any(Domain::is_broken) {
             return;
         }
         if !wanted && self.faults().is_empty() {
-            self.core.charge_deserted();
+            let deserted = self.core.domains.iter_mut().filter(|domain| domain.has_ended());
+            deserted.for_each(|domain| domain.charge("ended before it was told to".into()));
         }
         let reason = self.reason();
         self.want_stop(&reason).finished = finished;

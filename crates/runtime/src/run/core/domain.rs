@@ -121,7 +121,7 @@ impl Domain {
     }
 
     /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
-    pub(super) fn listen(&mut self) {
+    pub(crate) fn listen(&mut self) {
         let is_silent = now_ns() >= self.silent_ns() && !self.has_ended();
         if is_silent && self.state() == State::Running {
             let limit_ms = self.silent_ns_max() / 1_000_000;
@@ -132,7 +132,7 @@ impl Domain {
     }
 
     /// Holds that against it, if nothing was before.
-    pub(super) fn charge(&mut self, charge: String) {
+    pub(crate) fn charge(&mut self, charge: String) {
         self.charge.get_or_insert(charge);
     }
 
@@ -148,7 +148,7 @@ impl Domain {
     }
 
     /// How far it is, as it says itself.
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.process.board.state()
     }
 
@@ -167,7 +167,7 @@ impl Domain {
 
     /// Makes events of what it, named `name`, has come to. What its end means is known once the
     /// core stops: it may have come too early.
-    pub(super) fn tell(&mut self, name: &str, core_stops: bool, events: &mut Events) {
+    pub(crate) fn tell(&mut self, name: &str, core_stops: bool, events: &mut Events) {
         let (name, state) = (Some(name), self.state());
         if state != mem::replace(&mut self.told, state) {
             match state {
