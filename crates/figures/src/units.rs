@@ -69,11 +69,10 @@ pub fn round_time(ns: f64) -> String {
 
 /// A size in the largest unit of which it is a whole number.
 pub fn size(bytes: f64) -> String {
-    const KIB: f64 = 1024.0;
-    match bytes {
-        bytes if bytes % (KIB * KIB) == 0.0 => format!("{} MiB", bytes / (KIB * KIB)),
-        bytes if bytes % KIB == 0.0 => format!("{} KiB", bytes / KIB),
-        bytes => format!("{bytes} B"),
+    const UNITS: [(&str, f64); 3] = [("GiB", 1073741824.0), ("MiB", 1048576.0), ("KiB", 1024.0)];
+    match UNITS.iter().find(|(_, one)| bytes > 0.0 && bytes % one == 0.0) {
+        Some((name, one)) => format!("{} {name}", bytes / one),
+        None => format!("{bytes} B"),
     }
 }
 
@@ -144,7 +143,8 @@ mod tests {
             [500.0, 1e3, 2.5e6, 1e8].map(round_time),
             ["500 ns", "1 us", "2.5 ms", "100 ms"]
         );
-        assert_eq!([8.0, 1024.0, 1536.0, 1048576.0].map(size), ["8 B", "1 KiB", "1536 B", "1 MiB"]);
+        let sizes = [0.0, 8.0, 1024.0, 1536.0, 1049600.0, 1048576.0, 3221225472.0].map(size);
+        assert_eq!(sizes, ["0 B", "8 B", "1 KiB", "1536 B", "1025 KiB", "1 MiB", "3 GiB"]);
     }
 
     #[test]

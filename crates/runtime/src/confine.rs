@@ -6,7 +6,6 @@
 //! tree of cgroups, and what it has started by then would stay behind), applies each to the command
 //! that it starts, and looks at [`Confinement::entered`] right after.
 
-mod bytes;
 mod cgroup;
 mod readback;
 mod strays;

@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 
 use sinew_control::status::LimitStatus;
+use sinew_figures::units::size;
 
+use super::Confinement;
 use super::cgroup::{Controller, Refusal};
 use super::user::User;
-use super::{Confinement, bytes};
 
 /// The remedy where somebody undid what we set.
 const CHANGED: &str = "see who else writes to the cgroup of the domain";
@@ -31,7 +32,7 @@ impl Confinement {
             rows.push(LimitStatus { what, asked, got, enforced, remedy });
         };
         if let Some(asked) = self.limits.memory_bytes {
-            add("memory", bytes::words(asked), &|process| {
+            add("memory", size(asked as f64), &|process| {
                 self.limit(Controller::Memory, asked, process)
             });
         }
@@ -90,7 +91,7 @@ impl Confinement {
         let bound = |name| process.limit(name).0.filter(|&soft| soft <= asked);
         match controller {
             Controller::Memory => bound("Max data size").map(|soft| {
-                let words = bytes::words(soft);
+                let words = size(soft as f64);
                 format!("{words} for each process (RLIMIT_DATA, not shared memory)")
             }),
             Controller::Processes if self.counts_by_user() => bound("Max processes")
@@ -104,7 +105,7 @@ impl Confinement {
 fn held(controller: Controller, asked: u64, value: String) -> (String, bool) {
     let parsed = match controller {
         // The kernel counts pages, and rounds down.
-        Controller::Memory => value.parse().ok().map(|it| (bytes::words(it), it <= asked)),
+        Controller::Memory => value.parse().ok().map(|it: u64| (size(it as f64), it <= asked)),
         Controller::Cpu => value.split_once(' ').and_then(|(quota_us, period_us)| {
             let period_us: u64 = period_us.parse().ok().filter(|&period_us| period_us > 0)?;
             let percent = quota_us.parse::<u64>().ok()? as f64 * 100.0 / period_us as f64;

@@ -14,6 +14,7 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::privileges::{Asked, Obtained};
 use sinew_core::trace::ThreadId;
 use sinew_core::transport;
+use sinew_figures::process::resident_kib;
 use sinew_spec::catalogue::Direction;
 use sinew_spec::plan::{End, Link, Plan};
 
@@ -254,6 +255,7 @@ impl Run {
     ) -> DomainStatus {
         let planned = &self.plan().domains[at];
         let limits = process.map(|process| confinement.read_back(process.id()));
+        let resident = process.and_then(|process| resident_kib(process.id()).ok());
         DomainStatus {
             name: planned.name.clone(),
             role: planned.service().map_or(DomainRole::Realtime, |_| DomainRole::Service),
@@ -265,7 +267,7 @@ impl Run {
             last_reason: None,
             next_restart_ms: None,
             address: None,
-            resident_kib: process.and_then(|process| resident_kib(process.id())),
+            resident_kib: resident.map(|(now_kib, _)| now_kib),
             threads: Vec::new(),
             nodes: self.node_statuses(at),
             limits: limits.unwrap_or_default(),
@@ -362,11 +364,4 @@ impl Run {
 fn user(process: &Process) -> Option<String> {
     let uid = fs::metadata(format!("/proc/{}", process.id())).ok()?.uid();
     Some(format!("uid {uid}"))
-}
-
-/// Resident memory of a process.
-fn resident_kib(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().trim_end_matches("kB").trim().parse().ok()
 }
