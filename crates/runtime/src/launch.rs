@@ -97,6 +97,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inject::{Target, What};
 
     #[test]
     fn a_launch_arrives_as_it_was_sent() {
@@ -107,6 +108,7 @@ mod tests {
             overrides: vec![("planner.laps".into(), "0".into())],
             cpus: vec![0, 3],
         };
+        let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };
         let launch = Launch {
             spec,
             domain: 1,
@@ -116,7 +118,7 @@ mod tests {
             life: 3,
             parent: 77,
             marker: "77.1".into(),
-            injections: vec![],
+            injections: vec![injection(What::Segv), injection(What::Late { cycles: 7 })],
             secret: "5ec3e7".into(),
             open: Open {
                 board: 5,

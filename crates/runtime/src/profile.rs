@@ -4,7 +4,7 @@
 //! goes on in services alone: no thread of the core ever gets the signal. An idle process gets
 //! none.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::RawFd;
@@ -37,24 +37,12 @@ impl Profile {
     /// ones have their number before the extension, and where several `domains` have flows, all
     /// have the domain's name there.
     pub(crate) fn file_of(&self, domain: &str, domains: usize, life: u32) -> PathBuf {
-        let name = (domains > 1).then(|| domain.to_owned());
-        let number = (life > 1).then(|| life.to_string());
-        let parts: Vec<String> = name.into_iter().chain(number).collect();
-        if parts.is_empty() {
-            return self.file.clone();
-        }
-        let mut stem = self.file.file_stem().unwrap_or_default().to_owned();
-        stem.push(format!(".{}", parts.join(".")));
-        self.file.with_file_name(with_extension(stem, &self.file))
+        let name = (domains > 1).then(|| domain.into());
+        let number = (life > 1).then(|| life.to_string().into());
+        let extension = self.file.extension().map(OsStr::to_owned);
+        let parts: Vec<OsString> = name.into_iter().chain(number).chain(extension).collect();
+        self.file.with_extension(parts.join(OsStr::new(".")))
     }
-}
-
-fn with_extension(mut stem: OsString, file: &Path) -> OsString {
-    if let Some(extension) = file.extension() {
-        stem.push(".");
-        stem.push(extension);
-    }
-    stem
 }
 
 /// A profile that is taken of this process.

@@ -38,6 +38,13 @@ fn service(limits: Limits, user: Option<&str>) -> Domain {
     Domain { name: "log".into(), user: user.map(String::from), user_span, role }
 }
 
+/// A script that ends with its shell, long after the test.
+const SLEEPS: &str = "sleep 600; true";
+
+fn prepared(test: &str, limits: Limits) -> Confinement {
+    Confinement::prepare(&service(limits, None), &run(test)).expect("no user")
+}
+
 /// The name of a run, one for each test.
 fn run(test: &str) -> String {
     format!("{test}-{}", std::process::id())
@@ -141,7 +148,7 @@ fn a_domain_runs_as_its_user_with_nothing_left_of_ours() {
     }
     let domain = service(Limits::default(), Some("nobody"));
     let confinement = Confinement::prepare(&domain, &run("user")).expect("nobody is somebody");
-    let shell = Shell::start(&confinement, "sleep 600; true");
+    let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
     let user = row(&rows, "user");
     assert!(user.enforced && user.remedy.is_none(), "{user:?}");
@@ -173,7 +180,7 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
     let (role, user_span) = (Role::Realtime(realtime), Default::default());
     let domain = Domain { name: "control".into(), user, user_span, role };
     let confinement = Confinement::prepare(&domain, &run("realtime")).expect("nobody is somebody");
-    let shell = Shell::start(&confinement, "sleep 600; true");
+    let shell = Shell::start(&confinement, SLEEPS);
     let limits = fs::read_to_string(format!("/proc/{}/limits", shell.id())).expect("it runs");
     let words = |name: &str| {
         let line = limits.lines().find_map(|line| line.strip_prefix(name)).expect("a limit");
@@ -191,8 +198,8 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
 #[test]
 fn descriptors_are_limited_and_read_back() {
     let limits = Limits { descriptors: Some(32), ..Limits::default() };
-    let confinement = Confinement::prepare(&service(limits, None), &run("files")).expect("no user");
-    let shell = Shell::start(&confinement, "sleep 600; true");
+    let confinement = prepared("files", limits);
+    let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
     let row = row(&rows, "descriptors");
     assert_eq!((row.got.as_str(), row.enforced), ("32 (RLIMIT_NOFILE)", true));
@@ -209,8 +216,8 @@ fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
         descriptors: Some(64),
         processes: Some(20),
     };
-    let confinement = Confinement::prepare(&service(limits, None), &run("rows")).expect("no user");
-    let shell = Shell::start(&confinement, "sleep 600; true");
+    let confinement = prepared("rows", limits);
+    let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
     let whats: Vec<_> = rows.iter().map(|row| &*row.what).collect();
     assert_eq!(whats, ["memory", "cpu", "processes", "descriptors"]);
@@ -235,7 +242,7 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
     let mut large = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=64M count=1");
     assert!(small.0.wait().expect("a child of ours").success());
     assert!(!large.0.wait().expect("a child of ours").success());
-    let shell = Shell::start(&confinement, "sleep 600; true");
+    let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
     assert!(!rows[0].enforced, "{rows:?}");
     let expected = "32 MiB for each process (RLIMIT_DATA, not shared memory): a test";
@@ -244,14 +251,13 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
 
 #[test]
 fn strays_are_found_by_their_mark_and_nobody_else() {
-    let confinement = Confinement::prepare(&service(Limits::default(), None), &run("strays"));
-    let confinement = confinement.expect("no user");
+    let confinement = prepared("strays", Limits::default());
     let marker = run("mark");
     // One in the background, one that left the session and whose parent is gone.
     let time = format!("1{}.1", std::process::id());
     let script = format!("sleep {time} & (setsid sleep {time} &) ; sleep {time}; true");
     let _shell = Shell::start_as(&confinement, &script, &marker);
-    let mut other = Shell::start_as(&confinement, "sleep 600; true", &format!("{marker}0"));
+    let mut other = Shell::start_as(&confinement, SLEEPS, &format!("{marker}0"));
     wait_until("all three sleep", || with_word(&time) == 3);
     assert!(kill_strays(&marker) >= 4, "the shell and three that sleep");
     assert_eq!(with_word(&time), 0);
@@ -261,10 +267,9 @@ fn strays_are_found_by_their_mark_and_nobody_else() {
 
 #[test]
 fn who_has_strays_sought_is_woken_once_they_are_gone() {
-    let confinement = Confinement::prepare(&service(Limits::default(), None), &run("sought"));
-    let confinement = confinement.expect("no user");
+    let confinement = prepared("sought", Limits::default());
     let marker = run("sought");
-    let _shell = Shell::start_as(&confinement, "sleep 600; true", &marker);
+    let _shell = Shell::start_as(&confinement, SLEEPS, &marker);
     let strays = Strays::seek(&marker);
     let until_ns = sinew_core::clock::now_ns() + PATIENCE.as_nanos() as u64;
     await_end(strays.over().expect("a thread and a pipe"), until_ns);
@@ -285,8 +290,7 @@ fn who_kills_strays_does_not_kill_itself() {
 
 #[test]
 fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
-    let confinement = Confinement::prepare(&service(Limits::default(), None), &run("hide"));
-    let confinement = confinement.expect("no user");
+    let confinement = prepared("hide", Limits::default());
     let Some(cgroup) = &confinement.cgroup else {
         return skip("we may make no cgroup here");
     };
@@ -302,7 +306,7 @@ fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
     wait_until("the shell has ended", || shell.has_ended());
     wait_until("the hidden one has ended", || with_word(&time) == 0);
     // It serves for the next start as well.
-    let again = Shell::start(&confinement, "sleep 600; true");
+    let again = Shell::start(&confinement, SLEEPS);
     assert!(cgroup.holds(again.id()));
     drop(confinement);
     assert!(!folder.exists(), "it goes with the last of its processes");
@@ -312,7 +316,7 @@ fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
 
 /// Limits that only cgroups of version 2 enforce.
 fn limited(test: &str, limits: Limits) -> Confinement {
-    let confinement = Confinement::prepare(&service(limits, None), &run(test)).expect("no user");
+    let confinement = prepared(test, limits);
     for controller in [Controller::Memory, Controller::Cpu, Controller::Processes] {
         let refusal = confinement.refusals.of(controller);
         assert!(refusal.is_none(), "{refusal:?}");

