@@ -43,15 +43,6 @@ pub struct Confinement {
     serves: bool,
 }
 
-/// What the limits have done so far, since [`Confinement::prepare`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Toll {
-    /// Processes that the kernel killed because the domain's memory was full.
-    pub memory_kills: u64,
-    /// Processes and threads that it refused to start.
-    pub starts_refused: u64,
-}
-
 /// Whether this machine knows the domain's user. Whether we may become it is seen at the start: who
 /// checks a graph need not be who runs it.
 ///
@@ -118,9 +109,10 @@ impl Confinement {
         }
     }
 
-    /// What the limits did so far; nothing without a cgroup.
-    pub fn toll(&self) -> Toll {
-        self.cgroup.as_ref().map(Cgroup::toll).unwrap_or_default()
+    /// Processes that the kernel has killed so far because the domain's memory was full; none that is
+    /// known of without a cgroup.
+    pub fn memory_kills(&self) -> u64 {
+        self.cgroup.as_ref().map_or(0, |cgroup| cgroup.count("memory.events", "oom_kill "))
     }
 
     /// Kills all processes of the domain at once, those that it started included. `false` if there

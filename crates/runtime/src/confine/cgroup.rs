@@ -215,17 +215,11 @@ impl Cgroup {
         line_of(&self.folder.join(file))
     }
 
-    pub(crate) fn toll(&self) -> super::Toll {
-        let count = |file: &str, key: &str| {
-            // Without the controller there is no such file, and no such event.
-            let text = self.read(file).unwrap_or_default();
-            let count = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-            count.unwrap_or(0)
-        };
-        super::Toll {
-            memory_kills: count("memory.events", "oom_kill "),
-            starts_refused: count("pids.events", "max "),
-        }
+    /// What one of its files counts; 0 without the controller, which has such a file.
+    pub(crate) fn count(&self, file: &str, key: &str) -> u64 {
+        let text = self.read(file).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+        count.unwrap_or(0)
     }
 
     /// Kills all that is in it or below; `false` on a kernel before 5.14, which cannot.

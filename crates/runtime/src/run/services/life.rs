@@ -73,7 +73,7 @@ impl Life {
         let talks = nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node));
         let pair = if talks { Some(UnixStream::pair()?) } else { None };
         let (connection, theirs) = pair.unzip();
-        let memory_kills = confinement.toll().memory_kills;
+        let memory_kills = confinement.memory_kills();
         let open = Open {
             bell: bell.as_fd().as_raw_fd(),
             counters,
@@ -176,7 +176,7 @@ impl Life {
             (None, None) if status.success() => "has ended in order".into(),
             (None, None) => ending(status),
         };
-        if confinement.toll().memory_kills > self.memory_kills {
+        if confinement.memory_kills() > self.memory_kills {
             reason += "; its memory was full: see 'memory' in its limits";
         }
         let strays = match self.progress {
