@@ -26,7 +26,7 @@ use sinew_core::sys::{Region, adopt, leave_realtime};
 use sinew_core::transport::{Receiver, Sender, Shape, row};
 use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
 use sinew_link::counter;
-use sinew_spec::plan::{End, Link, Plan, Release, Role, Service as Domain, Thread};
+use sinew_spec::plan::{Link, Plan, Release, Role, Service as Domain, Thread};
 
 use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
@@ -164,19 +164,12 @@ fn open(
         let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
         nodes.push(index);
         counted.push(counters(launch.open.counters.get(place).copied()).map_err(in_node)?.0);
-        for (port, end) in self::inputs(plan, index, ends).map_err(in_node)?.into_iter().enumerate()
-        {
-            let link = plan.links.iter().find(|link| link.to == End { node: index, port });
-            if let (Some(end), Some(link)) = (end, link) {
-                inputs.insert((index, port), MessageInput::new(link.message, end));
-            }
+        for (link, end) in self::inputs(plan, index, ends).map_err(in_node)? {
+            inputs.insert((index, link.to.port), MessageInput::new(link.message, end));
         }
-        for (port, all) in
-            self::outputs(process, index, ends).map_err(in_node)?.into_iter().enumerate()
-        {
-            let links = plan.links.iter().filter(|link| link.from == End { node: index, port });
-            let output = |(end, link): (_, &Link)| MessageOutput::new(link.message, end);
-            outputs.insert((index, port), all.into_iter().zip(links).map(output).collect());
+        for (link, end) in self::outputs(process, index, ends).map_err(in_node)? {
+            let links: &mut Vec<_> = outputs.entry((index, link.from.port)).or_default();
+            links.push(MessageOutput::new(link.message, end));
         }
     }
     let setup = Setup {
@@ -247,6 +240,15 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
     let mut service = injected::service(made, index, &launch.injections);
     service.start()?;
     let (counters, beats) = counters(launch.open.counters.get(place).copied())?;
+    let ports = node.kind.ports.iter();
+    let (mut of_inputs, mut of_outputs): (Vec<_>, Vec<_>) =
+        ports.map(|_| (None, Vec::new())).unzip();
+    for (link, end) in inputs(plan, index, ends)? {
+        of_inputs[link.to.port] = Some(end);
+    }
+    for (link, end) in outputs(process, index, ends)? {
+        of_outputs[link.from.port].push(end);
+    }
     let io = ServiceIo {
         name: node.name.clone(),
         halt: Arc::clone(process.halt),
@@ -256,8 +258,8 @@ fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> R
         lost: 0,
         injected: None,
         watch: None,
-        inputs: inputs(plan, index, ends)?,
-        outputs: outputs(process, index, ends)?,
+        inputs: of_inputs,
+        outputs: of_outputs,
     };
     Ok(Made { index, service, io })
 }
@@ -273,36 +275,32 @@ fn counters(descriptor: Option<i32>) -> Result<(counter::Writer<Region>, u64), F
     Ok((writer.map_err(|error| refused(&error))?, counted.beats()))
 }
 
-fn inputs(
-    plan: &Plan,
+fn inputs<'a>(
+    plan: &'a Plan,
     node: usize,
     ends: &mut Ends,
-) -> Result<Vec<Option<Box<dyn Receiver>>>, Fault> {
-    let mut inputs: Vec<Option<Box<dyn Receiver>>> = Vec::new();
-    inputs.resize_with(plan.nodes[node].kind.ports.len(), || None);
+) -> Result<Vec<(&'a Link, Box<dyn Receiver>)>, Fault> {
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.to.node == node);
-    for (at, link) in links {
+    let open = |(at, link): (usize, &'a Link)| {
         let carrier = ends.readers.remove(&at).ok_or_else(|| no_carrier(at))?;
-        inputs[link.to.port] = Some((row(link.transport).receiver)(carrier, &Shape::of(link))?);
-    }
-    Ok(inputs)
+        Ok((link, (row(link.transport).receiver)(carrier, &Shape::of(link))?))
+    };
+    links.map(open).collect()
 }
 
-fn outputs(
-    process: &Process<'_>,
+fn outputs<'a>(
+    process: &Process<'a>,
     node: usize,
     ends: &mut Ends,
-) -> Result<Vec<Vec<Box<dyn Sender>>>, Fault> {
+) -> Result<Vec<(&'a Link, Box<dyn Sender>)>, Fault> {
     let plan = process.plan;
     let injections = Injections { plan, all: &process.launch.injections };
-    let mut outputs: Vec<Vec<Box<dyn Sender>>> = Vec::new();
-    outputs.resize_with(plan.nodes[node].kind.ports.len(), Vec::new);
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.from.node == node);
-    for (at, link) in links.filter(|(at, _)| leader(plan, *at) == *at) {
+    let open = |(at, link): (usize, &'a Link)| {
         let carrier = ends.writers.remove(&at).ok_or_else(|| no_carrier(at))?;
-        outputs[link.from.port].push(injections.sender(carrier, at)?);
-    }
-    Ok(outputs)
+        Ok((link, injections.sender(carrier, at)?))
+    };
+    links.filter(|(at, _)| leader(plan, *at) == *at).map(open).collect()
 }
 
 /// A node's whole life. Its fault ends the domain; its end leaves the others running.
