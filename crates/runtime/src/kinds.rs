@@ -101,38 +101,26 @@ impl Kinds {
     /// for every safe value that the kind offers.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = catalogue_errors(&self.catalogue());
-        for Row { kind, made, allowed, safe } in self.rows() {
+        let mut look = |kind: &Kind, made, allowed: &[RunsIn], safe| {
             let say = |why: String| format!("kind '{}': {why}", kind.name);
             let of_home = of_home(kind, made, allowed).into_iter();
-            errors.extend(of_home.chain(of_sizes(kind)).map(say));
-            errors.extend(of_safe(kind, safe).into_iter().map(say));
+            errors.extend(of_home.chain(of_sizes(kind)).chain(of_safe(kind, safe)).map(say));
+        };
+        for row in &self.nodes {
+            look(row.kind, "a cyclic node", &[RunsIn::Realtime], row.safe);
+        }
+        for row in &self.services {
+            look(row.kind, "a service", &[RunsIn::Service, RunsIn::Observer], None);
+        }
+        for row in &self.flows {
+            match row.make {
+                Make::Node(_) => look(row.kind, "a flow node", &[RunsIn::Flow], None),
+                Make::Source(_) => {
+                    look(row.kind, "a source of flows", &[RunsIn::Flow, RunsIn::Test], None);
+                }
+            }
         }
         errors
-    }
-
-    /// All rows, as far as the checks see them.
-    fn rows(&self) -> impl Iterator<Item = Row> {
-        use RunsIn::{Flow, Observer, Realtime, Service, Test};
-        let nodes = self.nodes.iter().map(|&NodeEntry { kind, safe, .. }| Row {
-            kind,
-            made: "a cyclic node",
-            allowed: &[Realtime],
-            safe,
-        });
-        let services = self.services.iter().map(|row| Row {
-            kind: row.kind,
-            made: "a service",
-            allowed: &[Service, Observer],
-            safe: None,
-        });
-        let flows = self.flows.iter().map(|row| {
-            let (made, allowed): (_, &[RunsIn]) = match row.make {
-                Make::Node(_) => ("a flow node", &[Flow]),
-                Make::Source(_) => ("a source of flows", &[Flow, Test]),
-            };
-            Row { kind: row.kind, made, allowed, safe: None }
-        });
-        nodes.chain(services).chain(flows)
     }
 }
 
@@ -140,14 +128,6 @@ const SAME_TABLES: &str = "the plan is made from the same tables";
 
 /// Writes a safe value, as [`NodeEntry::safe`].
 type WriteSafe = fn(usize, usize, &mut [u8]);
-
-/// A row of any table.
-struct Row {
-    kind: &'static Kind,
-    made: &'static str,
-    allowed: &'static [RunsIn],
-    safe: Option<WriteSafe>,
-}
 
 /// A kind runs where its code can.
 fn of_home(kind: &Kind, made: &str, allowed: &[RunsIn]) -> Option<String> {
