@@ -50,8 +50,9 @@ impl Domain {
         spawner: &Spawner<'_>,
     ) -> io::Result<Domain> {
         let request = spawner.request;
-        let open = |thread| Thread::open(&request.plan, planned, thread, request.pace);
-        let threads = (0..planned.threads.len()).map(open).collect::<io::Result<Vec<_>>>()?;
+        let records = planned.threads.iter().map(|it| Record::of(&request.plan, &it.nodes));
+        let open = |record| Thread::open(&record, planned.period_ns, request.pace);
+        let threads = records.map(open).collect::<io::Result<Vec<_>>>()?;
         let output = MemoryFile::open()?;
         let process = spawn(at, &confinement, &threads, &output, bell, spawner)?;
         Ok(Domain {

@@ -8,7 +8,6 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::pace::Pace;
 use sinew_core::sys::Region;
 use sinew_core::trace::{self, Record, Totals};
-use sinew_spec::plan::{Plan, Realtime};
 
 use crate::run::links::number;
 
@@ -42,17 +41,8 @@ pub(crate) struct Counts {
 }
 
 impl Thread {
-    /// With the trace that thread `at` of a domain leaves its records in.
-    pub(super) fn open(
-        plan: &Plan,
-        domain: &Realtime,
-        at: usize,
-        pace: Pace,
-    ) -> io::Result<Thread> {
-        Thread::of(&Record::of(plan, &domain.threads[at].nodes), domain.period_ns, pace)
-    }
-
-    fn of(record: &Record, period_ns: u64, pace: Pace) -> io::Result<Thread> {
+    /// With a trace for such records.
+    pub(super) fn open(record: &Record, period_ns: u64, pace: Pace) -> io::Result<Thread> {
         let (trace, reader) = trace::open(record, period_ns, pace)?;
         let shown = trace.read_only()?;
         let (heard_ns, counts, lost_before) = (u64::MAX, Counts::default(), 0);
@@ -137,7 +127,7 @@ mod tests {
     use sinew_core::trace::Head;
 
     fn thread(record: &Record) -> (Thread, trace::Writer) {
-        let thread = Thread::of(record, 100_000, Pace::AsPlanned).expect("memfd");
+        let thread = Thread::open(record, 100_000, Pace::AsPlanned).expect("memfd");
         let trace = thread.trace.clone();
         let writer = trace::Writer::attach(trace, record, 100_000, Pace::AsPlanned);
         (thread, writer.expect("the same shape"))
