@@ -113,7 +113,7 @@ impl Stage {
             }
         });
         let known = self.events.last().map_or(0, |event| event.number);
-        self.events.extend(run_events(&self.run, known));
+        self.events.extend(self.run.events().after(known).cloned());
         self.lives
     }
 
@@ -171,22 +171,24 @@ impl Stage {
         assert_eq!(wrong, None, "not in order at input {input}");
     }
 
+    fn of(&self, what: EventKind) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(move |event| event.what == what)
+    }
+
     /// Texts of the events of this sort.
     pub(crate) fn texts(&self, domain: &str, what: EventKind) -> Vec<&str> {
-        let of_it = self.events.iter().filter(|event| event.domain.as_deref() == Some(domain));
-        of_it.filter(|event| event.what == what).map(|event| &*event.text).collect()
+        let of_it = self.of(what).filter(|event| event.domain.as_deref() == Some(domain));
+        of_it.map(|event| &*event.text).collect()
     }
 
     /// Texts of the events of this sort, of no domain or any.
     pub(crate) fn told(&self, what: EventKind) -> Vec<&str> {
-        let events = self.events.iter().filter(|event| event.what == what);
-        events.map(|event| &*event.text).collect()
+        self.of(what).map(|event| &*event.text).collect()
     }
 
     /// Domains of all events of this sort, in order.
     pub(crate) fn order(&self, what: EventKind) -> Vec<&str> {
-        let events = self.events.iter().filter(|event| event.what == what);
-        events.filter_map(|event| event.domain.as_deref()).collect()
+        self.of(what).filter_map(|event| event.domain.as_deref()).collect()
     }
 
     /// All events, in words.
@@ -223,10 +225,6 @@ impl Stage {
         let mark = String::from_utf8_lossy(mark.expect("it is marked")).into_owned();
         mark.rsplit_once('-').expect("it ends in a number").0.to_owned()
     }
-}
-
-fn run_events(run: &Run, after: u64) -> Vec<Event> {
-    run.events().after(after).cloned().collect()
 }
 
 /// The processes whose mark begins so, but for those that are ending.
