@@ -39,7 +39,6 @@ pub fn runs() -> Vec<Found> {
     runs
 }
 
-/// Removes the sockets of runs that were killed.
 pub(super) fn remove_stale(folder: &Path) {
     look(folder);
 }

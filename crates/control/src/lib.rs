@@ -159,7 +159,6 @@ struct Line<T> {
     what: T,
 }
 
-/// As a line, with its newline.
 fn to_line<T: Serialize>(what: T) -> Vec<u8> {
     let line = Line { sinew: VERSION, what };
     let mut bytes = serde_json::to_vec(&line).expect("a bug: our own types are JSON objects");

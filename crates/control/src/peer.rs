@@ -33,7 +33,6 @@ pub struct Caller {
     pub service: Option<usize>,
 }
 
-/// A connection.
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) caller: Caller,
@@ -49,15 +48,12 @@ pub(super) struct Peer {
     /// He has given an order. Whatever else he asks, he takes no place of those who stay; of the
     /// others newer ones displace him last, for he may wait for what comes of it.
     pub(super) has_ordered: bool,
-    /// He sends no more.
     is_silent: bool,
     /// Nothing is expected of him any more: what is to be sent is the last.
     is_dismissed: bool,
-    /// The connection is broken.
     is_gone: bool,
 }
 
-/// How far a peer has read the log.
 struct Reading {
     after: u64,
     follow: bool,
@@ -96,7 +92,6 @@ impl Peer {
         self.caller.service.is_some() || self.has_ordered || self.is_dismissed
     }
 
-    /// What to wait for.
     pub(super) fn wait(&self) -> PollFd<'_> {
         let reads =
             if self.is_busy() || self.is_silent { PollFlags::empty() } else { PollFlags::IN };
@@ -237,7 +232,6 @@ impl Peer {
         }
     }
 
-    /// Whether the connection is to be closed.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
         let has_all = self.output.is_empty() && self.is_dismissed;
         let is_slow = !self.output.is_empty() && self.is_late(now_ns);

@@ -199,7 +199,6 @@ impl Server {
         }
     }
 
-    /// Takes a connection in, or says why not.
     fn admit(&mut self, stream: UnixStream, now_ns: u64) {
         if stream.set_nonblocking(true).is_err() {
             return;

@@ -86,7 +86,6 @@ impl Kinds {
         row.expect(SAME_TABLES)
     }
 
-    /// What makes a service.
     pub(crate) fn service(&self, node: &Node) -> MakeService {
         let row = self.services.iter().find(|row| row.kind.name == node.kind.name);
         row.expect(SAME_TABLES).make

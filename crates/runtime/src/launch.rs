@@ -24,7 +24,6 @@ enum WrittenPace {
 /// The description of one domain's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    /// What its plan is made from.
     pub(crate) spec: Spec,
     pub(crate) domain: usize,
     /// Bits of the clock's rate.

@@ -252,7 +252,6 @@ impl Reading {
     }
 }
 
-/// A file of /proc.
 struct Source {
     path: PathBuf,
     file: io::Result<File>,
@@ -281,7 +280,6 @@ impl Source {
     }
 }
 
-/// CPU time of this thread, ns.
 fn spent_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

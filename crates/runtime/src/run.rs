@@ -68,7 +68,6 @@ pub struct Run {
     looked_ns: u64,
 }
 
-/// What was settled when the run began.
 struct Origin {
     /// Unique among all runs of this machine.
     name: String,

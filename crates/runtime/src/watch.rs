@@ -32,7 +32,6 @@ pub struct Watch {
     supervisor: Supervisor,
 }
 
-/// A realtime thread of the core.
 struct Thread {
     id: ThreadId,
     taps: Vec<Tap>,

@@ -17,7 +17,6 @@ fn uid() -> u32 {
     geteuid().as_raw()
 }
 
-/// What is said about it.
 fn refusal(folder: &Path, uid: u32) -> String {
     make_first(&[folder.into()], uid).expect_err("not for its owner alone").to_string()
 }

@@ -37,7 +37,6 @@ pub(crate) enum Controller {
 impl Controller {
     const ALL: [Controller; 3] = [Controller::Memory, Controller::Cpu, Controller::Processes];
 
-    /// Its name in the kernel.
     fn name(self) -> &'static str {
         match self {
             Controller::Memory => "memory",
@@ -46,7 +45,6 @@ impl Controller {
         }
     }
 
-    /// The file that holds its limit.
     pub(crate) fn file(self) -> &'static str {
         match self {
             Controller::Memory => "memory.max",
@@ -55,7 +53,6 @@ impl Controller {
         }
     }
 
-    /// What is to stand in that file.
     fn value(self, limits: &Limits) -> Option<String> {
         match self {
             Controller::Memory => limits.memory_bytes.map(|bytes| bytes.to_string()),
@@ -197,7 +194,6 @@ impl Cgroup {
         Ok(entrance.into())
     }
 
-    /// Whether the process stands in it.
     pub(crate) fn holds(&self, pid: u32) -> bool {
         processes(&self.folder).is_ok_and(|processes| processes.contains(&pid))
     }
@@ -210,7 +206,6 @@ impl Cgroup {
         }
     }
 
-    /// What stands in one of its files.
     pub(crate) fn read(&self, file: &str) -> io::Result<String> {
         line_of(&self.folder.join(file))
     }
@@ -360,7 +355,6 @@ fn sweep(base: &Path) {
     }
 }
 
-/// The cgroups directly below one.
 fn folders(base: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

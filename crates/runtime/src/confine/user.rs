@@ -88,7 +88,6 @@ impl User {
         Ok(())
     }
 
-    /// By the mode of the file.
     fn may_execute(&self, file: &Metadata) -> bool {
         let shift = match () {
             () if file.uid() == self.uid => 6,

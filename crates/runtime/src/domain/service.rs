@@ -41,7 +41,6 @@ const GRACE_NS: u64 = 1_000_000_000;
 /// The kernel's killer for want of memory comes to services first (-1000 to 1000).
 const OOM_SCORE_ADJUST: &str = "500";
 
-/// A node, ready to run.
 struct Made {
     index: usize,
     service: Box<dyn Service>,

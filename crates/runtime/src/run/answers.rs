@@ -25,7 +25,6 @@ impl Run {
         questions
     }
 
-    /// Answers whoever has asked.
     pub(super) fn answer(&mut self, questions: &[PeerId]) {
         for &peer in questions {
             let status = Box::new(self.status());
@@ -91,7 +90,6 @@ impl Run {
         }
     }
 
-    /// What a halt does now.
     fn halting(&self) -> &'static str {
         match (self.holds(), self.phase()) {
             (false, _) => "the graph stops",

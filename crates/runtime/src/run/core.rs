@@ -24,7 +24,6 @@ use crate::confine::Confinement;
 /// How long a realtime domain may take to make its nodes and links.
 pub(super) const START_NS_MAX: u64 = 10_000_000_000;
 
-/// The realtime domains.
 pub(super) struct Core {
     /// The first ones of the plan.
     pub(super) domains: Vec<Domain>,
@@ -94,7 +93,6 @@ impl Core {
         events.add(EventKind::Started, Some(&plan.domains[at].name), text);
     }
 
-    /// Its threads.
     pub(super) fn ids(&self) -> impl Iterator<Item = ThreadId> + '_ {
         let domains = self.domains.iter().enumerate();
         domains.flat_map(|(domain, it)| {
@@ -102,7 +100,6 @@ impl Core {
         })
     }
 
-    /// One of them.
     pub(super) fn thread(&self, id: ThreadId) -> &Thread {
         &self.domains[id.domain].threads[id.thread]
     }
@@ -112,7 +109,6 @@ impl Core {
         self.ids().map(|id| (id.domain, id.thread, self.thread(id).shown())).collect()
     }
 
-    /// Adds what there is to wait for.
     pub(super) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         waits.push(PollFd::new(&self.bell, PollFlags::IN));
         let alive = self.domains.iter().filter(|domain| !domain.has_ended());
@@ -136,18 +132,15 @@ impl Core {
         }
     }
 
-    /// Gives the order to run, first release at `start_ns`.
     pub(super) fn order_run(&mut self, start_ns: u64) {
         self.started_ns = self.started_ns.min(start_ns);
         self.domains.iter_mut().for_each(|domain| domain.order_run(start_ns));
     }
 
-    /// Whether nothing of it is left.
     pub(super) fn has_ended(&self) -> bool {
         self.domains.iter().all(Domain::has_ended)
     }
 
-    /// What a thread did so far in this life.
     pub(super) fn counts(&self, id: ThreadId) -> &Counts {
         &self.thread(id).counts
     }
@@ -176,7 +169,6 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.nodes.iter().map(|node| node.name.clone()).collect()
 }
 
-/// The node with this name.
 fn find(plan: &Plan, name: &str) -> Option<usize> {
     plan.nodes.iter().position(|node| node.name == name)
 }

@@ -25,7 +25,6 @@ const SWAP_NS_MAX: u64 = 5_000_000_000;
 /// So many names an event tells.
 const NAMES_TOLD_MAX: usize = 8;
 
-/// The edits of a run.
 #[derive(Default)]
 pub(super) struct Edits {
     /// Of the newest one that was begun.
@@ -65,7 +64,6 @@ enum Said {
 }
 
 impl Edits {
-    /// When to look at them at the latest, monotonic ns.
     pub(super) fn due_ns(&self) -> u64 {
         self.now.as_ref().map_or(u64::MAX, |edit| edit.until_ns)
     }
@@ -217,7 +215,6 @@ impl Run {
         }
     }
 
-    /// A domain has swapped an edited graph in.
     pub(super) fn swapped(&mut self, service: usize, number: u32, flows: u64) {
         self.hear(service, number, Said::Swapped(flows));
     }

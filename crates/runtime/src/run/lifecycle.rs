@@ -223,7 +223,6 @@ impl Run {
         due_ns.min().unwrap_or(u64::MAX)
     }
 
-    /// Whether nothing is left of the run.
     pub(super) fn is_over(&self) -> bool {
         self.is_ending() && self.core.has_ended() && self.services.iter().all(Supervised::is_over)
     }

@@ -172,7 +172,6 @@ impl Run {
     }
 }
 
-/// Number of the descriptor behind a region.
 pub(super) fn number(region: &Region) -> RawFd {
     region.file().map_or(-1, |file: BorrowedFd<'_>| file.as_raw_fd())
 }

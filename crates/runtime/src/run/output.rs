@@ -13,10 +13,8 @@ const TAKEN_MAX: usize = 64 * 1024;
 /// Bytes of a line; what is longer becomes two.
 const LINE_MAX: usize = 1000;
 
-/// Makes lines of bytes.
 #[derive(Debug, Default)]
 struct Lines {
-    /// The beginning of a line.
     begun: Vec<u8>,
 }
 

@@ -128,7 +128,6 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it has.
     pub(super) fn ended(&self) -> Option<ExitStatus> {
         self.ended
     }
@@ -185,14 +184,12 @@ impl Drop for Process {
     }
 }
 
-/// Kills a child and waits for its end.
 fn end(child: &mut Child) {
     // Either may fail only because the child has ended.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// In words.
 pub(super) fn ending(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was ended by signal {signal}"),

@@ -17,7 +17,6 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// Nothing was said yet.
     pub(super) fn of(what: &'static str) -> Quota {
         Quota { what, until_ns: 0, count: 0 }
     }
@@ -35,7 +34,6 @@ impl Quota {
         (self.until_ns, self.count) = (now_ns + 1_000_000_000, 0);
     }
 
-    /// Whether it has said too much in this second.
     pub(super) fn is_over(&self) -> bool {
         self.count > EVENTS_PER_S_MAX
     }

@@ -55,7 +55,6 @@ impl fmt::Display for Outcome {
 }
 
 impl Request {
-    /// What its plan is made from.
     pub(super) fn spec(&self) -> Spec {
         Spec {
             file: self.file.clone(),

@@ -360,7 +360,6 @@ impl Run {
     }
 }
 
-/// The user of a process, as the kernel has it.
 fn user(process: &Process) -> Option<String> {
     let uid = fs::metadata(format!("/proc/{}", process.id())).ok()?.uid();
     Some(format!("uid {uid}"))

@@ -42,7 +42,6 @@ pub(crate) static BEAT: Kind = Kind {
     signals: &[],
 };
 
-/// The source.
 pub(crate) struct Beat;
 
 impl Source for Beat {
@@ -90,7 +89,6 @@ pub(crate) static STEP: Kind = Kind {
 
 const OUT: usize = 1;
 
-/// A node.
 pub(crate) struct Acts(String, Cell<bool>);
 
 impl Acts {

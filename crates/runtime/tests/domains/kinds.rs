@@ -33,12 +33,10 @@ message! {
     }
 }
 
-/// All kinds.
 pub(crate) fn all() -> Kinds {
     Kinds { nodes: NODES.to_vec(), services: SERVICES.to_vec(), flows: FLOWS.to_vec() }
 }
 
-/// Those of the core.
 pub(crate) const NODES: &[NodeEntry] = &[
     NodeEntry { kind: &SOURCE, make: |p| Ok(Box::new(Source::new(p))), safe: None },
     NodeEntry { kind: &RELAY, make: |_| Ok(Box::new(Relay)), safe: None },

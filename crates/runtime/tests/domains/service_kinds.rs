@@ -21,7 +21,6 @@ use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, Parameters, fault, message};
 use sinew_runtime::{Service, ServiceIo};
 
-/// Inputs of the hub.
 pub(crate) const INPUTS: usize = 3;
 /// Bytes of the memory that a servant fills at once, and at most: nobody else is to suffer.
 const BLOCK: usize = 4 << 20;
@@ -74,7 +73,6 @@ pub(crate) static HUB: Kind = Kind {
     signals: &[shown("arrived", INPUTS), shown("torn", INPUTS)],
 };
 
-/// The hub.
 #[derive(Default)]
 pub(crate) struct Hub {
     torn: [f64; INPUTS],
@@ -165,7 +163,6 @@ const MOODS: &[&str] = &[
     "burn",
 ];
 
-/// The servant.
 pub(crate) struct Servant {
     mood: String,
     after: u64,
@@ -174,7 +171,6 @@ pub(crate) struct Servant {
 }
 
 impl Servant {
-    /// With what the spec says.
     pub(crate) fn new(parameters: &Parameters<'_>) -> Servant {
         if parameters.text("mood") == "hang_in_make" {
             hang();
@@ -335,7 +331,6 @@ fn close_descriptors() {
     }
 }
 
-/// Bytes without a pattern.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     fastrand::Rng::with_seed(seed).fill(&mut bytes);
@@ -379,7 +374,6 @@ fn each_bell(body: &dyn Fn(&OwnedFd)) {
     }
 }
 
-/// A second number of one of our descriptors.
 pub(crate) fn duplicate(number: RawFd) -> OwnedFd {
     let own = Pid::from_raw(id() as i32).expect("a process has a number");
     let own = pidfd_open(own, PidfdFlags::empty()).expect("we are there");

@@ -34,13 +34,11 @@ pub(crate) static WATCHER: Kind = Kind {
     signals: &[],
 };
 
-/// The watcher.
 pub(crate) struct Watcher {
     mood: String,
 }
 
 impl Watcher {
-    /// With what the spec says.
     pub(crate) fn new(parameters: &Parameters<'_>) -> Watcher {
         Watcher { mood: parameters.text("mood").into() }
     }
@@ -146,7 +144,6 @@ fn flood() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A second number of the trace of one thread.
 fn trace() -> Result<OwnedFd, Fault> {
     descriptor("memfd:sinew-trace")
 }

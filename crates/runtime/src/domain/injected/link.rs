@@ -20,7 +20,6 @@ pub(super) struct Injected {
     state: State,
 }
 
-/// What has happened.
 enum State {
     /// Nothing yet.
     Well,

@@ -7,7 +7,6 @@ use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
 use crate::inject::{Injection, What, error, hang, signal, write_nan};
 
-/// The wrapper.
 pub(super) struct Injected {
     node: Box<dyn Node>,
     injections: Vec<Injection>,

@@ -7,7 +7,6 @@ use sinew_core::fault::Fault;
 use crate::inject::{Heartbeats, Injection, What, error};
 use crate::service::{Service, ServiceIo};
 
-/// The wrapper.
 pub(super) struct Injected {
     pub(super) service: Box<dyn Service>,
     pub(super) injections: Vec<Injection>,

@@ -25,7 +25,6 @@ const SILENT_PERIODS_MAX: u64 = 5;
 /// How long a domain may take to stop before it is killed; more than it gives its own actuators.
 const STOP_NS_MAX: u64 = 3_000_000_000;
 
-/// A realtime domain.
 pub(crate) struct Domain {
     pub(crate) process: Process,
     pub(crate) confinement: Confinement,
@@ -34,9 +33,7 @@ pub(crate) struct Domain {
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
     charge: Option<String>,
-    /// The state that was last told of.
     told: State,
-    /// Whether its end, or its fault, was told of.
     told_end: bool,
 }
 
@@ -84,7 +81,6 @@ impl Domain {
         self.threads.iter_mut().for_each(Thread::begin_again);
     }
 
-    /// Gives the order to run, first release at `start_ns`.
     pub(crate) fn order_run(&mut self, start_ns: u64) {
         self.threads.iter_mut().for_each(|thread| thread.heard_ns = start_ns);
         self.process.board.order_run(start_ns);
@@ -153,7 +149,6 @@ impl Domain {
         self.process.board.state()
     }
 
-    /// In the words of the status.
     pub(crate) fn state_shown(&self) -> DomainState {
         match self.state() {
             _ if self.fault().is_some() => DomainState::Faulted,
@@ -188,12 +183,10 @@ impl Domain {
         }
     }
 
-    /// How long it may take to stop.
     pub(crate) fn stop_ns_max(&self) -> u64 {
         STOP_NS_MAX.max(REST_NS_MAX + STOP_PERIODS_MAX * self.period_ns)
     }
 
-    /// Whether its process has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.process.ended().is_some()
     }

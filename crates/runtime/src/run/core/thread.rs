@@ -11,7 +11,6 @@ use sinew_core::trace::{self, Record, Totals};
 
 use crate::run::links::number;
 
-/// A thread.
 pub(crate) struct Thread {
     trace: Region,
     /// The same for reading only: for services that observe.
@@ -65,7 +64,6 @@ impl Thread {
         self.shown.as_raw_fd()
     }
 
-    /// So many records its trace holds.
     pub(super) fn capacity(&self) -> u32 {
         self.reader.capacity()
     }

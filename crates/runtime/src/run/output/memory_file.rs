@@ -28,7 +28,6 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// An empty one.
     pub(crate) fn open() -> io::Result<MemoryFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("sinew-output", flags)?;
@@ -40,7 +39,6 @@ impl MemoryFile {
         Ok(MemoryFile { file: file.into(), read: 0, lines, quota })
     }
 
-    /// For a child's output and error.
     pub(crate) fn ends(&self) -> io::Result<[Stdio; 2]> {
         Ok([self.file.try_clone()?.into(), self.file.try_clone()?.into()])
     }

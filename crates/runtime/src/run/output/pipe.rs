@@ -8,7 +8,6 @@ use rustix::fs::OFlags;
 
 use super::{Lines, TAKEN_MAX};
 
-/// The reading end.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     reader: PipeReader,
@@ -26,12 +25,10 @@ impl Pipe {
         Ok((Pipe { reader, lines: Lines::default(), closed: false }, ends))
     }
 
-    /// Whether anything can still come.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed
     }
 
-    /// Hands every line that is there to `each`.
     pub(crate) fn read(&mut self, each: &mut dyn FnMut(&str)) {
         let mut bytes = [0; 4096];
         let mut taken = 0;

@@ -89,12 +89,10 @@ impl Hearts {
         self.0 = hearts.collect();
     }
 
-    /// Whether a node of this name is there.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|heart| heart.name == name)
     }
 
-    /// Heartbeats and messages of each node.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, [u64; 4])> + '_ {
         self.0.iter().map(|heart| (heart.counted.beats(), heart.counted.messages()))
     }
@@ -108,7 +106,6 @@ impl Heart {
         Ok(Heart { name, region, counted, is_lent, is_flow, beats, heard_ns, ends_before })
     }
 
-    /// A new life begins.
     fn begin(&mut self, now_ns: u64) {
         (self.beats, self.heard_ns) = (self.counted.beats(), now_ns);
         self.ends_before = self.counted.ends();

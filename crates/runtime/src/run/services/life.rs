@@ -25,7 +25,6 @@ pub(super) struct Life {
     pub(super) printed: Pipe,
     /// Our end of its connection to the supervisor, until the control server takes it.
     pub(super) connection: Option<UnixStream>,
-    /// Its nodes as it was started.
     born: Vec<Born>,
     /// Whether it ever was ready: until then its user looks into the spec for what keeps it from
     /// that.
@@ -36,7 +35,6 @@ pub(super) struct Life {
     memory_kills: u64,
 }
 
-/// How far it is.
 pub(super) enum Progress {
     /// It makes its nodes.
     Starting { since_ns: u64 },
@@ -126,7 +124,6 @@ impl Life {
         }
     }
 
-    /// Whether nothing is left of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(&self.progress, Progress::Gone(strays) if strays.are_gone())
     }
@@ -142,7 +139,6 @@ impl Life {
         (self.progress, self.was_ready) = (Progress::Running, true);
     }
 
-    /// Tells it to stop.
     pub(super) fn order_stop(&mut self) {
         self.process.board.order_stop();
         self.progress = Progress::Stopping { since_ns: now_ns(), killed: false };

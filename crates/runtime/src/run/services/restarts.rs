@@ -20,9 +20,7 @@ pub(super) enum Next {
 pub(crate) struct History {
     /// How often its process was to be started.
     pub(super) lives: u32,
-    /// How often it was started again.
     pub(crate) restarts: u32,
-    /// Why it ended last.
     pub(crate) reason: Option<String>,
     policy: Restart,
     /// Times of the restarts within the window, oldest first.
@@ -39,7 +37,6 @@ impl History {
         self.restarts += u32::from(self.reason.is_some());
     }
 
-    /// The service has ended, in order or not.
     pub(super) fn ended(&mut self, now_ns: u64, in_order: bool) -> Next {
         let comes_back = match self.policy.policy {
             RestartPolicy::Never => false,

@@ -34,9 +34,7 @@ const FLOOD_LOOK_NS: u64 = 10_000_000;
 /// fills no memory of ours.
 const FLOW_NODES_MAX: usize = NODES_MAX;
 
-/// A service domain.
 pub(crate) struct Supervised {
-    /// Its place in the plan.
     pub(crate) at: usize,
     pub(crate) name: String,
     policy: plan::Service,
@@ -58,7 +56,6 @@ pub(crate) struct Supervised {
     profile: Option<PathBuf>,
 }
 
-/// How far a service is.
 enum Standing {
     /// Others start before it.
     Waiting,
@@ -93,7 +90,6 @@ enum After {
 }
 
 impl Supervised {
-    /// A service that is not started yet.
     pub(super) fn new(
         at: usize,
         policy: &plan::Service,
@@ -137,7 +133,6 @@ impl Supervised {
         }
     }
 
-    /// Adds what there is to wait for.
     pub(crate) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         let Some(life) = self.life() else { return };
         life.wait_for(waits);
@@ -146,7 +141,6 @@ impl Supervised {
         }
     }
 
-    /// When it must be looked at, if nothing happens before.
     pub(crate) fn due_ns(&self) -> u64 {
         let now_ns = now_ns();
         let flooded = self.lines.is_over() && self.life().is_some_and(|it| it.printed.is_open());
@@ -179,7 +173,6 @@ impl Supervised {
         }
     }
 
-    /// Tells it to stop for good.
     pub(crate) fn stop(&mut self, events: &mut Events) {
         self.leave();
         self.order_stop(events);
@@ -288,7 +281,6 @@ impl Supervised {
         }
     }
 
-    /// Looks for heartbeats.
     fn listen(&mut self, now_ns: u64, events: &mut Events) {
         if self.life().is_some_and(|life| life.state() == State::Faulted) {
             self.order_stop(events);
@@ -313,7 +305,6 @@ impl Supervised {
         }
     }
 
-    /// How long it may take to stop.
     fn stop_ns_max(&self) -> u64 {
         self.policy.stop_deadline_ns + if self.profile.is_some() { WRITE_NS_MAX } else { 0 }
     }
@@ -325,7 +316,6 @@ impl Supervised {
         }
     }
 
-    /// Nothing is left of its process.
     fn ended(&mut self, file: &str, now_ns: u64, events: &mut Events) {
         // What it said last is there now.
         self.read_lines(now_ns, events);
@@ -343,7 +333,6 @@ impl Supervised {
         }
     }
 
-    /// By its policy.
     fn decide(&mut self, now_ns: u64, in_order: bool, events: &mut Events) {
         self.standing = match self.history.ended(now_ns, in_order) {
             Next::Restart { after_ns } => {
@@ -385,7 +374,6 @@ impl Supervised {
         }
     }
 
-    /// An edited graph is that of the run now.
     pub(crate) fn adopt(&mut self, plan: &Plan) {
         let Some(policy) = plan.domains[self.at].service() else { return };
         self.policy = policy.clone();
@@ -420,7 +408,6 @@ impl Supervised {
         }
     }
 
-    /// Its process, if it has one.
     pub(crate) fn process(&self) -> Option<&Process> {
         let life = self.life().filter(|life| !matches!(life.progress, Progress::Gone(_)));
         life.map(|life| &life.process)
@@ -451,17 +438,14 @@ impl Supervised {
         has_started || self.history.reason.is_some()
     }
 
-    /// Whether it does not come back.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.standing, Standing::Over(_))
     }
 
-    /// Whether it has ended too often.
     pub(crate) fn is_given_up(&self) -> bool {
         matches!(self.standing, Standing::Over(Over::GivenUp))
     }
 
-    /// When it comes back, if it is to after a pause.
     pub(crate) fn back_ns(&self) -> Option<u64> {
         match self.standing {
             Standing::Due { at_ns } => Some(at_ns),
@@ -469,7 +453,6 @@ impl Supervised {
         }
     }
 
-    /// In the words of the status.
     pub(crate) fn state(&self) -> DomainState {
         match &self.standing {
             Standing::Waiting => DomainState::Waiting,
