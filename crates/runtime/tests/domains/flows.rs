@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_control::status::EventKind;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, ParameterType, RunsIn};
 use sinew_core::{Fault, Parameters};
 use sinew_flow::{At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output};
 use sinew_runtime::Edition;
 use tokio::time::sleep;
 
+use crate::kinds::parameter;
 use crate::stage::{QUICK, Stage};
 use crate::{Test, request};
 
@@ -63,27 +64,24 @@ impl Opened for Beat {
     }
 }
 
+/// What else a step does, as it gets a packet or as it is dropped.
+const DEEDS: &[&str] = &[
+    "pass",
+    "hang",
+    "hang_later",
+    "hang_after_call",
+    "fork",
+    "toil",
+    "linger_at_end",
+    "stay_at_end",
+];
+
 pub(crate) static STEP: Kind = Kind {
     name: "step",
     runs_in: RunsIn::Flow,
     doc: "Passes packets on, but for what it is told.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
-    parameters: &[Parameter {
-        name: "does",
-        doc: "What else it does: as it gets a packet, or as it is dropped.",
-        unit: "",
-        ty: ParameterType::Choice(&[
-            "pass",
-            "hang",
-            "hang_later",
-            "hang_after_call",
-            "fork",
-            "toil",
-            "linger_at_end",
-            "stay_at_end",
-        ]),
-        default: Some("pass"),
-    }],
+    parameters: &[parameter("does", ParameterType::Choice(DEEDS), "pass")],
     signals: &[],
 };
 

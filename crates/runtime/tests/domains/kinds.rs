@@ -61,14 +61,47 @@ const fn port(name: &'static str, direction: Direction, optional: bool) -> Port 
     Port { name, doc: "", direction, message: Command::TYPE, optional, safe: &[] }
 }
 
-const fn whole(name: &'static str) -> Parameter {
-    let ty = ParameterType::Integer { min: 0, max: 1_000_000 };
-    Parameter { name, doc: "", unit: "", ty, default: Some("0") }
+pub(crate) const fn parameter(
+    name: &'static str,
+    ty: ParameterType,
+    default: &'static str,
+) -> Parameter {
+    Parameter { name, doc: "", unit: "", ty, default: Some(default) }
+}
+
+pub(crate) const fn whole(name: &'static str, default: &'static str) -> Parameter {
+    parameter(name, ParameterType::Integer { min: 0, max: 1_000_000 }, default)
 }
 
 const fn signal(name: &'static str) -> Signal {
     Signal { name, doc: "", unit: "", count: 1, labels: &[] }
 }
+
+const FAILURES: &[&str] = &[
+    "error",
+    "panic",
+    "nan",
+    "nan_signal",
+    "let_go",
+    "print",
+    "take_back",
+    "flood",
+    "slow",
+    "stall",
+    "abort",
+    "hang",
+    "yield",
+    "allocate",
+    "allocate_in_at_rest",
+    "let_go_of_code",
+    "silent",
+    "panic_in_make",
+    "hang_in_make",
+    "error_in_start",
+    "panic_in_start",
+    "panic_in_at_rest",
+    "panic_in_stop",
+];
 
 static SOURCE: Kind = Kind {
     name: "source",
@@ -76,39 +109,9 @@ static SOURCE: Kind = Kind {
     doc: "Commands velocity 1 and fails as told.",
     ports: &[port("out", Direction::Out, false), port("feedback", Direction::In, true)],
     parameters: &[
-        whole("finish_at"),
-        whole("fail_at"),
-        Parameter {
-            name: "failure",
-            doc: "",
-            unit: "",
-            ty: ParameterType::Choice(&[
-                "error",
-                "panic",
-                "nan",
-                "nan_signal",
-                "let_go",
-                "print",
-                "take_back",
-                "flood",
-                "slow",
-                "stall",
-                "abort",
-                "hang",
-                "yield",
-                "allocate",
-                "allocate_in_at_rest",
-                "let_go_of_code",
-                "silent",
-                "panic_in_make",
-                "hang_in_make",
-                "error_in_start",
-                "panic_in_start",
-                "panic_in_at_rest",
-                "panic_in_stop",
-            ]),
-            default: Some("error"),
-        },
+        whole("finish_at", "0"),
+        whole("fail_at", "0"),
+        parameter("failure", ParameterType::Choice(FAILURES), "error"),
     ],
     signals: &[signal("feedback_number")],
 };
@@ -248,15 +251,10 @@ static MOTOR: Kind = Kind {
         port("out", Direction::Out, true),
     ],
     parameters: &[
-        whole("coast_cycles"),
-        whole("exit_at"),
-        Parameter {
-            name: "witness",
-            doc: "File that holds what the motor did last; for when nobody else is left to say so.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some(""),
-        },
+        whole("coast_cycles", "0"),
+        whole("exit_at", "0"),
+        // File that holds what the motor did last; for when nobody else is left to say so.
+        parameter("witness", ParameterType::Text, ""),
     ],
     signals: &[signal("velocity"), signal("is_safe"), signal("number")],
 };

@@ -14,12 +14,12 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
 };
-use sinew_core::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown,
-};
+use sinew_core::catalogue::{Direction, Kind, ParameterType, Port, RunsIn, Signal as Shown};
 use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, Parameters, fault, message};
 use sinew_runtime::{Service, ServiceIo};
+
+use crate::kinds::{parameter, whole};
 
 pub(crate) const INPUTS: usize = 3;
 /// Bytes of the memory that a servant fills at once, and at most: nobody else is to suffer.
@@ -99,34 +99,13 @@ pub(crate) static SERVANT: Kind = Kind {
     doc: "Sends numbers, or passes on what it gets, until its mood strikes.",
     ports: &[port("in", Direction::In), port("out", Direction::Out)],
     parameters: &[
-        Parameter {
-            name: "mood",
-            doc: "",
-            unit: "",
-            ty: ParameterType::Choice(MOODS),
-            default: Some("serve"),
-        },
-        Parameter {
-            name: "after",
-            doc: "Turns until its mood strikes.",
-            unit: "",
-            ty: ParameterType::Integer { min: 0, max: 1_000_000 },
-            default: Some("20"),
-        },
-        Parameter {
-            name: "pause_us",
-            doc: "Between two turns.",
-            unit: "us",
-            ty: ParameterType::Integer { min: 0, max: 1_000_000 },
-            default: Some("2000"),
-        },
-        Parameter {
-            name: "passes_on",
-            doc: "Sends what it gets, and nothing else.",
-            unit: "",
-            ty: ParameterType::Bool,
-            default: Some("false"),
-        },
+        parameter("mood", ParameterType::Choice(MOODS), "serve"),
+        // Turns until its mood strikes.
+        whole("after", "20"),
+        // Between two turns.
+        whole("pause_us", "2000"),
+        // Sends what it gets, and nothing else.
+        parameter("passes_on", ParameterType::Bool, "false"),
     ],
     signals: &[],
 };

@@ -7,30 +7,25 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use sinew_control::Request;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, ParameterType, RunsIn};
 use sinew_core::sys::Region;
 use sinew_core::{Fault, Parameters, fault};
 use sinew_runtime::{Service, ServiceIo};
 
+use crate::kinds::parameter;
 use crate::service_kinds::{descriptors, duplicate};
 
 /// Turns until a mood strikes.
 const TURNS: u32 = 20;
+
+const MOODS: &[&str] = &["watch", "write", "grow", "sleep", "secret", "say", "cry", "deaf"];
 
 pub(crate) static WATCHER: Kind = Kind {
     name: "watcher",
     runs_in: RunsIn::Observer,
     doc: "Says when it sees the core begin and stop.",
     ports: &[],
-    parameters: &[Parameter {
-        name: "mood",
-        doc: "",
-        unit: "",
-        ty: ParameterType::Choice(&[
-            "watch", "write", "grow", "sleep", "secret", "say", "cry", "deaf",
-        ]),
-        default: Some("watch"),
-    }],
+    parameters: &[parameter("mood", ParameterType::Choice(MOODS), "watch")],
     signals: &[],
 };
 
