@@ -5,6 +5,7 @@ use sinew_control::status::{EventKind, Phase, cut};
 use sinew_control::{Answer, Incoming, PeerId, Request};
 
 use super::Run;
+use super::edits::Said;
 
 impl Run {
     /// Takes what came, and carries out the orders. Who asks what the run looks like is answered
@@ -73,12 +74,12 @@ impl Run {
             }
             Request::Prepared { number, refused } => {
                 let service = self.asking_service(asked)?;
-                self.prepared(service, *number, refused.as_deref());
+                self.hear(service, *number, Said::Prepared, refused.as_deref());
                 done("it is known".into())
             }
             Request::Swapped { number, flows } => {
                 let service = self.asking_service(asked)?;
-                self.swapped(service, *number, *flows);
+                self.hear(service, *number, Said::Swapped(*flows), None);
                 done("it is known".into())
             }
             Request::Figures { nodes } => {

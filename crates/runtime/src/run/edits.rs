@@ -56,7 +56,7 @@ struct Part {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
+pub(super) enum Said {
     Nothing,
     Prepared,
     /// Its flows begin in the edited graph; so many end in the one before.
@@ -204,29 +204,18 @@ impl Run {
         Ok(Answer::Edition { number, text: text.clone(), touched: touched.clone() })
     }
 
-    /// A domain has prepared an edited graph, or cannot.
-    pub(super) fn prepared(&mut self, service: usize, number: u32, refused: Option<&str>) {
-        if !self.hear(service, number, Said::Prepared) {
-            return;
-        }
+    /// Keeps what a domain says of the edit under way, if it is of that one and in its turn: what is
+    /// swapped in cannot be refused any more. One that is refused is given up.
+    pub(super) fn hear(&mut self, service: usize, number: u32, said: Said, refused: Option<&str>) {
+        let in_turn = |edit: &&mut UnderWay| edit.edition.is_some() == (said == Said::Prepared);
+        let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);
+        let mut parts = now.filter(in_turn).into_iter().flat_map(|edit| &mut edit.parts);
+        let Some(part) = parts.find(|part| part.service == service) else { return };
+        part.said = said;
         let Some(text) = refused else { return };
         if let Some(edit) = self.edits.now.take() {
             self.give_up(edit, text);
         }
-    }
-
-    pub(super) fn swapped(&mut self, service: usize, number: u32, flows: u64) {
-        self.hear(service, number, Said::Swapped(flows));
-    }
-
-    /// Keeps what a domain says of the edit under way; whether it was of that one, and in its turn:
-    /// what is swapped in cannot be refused any more.
-    fn hear(&mut self, service: usize, number: u32, said: Said) -> bool {
-        let in_turn = |edit: &&mut UnderWay| edit.edition.is_some() == (said == Said::Prepared);
-        let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);
-        let now = now.filter(in_turn);
-        let part = now.and_then(|edit| edit.parts.iter_mut().find(|part| part.service == service));
-        part.map(|part| part.said = said).is_some()
     }
 
     fn service_name(&self, service: usize) -> &str {
