@@ -129,7 +129,7 @@ impl Confinement {
         let mut limits = vec![];
         if self.serves {
             // The realtime class is the core's. (Root takes it all the same.)
-            limits.push((Resource::Rtprio, Rlimit { current: Some(0), maximum: Some(0) }));
+            limits.push((Resource::Rtprio, exactly(0)));
         }
         if let Some(descriptors) = self.limits.descriptors {
             limits.push((Resource::Nofile, within_reach(Resource::Nofile, descriptors)));
@@ -144,8 +144,7 @@ impl Confinement {
         }
         if let Some(priority) = self.priority.filter(|_| is_capable(CapabilitySet::SYS_RESOURCE)) {
             // Another user has none of our capabilities: these let it be realtime all the same.
-            let highest = Rlimit { current: Some(priority.into()), maximum: Some(priority.into()) };
-            limits.push((Resource::Rtprio, highest));
+            limits.push((Resource::Rtprio, exactly(priority.into())));
             limits.push((Resource::Memlock, Rlimit { current: None, maximum: None }));
         }
         limits
@@ -166,8 +165,11 @@ impl Confinement {
 /// `asked`, or as much of it as we may give.
 fn within_reach(resource: Resource, asked: u64) -> Rlimit {
     let most = getrlimit(resource).maximum.filter(|_| !is_capable(CapabilitySet::SYS_RESOURCE));
-    let value = Some(most.map_or(asked, |most| asked.min(most)));
-    Rlimit { current: value, maximum: value }
+    exactly(most.map_or(asked, |most| asked.min(most)))
+}
+
+fn exactly(value: u64) -> Rlimit {
+    Rlimit { current: Some(value), maximum: Some(value) }
 }
 
 fn is_capable(needed: CapabilitySet) -> bool {

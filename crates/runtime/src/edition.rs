@@ -147,7 +147,7 @@ fn links(plan: &Plan, node: usize) -> impl Iterator<Item = (usize, &str, usize)>
     links.map(|it| (it.from.port, &*plan.nodes[it.to.node].name, it.to.port))
 }
 
-fn has_flows(plan: &Plan, domain: &Domain) -> bool {
+pub(crate) fn has_flows(plan: &Plan, domain: &Domain) -> bool {
     domain.service().is_some_and(|service| service.nodes.iter().any(|&node| plan.is_flow(node)))
 }
 

@@ -274,11 +274,14 @@ fn counters(descriptor: Option<i32>) -> Result<(counter::Writer<Region>, u64), F
     Ok((writer.map_err(|error| refused(&error))?, counted.beats()))
 }
 
+/// Ends of a node, each with its link.
+type Linked<'a, End> = Vec<(&'a Link, Box<End>)>;
+
 fn inputs<'a>(
     plan: &'a Plan,
     node: usize,
     ends: &mut Ends,
-) -> Result<Vec<(&'a Link, Box<dyn Receiver>)>, Fault> {
+) -> Result<Linked<'a, dyn Receiver>, Fault> {
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.to.node == node);
     let open = |(at, link): (usize, &'a Link)| {
         let carrier = ends.readers.remove(&at).ok_or_else(|| no_carrier(at))?;
@@ -291,7 +294,7 @@ fn outputs<'a>(
     process: &Process<'a>,
     node: usize,
     ends: &mut Ends,
-) -> Result<Vec<(&'a Link, Box<dyn Sender>)>, Fault> {
+) -> Result<Linked<'a, dyn Sender>, Fault> {
     let plan = process.plan;
     let injections = Injections { plan, all: &process.launch.injections };
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.from.node == node);

@@ -17,7 +17,7 @@ use sinew_core::trace::ThreadId;
 use sinew_spec::plan::{Domain as Planned, Plan};
 
 pub(super) use self::domain::Domain;
-use self::thread::{Counts, Thread};
+use self::thread::Thread;
 use super::process::Spawner;
 use crate::confine::Confinement;
 
@@ -139,10 +139,6 @@ impl Core {
 
     pub(super) fn has_ended(&self) -> bool {
         self.domains.iter().all(Domain::has_ended)
-    }
-
-    pub(super) fn counts(&self, id: ThreadId) -> &Counts {
-        &self.thread(id).counts
     }
 
     /// What went wrong in this life, by domain.

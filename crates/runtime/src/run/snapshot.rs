@@ -316,7 +316,7 @@ impl Run {
         // What the threads of the core say of their ends.
         for (id, _, _) in self.threads() {
             let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
-            let counted = &self.core.counts(id).links;
+            let counted = &self.core.thread(id).counts.links;
             for (link, &(count, broken)) in link_ends(plan, nodes).into_iter().zip(counted) {
                 let reads = nodes.contains(&plan.links[link].to.node);
                 let status = &mut all[link];

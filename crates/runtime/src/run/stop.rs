@@ -70,7 +70,7 @@ impl Run {
         let last = |of: &dyn Fn(ThreadId) -> Option<u64>| {
             ids.iter().map(|&id| of(id)).collect::<Option<Vec<_>>>()?.into_iter().max()
         };
-        let at_rest_ns = last(&|id| self.core.counts(id).at_rest_since_ns);
+        let at_rest_ns = last(&|id| self.core.thread(id).counts.at_rest_since_ns);
         let safe_ns = last(&|id| self.safe_ns(id));
         (!ids.is_empty()).then(|| DomainStop {
             domain: plan.domains[domain].name.clone(),
@@ -84,7 +84,7 @@ impl Run {
     /// nobody; and what a node that has failed itself drives is in nobody's hands.
     fn safe_ns(&self, id: ThreadId) -> Option<u64> {
         let plan = &self.request.plan;
-        let counts = self.core.counts(id);
+        let counts = &self.core.thread(id).counts;
         let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
         let is_actuator = |&place: &usize| {
             nodes.get(place).is_some_and(|&node| !plan.nodes[node].actuators.is_empty())
@@ -95,7 +95,7 @@ impl Run {
         if self.core.domains[id.domain].has_ended() && counts.at_rest_since_ns.is_none() {
             return counts.safe_since_ns;
         }
-        let stopping = commanders(plan, id).map(|id| self.core.counts(id).stopping_since_ns);
+        let stopping = commanders(plan, id).map(|id| self.core.thread(id).counts.stopping_since_ns);
         let stopping: Option<Vec<u64>> = stopping.collect();
         let commanded_ns = stopping.and_then(|all| all.into_iter().max());
         [counts.safe_since_ns, commanded_ns].into_iter().flatten().min()

@@ -19,6 +19,7 @@ use super::hearts::Hearts;
 use super::life::{Life, Progress};
 use super::restarts::{History, Next};
 use crate::confine::Confinement;
+use crate::edition::has_flows;
 use crate::profile::{Profile, WRITE_NS_MAX, is_whole};
 use crate::run::process::{Process, Spawner};
 use crate::run::quota::Quota;
@@ -63,19 +64,8 @@ enum Standing {
     Due { at_ns: u64 },
     /// It has a process, or what that has left behind.
     Alive(Box<Life>),
-    /// It does not come back.
-    Over(Over),
-}
-
-/// Why it does not come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
-    /// It said that its job is done.
-    Finished,
-    /// Its policy, or the stop of the graph.
-    Ended,
-    /// It ended too often.
-    GivenUp,
+    /// It does not come back: finished, ended or given up.
+    Over(DomainState),
 }
 
 /// What is to become of a service when it ends.
@@ -169,7 +159,7 @@ impl Supervised {
     pub(crate) fn leave(&mut self) {
         self.after = After::Nothing;
         if matches!(self.standing, Standing::Waiting | Standing::Due { .. }) {
-            self.standing = Standing::Over(Over::Ended);
+            self.standing = Standing::Over(DomainState::Ended);
         }
     }
 
@@ -234,12 +224,10 @@ impl Supervised {
 
     /// The file of this life's CPU profile; `None` if the domain has no flows.
     fn profile_of(&self, profile: &Profile, plan: &Plan) -> Option<PathBuf> {
-        let flows = |domain: &plan::Domain| {
-            domain.service().is_some_and(|it| it.nodes.iter().any(|&node| plan.is_flow(node)))
-        };
-        let domains = plan.domains.iter().filter(|domain| flows(domain)).count();
+        let flows = |domain: &&plan::Domain| has_flows(plan, domain);
+        let domains = plan.domains.iter().filter(flows).count();
         let lives = self.history.lives;
-        flows(&plan.domains[self.at]).then(|| profile.file_of(&self.name, domains, lives))
+        has_flows(plan, &plan.domains[self.at]).then(|| profile.file_of(&self.name, domains, lives))
     }
 
     /// Its CPU profile, if that was asked for and its last life has left none that is whole.
@@ -329,7 +317,7 @@ impl Supervised {
         match self.after {
             After::Policy => self.decide(now_ns, in_order, events),
             After::Again => self.standing = Standing::Due { at_ns: 0 },
-            After::Nothing => self.standing = Standing::Over(Over::Ended),
+            After::Nothing => self.standing = Standing::Over(DomainState::Ended),
         }
     }
 
@@ -340,8 +328,8 @@ impl Supervised {
                 events.add(EventKind::Restarting, Some(&self.name), text);
                 Standing::Due { at_ns: now_ns + after_ns }
             }
-            Next::Leave if in_order => Standing::Over(Over::Finished),
-            Next::Leave => Standing::Over(Over::Ended),
+            Next::Leave if in_order => Standing::Over(DomainState::Finished),
+            Next::Leave => Standing::Over(DomainState::Ended),
             Next::GiveUp => {
                 let plan::Restart { restarts_max, window_ns, .. } = self.policy.restart;
                 let text = format!(
@@ -351,7 +339,7 @@ impl Supervised {
                     self.name
                 );
                 events.add(EventKind::GivenUp, Some(&self.name), text);
-                Standing::Over(Over::GivenUp)
+                Standing::Over(DomainState::GivenUp)
             }
         };
     }
@@ -443,7 +431,7 @@ impl Supervised {
     }
 
     pub(crate) fn is_given_up(&self) -> bool {
-        matches!(self.standing, Standing::Over(Over::GivenUp))
+        matches!(self.standing, Standing::Over(DomainState::GivenUp))
     }
 
     pub(crate) fn back_ns(&self) -> Option<u64> {
@@ -463,9 +451,7 @@ impl Supervised {
                 Progress::Running => DomainState::Running,
                 Progress::Stopping { .. } | Progress::Gone(_) => DomainState::Stopping,
             },
-            Standing::Over(Over::Finished) => DomainState::Finished,
-            Standing::Over(Over::Ended) => DomainState::Ended,
-            Standing::Over(Over::GivenUp) => DomainState::GivenUp,
+            Standing::Over(state) => *state,
         }
     }
 }
