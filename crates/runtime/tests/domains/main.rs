@@ -72,7 +72,6 @@ const TESTS: &[Test] = tests![
     a_killed_controller_leaves_a_motor_that_stops,
     a_killed_plant_stops_the_controller,
     a_domain_that_ends_by_itself_is_a_fault,
-    a_node_that_hangs_is_killed_in_the_end,
     every_transport_carries_commands_and_feedback,
     threads_of_one_domain_form_a_pipeline,
     one_cpu_is_enough,
@@ -344,6 +343,7 @@ fn every_failure_stops_the_motor_and_is_reported() {
         ("slow", Cause::Overrun, "in a row"),
         ("stall", Cause::Overrun, "periods lost before this cycle"),
         ("abort", Cause::Died, "ended by signal 6"),
+        ("hang", Cause::Died, "ran no cycle for 2000 ms: a node hangs, or somebody stopped"),
     ];
     for (failure, cause, words) in rows {
         let source = format!("fail_at: 50, failure: {failure},");
@@ -390,13 +390,6 @@ fn a_killed_plant_stops_the_controller() {
 fn a_domain_that_ends_by_itself_is_a_fault() {
     let seen = run_and_signal("delivery: latest", 0, Signal::TERM);
     assert_eq!(seen.fault().fault.text(), "ended before it was told to");
-    assert_stopped(&seen.motor(1));
-}
-
-fn a_node_that_hangs_is_killed_in_the_end() {
-    let seen = run(&two_domains("fail_at: 50, failure: hang,", "delivery: latest"));
-    let text = "ran no cycle for 2000 ms: a node hangs, or somebody stopped the process";
-    assert_eq!(seen.fault().fault.text(), text);
     assert_stopped(&seen.motor(1));
 }
 

@@ -1,7 +1,7 @@
 //! Services that fail, end and come back by their policies, beside a core that notices nothing.
 
 use std::path::Path;
-use std::{process, thread};
+use std::process;
 
 use rustix::process::Signal;
 use sinew_control::client::{self, Connection};
@@ -9,7 +9,7 @@ use sinew_control::status::{DomainState, EventKind};
 use sinew_control::{Answer, Request};
 use sinew_runtime::run::Outcome;
 
-use crate::stage::{QUICK, Service, Stage, graph, marked};
+use crate::stage::{QUICK, Service, Stage, beside, graph, marked};
 use crate::{Test, signal};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -402,17 +402,12 @@ fn two_runs_of_one_graph_do_not_meet() {
 
 /// Asks the run behind a socket which process its servant has, and to restart it.
 fn asked(socket: &Path, stages: &mut [Stage; 2]) -> u32 {
-    let socket = socket.to_owned();
-    let asks = thread::spawn(move || {
-        let mut run = Connection::open(&socket).expect("it is reachable");
+    let mut run = Connection::open(socket).expect("it is reachable");
+    beside(stages, move || {
         let Ok(Answer::Status(status)) = run.ask(&Request::Status {}) else { panic!("no status") };
         let restart = Request::Restart { domain: "servant".into() };
         assert!(matches!(run.ask(&restart), Ok(Answer::Done { .. })));
         let servant = status.domains.iter().find(|domain| domain.name == "servant");
         servant.and_then(|servant| servant.pid).expect("it has a process")
-    });
-    while !asks.is_finished() {
-        stages.iter_mut().for_each(|stage| assert!(stage.look()));
-    }
-    asks.join().expect("the run has answered")
+    })
 }

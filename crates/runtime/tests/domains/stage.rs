@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_control::status::{DomainState, DomainStatus, Event, EventKind};
@@ -225,6 +226,18 @@ impl Stage {
         let mark = String::from_utf8_lossy(mark.expect("it is marked")).into_owned();
         mark.rsplit_once('-').expect("it ends in a number").0.to_owned()
     }
+}
+
+/// Looks at these runs until somebody, on a thread of his own, has done what he does.
+pub(crate) fn beside<T: Send + 'static>(
+    stages: &mut [Stage],
+    body: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let thread = thread::spawn(body);
+    while !thread.is_finished() {
+        stages.iter_mut().for_each(|stage| assert!(stage.look()));
+    }
+    thread.join().expect("no panic")
 }
 
 /// The processes whose mark begins so, but for those that are ending.

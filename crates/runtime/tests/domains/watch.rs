@@ -1,14 +1,14 @@
 //! Services that observe, at their worst: the core notices nothing, and the supervisor waits for
 //! nobody.
 
-use std::process;
+use std::{process, slice};
 
 use sinew_control::client::{self, Connection};
 use sinew_control::status::EventKind;
 use sinew_control::{Answer, Request};
 
 use crate::Test;
-use crate::stage::{QUICK, Stage, graph};
+use crate::stage::{QUICK, Stage, beside, graph};
 
 pub(crate) const TESTS: &[Test] = tests![
     who_writes_into_what_it_observes_dies_of_it,
@@ -81,12 +81,7 @@ fn a_service_says_where_it_serves_and_what_is_odd() {
 fn asked(stage: &mut Stage, request: Request) -> Answer {
     let found = client::runs().into_iter().find(|run| run.pid == process::id());
     let mut connection = Connection::open(&found.expect("its socket").socket).expect("it answers");
-    connection.send(&request).expect("it hears");
-    let asking = std::thread::spawn(move || connection.next(Some(client::ANSWER_WITHIN)));
-    while !asking.is_finished() {
-        stage.look();
-    }
-    asking.join().expect("no panic").expect("an answer").expect("it is there")
+    beside(slice::from_mut(stage), move || connection.ask(&request)).expect("an answer")
 }
 
 fn only_a_service_may_announce_or_raise_an_alarm() {
