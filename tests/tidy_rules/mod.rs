@@ -58,7 +58,6 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/faults.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
-            ("crates/runtime/tests/domains/orphans.rs", "/proc/PID/task"),
             ("crates/runtime/tests/domains/quiet.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/others.rs", "/proc/PID/task"),
             ("crates/doctor/src/findings/tests.rs", "/proc/PID/task"),

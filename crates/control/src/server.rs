@@ -90,7 +90,10 @@ impl Server {
             let name = if number == 0 { format!("{pid}") } else { format!("{pid}-{number}") };
             let path = folder.join(name).with_extension(place::ENDING);
             match listen(&path) {
-                Ok(listener) => return Ok(Server::new(listener, path)),
+                Ok(listener) => {
+                    let (peers, connections, deaf_until_ns) = (Vec::new(), 0, 0);
+                    return Ok(Server { listener, path, peers, connections, deaf_until_ns });
+                }
                 // A run of this process has it, or one that was killed and had the same number.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => {
@@ -106,10 +109,6 @@ impl Server {
         let folder = folder.display();
         let text = format!("{RUNS_MAX} runs of this process have a socket in {folder}; stop one");
         Err(io::Error::other(text))
-    }
-
-    fn new(listener: UnixListener, path: PathBuf) -> Server {
-        Server { listener, path, peers: Vec::new(), connections: 0, deaf_until_ns: 0 }
     }
 
     /// Where the socket stands.

@@ -109,8 +109,8 @@ impl Confinement {
         }
     }
 
-    /// Processes that the kernel has killed so far because the domain's memory was full; none that is
-    /// known of without a cgroup.
+    /// Processes that the kernel has killed so far because the domain's memory was full; 0 without
+    /// a cgroup.
     pub fn memory_kills(&self) -> u64 {
         self.cgroup.as_ref().map_or(0, |cgroup| cgroup.count("memory.events", "oom_kill "))
     }

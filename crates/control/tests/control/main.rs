@@ -195,7 +195,8 @@ fn the_log_is_read_to_its_end_or_followed() {
         // The connection is as good as new; a number that never was is no harm.
         let log = Request::Log { after: u64::MAX, follow: true };
         connection.ask(&Request::Status {}).expect("an answer");
-        assert_eq!(connection.next(Some(Duration::ZERO)).unwrap_err().kind(), timed_out());
+        let error = connection.next(Some(Duration::ZERO)).expect_err("nothing comes");
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         follow(&mut connection, &log);
         run.add(2, "after");
         assert_eq!(read_events(&mut connection, 5), (vec![4, 5], 0));
@@ -203,10 +204,6 @@ fn the_log_is_read_to_its_end_or_followed() {
         let status = connection.ask(&Request::Status {}).expect("an answer");
         assert!(matches!(status, Answer::Status(_)), "{status:?}");
     });
-}
-
-fn timed_out() -> std::io::ErrorKind {
-    std::io::ErrorKind::TimedOut
 }
 
 /// Asks to follow; nothing happens yet, so the line that confirms it is that of a second question.

@@ -204,8 +204,8 @@ impl Run {
         Ok(Answer::Edition { number, text: text.clone(), touched: touched.clone() })
     }
 
-    /// Keeps what a domain says of the edit under way, if it is of that one and in its turn: what is
-    /// swapped in cannot be refused any more. One that is refused is given up.
+    /// Keeps what a domain says of the edit under way, if it is of that one and in its turn: what
+    /// is swapped in cannot be refused any more. One that is refused is given up.
     pub(super) fn hear(&mut self, service: usize, number: u32, said: Said, refused: Option<&str>) {
         let in_turn = |edit: &&mut UnderWay| edit.edition.is_some() == (said == Said::Prepared);
         let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);

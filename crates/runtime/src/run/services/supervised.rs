@@ -238,58 +238,47 @@ impl Supervised {
 
     /// Looks whether its process does in time what it is to do.
     fn watch(&mut self, now_ns: u64, events: &mut Events) {
-        match self.life().map(|life| &life.progress) {
-            Some(&Progress::Starting { since_ns }) => self.watch_start(since_ns, now_ns, events),
-            Some(Progress::Running) => self.listen(now_ns, events),
-            Some(&Progress::Stopping { since_ns, killed }) => {
-                self.watch_stop(since_ns, killed, now_ns, events);
-            }
-            Some(Progress::Gone(_)) | None => {}
-        }
-    }
-
-    fn watch_start(&mut self, since_ns: u64, now_ns: u64, events: &mut Events) {
+        let stop_ns_max = self.stop_ns_max();
+        let plan::Service { start_deadline_ns, heartbeat_ns, .. } = self.policy;
         let Standing::Alive(life) = &mut self.standing else { return };
-        let limit_ns = self.policy.start_deadline_ns;
-        match life.state() {
-            State::Starting if now_ns - since_ns < limit_ns => {}
-            State::Starting => {
-                life.kill(format!("was not ready within {} ms", limit_ns / 1_000_000), now_ns);
+        match (&life.progress, life.state()) {
+            (&Progress::Starting { since_ns }, State::Starting) => {
+                if now_ns - since_ns >= start_deadline_ns {
+                    let limit_ms = start_deadline_ns / 1_000_000;
+                    life.kill(format!("was not ready within {limit_ms} ms"), now_ns);
+                }
             }
-            State::Faulted => {
+            (Progress::Starting { .. }, State::Faulted) => {
                 life.progress = Progress::Stopping { since_ns: now_ns, killed: false };
             }
-            State::Ready | State::Running | State::Finished => {
+            (&Progress::Starting { since_ns }, _) => {
                 let after_us = (now_ns - since_ns) / 1000;
                 let text = format!("after {}.{:03} ms", after_us / 1000, after_us % 1000);
                 events.add(EventKind::Ready, Some(&self.name), text);
                 self.hearts.begin(now_ns);
                 life.run(now_ns);
             }
-        }
-    }
-
-    fn listen(&mut self, now_ns: u64, events: &mut Events) {
-        if self.life().is_some_and(|life| life.state() == State::Faulted) {
-            self.order_stop(events);
-        } else if let Some(charge) = self.hearts.silence(now_ns, self.policy.heartbeat_ns) {
-            self.kill(charge, now_ns);
-        }
-    }
-
-    fn watch_stop(&mut self, since_ns: u64, killed: bool, now_ns: u64, events: &mut Events) {
-        let limit_ns = self.stop_ns_max();
-        if !killed && now_ns - since_ns >= limit_ns {
-            let limit_ms = limit_ns / 1_000_000;
-            self.kill(format!("did not stop within {limit_ms} ms and was killed"), now_ns);
-        } else if let Standing::Alive(life) = &mut self.standing
-            && killed
-            && now_ns - since_ns >= GONE_NS_MAX
-        {
-            // Only a process that the kernel holds (a broken disk or driver) outlives that.
-            let text = "was killed, but the kernel does not let it go";
-            events.add(EventKind::Note, Some(&self.name), text);
-            life.progress = Progress::Stopping { since_ns: now_ns, killed };
+            (Progress::Running, State::Faulted) => self.order_stop(events),
+            (Progress::Running, _) => {
+                if let Some(charge) = self.hearts.silence(now_ns, heartbeat_ns) {
+                    life.kill(charge, now_ns);
+                }
+            }
+            (&Progress::Stopping { since_ns, killed: false }, _) => {
+                if now_ns - since_ns >= stop_ns_max {
+                    let limit_ms = stop_ns_max / 1_000_000;
+                    life.kill(format!("did not stop within {limit_ms} ms and was killed"), now_ns);
+                }
+            }
+            (&Progress::Stopping { since_ns, killed }, _) => {
+                if now_ns - since_ns >= GONE_NS_MAX {
+                    // Only a process that the kernel holds (a broken disk or driver) outlives that.
+                    let text = "was killed, but the kernel does not let it go";
+                    events.add(EventKind::Note, Some(&self.name), text);
+                    life.progress = Progress::Stopping { since_ns: now_ns, killed };
+                }
+            }
+            (Progress::Gone(_), _) => {}
         }
     }
 
