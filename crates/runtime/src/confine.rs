@@ -21,7 +21,7 @@ use sinew_core::sys;
 use sinew_spec::plan::{Domain, Limits};
 
 pub(crate) use self::cgroup::sweep_stale;
-use self::cgroup::{Cgroup, Controller, Refusals};
+use self::cgroup::{Cgroup, Controller, Refusals, refuse_all};
 pub use self::strays::{MARKER, kill_strays};
 pub(crate) use self::strays::{Strays, await_end};
 use self::user::User;
@@ -66,11 +66,11 @@ impl Confinement {
         let user = domain.user.as_deref().map(|name| User::find(name, &domain.name)).transpose()?;
         let limits = domain.service().map(|service| service.limits);
         let (cgroup, refusals) = match (limits, cgroup::own_folder()) {
-            (None, _) => (None, Refusals::default()),
+            (None, _) => (None, Refusals::new()),
             (Some(limits), Ok(own)) => {
                 Cgroup::make(&own, &format!("{run}.{}", domain.name), &limits)
             }
-            (Some(_), Err(refusal)) => (None, Refusals::of_all(refusal)),
+            (Some(_), Err(refusal)) => (None, refuse_all(&refusal)),
         };
         let is_other = user.as_ref().is_some_and(|user| !user.is_us());
         let priority = domain.realtime().filter(|_| is_other).map(|realtime| realtime.priority);
@@ -151,7 +151,7 @@ impl Confinement {
     }
 
     fn lacks(&self, controller: Controller) -> bool {
-        self.refusals.of(controller).is_some()
+        self.refusals.contains_key(&controller)
     }
 
     /// The kernel counts the processes of a user, wherever they are: that is a bound of this domain

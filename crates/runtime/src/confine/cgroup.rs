@@ -5,6 +5,7 @@
 //! A cgroup that hands controllers down holds no processes of its own, so the supervisor steps
 //! aside into a leaf, and goes back when the last domain is gone. The root of the tree is exempt.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -27,7 +28,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 const SUPERVISOR: &str = "supervisor";
 
 /// What limits a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Controller {
     Memory,
     Cpu,
@@ -86,17 +87,10 @@ const VERSION_2: &str = "boot with 'cgroup_no_v1=all' (with systemd: \
                          it down (Delegate=yes)";
 
 /// What a domain's cgroup does not limit, and why.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Refusals(Vec<(Controller, Refusal)>);
+pub(crate) type Refusals = BTreeMap<Controller, Refusal>;
 
-impl Refusals {
-    pub(crate) fn of_all(refusal: Refusal) -> Refusals {
-        Refusals(Controller::ALL.map(|controller| (controller, refusal.clone())).into())
-    }
-
-    pub(crate) fn of(&self, controller: Controller) -> Option<&Refusal> {
-        self.0.iter().find(|(refused, _)| *refused == controller).map(|(_, refusal)| refusal)
-    }
+pub(crate) fn refuse_all(refusal: &Refusal) -> Refusals {
+    Controller::ALL.map(|controller| (controller, refusal.clone())).into()
 }
 
 /// The folder of the cgroup that this process stands in.
@@ -158,19 +152,19 @@ impl Cgroup {
         let folder = base.join(format!("{}{name}", prefix()));
         if let Err(error) = fs::create_dir(&folder) {
             let why = format!("cannot make a cgroup in {}: {error}", base.display());
-            return (None, Refusals::of_all(Refusal::new(why, DELEGATE)));
+            return (None, refuse_all(&Refusal::new(why, DELEGATE)));
         }
         let cgroup = Cgroup { folder };
         let wanted = Controller::ALL.map(|controller| (controller, controller.value(limits)));
-        let mut refusals = vec![];
+        let mut refusals = Refusals::new();
         for (controller, value) in wanted {
             let Some(value) = value else { continue };
             let limited = enable(&base, controller).and_then(|()| cgroup.limit(controller, &value));
             if let Err(refusal) = limited {
-                refusals.push((controller, refusal));
+                refusals.insert(controller, refusal);
             }
         }
-        (Some(cgroup), Refusals(refusals))
+        (Some(cgroup), refusals)
     }
 
     fn limit(&self, controller: Controller, value: &str) -> Result<(), Refusal> {

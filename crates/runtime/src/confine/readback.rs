@@ -73,7 +73,7 @@ impl Confinement {
     /// What limits the process, by the file of the cgroup in which it stands.
     fn in_cgroup(&self, controller: Controller, process: &ProcFiles) -> Result<String, Refusal> {
         let lacking = |why| Refusal { why, remedy: CHANGED.into() };
-        if let Some(refusal) = self.refusals.of(controller) {
+        if let Some(refusal) = self.refusals.get(&controller) {
             return Err(refusal.clone());
         }
         let pid = process.pid;
