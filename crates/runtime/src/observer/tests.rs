@@ -87,19 +87,15 @@ impl Worker {
         observer.read();
         observer
     }
+}
 
-    fn end(&mut self) {
+impl Drop for Worker {
+    fn drop(&mut self) {
         // Relaxed: see above.
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("it only works");
         }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -231,9 +227,9 @@ fn who_may_not_look_learns_why() {
 
 #[test]
 fn a_thread_that_ended_is_not_mistaken_for_another() {
-    let mut worker = Worker::start(|| thread::sleep(Duration::from_millis(1)), None);
+    let worker = Worker::start(|| thread::sleep(Duration::from_millis(1)), None);
     let mut observer = worker.watched();
-    worker.end();
+    drop(worker);
     for _ in 0..1000 {
         observer.read();
         if let Err(why) = observer.meanwhile(ID, 0)

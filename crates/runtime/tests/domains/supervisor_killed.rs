@@ -71,10 +71,6 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn start(services: &[Service<'_>]) -> Supervisor {
-        Supervisor::of(&graph(true, services))
-    }
-
     fn of(text: &str) -> Supervisor {
         let witness = env::temp_dir().join(format!("sinew-witness-{}", process::id()));
         fs::write(&witness, "").expect("a file can be made");
@@ -214,7 +210,7 @@ fn no_service_outlives_a_killed_supervisor() {
     // Where the new parent is of the same session, the kernel lets no stopped process go on.
     set_child_subreaper(Some(getpid())).expect("everyone may");
     for (node, at, what, processes) in rows {
-        let mut supervisor = Supervisor::start(&[Service { node, ..Service::ALONE }]);
+        let mut supervisor = Supervisor::of(&graph(true, &[Service { node, ..Service::ALONE }]));
         supervisor.until(at);
         await_that(what, || supervisor.all().len() == processes);
         if node == "mood: stop" {
