@@ -7,14 +7,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, ftruncate, memfd_create,
@@ -23,7 +22,7 @@ use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{
-    clear_ambient_capability_set, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    clear_ambient_capability_set, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use rustix::time::Timespec;
 
@@ -415,29 +414,16 @@ unsafe extern "C" {
     ) -> libc::c_int;
 }
 
-/// A robust process-shared mutex with a condition variable, at the start of a region.
-///
-/// The condition variable is a futex word of ours: that of glibc waits for its waiters to leave, so
-/// one that was killed as it slept can hang whoever notifies next.
+/// A robust process-shared mutex in a region.
 #[derive(Debug)]
 pub struct SharedMutex {
     region: Region,
+    /// Where it stands.
+    at: usize,
 }
 
-#[repr(C)]
-struct MutexWords {
-    mutex: libc::pthread_mutex_t,
-    /// Changes with every notification.
-    event: AtomicU32,
-    /// Not 0 if somebody may wait for the event. Both words are only written under the lock.
-    waiting: AtomicU32,
-}
-
-const EVENT: usize = std::mem::offset_of!(MutexWords, event) / 4;
-const WAITING: usize = std::mem::offset_of!(MutexWords, waiting) / 4;
-
-/// Bytes that a [`SharedMutex`] takes at the start of its region.
-pub const SHARED_MUTEX_LEN: usize = size_of::<MutexWords>().next_multiple_of(128);
+/// Bytes that a [`SharedMutex`] takes.
+pub const SHARED_MUTEX_LEN: usize = size_of::<libc::pthread_mutex_t>().next_multiple_of(128);
 
 /// How a lock was got, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -453,47 +439,47 @@ pub enum Locked {
 }
 
 impl SharedMutex {
-    /// Makes the mutex in `region`, which is zeroed and nobody else uses yet.
+    /// Makes the mutex `at` bytes from the start of `region`, where all is zeroed and nobody else is
+    /// yet.
     ///
     /// # Errors
     /// What the pthread functions say.
     ///
     /// # Panics
-    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
-    pub fn create(region: &Region) -> io::Result<()> {
-        assert!(region.size() >= SHARED_MUTEX_LEN);
-        let words: *mut MutexWords = region.0.base.as_ptr().cast();
-        let mut mutex = MaybeUninit::uninit();
-        // SAFETY: the attributes are initialised before use and destroyed after it; the words lie
-        // in the region (asserted), aligned to a page, and no other user exists yet.
+    /// As [`SharedMutex::attach`].
+    pub fn create(region: &Region, at: usize) -> io::Result<()> {
+        let made = SharedMutex::attach(region.clone(), at);
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: the attributes are initialised before use and destroyed after it; the mutex lies
+        // in the region (asserted at attach), and no other user exists yet.
         unsafe {
-            check(libc::pthread_mutexattr_init(mutex.as_mut_ptr()))?;
-            check(libc::pthread_mutexattr_setpshared(mutex.as_mut_ptr(), 1))?;
+            check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
+            check(libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), 1))?;
             let robust = libc::PTHREAD_MUTEX_ROBUST;
-            check(libc::pthread_mutexattr_setrobust(mutex.as_mut_ptr(), robust))?;
-            check(libc::pthread_mutex_init(&raw mut (*words).mutex, mutex.as_ptr()))?;
-            libc::pthread_mutexattr_destroy(mutex.as_mut_ptr());
+            check(libc::pthread_mutexattr_setrobust(attributes.as_mut_ptr(), robust))?;
+            check(libc::pthread_mutex_init(made.mutex(), attributes.as_ptr()))?;
+            libc::pthread_mutexattr_destroy(attributes.as_mut_ptr());
         }
         Ok(())
     }
 
-    /// The mutex that [`SharedMutex::create`] made in `region`.
+    /// The mutex that [`SharedMutex::create`] made there.
     ///
     /// # Panics
-    /// If the region is shorter than [`SHARED_MUTEX_LEN`].
-    pub fn attach(region: Region) -> SharedMutex {
-        assert!(region.size() >= SHARED_MUTEX_LEN);
-        SharedMutex { region }
+    /// If `at` is no multiple of 128, or the region ends within [`SHARED_MUTEX_LEN`] from there.
+    pub fn attach(region: Region, at: usize) -> SharedMutex {
+        let end = at.checked_add(SHARED_MUTEX_LEN);
+        assert!(at.is_multiple_of(128) && end.is_some_and(|end| end <= region.size()));
+        SharedMutex { region, at }
     }
 
     fn mutex(&self) -> *mut libc::pthread_mutex_t {
-        let words: *mut MutexWords = self.region.0.base.as_ptr().cast();
-        // SAFETY: the words lie in the region (asserted at attach).
-        unsafe { &raw mut (*words).mutex }
+        // SAFETY: inside the region (asserted at attach), and aligned, as its start is to a page.
+        unsafe { self.region.0.base.as_ptr().add(self.at).cast() }
     }
 
     /// Locks, waiting until `until_ns` of the monotonic clock at most. After `Clean` and
-    /// `OwnerDied` the caller must [`SharedMutex::unlock`] or one of its siblings.
+    /// `OwnerDied` the caller must [`SharedMutex::unlock`].
     pub fn lock(&self, until_ns: u64) -> Locked {
         let until = libc_timespec(until_ns);
         // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it
@@ -518,41 +504,6 @@ impl SharedMutex {
     pub fn unlock(&self) {
         // SAFETY: as in lock. If the caller does not hold it, a robust mutex answers EPERM.
         unsafe { libc::pthread_mutex_unlock(self.mutex()) };
-    }
-
-    /// Unlocks and sleeps until notified or until `until_ns`; may come back early, without the
-    /// lock.
-    pub fn unlock_and_wait(&self, until_ns: u64) {
-        let words = self.region.words();
-        words[WAITING].store(1, Ordering::Relaxed);
-        let event = words[EVENT].load(Ordering::Relaxed);
-        self.unlock();
-        let until = timespec(until_ns);
-        // Nothing is to be done on an error: whoever waits looks again at what it waits for. Not
-        // private, for the waker may be another process.
-        let _ = futex::wait_bitset(
-            &words[EVENT],
-            futex::Flags::empty(),
-            event,
-            Some(&until),
-            NonZeroU32::MAX,
-        );
-    }
-
-    /// Unlocks and wakes all who wait.
-    pub fn unlock_and_notify(&self) {
-        let words = self.region.words();
-        let waiting = words[WAITING].load(Ordering::Relaxed) != 0;
-        if waiting {
-            words[WAITING].store(0, Ordering::Relaxed);
-            let event = words[EVENT].load(Ordering::Relaxed).wrapping_add(1);
-            words[EVENT].store(event, Ordering::Relaxed);
-        }
-        self.unlock();
-        if waiting {
-            // It fails only for an address that is not mapped.
-            let _ = futex::wake(&words[EVENT], futex::Flags::empty(), i32::MAX as u32);
-        }
     }
 }
 
@@ -579,6 +530,8 @@ pub fn numbers<'a>(descriptors: impl IntoIterator<Item = &'a OwnedFd>) -> Vec<Ra
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -625,39 +578,16 @@ mod tests {
     #[test]
     fn a_mutex_tells_that_its_owner_died() {
         let region = Region::shared("test", 4096).expect("memfd");
-        SharedMutex::create(&region).expect("mutex");
-        let other = SharedMutex::attach(region.clone());
+        SharedMutex::create(&region, 0).expect("mutex");
+        let other = SharedMutex::attach(region.clone(), 0);
         std::thread::spawn(move || assert_eq!(other.lock(u64::MAX), Locked::Clean))
             .join()
             .expect("the thread ends with the lock held");
-        let mutex = SharedMutex::attach(region);
+        let mutex = SharedMutex::attach(region, 0);
         assert_eq!(mutex.lock(u64::MAX), Locked::OwnerDied);
         mutex.unlock();
         assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
         mutex.unlock();
-    }
-
-    #[test]
-    fn a_notification_wakes_who_waits() {
-        let region = Region::shared("test", 4096).expect("memfd");
-        SharedMutex::create(&region).expect("mutex");
-        let flag = &region.words()[512];
-        let mutex = SharedMutex::attach(region.clone());
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
-                flag.store(1, Ordering::Relaxed);
-                mutex.unlock_and_notify();
-            });
-            loop {
-                assert_eq!(mutex.lock(u64::MAX), Locked::Clean);
-                if flag.load(Ordering::Relaxed) == 1 {
-                    break;
-                }
-                mutex.unlock_and_wait(u64::MAX);
-            }
-        });
-        mutex.unlock_and_wait(0);
     }
 
     #[test]
@@ -666,7 +596,7 @@ mod tests {
         for word in region.words() {
             word.store(u32::MAX, Ordering::Relaxed);
         }
-        let mutex = SharedMutex::attach(region);
+        let mutex = SharedMutex::attach(region, 0);
         let soon = crate::clock::now_ns() + 1_000_000;
         assert_ne!(mutex.lock(soon), Locked::Clean);
     }

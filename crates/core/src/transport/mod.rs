@@ -79,8 +79,8 @@ pub enum Sent {
 }
 
 /// The writing end. No call blocks but [`Sender::wait_room`], except that a byte stream waits a
-/// bounded time in `close` if the rest of a message has yet to go out, and that `sync: mutex` waits
-/// a bounded time for its lock.
+/// bounded time in `close` if the rest of a message has yet to go out, and that with `sync: mutex`
+/// `send` waits a bounded time for its lock.
 pub trait Sender: Send {
     /// Sends one message of the link's size and wakes a reader that sleeps.
     ///
@@ -120,8 +120,7 @@ pub trait Sender: Send {
     /// dead one.)
     fn close(&mut self);
 
-    /// As `close`, at once: what was taken and has not yet gone out is lost, and where somebody
-    /// holds the link's lock the reader is told when this end is dropped.
+    /// As `close`, at once: what was taken and has not yet gone out is lost.
     fn hang_up(&mut self) {
         self.close();
     }

@@ -1,5 +1,5 @@
 //! `transport: in_process` and `shared_memory`: both sides map the same bytes. What stands in them
-//! is `sinew_link`'s (`sync: lock_free`) or [`mutex`](super::mutex)'s.
+//! is `sinew_link`'s; with `sync: mutex` it stands behind a [`mutex`](super::mutex).
 
 use std::io;
 
@@ -27,20 +27,16 @@ fn open(
     shape: &Shape,
     region: impl FnOnce(usize) -> io::Result<Region>,
 ) -> io::Result<(Carrier, Carrier)> {
-    let region = match shape.sync {
-        Sync::Mutex => {
-            let region = region(mutex::region_len(shape))?;
-            mutex::create(&region, shape)?;
-            region
-        }
-        Sync::LockFree => {
-            let shape = layout(shape);
-            let region = region(shape.region_len())?;
-            sinew_link::create(&region, &shape)
-                .map_err(|error| io::Error::other(error.to_string()))?;
-            region
-        }
+    let link = layout(shape);
+    let len = match shape.sync {
+        Sync::LockFree => link.region_len(),
+        Sync::Mutex => mutex::region_len(&link),
     };
+    let region = region(len)?;
+    sinew_link::create(&region, &link).map_err(|error| io::Error::other(error.to_string()))?;
+    if shape.sync == Sync::Mutex {
+        mutex::create(&region, &link)?;
+    }
     Ok((Carrier::Region(region.clone()), Carrier::Region(region)))
 }
 
@@ -71,20 +67,24 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
 pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>, Fault> {
     know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    Ok(match (shape.sync, shape.delivery) {
-        (Sync::Mutex, _) => return mutex::sender(region, shape),
-        (Sync::LockFree, Delivery::Queue) => {
-            let end = queue::Writer::attach(region, &layout).map_err(refused)?;
+    let memory = region.clone();
+    let end: Box<dyn Sender> = match shape.delivery {
+        Delivery::Queue => {
+            let end = queue::Writer::attach(memory, &layout).map_err(refused)?;
             Box::new(QueueSender { end, wait, closed: false })
         }
-        (Sync::LockFree, Delivery::Latest) => {
-            let end = latest::Writer::attach(region, &layout).map_err(refused)?;
+        Delivery::Latest => {
+            let end = latest::Writer::attach(memory, &layout).map_err(refused)?;
             Box::new(LatestSender { end, closed: false })
         }
-        (Sync::LockFree, Delivery::Broadcast) => {
-            let end = broadcast::Writer::attach(region, &layout).map_err(refused)?;
+        Delivery::Broadcast => {
+            let end = broadcast::Writer::attach(memory, &layout).map_err(refused)?;
             Box::new(BroadcastSender { end, closed: false })
         }
+    };
+    Ok(match shape.sync {
+        Sync::LockFree => end,
+        Sync::Mutex => Box::new(mutex::Behind::new(region, &layout, end)?),
     })
 }
 
@@ -92,27 +92,31 @@ pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>,
 pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
     know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    Ok(match (shape.sync, shape.delivery) {
-        (Sync::Mutex, _) => return mutex::receiver(region, shape),
-        (Sync::LockFree, Delivery::Queue) => {
-            let end = queue::Reader::attach(region, &layout).map_err(refused)?;
+    let memory = region.clone();
+    let end: Box<dyn Receiver> = match shape.delivery {
+        Delivery::Queue => {
+            let end = queue::Reader::attach(memory, &layout).map_err(refused)?;
             Box::new(QueueReceiver { end, wait })
         }
-        (Sync::LockFree, Delivery::Latest) => {
-            let end = latest::Reader::attach(region, &layout).map_err(refused)?;
+        Delivery::Latest => {
+            let end = latest::Reader::attach(memory, &layout).map_err(refused)?;
             Box::new(LatestReceiver { end, wait })
         }
-        (Sync::LockFree, Delivery::Broadcast) => {
+        Delivery::Broadcast => {
             let start = broadcast::Start::Oldest;
-            let end = broadcast::Reader::attach(region, &layout, start).map_err(refused)?;
+            let end = broadcast::Reader::attach(memory, &layout, start).map_err(refused)?;
             let message = vec![0; shape.message_size as usize];
             Box::new(BroadcastReceiver { end, wait, message })
         }
+    };
+    Ok(match shape.sync {
+        Sync::LockFree => end,
+        Sync::Mutex => Box::new(mutex::Behind::new(region, &layout, end)?),
     })
 }
 
 /// What an onlooker sees of the region of a link; `None` if its bytes are not of this shape, or
-/// those of a mutex.
+/// a mutex stands before them.
 pub fn look(region: &Region, shape: &Shape) -> Option<Seen> {
     match shape.sync {
         Sync::Mutex => None,

@@ -8,13 +8,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio, exit};
 use std::sync::atomic::Ordering;
 
-use rustix::process::{Signal, getpid, kill_process};
-use sinew_core::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex, adopt, keep_open};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use sinew_core::sys::{Locked, Region, adopt, keep_open};
 use sinew_core::transport::{Carrier, Received, TRANSPORTS};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::in_place::send_in_place;
-use super::{Case, limit, number, receive, send};
+use super::{Case, limit, mutex_of, number, receive, region, send};
 
 const VARIABLE: &str = "SINEW_CONFORMANCE";
 
@@ -38,7 +38,7 @@ pub(super) enum Part {
 
 /// A child that plays a part. Dropped, it is killed.
 pub(super) struct Peer {
-    pub(super) child: Child,
+    child: Child,
     output: BufReader<ChildStdout>,
 }
 
@@ -46,7 +46,7 @@ impl Peer {
     /// Starts a child with `carrier`, which is gone from here afterwards.
     pub(super) fn start(case: &Case, part: Part, carrier: Carrier) -> Peer {
         let descriptor = match &carrier {
-            Carrier::Region(region) => region.file().expect("it crosses processes").as_raw_fd(),
+            Carrier::Region(it) => it.file().expect("it crosses processes").as_raw_fd(),
             Carrier::Stream(stream) => stream.as_raw_fd(),
         };
         let shape = &case.shape;
@@ -82,6 +82,14 @@ impl Peer {
         while !line.ends_with("attached\n") {
             assert_ne!(self.output.read_line(&mut line).expect("its output"), 0, "it died: {line}");
         }
+    }
+
+    /// Waits until the child has stopped itself.
+    pub(super) fn stopped(&self) {
+        let pid = Some(Pid::from_child(&self.child));
+        let (_, status) =
+            waitpid(pid, WaitOptions::UNTRACED).expect("it is ours").expect("it was waited for");
+        assert!(status.stopped(), "it ended before it stopped");
     }
 
     /// Kills the child and proves that this, and nothing else, was its end.
@@ -167,24 +175,22 @@ fn read(case: &Case, carrier: Carrier) {
     }
 }
 
-fn hold(case: &Case, carrier: Carrier) {
-    let Carrier::Region(region) = &carrier else { panic!("{case}: no region") };
-    let region = region.clone();
+fn hold(case: &Case, carrier: Carrier) -> ! {
+    let region = region(&carrier).clone();
     let mut sender = case.sender(carrier);
     let mut message = case.buffer();
     for number in 0..HELD_AFTER {
         send(case, &mut *sender, &mut message, number);
     }
-    let mutex = SharedMutex::attach(region.clone());
-    assert_eq!(mutex.lock(limit()), Locked::Clean);
-    // Behind mutex, header and positions stand the slots, a power of two.
-    let (slots, size) = (SHARED_MUTEX_LEN + 256, case.shape.message_size as usize);
-    let slot_count = (region.size() - slots) / size;
-    let next = slots + (HELD_AFTER as usize & (slot_count - 1)) * size;
-    for word in &region.words()[next / 4..][..size.div_ceil(4)] {
+    assert_eq!(mutex_of(region.clone()).lock(limit()), Locked::Clean);
+    // Of four slots in two pairs the second pair is written until the reader is in it.
+    let next = if case.shape.delivery == Delivery::Latest { 2 } else { HELD_AFTER as usize };
+    // The slots of so small messages take a line each, from byte 640 on (`crates/link/src/lib.rs`).
+    let (slot, size) = (640 + next * 128, case.shape.message_size as usize);
+    for word in &region.words()[slot / 4..][..size / 4] {
         word.store(0xa5a5_a5a5, Ordering::Relaxed);
     }
-    kill_process(getpid(), Signal::STOP).expect("we may stop ourselves");
+    stop()
 }
 
 fn claim(case: &Case, carrier: Carrier) -> ! {
@@ -195,6 +201,10 @@ fn claim(case: &Case, carrier: Carrier) -> ! {
     let mut claim = sender.claim().expect("no fault").expect("there is room");
     let half = claim.len() / 2;
     claim.write_at(0, &vec![0xa5; half]);
+    stop()
+}
+
+fn stop() -> ! {
     kill_process(getpid(), Signal::STOP).expect("we may stop ourselves");
     // The signal may be taken by another thread first: this one goes no further meanwhile.
     loop {

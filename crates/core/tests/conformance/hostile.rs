@@ -4,11 +4,15 @@
 use std::sync::atomic::Ordering;
 
 use rustix::io::write;
-use sinew_core::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex};
+use sinew_core::sys::Locked;
 use sinew_core::transport::{Carrier, Received, Receiver, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
-use super::{Case, all_cases, cases, expect, fill, limit, receive, send, serial, short, text};
+use super::in_place::has_places;
+use super::{
+    Case, all_cases, cases, expect, fill, limit, mutex_of, receive, region, send, serial, short,
+    text,
+};
 
 #[test]
 fn a_link_of_another_shape_is_refused_with_a_text() {
@@ -118,66 +122,40 @@ fn a_number_that_cannot_be_is_a_fault_with_a_text() {
     }
 }
 
-/// The regions behind a mutex, with both ends and the bytes.
-fn mutex_regions(delivery: Delivery) -> impl Iterator<Item = (Case, Region)> {
-    let cases = cases(delivery, Wait::Park, 64).filter(|case| case.shape.sync == Sync::Mutex);
-    cases.map(|case| {
-        let (Carrier::Region(region), _) = case.carriers() else { panic!("{case}: no region") };
-        (case, region)
-    })
-}
-
-/// Where the layout of `sync: mutex` has its tail and its head.
-const TAIL: usize = SHARED_MUTEX_LEN / 4 + 32;
-const HEAD: usize = TAIL + 1;
+/// Where a queue has its tail and its head (`crates/link/src/lib.rs`).
+const TAIL: usize = 128 / 4;
+const HEAD: usize = 256 / 4;
 
 #[test]
 fn positions_that_cannot_be_are_a_fault_with_a_text() {
     let _serial = serial();
-    for &(delivery, _) in Delivery::ALL {
-        for (case, region) in mutex_regions(delivery) {
-            let mut sender = case.sender(Carrier::Region(region.clone()));
-            let mut receiver = case.receiver(Carrier::Region(region.clone()));
-            let mut message = case.buffer();
-            send(&case, &mut *sender, &mut message, 0);
-            expect(&case, &mut *receiver, &mut message, 0);
-            // Every value gives a fault, a message or none: never a look outside the region.
-            for tail in [0, 2, 8, 9, 10, 1000, 1 << 31, u32::MAX] {
-                region.words()[TAIL].store(tail, Ordering::Relaxed);
-                if let Err(fault) = receiver.receive(&mut message) {
-                    assert!(text::<()>(Err(fault)).starts_with("bad_peer"), "{case}: tail {tail}");
-                }
+    // So large that the reader goes by the tail.
+    for case in cases(Delivery::Queue, Wait::Park, 4096).filter(Case::is_region) {
+        let (writer, reader) = case.carriers();
+        let region = region(&writer).clone();
+        let (mut sender, mut receiver) = (case.sender(writer), case.receiver(reader));
+        let mut message = case.buffer();
+        send(&case, &mut *sender, &mut message, 0);
+        expect(&case, &mut *receiver, &mut message, 0);
+        // Every value gives a fault, a message or none: never a look outside the region.
+        for tail in [0, 2, 8, 9, 10, 1000, 1 << 31, u32::MAX] {
+            region.words()[TAIL].store(tail, Ordering::Relaxed);
+            if let Err(fault) = receiver.receive(&mut message) {
+                assert!(text::<()>(Err(fault)).starts_with("bad_peer"), "{case}: tail {tail}");
             }
-            region.words()[TAIL].store(u32::MAX / 2 + 100, Ordering::Relaxed);
-            let queue = delivery == Delivery::Queue;
-            if queue {
-                assert!(text(receiver.receive(&mut message)).contains("tail"), "{case}");
-                region.words()[HEAD].store(77, Ordering::Relaxed);
-                assert!(text(sender.send(&message)).contains("head"), "{case}");
-            } else {
-                assert_eq!(sender.send(&message).expect("no fault"), Sent::Done, "{case}");
+            if let Err(fault) = receiver.peek() {
+                let fault = text::<()>(Err(fault));
+                let has_no_places = fault.starts_with("error") && !has_places(&case);
+                assert!(has_no_places || fault.starts_with("bad_peer"), "{case}: tail {tail}");
             }
         }
-    }
-}
-
-#[test]
-fn positions_wrap() {
-    let _serial = serial();
-    for &(delivery, _) in Delivery::ALL {
-        for (case, region) in mutex_regions(delivery) {
-            let start = u32::MAX - 20;
-            region.words()[TAIL].store(start, Ordering::Relaxed);
-            region.words()[HEAD].store(start, Ordering::Relaxed);
-            let mut sender = case.sender(Carrier::Region(region.clone()));
-            let mut receiver = case.receiver(Carrier::Region(region));
-            let mut message = case.buffer();
-            // Those that a reader takes to have been there before it came.
-            while let Ok(Received::New { .. }) = receiver.receive(&mut message) {}
-            for number in 0..100 {
-                send(&case, &mut *sender, &mut message, number);
-                expect(&case, &mut *receiver, &mut message, number);
-            }
+        region.words()[TAIL].store(u32::MAX / 2 + 100, Ordering::Relaxed);
+        assert!(text(receiver.receive(&mut message)).starts_with("bad_peer"), "{case}");
+        while sender.send(&message).is_ok_and(|sent| sent == Sent::Done) {}
+        region.words()[HEAD].store(77, Ordering::Relaxed);
+        assert!(text(sender.send(&message)).starts_with("bad_peer"), "{case}");
+        if has_places(&case) {
+            assert!(text(sender.claim().map(|_| ())).starts_with("bad_peer"), "{case}");
         }
     }
 }
@@ -187,16 +165,14 @@ fn a_lock_that_is_held_keeps_nobody_waiting_who_may_not_wait() {
     let _serial = serial();
     for case in cases(Delivery::Queue, Wait::Park, 8).filter(|it| it.shape.sync == Sync::Mutex) {
         let (writer, reader) = case.carriers();
-        let Carrier::Region(region) = &writer else { panic!("{case}: a mutex lies in a region") };
-        let mutex = SharedMutex::attach(region.clone());
+        let mutex = mutex_of(region(&writer).clone());
         let (mut sender, mut receiver) = (case.sender(writer), case.receiver(reader));
         assert_eq!(mutex.lock(limit()), Locked::Clean);
         assert!(sender.try_send(&case.buffer()).is_none(), "{case}: the lock is held");
         sender.hang_up();
+        assert!(receiver.wait(limit()), "{case}: to be told takes no lock");
         mutex.unlock();
-        let found = |receiver: &mut dyn Receiver| receiver.receive(&mut case.buffer()).ok();
-        assert_eq!(found(&mut *receiver), Some(Received::None), "{case}");
-        drop(sender);
-        assert_eq!(found(&mut *receiver), Some(Received::Closed), "{case}: it is told at last");
+        let found = receiver.receive(&mut case.buffer()).expect("no fault");
+        assert_eq!(found, Received::Closed, "{case}");
     }
 }

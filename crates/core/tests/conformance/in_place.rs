@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use rustix::process::{Pid, WaitOptions, waitpid};
-use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::child::{HELD_AFTER, Part, Peer};
-use super::{CAPACITY, Case, all_cases, cases, expect, fill, limit, number, send, serial, text};
+use super::{
+    CAPACITY, Case, all_cases, cases, expect, fill, limit, number, region, send, serial, text,
+};
 
 /// Bytes of a picture of 640 x 480 points with its header.
 const FRAME: u32 = 3 * 640 * 480 + 16;
@@ -22,7 +22,7 @@ fn places(message_size: u32) -> impl Iterator<Item = Case> {
     cases(Delivery::Queue, Wait::Park, message_size).filter(has_places)
 }
 
-fn has_places(case: &Case) -> bool {
+pub(super) fn has_places(case: &Case) -> bool {
     let shape = &case.shape;
     case.is_region() && shape.sync == Sync::LockFree && shape.delivery == Delivery::Queue
 }
@@ -166,47 +166,13 @@ fn links_without_places_say_what_to_change() {
     }
 }
 
-/// Where the layout of a queue has its tail and its head (`crates/link/src/lib.rs`).
-const TAIL: usize = 128 / 4;
-const HEAD: usize = 256 / 4;
-
-fn region(case: &Case) -> Region {
-    let (Carrier::Region(region), _) = case.carriers() else { panic!("{case}: no region") };
-    region
-}
-
-#[test]
-fn positions_that_cannot_be_are_a_fault_in_place_too() {
-    let _serial = serial();
-    for case in places(4096) {
-        let region = region(&case);
-        let mut sender = case.sender(Carrier::Region(region.clone()));
-        let mut receiver = case.receiver(Carrier::Region(region.clone()));
-        send_in_place(&case, &mut *sender, 0);
-        expect_in_place(&case, &mut *receiver, 0);
-        // Every value gives a fault, a message or none: never a look outside the region.
-        for tail in [0, 2, 9, 10, 1000, 1 << 31, u32::MAX] {
-            region.words()[TAIL].store(tail, Ordering::Relaxed);
-            if let Err(fault) = receiver.peek() {
-                assert!(text::<()>(Err(fault)).starts_with("bad_peer"), "{case}: tail {tail}");
-            }
-        }
-        for number in 1..=CAPACITY {
-            send_in_place(&case, &mut *sender, number);
-        }
-        region.words()[HEAD].store(77, Ordering::Relaxed);
-        let refusal = text(sender.claim().map(|_| ()));
-        assert!(refusal.starts_with("bad_peer"), "{case}: {refusal}");
-    }
-}
-
 #[test]
 fn a_peer_that_overwrites_what_is_read_changes_no_more_than_what_is_read() {
     let _serial = serial();
     for case in places(64) {
-        let region = region(&case);
-        let mut sender = case.sender(Carrier::Region(region.clone()));
-        let mut receiver = case.receiver(Carrier::Region(region.clone()));
+        let (writer, reader) = case.carriers();
+        let region = region(&writer).clone();
+        let (mut sender, mut receiver) = (case.sender(writer), case.receiver(reader));
         send_in_place(&case, &mut *sender, 0);
         let peek = receiver.peek().expect("no fault").expect("a message");
         let (mut before, mut after) = ([0; 64], [0; 64]);
@@ -226,15 +192,10 @@ fn a_writer_killed_between_claim_and_commit_leaves_whole_messages_only() {
     for size in [64, FRAME] {
         for case in places(size).filter(|case| case.row.crosses_processes) {
             let (writer, reader) = case.carriers();
-            let Carrier::Region(region) = &reader else { panic!("{case}: no region") };
-            let region = Carrier::Region(region.clone());
+            let region = Carrier::Region(region(&reader).clone());
             let mut receiver = case.receiver(reader);
             let peer = Peer::start(&case, Part::Claim, writer);
-            let pid = Pid::from_child(&peer.child);
-            let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
-                .expect("it is ours")
-                .expect("it was waited for");
-            assert!(status.stopped(), "{case}: it ended before it stopped");
+            peer.stopped();
             peer.kill();
             for number in 0..HELD_AFTER {
                 expect_in_place(&case, &mut *receiver, number);

@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use fastrand::Rng;
+use rustix::process::{WaitOptions, waitpid};
 use sinew_core::clock::now_ns;
 use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::child::{HELD_AFTER, Part, Peer};
 use super::{
-    CAPACITY, Case, cases, expect, fill, limit, number, receive, send, serial, short, text,
+    CAPACITY, Case, cases, expect, fill, limit, number, receive, region, send, serial, short, text,
 };
 
 /// Rounds of each killing, for each transport and sync.
@@ -22,31 +23,19 @@ const ROUNDS: u32 = 50;
 /// Waits of the rounds, in turn. A spinning side gains nothing here but heat.
 const WAITS: [Wait; 3] = [Wait::Park, Wait::Yield, Wait::SpinThenPark];
 
-/// Marsaglia's xorshift32: the same rounds in every run.
-struct Random(u32);
-
-impl Random {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0 % bound
-    }
-}
-
 /// The transports that cross processes.
 fn crossing(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Item = Case> {
     cases(delivery, wait, message_size).filter(|case| case.row.crosses_processes)
 }
 
-/// The case and the randomness of round `round`, for every transport and sync.
-fn rounds() -> impl Iterator<Item = (Case, Random)> {
+/// The case and the chance of round `round`, the same in every run, for every transport and sync.
+fn rounds() -> impl Iterator<Item = (Case, Rng)> {
     (0..ROUNDS).flat_map(|round| {
-        let mut random = Random(0x2545_f491 ^ round.wrapping_mul(0x9e37_79b1));
-        let size = [8, 64, 4096, 65536][random.below(4) as usize];
+        let mut random = Rng::with_seed(round.into());
+        let size = [8, 64, 4096, 65536][random.usize(..4)];
         let delivery = Delivery::ALL[(round % 3) as usize].0;
-        let wait = WAITS[random.below(3) as usize];
-        crossing(delivery, wait, size).map(move |case| (case, Random(1 + random.0 / 2)))
+        let wait = WAITS[random.usize(..3)];
+        crossing(delivery, wait, size).map(move |case| (case, random.fork()))
     })
 }
 
@@ -135,7 +124,7 @@ fn a_killed_writer_leaves_whole_messages_only() {
         let mut receiver = case.receiver(reader);
         let mut message = case.buffer();
         let mut next = 0;
-        for _ in 0..=random.below(40) {
+        for _ in 0..=random.u32(..40) {
             let found = receive(&case, &mut *receiver, &mut message);
             let Received::New { lost } = found else { panic!("{case}: {found:?}") };
             next = 1 + number(&message, next + lost).expect("a whole message");
@@ -190,7 +179,7 @@ fn a_killed_reader_leaves_its_writer_unharmed() {
         peer.attached();
         let mut sender = case.sender(writer);
         let mut message = case.buffer();
-        for number in 0..=random.below(100) {
+        for number in 0..=random.u32(..100) {
             send(&case, &mut *sender, &mut message, number);
         }
         peer.kill();
@@ -217,15 +206,10 @@ fn a_writer_killed_with_the_lock_leaves_whole_messages_only() {
         let cases = crossing(delivery, Wait::Park, 64);
         for case in cases.filter(|case| case.shape.sync == Sync::Mutex) {
             let (writer, reader) = case.carriers();
-            let Carrier::Region(region) = &reader else { panic!("{case}: no region") };
-            let region = Carrier::Region(region.clone());
+            let region = Carrier::Region(region(&reader).clone());
             let mut receiver = case.receiver(reader);
             let peer = Peer::start(&case, Part::Hold, writer);
-            let pid = Pid::from_child(&peer.child);
-            let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
-                .expect("it is ours")
-                .expect("it was waited for");
-            assert!(status.stopped(), "{case}: it ended before it stopped");
+            peer.stopped();
 
             let mut message = case.buffer();
             let fault = text(receiver.receive(&mut message));

@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sinew_core::Fault;
 use sinew_core::clock::now_ns;
+use sinew_core::sys::{Region, SHARED_MUTEX_LEN, SharedMutex};
 use sinew_core::transport::{
     Carrier, Received, Receiver, Sender, Sent, Shape, TRANSPORTS, TransportRow,
 };
@@ -93,6 +94,18 @@ impl fmt::Display for Case {
         let (sync, delivery, wait) = (sync.word(), delivery.word(), wait.word());
         write!(f, "{transport} {sync} {delivery} {wait} {message_size} B")
     }
+}
+
+/// What a carrier is made of that both sides map.
+fn region(carrier: &Carrier) -> &Region {
+    let Carrier::Region(region) = carrier else { panic!("a stream has no region") };
+    region
+}
+
+/// The mutex in a region: behind everything else.
+fn mutex_of(region: Region) -> SharedMutex {
+    let at = region.size() - SHARED_MUTEX_LEN;
+    SharedMutex::attach(region, at)
 }
 
 /// Until then what must come has come.
