@@ -215,76 +215,63 @@ impl Parameters<'_> {
         self.spans.get(self.index(name)).copied().unwrap_or_default()
     }
 
+    /// A bug of the kind's table or of who asks: `name` is of another type.
+    fn is_no(&self, what: &str, name: &str) -> ! {
+        panic!("parameter '{name}' is no {what}: {:?}", self.value(name))
+    }
+
     /// A time.
     pub fn duration(&self, name: &str) -> Duration {
-        match self.value(name) {
-            Value::Duration(ns) => Duration::from_nanos(*ns),
-            other => panic!("parameter '{name}' is no time: {other:?}"),
-        }
+        let Value::Duration(ns) = self.value(name) else { self.is_no("time", name) };
+        Duration::from_nanos(*ns)
     }
 
     /// A size, bytes.
     pub fn size(&self, name: &str) -> u64 {
-        match self.value(name) {
-            Value::Size(bytes) => *bytes,
-            other => panic!("parameter '{name}' is no size: {other:?}"),
-        }
+        let Value::Size(bytes) = self.value(name) else { self.is_no("size", name) };
+        *bytes
     }
 
     /// A piece of YAML.
     pub fn yaml(&self, name: &str) -> &Item {
-        match self.value(name) {
-            Value::Yaml(item) => item,
-            other => panic!("parameter '{name}' is no piece of YAML: {other:?}"),
-        }
+        let Value::Yaml(item) = self.value(name) else { self.is_no("piece of YAML", name) };
+        item
     }
 
     /// A flag. Like its siblings it panics if the kind's table has no such parameter of that type.
     pub fn bool(&self, name: &str) -> bool {
-        match self.value(name) {
-            Value::Bool(value) => *value,
-            other => panic!("parameter '{name}' is no flag: {other:?}"),
-        }
+        let Value::Bool(value) = self.value(name) else { self.is_no("flag", name) };
+        *value
     }
 
     /// A whole number.
     pub fn integer(&self, name: &str) -> i64 {
-        match self.value(name) {
-            Value::Integer(value) => *value,
-            other => panic!("parameter '{name}' is no whole number: {other:?}"),
-        }
+        let Value::Integer(value) = self.value(name) else { self.is_no("whole number", name) };
+        *value
     }
 
     /// A number.
     pub fn number(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Number(value) => *value,
-            other => panic!("parameter '{name}' is no number: {other:?}"),
-        }
+        let Value::Number(value) = self.value(name) else { self.is_no("number", name) };
+        *value
     }
 
     /// A list of numbers, as long as the table says.
     pub fn numbers(&self, name: &str) -> &[f64] {
-        match self.value(name) {
-            Value::Numbers(values) => values,
-            other => panic!("parameter '{name}' is no list of numbers: {other:?}"),
-        }
+        let Value::Numbers(values) = self.value(name) else { self.is_no("list of numbers", name) };
+        values
     }
 
     /// Text, or the word of a choice.
     pub fn text(&self, name: &str) -> &str {
-        match self.value(name) {
-            Value::Text(value) => value,
-            other => panic!("parameter '{name}' is no text: {other:?}"),
-        }
+        let Value::Text(value) = self.value(name) else { self.is_no("text", name) };
+        value
     }
 
     /// A list of texts.
     pub fn texts(&self, name: &str) -> &[String] {
-        match self.value(name) {
-            Value::Texts(values) => values,
-            other => panic!("parameter '{name}' is no list of texts: {other:?}"),
-        }
+        let Value::Texts(values) = self.value(name) else { self.is_no("list of texts", name) };
+        values
     }
 
     /// A list of files, seen from the folder of the spec.
