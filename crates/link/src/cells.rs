@@ -208,7 +208,7 @@ impl<M: Memory> Region<M> {
 
     /// Where a payload stands.
     #[inline(always)]
-    pub(crate) fn pointer(&self, at: At) -> *mut u8 {
+    fn pointer(&self, at: At) -> *mut u8 {
         // SAFETY: `At` lies inside the region.
         unsafe { self.base.as_ptr().add(at.0) }
     }

@@ -162,13 +162,6 @@ pub struct Claim<'a, M: Memory> {
 }
 
 impl<M: Memory> Claim<'_, M> {
-    /// Where the message goes, aligned to 8; what stands there is an earlier message, or anything.
-    #[cfg(not(all(test, loom)))]
-    #[inline]
-    pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.writer.end.region.pointer(self.at)
-    }
-
     /// Bytes of the message.
     #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
     #[inline]
@@ -326,13 +319,6 @@ pub struct Peek<'a, M: Memory> {
 }
 
 impl<M: Memory> Peek<'_, M> {
-    /// Where the message stands, aligned to 8. A lying writer may change it while it is read.
-    #[cfg(not(all(test, loom)))]
-    #[inline]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.reader.end.region.pointer(self.at())
-    }
-
     /// Bytes of the message.
     #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
     #[inline]

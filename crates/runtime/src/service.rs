@@ -11,7 +11,7 @@ use sinew_core::fault::Fault;
 use sinew_core::halt::Halt;
 use sinew_core::message::Message;
 use sinew_core::sys::Region;
-use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
+use sinew_core::transport::{self, Kernel, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal};
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
@@ -252,7 +252,7 @@ impl Claim<'_> {
     /// Sends the message.
     pub fn commit(self) {
         self.counters.add(SENT, self.slots.len() as u64);
-        self.slots.into_iter().for_each(transport::Claim::commit);
+        self.slots.into_iter().for_each(|slot| slot.commit_and_wake(&Kernel));
     }
 }
 
@@ -282,6 +282,6 @@ impl Peek<'_> {
     /// Done with the message: it counts as received, and its place is free.
     pub fn release(self) {
         self.counters.add(RECEIVED, 1);
-        self.slot.release();
+        self.slot.release_and_wake(&Kernel);
     }
 }

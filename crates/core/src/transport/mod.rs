@@ -5,7 +5,6 @@
 //! A carrier with descriptors may travel to another process; there it becomes a [`Sender`] or a
 //! [`Receiver`].
 
-mod in_place;
 mod kernel;
 mod mutex;
 mod pipe;
@@ -18,9 +17,9 @@ mod wait;
 use std::io;
 use std::os::fd::OwnedFd;
 
-pub use in_place::{Claim, Peek};
 pub use kernel::Kernel;
 pub use region::look;
+use sinew_link::queue;
 use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
 
 use crate::fault::Fault;
@@ -100,7 +99,7 @@ pub trait Sender: Send {
     /// # Errors
     /// As for `send`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
     fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
-        Err(in_place::unsupported())
+        Err(no_places())
     }
 
     /// Goes on with what an earlier `send` took but could not yet move; called every cycle.
@@ -124,6 +123,25 @@ pub trait Sender: Send {
     fn hang_up(&mut self) {
         self.close();
     }
+}
+
+/// The place of the next message, to be written part by part: for messages so large that a copy of
+/// the whole costs more than the rest of the link. Nobody gets a reference into the region, because
+/// a peer may write there at any time. To be sent with
+/// [`commit_and_wake`](queue::Claim::commit_and_wake); dropped, nothing is.
+pub type Claim<'a> = queue::Claim<'a, Region>;
+
+/// The next message, where it stands, to be read part by part. A writer that breaks the rules can
+/// change it between two reads: check what was copied, not what stands there. To be freed with
+/// [`release_and_wake`](queue::Peek::release_and_wake); dropped, it stays the next.
+pub type Peek<'a> = queue::Peek<'a, Region>;
+
+/// What a link says that has no such places.
+fn no_places() -> Fault {
+    crate::fault!(
+        "this link cannot be written or read in place; give it 'transport: shared_memory' (or \
+         in_process), 'sync: lock_free' and 'delivery: queue'"
+    )
 }
 
 /// What [`Receiver::receive`] found.
@@ -158,7 +176,7 @@ pub trait Receiver: Send {
     /// # Errors
     /// As for `receive`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
     fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
-        Err(in_place::unsupported())
+        Err(no_places())
     }
 
     /// Waits, as the link's wait strategy says, until `receive` may say something else than `None`

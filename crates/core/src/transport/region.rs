@@ -186,7 +186,7 @@ impl Sender for QueueSender {
             return Ok(None);
         }
         match self.end.claim() {
-            Ok(claim) => Ok(Some(Claim::new(claim))),
+            Ok(claim) => Ok(Some(claim)),
             Err(queue::SendError::Full) => Ok(None),
             Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
         }
@@ -221,7 +221,7 @@ impl Receiver for QueueReceiver {
     }
 
     fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
-        Ok(self.end.peek().map_err(corrupt)?.map(Peek::new))
+        self.end.peek().map_err(corrupt)
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {

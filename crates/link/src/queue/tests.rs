@@ -68,13 +68,13 @@ fn in_place_a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
         assert_eq!(writer.claim().expect("room").len(), 3);
         assert!(reader.peek().expect("good").is_none());
         let mut claim = writer.claim().expect("room");
-        assert_eq!((claim.len(), claim.as_mut_ptr().addr() % 8), (3, 0));
+        assert_eq!(claim.len(), 3);
         claim.write_at(1, b"bc");
         claim.write_at(0, b"a");
         claim.commit();
         for _ in 0..2 {
             let peek = reader.peek().expect("good").expect("a message");
-            assert_eq!((peek.len(), peek.as_ptr().addr() % 8), (3, 0));
+            assert_eq!(peek.len(), 3);
             let mut got = [0; 3];
             peek.read_at(2, &mut got[2..]);
             peek.read_at(0, &mut got[..2]);
