@@ -5,11 +5,12 @@
 //! in memory: a failed write would end it for good. So the disk gets gaps and messages that came
 //! together in one write, and can be rid of them again.
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcap::records::{MessageHeader, Metadata};
+use mcap::write::NoSeek;
 use mcap::{Attachment, Compression, WriteOptions};
 
 use super::disk::{Disk, is_full};
@@ -39,7 +40,7 @@ pub struct PartWriter<D> {
     len: u64,
     /// How many there were before each addition.
     before: Vec<u64>,
-    writer: mcap::Writer<Pending>,
+    writer: mcap::Writer<NoSeek<Pending>>,
     pending: Pending,
     /// They stand in the first chunk: one of their own would have no times, and begin in 1970.
     topics: Vec<Topic>,
@@ -58,7 +59,8 @@ impl<D: Disk> PartWriter<D> {
         // A chunk is as long as what is added at once. A sum of the whole file would be wrong where
         // that is cut.
         let options = options.chunk_size(None).calculate_data_section_crc(false);
-        let mut writer = options.create(pending.clone()).expect(MEMORY);
+        let file = NoSeek::new(pending.clone());
+        let mut writer = options.disable_seeking(true).create(file).expect(MEMORY);
         let Opening { head, attachments, topics } = opening;
         write_metadata(&mut writer, HEAD, head.to_metadata());
         for (name, data) in attachments {
@@ -147,7 +149,7 @@ impl<D: Disk> PartWriter<D> {
 }
 
 fn write_metadata(
-    writer: &mut mcap::Writer<Pending>,
+    writer: &mut mcap::Writer<NoSeek<Pending>>,
     name: &str,
     metadata: std::collections::BTreeMap<String, String>,
 ) {
@@ -157,59 +159,26 @@ fn write_metadata(
 /// What the crate's writer takes for its file: the bytes that have not come to the disk yet. The
 /// writer keeps one hand on it, and the part the other.
 #[derive(Clone, Debug, Default)]
-struct Pending(Arc<Mutex<Tail>>);
-
-/// The end of a file.
-#[derive(Debug, Default)]
-struct Tail {
-    /// Where it begins in the file.
-    begin: u64,
-    bytes: Vec<u8>,
-    /// Where it is written next, in it.
-    at: usize,
-}
+struct Pending(Arc<Mutex<Vec<u8>>>);
 
 impl Pending {
-    fn lock(&self) -> MutexGuard<'_, Tail> {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes, which are not here any more.
     fn take(&self) -> Vec<u8> {
-        let mut tail = self.lock();
-        (tail.begin, tail.at) = (tail.begin + tail.bytes.len() as u64, 0);
-        take(&mut tail.bytes)
+        take(&mut self.lock())
     }
 }
 
 impl Write for Pending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut tail = self.lock();
-        let over = bytes.len().min(tail.bytes.len() - tail.at);
-        let at = tail.at;
-        tail.bytes[at..at + over].copy_from_slice(&bytes[..over]);
-        tail.bytes.extend_from_slice(&bytes[over..]);
-        tail.at += bytes.len();
+        self.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Seek for Pending {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let mut tail = self.lock();
-        let (len, at) = (tail.bytes.len() as i64, tail.at as i64);
-        let at = match to {
-            SeekFrom::Start(place) => place as i64 - tail.begin as i64,
-            SeekFrom::Current(by) => at + by,
-            SeekFrom::End(by) => len + by,
-        };
-        let inside = usize::try_from(at).ok().filter(|at| *at <= tail.bytes.len());
-        // It goes back to a chunk's beginning, and that is not written before the chunk is whole.
-        tail.at = inside.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(tail.begin + tail.at as u64)
     }
 }
