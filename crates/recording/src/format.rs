@@ -185,21 +185,12 @@ fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::head;
 
     #[test]
     fn head_and_gap_come_back_from_metadata() {
-        let head = Head {
-            run: "a1".into(),
-            part: 3,
-            life: 1,
-            graph: "robot".into(),
-            file: "graphs/robot.yaml".into(),
-            base: "graphs".into(),
-            overrides: vec![("planner.laps".into(), "0".into())],
-            cpus: vec![0, 1],
-            clock_offset_ns: -5,
-            host: "here".into(),
-        };
+        let overrides = vec![("planner.laps".into(), "0".into())];
+        let head = Head { part: 3, life: 1, overrides, clock_offset_ns: -5, ..head() };
         assert_eq!(Head::from_metadata(&head.to_metadata()), Ok(head.clone()));
         let mut other = head.to_metadata();
         other.insert("version".into(), "9".into());

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use mcap::records::op;
 
 use super::disk::{Disk, is_full};
-use super::format::{ENCODING, Gap, Head, LIBRARY, SCHEMA_ENCODING};
+use super::fixture;
+use super::format::{ENCODING, Gap, LIBRARY, SCHEMA_ENCODING};
 use super::mend::{head, is_finished, scan};
 use super::messages::{Messages, Stamp};
 use super::summary::write_end;
@@ -24,18 +25,6 @@ const FILE: &str = "SINEW_TEST_PART";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn opening() -> Opening {
-    let head = Head {
-        run: "a".into(),
-        part: 1,
-        life: 0,
-        graph: "g".into(),
-        file: "g.yaml".into(),
-        base: ".".into(),
-        overrides: Vec::new(),
-        cpus: vec![0],
-        clock_offset_ns: 0,
-        host: "h".into(),
-    };
     let topic = |name: &str| Topic {
         name: name.into(),
         thread: 0,
@@ -44,7 +33,7 @@ fn opening() -> Opening {
         metadata: BTreeMap::new(),
     };
     Opening {
-        head,
+        head: fixture::head(),
         attachments: vec![("spec.yaml".into(), b"name: g".to_vec())],
         topics: vec![topic("/a"), topic("/b")],
     }

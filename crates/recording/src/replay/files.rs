@@ -2,16 +2,18 @@
 //! takes, and compared with what stands now where they came from.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process;
+
+use tempfile::{Builder, TempDir};
 
 /// A folder that goes with the replay.
 #[derive(Debug)]
 pub(super) struct Unpacked {
-    top: PathBuf,
+    /// Goes when this does.
+    _top: TempDir,
     /// Where the spec's paths start.
     pub(super) base: PathBuf,
 }
@@ -28,12 +30,15 @@ impl Unpacked {
                 "cannot unpack the recording's files: {error}; use --base with a folder of yours"
             )
         };
-        let top = own_folder().map_err(cannot)?;
+        // Nobody else can look into it or write to it.
+        let mode = Permissions::from_mode(0o700);
+        let top = Builder::new().prefix("sinew-replay-").permissions(mode).tempdir();
+        let top = top.map_err(cannot)?;
         let relative = || files.iter().filter(|(name, _)| Path::new(name).is_relative());
         let depth = relative().map(|(name, _)| climbs(Path::new(name))).max().unwrap_or(0);
         // Deep enough that no `..` of a name leads out of the folder.
-        let base = (0..depth).fold(top.clone(), |base, _| base.join("base"));
-        let unpacked = Unpacked { top, base };
+        let base = (0..depth).fold(top.path().to_owned(), |base, _| base.join("base"));
+        let unpacked = Unpacked { _top: top, base };
         fs::create_dir_all(&unpacked.base).map_err(cannot)?;
         relative().try_for_each(|(name, data)| unpacked.write(name, data)).map_err(cannot)?;
         Ok(unpacked)
@@ -53,26 +58,6 @@ impl Unpacked {
         }
         fs::write(path, data)
     }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        // What cannot be removed lies where the system clears up by itself.
-        let _ = fs::remove_dir_all(&self.top);
-    }
-}
-
-/// A new folder that nobody else can look into or write to.
-fn own_folder() -> io::Result<PathBuf> {
-    for number in 0.. {
-        let name = format!("sinew-replay-{}-{number}", process::id());
-        let folder = std::env::temp_dir().join(name);
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
-        }
-    }
-    unreachable!("numbers do not end")
 }
 
 /// The names that a path leads through; one that begins with `.` begins where it stands.
@@ -133,11 +118,11 @@ mod tests {
             let path = unpacked.base.join(name);
             assert_eq!(fs::read(&path).expect(name), *data);
             let path = path.canonicalize().expect(name);
-            let top = unpacked.top.canonicalize().expect("it is there");
+            let top = unpacked._top.path().canonicalize().expect("it is there");
             assert!(path.starts_with(top), "{path:?}");
         }
         assert!(!Path::new("/etc/e").exists());
-        let top = unpacked.top.clone();
+        let top = unpacked._top.path().to_owned();
         drop(unpacked);
         assert!(!top.exists());
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicBool;
 
+use fastrand::Rng;
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{Attachment, Compression, WriteOptions, Writer};
 use sinew_core::clock::Clock;
@@ -19,8 +19,8 @@ use sinew_spec::{Source, compile};
 
 use super::*;
 use crate::cycle::Layout;
-use crate::fixture::OBSERVER;
-use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, Head, SCHEMA_ENCODING, SPEC};
+use crate::fixture::{OBSERVER, head};
+use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, SCHEMA_ENCODING, SPEC};
 use crate::recording::Recording;
 use crate::topics::{Topic, What, threads, topics};
 
@@ -129,19 +129,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
 }
 
 fn write_head(writer: &mut Writer<Cursor<Vec<u8>>>, flaws: &Flaws) {
-    let head = Head {
-        run: "a1".into(),
-        part: 1,
-        life: 0,
-        graph: "arm".into(),
-        file: "arm.yaml".into(),
-        base: "nowhere".into(),
-        overrides: vec![],
-        cpus: vec![0, 1],
-        clock_offset_ns: 0,
-        host: "here".into(),
-    };
-    let mut metadata = head.to_metadata();
+    let mut metadata = head().to_metadata();
     let flawed = flaws.metadata.iter();
     metadata.extend(flawed.map(|&(key, value)| (key.to_owned(), value.to_owned())));
     writer.write_metadata(&Metadata { name: HEAD.into(), metadata }).expect("memory");
@@ -218,17 +206,11 @@ fn replay(bytes: &[u8], until: Option<Until>) -> std::result::Result<Result, Str
 
 /// The same with several files, of which the first one is named.
 fn replay_all(files: &[&[u8]], until: Option<Until>) -> std::result::Result<Result, String> {
-    static FILES: AtomicU32 = AtomicU32::new(0);
-    // Relaxed: a number of its own is all that is wanted.
-    let name = format!("sinew-recording-{}-{}", std::process::id(), FILES.fetch_add(1, Relaxed));
-    let folder = std::env::temp_dir().join(name);
-    fs::create_dir(&folder).expect("a folder for temporary files");
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
     for (at, bytes) in files.iter().enumerate() {
-        fs::write(folder.join(format!("{at}.mcap")), bytes).expect("our folder");
+        fs::write(folder.path().join(format!("{at}.mcap")), bytes).expect("our folder");
     }
-    let result = play(&folder.join("0.mcap"), until);
-    fs::remove_dir_all(&folder).expect("our folder");
-    result
+    play(&folder.path().join("0.mcap"), until)
 }
 
 fn play(file: &Path, until: Option<Until>) -> std::result::Result<Result, String> {
@@ -412,24 +394,12 @@ fn a_life_that_is_not_there_is_named() {
     assert_eq!(result.stops, ["the core before its first reset is not in the recording"]);
 }
 
-/// Numbers without a pattern, the same in every run (xorshift, Marsaglia 2003).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
 #[test]
 fn a_recording_that_is_cut_anywhere_replays_up_to_the_cut() {
     let whole = recording(60, &Flaws::default());
-    let (mut dice, mut most) = (Dice(1), 0);
+    let (mut dice, mut most) = (Rng::with_seed(1), 0);
     for _ in 0..60 {
-        let len = dice.below(whole.len());
+        let len = dice.usize(..whole.len());
         if let Ok(result) = replay(&whole[..len], None) {
             assert!(result.cycles <= 120, "{result:?}");
             most = most.max(result.cycles);
@@ -441,12 +411,12 @@ fn a_recording_that_is_cut_anywhere_replays_up_to_the_cut() {
 #[test]
 fn a_recording_with_other_bits_is_never_the_end_of_the_program() {
     let whole = recording(12, &Flaws::default());
-    let mut dice = Dice(2);
+    let mut dice = Rng::with_seed(2);
     for _ in 0..200 {
         let mut bytes = whole.clone();
-        for _ in 0..1 + dice.below(4) {
-            let at = dice.below(bytes.len());
-            bytes[at] ^= 1 << dice.below(8);
+        for _ in 0..1 + dice.usize(..4) {
+            let at = dice.usize(..bytes.len());
+            bytes[at] ^= 1 << dice.u32(..8);
         }
         if let Ok(result) = replay(&bytes, None) {
             assert!(result.cycles <= 24, "{result:?}");
