@@ -8,7 +8,8 @@ use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent};
 use sinew_spec::plan::{Delivery, Wait};
 
 use super::{
-    Case, SIZES, all_cases, cases, expect, fill, limit, number, receive, send, serial, short,
+    Case, SIZES, all_cases, cases, expect, fill, limit, number, receive, region, send, serial,
+    short,
 };
 
 /// Sends `count` messages through `case` from another thread; every one must come, in order.
@@ -178,9 +179,8 @@ fn readers_of_a_broadcast_do_not_disturb_each_other() {
     let _serial = serial();
     for case in cases(Delivery::Broadcast, Wait::Park, 64).filter(Case::is_region) {
         let (writer, reader) = case.carriers();
-        let Carrier::Region(region) = &reader else { panic!("{case}: no region") };
-        let mut slow = case.receiver(Carrier::Region(region.clone()));
-        let mut gone = case.receiver(Carrier::Region(region.clone()));
+        let another = || case.receiver(Carrier::Region(region(&reader).clone()));
+        let (mut slow, mut gone) = (another(), another());
         let mut quick = case.receiver(reader);
         let mut sender = case.sender(writer);
         let mut message = case.buffer();

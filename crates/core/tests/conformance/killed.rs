@@ -39,6 +39,14 @@ fn rounds() -> impl Iterator<Item = (Case, Rng)> {
     })
 }
 
+/// A region once more, for who takes a dead side's place; a stream has died with it.
+fn again(carrier: &Carrier) -> Option<Carrier> {
+    match carrier {
+        Carrier::Region(region) => Some(Carrier::Region(region.clone())),
+        Carrier::Stream(_) => None,
+    }
+}
+
 /// What must not grow: descriptors, children, names in /dev/shm.
 #[derive(Debug, PartialEq, Eq)]
 struct Belongings {
@@ -116,10 +124,7 @@ fn a_killed_writer_leaves_whole_messages_only() {
     let before = Belongings::count();
     for (case, mut random) in rounds() {
         let (writer, reader) = case.carriers();
-        let region = match &writer {
-            Carrier::Region(region) => Some(Carrier::Region(region.clone())),
-            Carrier::Stream(_) => None,
-        };
+        let region = again(&writer);
         let peer = Peer::start(&case, Part::Write(u32::MAX), writer);
         let mut receiver = case.receiver(reader);
         let mut message = case.buffer();
@@ -171,10 +176,7 @@ fn a_killed_reader_leaves_its_writer_unharmed() {
     let before = Belongings::count();
     for (case, mut random) in rounds() {
         let (writer, reader) = case.carriers();
-        let region = match &reader {
-            Carrier::Region(region) => Some(Carrier::Region(region.clone())),
-            Carrier::Stream(_) => None,
-        };
+        let region = again(&reader);
         let mut peer = Peer::start(&case, Part::Read, reader);
         peer.attached();
         let mut sender = case.sender(writer);
