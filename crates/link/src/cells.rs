@@ -232,7 +232,9 @@ impl<M: Memory> Region<M> {
     pub(crate) fn put_part(&self, at: At, offset: usize, from: &[u8]) {
         self.check_part(offset, from.len());
         // SAFETY: a slot has `message_size` bytes, and the part lies in them; `from` is no part of
-        // the region, because no reference to its bytes exists.
+        // the region, because no reference to its bytes exists. A peer that breaks the rules may
+        // write there meanwhile; then these bytes are garbage, and nothing is made of them but a
+        // message.
         unsafe { self.pointer(at).add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
     }
 
