@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sinew_link::{Layout, RawMemory, Shape, create, queue};
 
 const ROUNDS: usize = 9;
@@ -222,19 +223,12 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 /// The CPUs that we may use.
 fn cpus() -> Vec<usize> {
-    // SAFETY: the set is plain data that the call fills; CPU_ISSET stays below its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
-    }
+    let set = sched_getaffinity(None).expect("a thread may ask for its own");
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
 fn pin(cpu: usize) {
-    // SAFETY: `cpu` came from `cpus`, so it is below the size of the set.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).expect("it is one that we may use");
 }

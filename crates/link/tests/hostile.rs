@@ -6,11 +6,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+use fastrand::Rng;
 use sinew_link::broadcast::{self, Start};
 use sinew_link::{Layout, Os, Shape, Wait, counter, create, latest, queue};
 
 mod support;
-use support::{Guarded, Linux, Random};
+use support::{Guarded, Linux};
 
 /// Looks that this side takes at each link while the peer rages.
 const LOOKS: u32 = 200_000;
@@ -33,17 +34,15 @@ fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
     let (over, bursts) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut random = Random(0x9e37_79b9);
+            let mut random = Rng::with_seed(1);
             while !over.load(Ordering::Relaxed) {
                 for _ in 0..64 {
-                    let at = random.next() as usize % memory.words();
-                    let value = match random.next() % 4 {
-                        0 => random.next(),
-                        1 => EXTREMES[random.next() as usize % EXTREMES.len()],
+                    let at = random.usize(..memory.words());
+                    let value = match random.u8(..4) {
+                        0 => random.u32(..),
+                        1 => EXTREMES[random.usize(..EXTREMES.len())],
                         // Near what stands there: the positions that almost make sense.
-                        _ => {
-                            memory.word(at).load(Ordering::Relaxed).wrapping_add(random.next() % 5)
-                        }
+                        _ => memory.word(at).load(Ordering::Relaxed).wrapping_add(random.u32(..5)),
                     };
                     memory.word(at).store(value, Ordering::Relaxed);
                 }
@@ -156,9 +155,9 @@ fn counters_survive() {
 fn a_region_of_noise_is_refused() {
     let shape = Shape::queue(21, 0, 4);
     let memory = Guarded::of(&shape);
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for _ in 0..1000 {
-        (0..memory.words()).for_each(|i| memory.word(i).store(random.next(), Ordering::Relaxed));
+        (0..memory.words()).for_each(|i| memory.word(i).store(random.u32(..), Ordering::Relaxed));
         assert!(queue::Reader::attach(memory.clone(), &shape).is_err());
         assert!(queue::Writer::attach(memory.clone(), &shape).is_err());
     }

@@ -2,11 +2,14 @@
 #![allow(dead_code, unreachable_pub, reason = "a module of several proofs; each uses some of it")]
 #![allow(clippy::print_stderr, reason = "a proof says what it did not run")]
 
-use std::ffi::CStr;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::thread::futex;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use sinew_link::{Memory, Os, Shape, create};
 
 const PAGE: usize = 4096;
@@ -28,19 +31,14 @@ impl Guarded {
         let len = shape.region_len().next_multiple_of(128);
         let inner = len.next_multiple_of(PAGE);
         let mapped = inner + 2 * PAGE;
-        let name: &CStr = c"sinew-link-proof";
-        // SAFETY: plain calls; the file is mapped into the middle of a reservation of our own, and
-        // the descriptor is closed once the mapping holds the file.
+        let file = memfd_create("sinew-link-proof", MemfdFlags::CLOEXEC).expect("a file");
+        ftruncate(&file, inner as u64).expect("room");
+        // SAFETY: the file is mapped into the middle of a reservation of our own.
         let start = unsafe {
-            let file = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-            assert!(file >= 0 && libc::ftruncate(file, inner as libc::off_t) == 0);
-            let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let start = libc::mmap(null_mut(), mapped, libc::PROT_NONE, private, -1, 0);
-            assert_ne!(start, libc::MAP_FAILED);
-            let (access, fixed) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_FIXED);
-            let at = libc::mmap(start.add(PAGE), inner, access, libc::MAP_SHARED | fixed, file, 0);
-            assert_eq!(at, start.add(PAGE));
-            libc::close(file);
+            let start = mmap_anonymous(null_mut(), mapped, ProtFlags::empty(), MapFlags::PRIVATE);
+            let start = start.expect("room");
+            let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+            mmap(start.add(PAGE), inner, access, flags | MapFlags::FIXED, &file, 0).expect("room");
             start
         };
         let start = NonNull::new(start.cast::<u8>()).expect("mapped");
@@ -72,7 +70,7 @@ impl Guarded {
 impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the mapping made above; the last user is gone.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.mapped) };
     }
 }
 
@@ -114,27 +112,20 @@ impl Os for Linux {
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
-        let time = libc::timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+        let time = Timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as i64,
+            tv_nsec: (timeout_ns % 1_000_000_000) as _,
         };
-        // SAFETY: the word and the time live through the call.
-        unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &time);
-        }
+        // Who waits looks again, whatever ended the sleep.
+        let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&time));
     }
 
     fn futex_wake(&self, word: &AtomicU32) {
-        // SAFETY: the word lives through the call.
-        unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
-        }
+        futex::wake(word, futex::Flags::empty(), i32::MAX as u32).expect("the word is mapped");
     }
 
     fn now_ns(&self) -> u64 {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` lives through the call.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+        let time = clock_gettime(ClockId::Monotonic);
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 }
@@ -143,17 +134,4 @@ impl Os for Linux {
 pub fn skip(why: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be skipped in CI: {why}");
     eprintln!("skipped: {why}");
-}
-
-/// Numbers without a pattern (G. Marsaglia, "Xorshift RNGs", 2003).
-pub struct Random(pub u32);
-
-impl Random {
-    /// The next one.
-    pub fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0
-    }
 }
