@@ -29,7 +29,10 @@ pub fn look<M: Memory>(memory: M, shape: &Shape) -> Result<Seen, RegionError> {
     Ok(match shape.delivery {
         Delivery::Queue => {
             let (head, tail) = (word(HEAD), word(TAIL));
-            Seen { written: tail, fill: tail.wrapping_sub(head).min(shape.capacity) }
+            let fill = tail.wrapping_sub(head);
+            // In the sequence layout the tail may lag behind what was already read.
+            let fill = if fill > u32::MAX / 2 { 0 } else { fill.min(shape.capacity) };
+            Seen { written: tail, fill }
         }
         // A writer leaves out one sequence as it attaches.
         Delivery::Latest => Seen { written: (word(NEWEST) >> 1).saturating_sub(1), fill: 0 },
