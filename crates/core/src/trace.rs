@@ -8,8 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sinew_link::broadcast::{self, Start};
-use sinew_link::{RegionError, Shape, create};
+use sinew_link::{RegionError, Shape, broadcast, create};
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{End, Plan};
 use zerocopy::IntoBytes;
@@ -685,7 +684,7 @@ impl Reader {
         pace: Pace,
     ) -> Result<Reader, RegionError> {
         let shape = shape(like, period_ns, pace);
-        let reader = broadcast::Reader::attach(region, &shape, Start::Oldest)?;
+        let reader = broadcast::Reader::attach(region, &shape)?;
         Ok(Reader { reader, record: like.clone(), lost: 0, capacity: shape.capacity })
     }
 

@@ -87,15 +87,6 @@ impl<M: Memory> Writer<M> {
     }
 }
 
-/// Where a reader begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// With the oldest message that is still there.
-    Oldest,
-    /// With the newest message that is there, or the first one to come.
-    Newest,
-}
-
 /// A message was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
@@ -136,16 +127,16 @@ impl First {
 }
 
 impl<M: Memory> Reader<M> {
-    /// Attaches to a region that [`create`](crate::create) made. Any number may.
+    /// Attaches to a region that [`create`](crate::create) made, and begins with the oldest message
+    /// that is still there. Any number may.
     ///
     /// # Errors
     /// The region is not of this shape.
-    pub fn attach(memory: M, shape: &Shape, start: Start) -> Result<Reader<M>, RegionError> {
+    pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
         // Acquire: the messages before it are complete.
         let tail = region.word(TAIL).load(Ordering::Acquire);
-        let back = if start == Start::Oldest { region.capacity() } else { 1 };
-        let mut head = tail.wrapping_sub(back);
+        let mut head = tail.wrapping_sub(region.capacity());
         // Step over slots that nobody has written yet, or that are being overwritten.
         while head != tail
             && region.word(region.sequence(head)).load(Ordering::Relaxed) != complete(head)
@@ -196,13 +187,6 @@ impl<M: Memory> Reader<M> {
             let sequence = region.word(region.sequence(head)).load(Ordering::Relaxed);
             !is_to_come(sequence, head, region.capacity())
         })
-    }
-
-    /// How often the writer came and went: odd while it is attached, even when it has closed, 0
-    /// before it first came. A writer that was killed did not close; when its successor attaches,
-    /// the figure grows by 2.
-    pub fn peer_epoch(&self) -> u32 {
-        self.end.peer_epoch()
     }
 
     /// Whether the writer was here and left in order.

@@ -9,7 +9,7 @@
 //! | [`latest`] | the newest message | never waits; one reader |
 //! | [`broadcast`] | every message it is fast enough for, and how many it lost | never waits |
 //!
-//! [`counter`] is a directory of named u64 that anyone may read; [`wait`] is how a side waits.
+//! [`counter`] is a row of u64 that anyone may read; [`wait`] is how a side waits.
 //!
 //! The crate uses no std, no allocation and no dependency, only loads, stores and fences of
 //! 32-bit words, and of words of the machine for payloads that may be overwritten while they are

@@ -17,7 +17,7 @@ use loom::sync::atomic::Ordering;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::broadcast::{self, Received, Start};
+use crate::broadcast::{self, Received};
 use crate::cells::{AtomicU32, Region, Site, WEAKENED};
 use crate::latest::{self, Fresh};
 use crate::memory::{LoomCells, Memory};
@@ -184,7 +184,7 @@ fn broadcast_readers_get_whole_messages_and_count_the_lost() {
         let shape = Shape::broadcast(8, 0, 2);
         let memory = LoomMemory::made(&shape, u32::MAX);
         let mut writer = broadcast::Writer::attach(memory.clone(), &shape).expect("made");
-        let mut reader = broadcast::Reader::attach(memory, &shape, Start::Oldest).expect("made");
+        let mut reader = broadcast::Reader::attach(memory, &shape).expect("made");
         writer.send(&[1; 8]);
         let sending = thread::spawn(move || {
             for number in 2..4 {
@@ -298,8 +298,7 @@ fn every_parked_reader_of_a_broadcast_is_woken() {
         writer.wake(&os);
         let readers: [_; 2] = core::array::from_fn(|_| {
             let (memory, os) = (memory.clone(), os.clone());
-            let mut reader =
-                broadcast::Reader::attach(memory, &shape, Start::Oldest).expect("made");
+            let mut reader = broadcast::Reader::attach(memory, &shape).expect("made");
             thread::spawn(move || {
                 assert!(reader.wait(Wait::Park, None, &os));
                 assert_eq!(reader.receive(&mut [0]), Ok(Some(Received { lost: 0 })));

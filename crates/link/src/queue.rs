@@ -116,11 +116,6 @@ impl<M: Memory> Writer<M> {
         self.end.region.ring(MESSAGE, os);
     }
 
-    /// Messages that are in the queue.
-    pub fn fill(&self) -> u32 {
-        fill(&self.end.region)
-    }
-
     #[inline(always)]
     fn room(&mut self) -> Result<At, SendError> {
         let region = &self.end.region;
@@ -144,7 +139,7 @@ impl<M: Memory> Writer<M> {
         let release = ordered(Site::QueuePublish, Ordering::Release);
         if self.sequenced {
             region.word(region.sequence(self.tail)).store(next, release);
-            // Relaxed: for `fill`, and for the writer after us, who looks at the sequence too.
+            // Relaxed: for onlookers, and for the writer after us, who looks at the sequence too.
             region.word(TAIL).store(next, Ordering::Relaxed);
         } else {
             region.word(TAIL).store(next, release);
@@ -266,11 +261,6 @@ impl<M: Memory> Reader<M> {
         self.end.region.ring(ROOM, os);
     }
 
-    /// Messages that are in the queue.
-    pub fn fill(&self) -> u32 {
-        fill(&self.end.region)
-    }
-
     #[inline(always)]
     fn ready(&mut self) -> Result<bool, Corrupt> {
         published(&self.end.region, self.sequenced, self.head, &mut self.tail)
@@ -352,14 +342,6 @@ impl<M: Memory> Peek<'_, M> {
     fn at(&self) -> At {
         self.reader.end.region.slot(self.reader.head)
     }
-}
-
-fn fill<M: Memory>(region: &Region<M>) -> u32 {
-    // Relaxed: a figure, already old when it is returned.
-    let head = region.word(HEAD).load(Ordering::Relaxed);
-    let fill = region.word(TAIL).load(Ordering::Relaxed).wrapping_sub(head);
-    // In the sequence layout the tail may lag behind what was already read.
-    if fill > u32::MAX / 2 { 0 } else { fill.min(region.capacity()) }
 }
 
 crate::region::peer_methods!(Writer, Reader);

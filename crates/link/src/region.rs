@@ -40,7 +40,11 @@ pub(crate) fn create_at<M: Memory>(
             (Delivery::Broadcast, _) => {
                 set(region.sequence(position), writing(position.wrapping_sub(shape.capacity)))
             }
-            _ => {}
+            (Delivery::Counters, _) => {
+                let word = |n| region.payload_word(region.slot(i), n);
+                (0..3).for_each(|n| word(n).store(0, Ordering::Relaxed));
+            }
+            (Delivery::Queue, Layout::Index) => {}
         }
     }
     let header = shape.header();
@@ -144,7 +148,10 @@ impl<M: Memory> End<M> {
         }
     }
 
-    pub(crate) fn peer_epoch(&self) -> u32 {
+    /// How often the other side came and went: odd while it is attached, even when it has closed, 0
+    /// before it first came. A side that was killed did not close; when its successor attaches, the
+    /// figure grows by 2.
+    fn peer_epoch(&self) -> u32 {
         // Acquire: pairs with `open` and `close`.
         self.region.word(self.side.peer().epoch()).load(Ordering::Acquire)
     }
@@ -165,13 +172,6 @@ impl<M: Memory> Drop for End<M> {
 macro_rules! peer_methods {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
-            /// How often the other side came and went: odd while it is attached, even when it has
-            /// closed, 0 before it first came. A side that was killed did not close; when its
-            /// successor attaches, the figure grows by 2.
-            pub fn peer_epoch(&self) -> u32 {
-                self.end.peer_epoch()
-            }
-
             /// Whether the other side was here and left in order.
             pub fn is_peer_closed(&self) -> bool {
                 self.end.is_peer_closed()

@@ -19,7 +19,7 @@ pub enum Delivery {
     Latest = 2,
     /// Every one that it is fast enough for.
     Broadcast = 3,
-    /// No messages: a directory of counters.
+    /// No messages: a row of counters.
     Counters = 4,
 }
 

@@ -13,7 +13,7 @@
 use std::cell::UnsafeCell;
 use std::thread;
 
-use sinew_link::broadcast::{self, Received, Start};
+use sinew_link::broadcast::{self, Received};
 use sinew_link::latest::{self, Fresh};
 use sinew_link::{Layout, Os, Shape, Wait, counter, queue};
 
@@ -100,8 +100,7 @@ fn broadcast_readers_get_or_count_every_message() {
     thread::scope(|scope| {
         for wait in [Wait::Park, Wait::Yield] {
             let memory = memory.clone();
-            let mut reader =
-                broadcast::Reader::attach(memory, &shape, Start::Oldest).expect("made");
+            let mut reader = broadcast::Reader::attach(memory, &shape).expect("made");
             scope.spawn(move || {
                 let (mut before, mut message) = (0, [0; N]);
                 while before != MESSAGES {
@@ -128,8 +127,8 @@ fn broadcast_readers_get_or_count_every_message() {
 #[test]
 fn counters_never_fall_while_they_pass_32_bits() {
     let shape = counter::shape(1, 0);
-    let memory = Guarded::of(&shape);
-    let mut writer = counter::Writer::create(memory.clone(), &["bytes"], 0).expect("long enough");
+    let memory = Guarded::made(&shape);
+    let mut writer = counter::Writer::attach(memory.clone(), &shape).expect("made");
     let reader = counter::Reader::attach(memory, &shape).expect("made");
     let step = u64::from(u32::MAX / 3);
     thread::scope(|scope| {

@@ -103,8 +103,7 @@ pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiv
             Box::new(LatestReceiver { end, wait })
         }
         Delivery::Broadcast => {
-            let start = broadcast::Start::Oldest;
-            let end = broadcast::Reader::attach(memory, &layout, start).map_err(refused)?;
+            let end = broadcast::Reader::attach(memory, &layout).map_err(refused)?;
             let message = vec![0; shape.message_size as usize];
             Box::new(BroadcastReceiver { end, wait, message })
         }

@@ -5,8 +5,8 @@ use std::vec;
 use super::*;
 use crate::heap::{Heap, pattern};
 
-fn reader(heap: &Heap, shape: &Shape, start: Start) -> Reader<Heap> {
-    Reader::attach(heap.clone(), shape, start).expect("a good region")
+fn reader(heap: &Heap, shape: &Shape) -> Reader<Heap> {
+    Reader::attach(heap.clone(), shape).expect("a good region")
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn messages_of_every_size_reach_every_reader_past_the_wrap() {
         let shape = Shape::broadcast(size, 7, 4);
         let heap = Heap::made(&shape, u32::MAX - 5);
         let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
-        let mut readers = [Start::Oldest, Start::Newest].map(|start| reader(&heap, &shape, start));
+        let mut readers = [(); 2].map(|()| reader(&heap, &shape));
         let (mut sent, mut got) = (vec![0; size as usize], vec![0; size as usize]);
         for i in 0..20 {
             pattern(i, &mut sent);
@@ -35,7 +35,7 @@ fn what_was_overwritten_is_counted() {
     for start in [0, u32::MAX - 6, i32::MAX as u32 - 3] {
         let heap = Heap::made(&shape, start);
         let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
-        let mut reader = reader(&heap, &shape, Start::Oldest);
+        let mut reader = reader(&heap, &shape);
         for i in 0..11 {
             writer.send(&[i]);
         }
@@ -56,8 +56,8 @@ fn what_was_there_before_a_reader_came_is_no_loss_of_its_own() {
         let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
         (0..6).for_each(|i| writer.send(&[i]));
         // Messages 2 to 5 are there. While the readers begin, the writer goes on.
-        let mut soon = reader(&heap, &shape, Start::Oldest);
-        let mut late = reader(&heap, &shape, Start::Oldest);
+        let mut soon = reader(&heap, &shape);
+        let mut late = reader(&heap, &shape);
         (6..8).for_each(|i| writer.send(&[i]));
         let mut got = [0];
         assert_eq!(soon.receive(&mut got), Ok(Some(Received { lost: 0 })));
@@ -73,19 +73,18 @@ fn what_was_there_before_a_reader_came_is_no_loss_of_its_own() {
 }
 
 #[test]
-fn readers_begin_where_they_ask() {
+fn readers_begin_with_the_oldest_that_is_there() {
     let shape = Shape::broadcast(1, 7, 4);
     let heap = Heap::made(&shape, u32::MAX - 1);
     let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
-    let first = |start| {
+    let first = || {
         let mut got = [0];
-        reader(&heap, &shape, start).receive(&mut got).expect("good").map(|_| got[0])
+        reader(&heap, &shape).receive(&mut got).expect("good").map(|_| got[0])
     };
-    assert_eq!((first(Start::Oldest), first(Start::Newest)), (None, None));
+    assert_eq!(first(), None);
     for i in 0..9 {
         writer.send(&[i]);
-        assert_eq!(first(Start::Oldest), Some(i.saturating_sub(3)));
-        assert_eq!(first(Start::Newest), Some(i));
+        assert_eq!(first(), Some(i.saturating_sub(3)));
     }
 }
 
@@ -95,8 +94,8 @@ fn a_message_cut_short_is_not_there_and_its_writers_successor_goes_on() {
     let heap = Heap::made(&shape, 0);
     let sequence = |position: usize| 640 + position % 2 * 64 + 60;
     let mut writer = Writer::attach(heap.clone(), &shape).expect("a good region");
-    let mut late = reader(&heap, &shape, Start::Oldest);
-    let mut prompt = reader(&heap, &shape, Start::Oldest);
+    let mut late = reader(&heap, &shape);
+    let mut prompt = reader(&heap, &shape);
     let mut got = [0];
     for i in 0..4 {
         writer.send(&[i]);
@@ -129,7 +128,7 @@ fn a_message_cut_short_is_not_there_and_its_writers_successor_goes_on() {
 fn a_tail_that_falls_back_is_corrupt() {
     let shape = Shape::broadcast(1, 7, 2);
     let heap = Heap::made(&shape, 0);
-    let mut reader = reader(&heap, &shape, Start::Oldest);
+    let mut reader = reader(&heap, &shape);
     heap.set_word(128, u32::MAX - 5);
     heap.set_word(640 + 60, 77);
     assert_eq!(reader.receive(&mut [0]), Err(Corrupt));

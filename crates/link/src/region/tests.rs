@@ -55,16 +55,17 @@ fn memory_that_is_short_or_askew_is_refused() {
 #[test]
 fn each_side_sees_the_other_come_go_and_come_again() {
     let heap = Heap::made(&SHAPE, 0);
-    let mut writer = queue::Writer::attach(heap.clone(), &SHAPE).expect("made");
+    let end = |side| End::open(Region::attach(heap.clone(), &SHAPE).expect("made"), side);
+    let mut writer = end(Side::Writer);
     assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (0, false));
-    let reader = queue::Reader::attach(heap.clone(), &SHAPE).expect("made");
+    let reader = end(Side::Reader);
     assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (1, false));
     drop(reader);
     assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (2, true));
-    let reader = queue::Reader::attach(heap.clone(), &SHAPE).expect("made");
+    let reader = end(Side::Reader);
     // A killed side does not close; its successor counts on.
     core::mem::forget(reader);
-    let reader = queue::Reader::attach(heap, &SHAPE).expect("made");
+    let reader = end(Side::Reader);
     assert_eq!((writer.peer_epoch(), writer.is_peer_closed()), (5, false));
     writer.close();
     assert!(reader.is_peer_closed());
