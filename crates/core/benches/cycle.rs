@@ -81,13 +81,13 @@ fn main() {
     let mut stages: Vec<Box<dyn ByHand>> = (0..4).map(|_| Box::new(Pass) as _).collect();
     let mut payloads = [Payload::default(); 5];
     let clock = Clock::calibrate();
-    let (mut cycle_ns, mut hand_ns) = (Vec::new(), Vec::new());
+    let (mut cycle_ticks, mut hand_ticks) = (Vec::new(), Vec::new());
     let mut cycle = Cycle::new(0, 1_000_000);
     for _ in 0..ROUNDS {
         for _ in 0..CYCLES {
             let start = clock.ticks();
             black_box(&mut executor).cycle(&cycle, u64::MAX).expect("nothing fails");
-            cycle_ns.push(clock.ticks() - start);
+            cycle_ticks.push(clock.ticks() - start);
             cycle.number += 1;
         }
         for _ in 0..CYCLES {
@@ -96,40 +96,25 @@ fn main() {
                 let (input, output) = payloads.split_at_mut(at + 1);
                 stage.update(&input[at], &mut output[0]).expect("nothing fails");
             }
-            hand_ns.push(clock.ticks() - start);
+            hand_ticks.push(clock.ticks() - start);
             black_box(&payloads);
         }
     }
-    let [cycle, hand] = [cycle_ns, hand_ns].map(|ticks| Figures::of(ticks, clock));
-    let empty: Vec<u64> = (0..CYCLES).map(|_| clock.ticks().abs_diff(clock.ticks())).collect();
+    let empty = (0..CYCLES).map(|_| clock.ticks().abs_diff(clock.ticks())).collect();
     println!("{} cycles each, {ROUNDS} rounds, interleaved; ns", ROUNDS * CYCLES);
     println!("{:22} {:>8} {:>8} {:>10}", "", "p50", "p99", "max");
-    println!("{:22} {cycle}", "cycle of four nodes");
-    println!("{:22} {hand}", "four calls by hand");
-    println!("{:22} {}", "two clock readings", Figures::of(empty, clock));
-    let added = cycle.p50 - hand.p50;
+    let show = |name: &str, mut ticks: Vec<u64>| {
+        ticks.sort_unstable();
+        let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| {
+            ticks[((ticks.len() - 1) as f64 * share) as usize] as f64 * clock.rate().max(1e-9)
+        });
+        println!("{name:22} {p50:8.0} {p99:8.0} {max:10.0}");
+        p50
+    };
+    let cycle = show("cycle of four nodes", cycle_ticks);
+    let hand = show("four calls by hand", hand_ticks);
+    show("two clock readings", empty);
+    let added = cycle - hand;
     let verdict = if added <= BAR_NS { "reached" } else { "not reached" };
     println!("the executor adds {added:.0} ns at the median; bar {BAR_NS:.0} ns: {verdict}");
-}
-
-struct Figures {
-    p50: f64,
-    p99: f64,
-    max: f64,
-}
-
-impl Figures {
-    fn of(mut ticks: Vec<u64>, clock: Clock) -> Figures {
-        ticks.sort_unstable();
-        let at = |share: f64| {
-            ticks[((ticks.len() - 1) as f64 * share) as usize] as f64 * clock.rate().max(1e-9)
-        };
-        Figures { p50: at(0.5), p99: at(0.99), max: at(1.0) }
-    }
-}
-
-impl std::fmt::Display for Figures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:8.0} {:8.0} {:10.0}", self.p50, self.p99, self.max)
-    }
 }

@@ -156,9 +156,8 @@ fn say_attached() {
 fn write(case: &Case, carrier: Carrier, count: u32) {
     let mut sender = case.sender(carrier);
     say_attached();
-    let mut message = case.buffer();
     for number in 0..count {
-        send(case, &mut *sender, &mut message, number);
+        send(case, &mut *sender, number);
     }
     sender.close();
 }
@@ -178,9 +177,8 @@ fn read(case: &Case, carrier: Carrier) {
 fn hold(case: &Case, carrier: Carrier) -> ! {
     let region = region(&carrier).clone();
     let mut sender = case.sender(carrier);
-    let mut message = case.buffer();
     for number in 0..HELD_AFTER {
-        send(case, &mut *sender, &mut message, number);
+        send(case, &mut *sender, number);
     }
     assert_eq!(mutex_of(region.clone()).lock(limit()), Locked::Clean);
     // Of four slots in two pairs the second pair is written until the reader is in it.

@@ -17,14 +17,13 @@ fn transfer(case: &Case, count: u32) {
     let (mut sender, mut receiver) = case.open();
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut message = case.buffer();
             for number in 0..count {
-                send(case, &mut *sender, &mut message, number);
+                send(case, &mut *sender, number);
             }
         });
         let mut message = case.buffer();
         for number in 0..count {
-            expect(case, &mut *receiver, &mut message, number);
+            expect(case, &mut *receiver, number);
         }
         assert_eq!(receive(case, &mut *receiver, &mut message), Received::Closed, "{case}");
     });
@@ -62,7 +61,7 @@ fn latest_gives_the_newest() {
             let mut message = case.buffer();
             let last = 99;
             for number in 0..=last {
-                send(&case, &mut *sender, &mut message, number);
+                send(&case, &mut *sender, number);
             }
             let mut newest = None;
             let until_ns = limit();
@@ -117,7 +116,7 @@ impl Account {
             assert!(now_ns() < until_ns, "{case}: messages unaccounted for");
             sender.flush().expect("no fault");
             if !receiver.wait(short()) {
-                send(case, sender, &mut message, sent);
+                send(case, sender, sent);
                 sent += 1;
             }
             self.drain(case, receiver, &mut message);
@@ -132,10 +131,9 @@ fn broadcast_counts_what_was_lost() {
     for size in SIZES {
         for case in cases(Delivery::Broadcast, Wait::Park, size) {
             let (mut sender, mut receiver) = case.open();
-            let mut message = case.buffer();
             let count = if size > 4096 { 100 } else { 1000 };
             for number in 0..count {
-                send(&case, &mut *sender, &mut message, number);
+                send(&case, &mut *sender, number);
             }
             let account = Account { received: 0, lost: 0 };
             let account = account.settle(&case, &mut *sender, &mut *receiver, count);
@@ -155,9 +153,8 @@ fn broadcast_counts_what_was_lost_to_a_faster_thread() {
             let count = if size > 4096 { 100 } else { 2000 };
             thread::scope(|scope| {
                 let writer = scope.spawn(move || {
-                    let mut message = case.buffer();
                     for number in 0..count {
-                        send(&case, &mut *sender, &mut message, number);
+                        send(&case, &mut *sender, number);
                     }
                     sender
                 });
@@ -186,19 +183,19 @@ fn readers_of_a_broadcast_do_not_disturb_each_other() {
         let mut message = case.buffer();
         let count = 3 * case.shape.capacity;
         for number in 0..count {
-            send(&case, &mut *sender, &mut message, number);
-            expect(&case, &mut *quick, &mut message, number);
+            send(&case, &mut *sender, number);
+            expect(&case, &mut *quick, number);
             if number == 0 {
-                expect(&case, &mut *gone, &mut message, number);
+                expect(&case, &mut *gone, number);
             }
         }
         drop(gone);
         let mut account = Account { received: 0, lost: 0 };
         account.drain(&case, &mut *slow, &mut message);
         assert_eq!(account.received + account.lost, count, "{case}");
-        send(&case, &mut *sender, &mut message, count);
-        expect(&case, &mut *quick, &mut message, count);
-        expect(&case, &mut *slow, &mut message, count);
+        send(&case, &mut *sender, count);
+        expect(&case, &mut *quick, count);
+        expect(&case, &mut *slow, count);
     }
 }
 
@@ -270,7 +267,7 @@ fn the_suite_notices_a_link_that_loses_repeats_or_tears() {
             let mut sender = Faulty { sender, harm, sent: 0 };
             let mut message = case.buffer();
             for number in 0..5 {
-                send(&case, &mut sender, &mut message, number);
+                send(&case, &mut sender, number);
             }
             let mut noticed = false;
             for expected in 0..4 {

@@ -79,7 +79,7 @@ fn messages_cross_processes_in_both_directions() {
             let mut receiver = case.receiver(reader);
             let mut message = case.buffer();
             for number in 0..count {
-                expect(&case, &mut *receiver, &mut message, number);
+                expect(&case, &mut *receiver, number);
             }
             assert_eq!(receive(&case, &mut *receiver, &mut message), Received::Closed, "{case}");
             peer.join();
@@ -89,7 +89,7 @@ fn messages_cross_processes_in_both_directions() {
             peer.attached();
             let mut sender = case.sender(writer);
             for number in 0..count {
-                send(&case, &mut *sender, &mut message, number);
+                send(&case, &mut *sender, number);
             }
             drop(sender);
             peer.join();
@@ -140,7 +140,7 @@ fn a_killed_writer_leaves_whole_messages_only() {
         // The next writer goes on where the last whole message ended.
         if let Some(region) = region {
             let mut sender = case.sender(region);
-            send(&case, &mut *sender, &mut message, next);
+            send(&case, &mut *sender, next);
             let found = receive(&case, &mut *receiver, &mut message);
             assert!(matches!(found, Received::New { .. }), "{case}: {found:?}");
             assert_eq!(number(&message, next), Ok(next), "{case}");
@@ -182,7 +182,7 @@ fn a_killed_reader_leaves_its_writer_unharmed() {
         let mut sender = case.sender(writer);
         let mut message = case.buffer();
         for number in 0..=random.u32(..100) {
-            send(&case, &mut *sender, &mut message, number);
+            send(&case, &mut *sender, number);
         }
         peer.kill();
         outlive(&case, &mut *sender);
@@ -220,12 +220,12 @@ fn a_writer_killed_with_the_lock_leaves_whole_messages_only() {
 
             let first = if delivery == Delivery::Latest { HELD_AFTER - 1 } else { 0 };
             for number in first..HELD_AFTER {
-                expect(&case, &mut *receiver, &mut message, number);
+                expect(&case, &mut *receiver, number);
             }
             assert_eq!(receiver.receive(&mut message).expect("no fault"), Received::None, "{case}");
             let mut sender = case.sender(region);
-            send(&case, &mut *sender, &mut message, HELD_AFTER);
-            expect(&case, &mut *receiver, &mut message, HELD_AFTER);
+            send(&case, &mut *sender, HELD_AFTER);
+            expect(&case, &mut *receiver, HELD_AFTER);
         }
     }
     assert_eq!(Belongings::count(), before);

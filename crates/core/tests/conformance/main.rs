@@ -147,10 +147,11 @@ fn pattern(number: u32) -> u8 {
 }
 
 /// Sends message `number`; waits for room if there is none.
-fn send(case: &Case, sender: &mut dyn Sender, message: &mut [u8], number: u32) {
-    fill(message, number);
+fn send(case: &Case, sender: &mut dyn Sender, number: u32) {
+    let mut message = case.buffer();
+    fill(&mut message, number);
     loop {
-        match sender.send(message).unwrap_or_else(|fault| panic!("{case}: {fault}")) {
+        match sender.send(&message).unwrap_or_else(|fault| panic!("{case}: {fault}")) {
             Sent::Done => return,
             Sent::Full => assert!(sender.wait_room(limit()), "{case}: no room for {number}"),
             Sent::Closed => panic!("{case}: closed at message {number}"),
@@ -169,9 +170,10 @@ fn receive(case: &Case, receiver: &mut dyn Receiver, into: &mut [u8]) -> Receive
 }
 
 /// Receives message `number`, before which nothing was lost.
-fn expect(case: &Case, receiver: &mut dyn Receiver, into: &mut [u8], expected: u32) {
-    assert_eq!(receive(case, receiver, into), Received::New { lost: 0 }, "{case}");
-    assert_eq!(number(into, expected), Ok(expected), "{case}");
+fn expect(case: &Case, receiver: &mut dyn Receiver, expected: u32) {
+    let mut message = case.buffer();
+    assert_eq!(receive(case, receiver, &mut message), Received::New { lost: 0 }, "{case}");
+    assert_eq!(number(&message, expected), Ok(expected), "{case}");
 }
 
 /// The text of a fault.

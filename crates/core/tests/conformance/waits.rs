@@ -36,7 +36,7 @@ fn a_message_and_a_close_wake_the_reader() {
             let reader = scope.spawn(|| {
                 let mut message = case.buffer();
                 assert!(receiver.wait(limit()), "{case}: not woken by a message");
-                expect(&case, &mut *receiver, &mut message, 7);
+                expect(&case, &mut *receiver, 7);
                 assert!(receiver.wait(limit()), "{case}: not woken by the close");
                 let found = receiver.receive(&mut message).expect("no fault");
                 assert_eq!(found, Received::Closed, "{case}");
@@ -65,17 +65,15 @@ fn parked_sides_wake_each_other() {
         let until_ns = limit();
         thread::scope(|scope| {
             scope.spawn(move || {
-                let mut message = case.buffer();
                 for number in 0..count {
-                    expect(&case, &mut *here, &mut message, number);
-                    send(&case, &mut *back, &mut message, number);
+                    expect(&case, &mut *here, number);
+                    send(&case, &mut *back, number);
                 }
             });
-            let mut message = case.buffer();
             for number in 0..count {
                 assert!(now_ns() < until_ns, "{case}: nobody wakes the other side");
-                send(&case, &mut *there, &mut message, number);
-                expect(&case, &mut *home, &mut message, number);
+                send(&case, &mut *there, number);
+                expect(&case, &mut *home, number);
             }
         });
     }
@@ -87,9 +85,9 @@ fn what_was_sent_before_the_close_still_arrives() {
     for case in all_cases(4096) {
         let (mut sender, mut receiver) = case.open();
         let mut message = case.buffer();
-        send(&case, &mut *sender, &mut message, 0);
+        send(&case, &mut *sender, 0);
         drop(sender);
-        expect(&case, &mut *receiver, &mut message, 0);
+        expect(&case, &mut *receiver, 0);
         for _ in 0..2 {
             assert_eq!(receive(&case, &mut *receiver, &mut message), Received::Closed, "{case}");
         }
