@@ -446,8 +446,8 @@ pub enum Locked {
 }
 
 impl SharedMutex {
-    /// Makes the mutex `at` bytes from the start of `region`, where all is zeroed and nobody else is
-    /// yet.
+    /// Makes the mutex `at` bytes from the start of `region`, where all is zeroed and nobody else
+    /// is yet.
     ///
     /// # Errors
     /// What the pthread functions say.

@@ -19,8 +19,8 @@ use crate::{Corrupt, RegionError, Shape};
 /// so an honest writer never costs more than one.
 const LOOKS_MAX: u32 = 8;
 
-/// The shape of a region for so many counters. `type_hash` tells rows of equal length apart; what it
-/// is computed from is up to both sides.
+/// The shape of a region for so many counters. `type_hash` tells rows of equal length apart; what
+/// it is computed from is up to both sides.
 pub const fn shape(counters: u32, type_hash: u32) -> Shape {
     Shape {
         delivery: Delivery::Counters,

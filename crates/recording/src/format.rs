@@ -182,15 +182,31 @@ fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Re
     value.parse().map_err(|_| format!("metadata '{key}': expected a number, found '{value}'"))
 }
 
+/// What the first part of a run says, for the tests.
+#[cfg(test)]
+pub(crate) fn first() -> Head {
+    Head {
+        run: "a1".into(),
+        part: 1,
+        life: 0,
+        graph: "arm".into(),
+        file: "arm.yaml".into(),
+        base: "nowhere".into(),
+        overrides: vec![],
+        cpus: vec![0, 1],
+        clock_offset_ns: 0,
+        host: "here".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::head;
 
     #[test]
     fn head_and_gap_come_back_from_metadata() {
         let overrides = vec![("planner.laps".into(), "0".into())];
-        let head = Head { part: 3, life: 1, overrides, clock_offset_ns: -5, ..head() };
+        let head = Head { part: 3, life: 1, overrides, clock_offset_ns: -5, ..first() };
         assert_eq!(Head::from_metadata(&head.to_metadata()), Ok(head.clone()));
         let mut other = head.to_metadata();
         other.insert("version".into(), "9".into());

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use mcap::records::op;
 
 use super::disk::{Disk, is_full};
-use super::fixture;
-use super::format::{ENCODING, Gap, LIBRARY, SCHEMA_ENCODING};
+use super::format::{ENCODING, Gap, LIBRARY, SCHEMA_ENCODING, first};
 use super::mend::{head, is_finished, scan};
 use super::messages::{Messages, Stamp};
 use super::summary::write_end;
@@ -33,7 +32,7 @@ fn opening() -> Opening {
         metadata: BTreeMap::new(),
     };
     Opening {
-        head: fixture::head(),
+        head: first(),
         attachments: vec![("spec.yaml".into(), b"name: g".to_vec())],
         topics: vec![topic("/a"), topic("/b")],
     }

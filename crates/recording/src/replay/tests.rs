@@ -19,8 +19,8 @@ use sinew_spec::{Source, compile};
 
 use super::*;
 use crate::cycle::Layout;
-use crate::fixture::{OBSERVER, head};
-use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, SCHEMA_ENCODING, SPEC};
+use crate::fixture::OBSERVER;
+use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, SCHEMA_ENCODING, SPEC, first};
 use crate::recording::Recording;
 use crate::topics::{Topic, What, threads, topics};
 
@@ -129,7 +129,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
 }
 
 fn write_head(writer: &mut Writer<Cursor<Vec<u8>>>, flaws: &Flaws) {
-    let mut metadata = head().to_metadata();
+    let mut metadata = first().to_metadata();
     let flawed = flaws.metadata.iter();
     metadata.extend(flawed.map(|&(key, value)| (key.to_owned(), value.to_owned())));
     writer.write_metadata(&Metadata { name: HEAD.into(), metadata }).expect("memory");
