@@ -2,9 +2,7 @@
 //! a name or a signal of the arm's. `SINEW_ROW` puts one more row into its table, for the tests of
 //! what is then refused.
 
-use sinew_core::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
-};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::zerocopy::IntoBytes;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
 use sinew_runtime::Kinds;
@@ -22,21 +20,14 @@ message! {
     }
 }
 
-const IN: Port = Port {
-    name: "in",
-    doc: "The command.",
-    direction: Direction::In,
-    message: Push::TYPE,
-    optional: false,
-    safe: &[],
-};
-const OUT: Port = Port { name: "out", doc: "The command.", direction: Direction::Out, ..IN };
+const IN: Port = Port::input("in", "The command.", Push::TYPE);
+const OUT: Port = Port::output("out", "The command.", Push::TYPE);
 
 static SWAY: Kind = Kind {
     name: "sway",
     runs_in: RunsIn::Realtime,
     doc: "Pushes the carriage to and fro; every second it rests for a while.",
-    ports: &[OUT, Port { name: "place", doc: "Where it is.", message: Place::TYPE, ..IN }],
+    ports: &[OUT, Port::input("place", "Where it is.", Place::TYPE)],
     parameters: &[
         Parameter {
             name: "speed_mm_per_s",
@@ -62,10 +53,10 @@ static CARRIAGE: Kind = Kind {
     doc: "The simulated machine: it has the speed that it is told, and slows down by friction.",
     ports: &[
         Port { safe: &[SafeValue { name: "let_go", doc: "It is pushed no more." }], ..IN },
-        Port { name: "place", doc: "Where it is.", message: Place::TYPE, ..OUT },
+        Port::output("place", "Where it is.", Place::TYPE),
     ],
     parameters: &[],
-    signals: &[Signal { name: "place_mm", doc: "Where it is.", unit: "mm", count: 1, labels: &[] }],
+    signals: &[Signal::new("place_mm", "Where it is.", "mm", 1)],
 };
 
 static BEGINNER: Kind = Kind { name: "sway", ports: &[], parameters: &[], ..SWAY };

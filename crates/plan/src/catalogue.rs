@@ -146,6 +146,26 @@ pub struct Port {
     pub safe: &'static [SafeValue],
 }
 
+impl Port {
+    /// One that reads, must be linked and moves nothing.
+    pub const fn input(
+        name: &'static str,
+        doc: &'static str,
+        message: &'static MessageType,
+    ) -> Port {
+        Port { name, doc, direction: Direction::In, message, optional: false, safe: &[] }
+    }
+
+    /// The same, but it writes.
+    pub const fn output(
+        name: &'static str,
+        doc: &'static str,
+        message: &'static MessageType,
+    ) -> Port {
+        Port { direction: Direction::Out, ..Port::input(name, doc, message) }
+    }
+}
+
 /// The type, and with it the limits, of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterType {
@@ -281,6 +301,18 @@ pub struct Signal {
     pub count: usize,
     /// Not empty: the number is an index into these words (a state).
     pub labels: &'static [&'static str],
+}
+
+impl Signal {
+    /// One that is no state.
+    pub const fn new(
+        name: &'static str,
+        doc: &'static str,
+        unit: &'static str,
+        count: usize,
+    ) -> Signal {
+        Signal { name, doc, unit, count, labels: &[] }
+    }
 }
 
 /// Where nodes of a kind run.

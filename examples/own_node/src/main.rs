@@ -3,19 +3,12 @@
 use std::array;
 use std::f64::consts::TAU;
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use sinew_robot::messages::JointTargets;
 
-const IN: Port = Port {
-    name: "in",
-    doc: "Joint targets as they come.",
-    direction: Direction::In,
-    message: JointTargets::TYPE,
-    optional: false,
-    safe: &[],
-};
-const OUT: Port = Port { name: "out", doc: "The same, smooth.", direction: Direction::Out, ..IN };
+const IN: Port = Port::input("in", "Joint targets as they come.", JointTargets::TYPE);
+const OUT: Port = Port::output("out", "The same, smooth.", JointTargets::TYPE);
 
 const INFO: Kind = Kind {
     name: "joint_filter",

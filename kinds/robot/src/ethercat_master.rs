@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 
 use super::ethercat::DRIVES;
@@ -41,37 +41,16 @@ pub const INFO: Kind = Kind {
           that comes back is that of a cycle before. A wrong working counter, frames that stay \
           away, and a drive that leaves 'operation enabled' stop the graph.",
     ports: &[
+        Port::input(
+            "in",
+            "Joint targets; not followed before all drives are enabled.",
+            JointTargets::TYPE,
+        ),
+        Port::input("frame", "The frame as the drives sent it on.", Frame::TYPE),
+        Port::output("out", "The frame to the drives.", Frame::TYPE),
         Port {
-            name: "in",
-            doc: "Joint targets; not followed before all drives are enabled.",
-            direction: Direction::In,
-            message: JointTargets::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "frame",
-            doc: "The frame as the drives sent it on.",
-            direction: Direction::In,
-            message: Frame::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "out",
-            doc: "The frame to the drives.",
-            direction: Direction::Out,
-            message: Frame::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "feedback",
-            doc: "What the drives reported.",
-            direction: Direction::Out,
-            message: AxisFeedback::TYPE,
             optional: true,
-            safe: &[],
+            ..Port::output("feedback", "What the drives reported.", AxisFeedback::TYPE)
         },
     ],
     parameters: &[
@@ -99,27 +78,19 @@ pub const INFO: Kind = Kind {
         },
     ],
     signals: &[
-        Signal {
-            name: "working_counter",
-            doc: "Of the last frame; 18 when all six drives answered.",
-            unit: "",
-            count: 1,
-            labels: &[],
-        },
-        Signal {
-            name: "frames_lost",
-            doc: "Cycles without a frame from the drives, in all.",
-            unit: "cycles",
-            count: 1,
-            labels: &[],
-        },
-        Signal {
-            name: "round_trip_cycles",
-            doc: "Cycles from sending a frame to getting it back.",
-            unit: "cycles",
-            count: 1,
-            labels: &[],
-        },
+        Signal::new(
+            "working_counter",
+            "Of the last frame; 18 when all six drives answered.",
+            "",
+            1,
+        ),
+        Signal::new("frames_lost", "Cycles without a frame from the drives, in all.", "cycles", 1),
+        Signal::new(
+            "round_trip_cycles",
+            "Cycles from sending a frame to getting it back.",
+            "cycles",
+            1,
+        ),
     ],
 };
 

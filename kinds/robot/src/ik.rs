@@ -1,7 +1,7 @@
 //! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm already is.
 
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_core::catalogue::{Direction, Kind, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 
 use super::arm;
@@ -23,31 +23,11 @@ pub const INFO: Kind = Kind {
           too near a singularity, beyond a joint's limit or faster than a joint stops the graph \
           before anything moves there.",
     ports: &[
-        Port {
-            name: "in",
-            doc: "Pose of the flange in the arm's base frame.",
-            direction: Direction::In,
-            message: CartesianTarget::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "out",
-            doc: "Joint angles that reach it.",
-            direction: Direction::Out,
-            message: JointTargets::TYPE,
-            optional: false,
-            safe: &[],
-        },
+        Port::input("in", "Pose of the flange in the arm's base frame.", CartesianTarget::TYPE),
+        Port::output("out", "Joint angles that reach it.", JointTargets::TYPE),
     ],
     parameters: &arm::PLACE,
-    signals: &[Signal {
-        name: "joint_rad",
-        doc: "Joint targets.",
-        unit: "rad",
-        count: 6,
-        labels: &[],
-    }],
+    signals: &[Signal::new("joint_rad", "Joint targets.", "rad", 6)],
 };
 
 /// The kind's row in the table.

@@ -10,7 +10,7 @@ use std::iter::once;
 use pacing::Pacing;
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 use wishes::Wishes;
 
@@ -77,10 +77,6 @@ const fn number(
     Parameter { name, doc, unit, ty: ParameterType::Number { min, max }, default: Some(default) }
 }
 
-const fn signal(name: &'static str, doc: &'static str, unit: &'static str, count: usize) -> Signal {
-    Signal { name, doc, unit, count, labels: &[] }
-}
-
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "path_planner",
@@ -95,30 +91,20 @@ pub const INFO: Kind = Kind {
           all laps are done. Every path is tried on the arm before the first cycle. People may \
           choose another path, pause and go on, if 'command' is linked.",
     ports: &[
+        Port::input("feedback", "What the drives report, to watch them by.", AxisFeedback::TYPE),
+        Port::output(
+            "out",
+            "Pose of the flange in the arm's base frame, one per cycle.",
+            CartesianTarget::TYPE,
+        ),
         Port {
-            name: "feedback",
-            doc: "What the drives report, to watch them by.",
-            direction: Direction::In,
-            message: AxisFeedback::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "out",
-            doc: "Pose of the flange in the arm's base frame, one per cycle.",
-            direction: Direction::Out,
-            message: CartesianTarget::TYPE,
-            optional: false,
-            safe: &[],
-        },
-        Port {
-            name: "command",
-            doc: "What people ask for: another path, a pause, to go on. What makes no sense is \
-                  counted and ignored.",
-            direction: Direction::In,
-            message: PlannerCommand::TYPE,
             optional: true,
-            safe: &[],
+            ..Port::input(
+                "command",
+                "What people ask for: another path, a pause, to go on. What makes no sense is \
+                  counted and ignored.",
+                PlannerCommand::TYPE,
+            )
         },
     ],
     parameters: &[
@@ -188,27 +174,29 @@ pub const INFO: Kind = Kind {
         ),
     ],
     signals: &[
-        signal(
+        Signal::new(
             "tracking_error_m",
             "From the flange to the target before the frame that came back; lost frames show here.",
             "m",
             1,
         ),
-        signal("path_position_m", "Way since the start of the lap.", "m", 1),
-        signal("path_speed_m_per_s", "Speed along the path.", "m/s", 1),
-        signal("lap", "The lap under way; 0 on the ways from and to home.", "", 1),
-        signal("target_m", "Place of the flange as told: x, y, z.", "m", 3),
-        signal("actual_m", "Place of the flange by the encoders: x, y, z.", "m", 3),
-        signal("path", "Number of the path under way.", "", 1),
-        signal("path_chosen", "Number of the path that comes next, or is under way.", "", 1),
+        Signal::new("path_position_m", "Way since the start of the lap.", "m", 1),
+        Signal::new("path_speed_m_per_s", "Speed along the path.", "m/s", 1),
+        Signal::new("lap", "The lap under way; 0 on the ways from and to home.", "", 1),
+        Signal::new("target_m", "Place of the flange as told: x, y, z.", "m", 3),
+        Signal::new("actual_m", "Place of the flange by the encoders: x, y, z.", "m", 3),
+        Signal::new("path", "Number of the path under way.", "", 1),
+        Signal::new("path_chosen", "Number of the path that comes next, or is under way.", "", 1),
         Signal {
-            name: "paused",
-            doc: "Whether a pause is asked for; the speed shows when the tool stands still.",
-            unit: "",
-            count: 1,
             labels: &["no", "yes"],
+            ..Signal::new(
+                "paused",
+                "Whether a pause is asked for; the speed shows when the tool stands still.",
+                "",
+                1,
+            )
         },
-        signal("commands_ignored", "Commands that asked for nothing that can be done.", "", 1),
+        Signal::new("commands_ignored", "Commands that asked for nothing that can be done.", "", 1),
     ],
 };
 

@@ -4,9 +4,7 @@ mod axis;
 
 use std::f64::consts::TAU;
 
-use sinew_core::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
-};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -51,16 +49,6 @@ const fn per_axis(
     Parameter { name, doc, unit, ty, default: Some(default) }
 }
 
-const fn signal(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    count: usize,
-    labels: &'static [&'static str],
-) -> Signal {
-    Signal { name, doc, unit, count, labels }
-}
-
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
     name: "drives",
@@ -73,11 +61,6 @@ pub const INFO: Kind = Kind {
           axes are not modelled.",
     ports: &[
         Port {
-            name: "in",
-            doc: "The master's frame.",
-            direction: Direction::In,
-            message: Frame::TYPE,
-            optional: false,
             safe: &[
                 SafeValue {
                     name: "quick_stop",
@@ -88,14 +71,11 @@ pub const INFO: Kind = Kind {
                     doc: "Control word 0000h: torque off, brakes close at once.",
                 },
             ],
+            ..Port::input("in", "The master's frame.", Frame::TYPE)
         },
         Port {
-            name: "out",
-            doc: "The frame, with what the drives filled in.",
-            direction: Direction::Out,
-            message: Frame::TYPE,
             optional: true,
-            safe: &[],
+            ..Port::output("out", "The frame, with what the drives filled in.", Frame::TYPE)
         },
     ],
     parameters: &[
@@ -152,13 +132,22 @@ pub const INFO: Kind = Kind {
         },
     ],
     signals: &[
-        signal("state", "CiA 402 state of each drive.", "", DRIVES, State::LABELS),
-        signal("brake", "Brake of each axis.", "", DRIVES, &["open", "closed"]),
-        signal("position_rad", "Position of each joint.", "rad", DRIVES, &[]),
-        signal("velocity_rad_per_s", "Speed of each joint.", "rad/s", DRIVES, &[]),
-        signal("torque_n_m", "Torque of each motor at its joint.", "N m", DRIVES, &[]),
-        signal("watchdog", "Sync manager watchdog.", "", 1, &["waiting", "running", "expired"]),
-        signal("frames_ignored", "Frames that were none of ours, in all.", "frames", 1, &[]),
+        Signal {
+            labels: State::LABELS,
+            ..Signal::new("state", "CiA 402 state of each drive.", "", DRIVES)
+        },
+        Signal {
+            labels: &["open", "closed"],
+            ..Signal::new("brake", "Brake of each axis.", "", DRIVES)
+        },
+        Signal::new("position_rad", "Position of each joint.", "rad", DRIVES),
+        Signal::new("velocity_rad_per_s", "Speed of each joint.", "rad/s", DRIVES),
+        Signal::new("torque_n_m", "Torque of each motor at its joint.", "N m", DRIVES),
+        Signal {
+            labels: &["waiting", "running", "expired"],
+            ..Signal::new("watchdog", "Sync manager watchdog.", "", 1)
+        },
+        Signal::new("frames_ignored", "Frames that were none of ours, in all.", "frames", 1),
     ],
 };
 
