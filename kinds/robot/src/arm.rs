@@ -100,14 +100,6 @@ pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
     Ok(of_file(path, margins)?.1)
 }
 
-/// An arm from the text of a URDF file.
-///
-/// # Errors
-/// If it describes no arm that fits.
-pub fn parse(text: &str, margins: Margins) -> Result<Solver, Fault> {
-    Ok(of_text(text, margins)?.1)
-}
-
 fn of_file(path: &Path, margins: Margins) -> Result<(Chain, Solver), Fault> {
     let shown = path.display();
     let bytes = file::read(path, URDF_BYTES_MAX)
