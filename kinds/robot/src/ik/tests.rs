@@ -1,13 +1,7 @@
 //! What `ik` sends and refuses.
 
-use std::path::{Path, PathBuf};
-
 use super::*;
-use crate::testing::fixture;
-
-fn graph() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
-}
+use crate::testing::{fixture, graph};
 
 fn ik(given: &[(&str, &str)]) -> Result<sinew_core::Fixture, Fault> {
     let mut given = given.to_vec();

@@ -112,4 +112,4 @@ fn shortened(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

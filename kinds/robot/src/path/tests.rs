@@ -10,7 +10,7 @@ use super::geometry::Segment;
 use super::profile::{Bounds, Motion};
 use super::*;
 
-const BOUNDS: Bounds = Bounds {
+pub(crate) const BOUNDS: Bounds = Bounds {
     speed_m_per_s: 0.25,
     acceleration_m_per_s2: 2.0,
     jerk_m_per_s3: 20.0,
@@ -238,39 +238,37 @@ fn files_are_refused_before_they_are_read() {
     assert!(gone.text().ends_with("give a .csv or .gcode file in 'path'"), "{gone}");
 }
 
-/// Largest speed, acceleration and jerk by differences of the samples.
-fn finite_differences(moves: &[Move]) -> ([f64; 3], [f64; 3]) {
-    let step_s = 1e-3;
+/// The greatest speed, acceleration and jerk of poses that are a step apart, by differences: of place,
+/// in m, and of turn, in rad.
+pub(crate) fn greatest(poses: &[Pose], step_s: f64) -> [[f64; 3]; 2] {
+    let place = |pair: &[Pose]| pair[1].translation - pair[0].translation;
+    let turn = |pair: &[Pose]| {
+        let turn = pair[1].rotation * pair[0].rotation.inverse();
+        let turn = if turn.w < 0.0 { -turn } else { turn };
+        turn.xyz().normalize_or_zero() * 2.0 * turn.xyz().length().atan2(turn.w)
+    };
+    let rates = |ways: Vec<DVec3>| -> [f64; 3] {
+        let mut values: Vec<_> = ways.into_iter().map(|way| way / step_s).collect();
+        std::array::from_fn(|_| {
+            let greatest = values.iter().map(|value| value.length()).fold(0.0, f64::max);
+            values = values.windows(2).map(|pair| (pair[1] - pair[0]) / step_s).collect();
+            greatest
+        })
+    };
+    let pairs = || poses.windows(2);
+    [rates(pairs().map(place).collect()), rates(pairs().map(turn).collect())]
+}
+
+/// The same of a whole path.
+fn keeps_to_bounds(moves: &[Move]) -> [[f64; 3]; 2] {
     let mut motion = Motion::new(home(), moves, 1, false, &BOUNDS).expect("times");
     let mut poses = vec![home(); 4];
     while !motion.is_done() {
-        motion.advance(step_s);
+        motion.advance(1e-3);
         poses.push(motion.place().pose);
     }
     poses.extend([poses[poses.len() - 1]; 4]);
-    let ways: Vec<DVec3> = poses.iter().map(|pose| pose.translation).collect();
-    // The turn of one step is small: twice the vector part is exact enough, an arc cosine is not.
-    let turn = |pair: &[Pose]| {
-        let turn = pair[1].rotation * pair[0].rotation.inverse();
-        2.0 * turn.w.signum() * turn.xyz() / step_s
-    };
-    let turns: Vec<DVec3> = poses.windows(2).map(turn).collect();
-    (worst(&differences(&ways, step_s), step_s), worst(&turns, step_s))
-}
-
-fn differences(values: &[DVec3], step_s: f64) -> Vec<DVec3> {
-    values.windows(2).map(|pair| (pair[1] - pair[0]) / step_s).collect()
-}
-
-fn worst(speeds: &[DVec3], step_s: f64) -> [f64; 3] {
-    let accelerations = differences(speeds, step_s);
-    let jerks = differences(&accelerations, step_s);
-    let max = |values: &[DVec3]| values.iter().map(|v| v.length()).fold(0.0, f64::max);
-    [max(speeds), max(&accelerations), max(&jerks)]
-}
-
-fn keeps_to_bounds(moves: &[Move]) -> ([f64; 3], [f64; 3]) {
-    let (way, turn) = finite_differences(moves);
+    let [way, turn] = greatest(&poses, 1e-3);
     let within = |found: f64, bound: f64, what: &str| {
         assert!(found <= bound * 1.001, "{what}: {found} exceeds {bound}");
     };
@@ -280,14 +278,14 @@ fn keeps_to_bounds(moves: &[Move]) -> ([f64; 3], [f64; 3]) {
     within(turn[0], BOUNDS.turn_speed_rad_per_s, "turn speed");
     within(turn[1], BOUNDS.turn_acceleration_rad_per_s2, "turn acceleration");
     within(turn[2], BOUNDS.turn_jerk_rad_per_s3, "turn jerk");
-    (way, turn)
+    [way, turn]
 }
 
 #[test]
 fn a_square_with_tilts_keeps_to_its_bounds_and_uses_them() {
     let rows = "300,-75,350,0,0,0,250\n450,-75,350,0,10,0,250\n450,75,350,40,0,0,250\n\
                 300,75,350,0,0,0,100\n300,75,350,0,0,90,100\n300,-75,350,0,0,0,250\n";
-    let (way, turn) = keeps_to_bounds(&csv(rows).expect("good"));
+    let [way, turn] = keeps_to_bounds(&csv(rows).expect("good"));
     assert!(way[0] > 0.249 && way[2] > 19.0, "{way:?}");
     assert!(turn[0] > 1.0, "{turn:?}");
 }

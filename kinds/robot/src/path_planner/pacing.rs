@@ -113,15 +113,7 @@ fn blend(part: f64) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const BOUNDS: Bounds = Bounds {
-        speed_m_per_s: 0.25,
-        acceleration_m_per_s2: 2.0,
-        jerk_m_per_s3: 20.0,
-        turn_speed_rad_per_s: 1.5,
-        turn_acceleration_rad_per_s2: 8.0,
-        turn_jerk_rad_per_s3: 80.0,
-    };
+    use crate::path::tests::BOUNDS;
 
     /// Paces of a pause that is called off after so many cycles.
     fn paces(cycles: usize) -> Vec<f64> {

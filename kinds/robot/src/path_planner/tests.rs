@@ -2,16 +2,10 @@
 
 mod commands;
 
-use std::path::{Path, PathBuf};
-
 use sinew_core::Fixture;
 
 use super::*;
-use crate::testing::fixture;
-
-fn graph() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
-}
+use crate::testing::{fixture, graph};
 
 /// A planner for a path of the given waypoints, in a folder of its own.
 fn planner(name: &str, rows: &str, given: &[(&str, &str)]) -> Result<Fixture, Fault> {

@@ -5,6 +5,7 @@ use fastrand::Rng;
 
 use super::*;
 use crate::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
+use crate::path::tests::greatest;
 
 const PERIOD_S: f64 = 1e-3;
 /// What differences over a cycle may be more than what they stand for.
@@ -104,20 +105,11 @@ impl Course {
 
     /// The worst of speed, acceleration and jerk over all, of place and of turn; within bounds.
     fn keeps_to_bounds(&self) -> [[f64; 3]; 2] {
-        let place = |pair: &[Pose]| (pair[1].translation - pair[0].translation) / PERIOD_S;
-        let turn = |pair: &[Pose]| {
-            let turn = pair[1].rotation * pair[0].rotation.inverse();
-            let turn = if turn.w < 0.0 { -turn } else { turn };
-            let angle = 2.0 * turn.xyz().length().atan2(turn.w);
-            turn.xyz().normalize_or_zero() * angle / PERIOD_S
-        };
         let mut found = [[0.0; 3]; 2];
         let starts = once(0).chain(self.stood.iter().copied());
         let ends = self.stood.iter().copied().chain([self.poses.len()]);
         for (start, end) in starts.zip(ends) {
-            let pairs = || self.poses[start..end].windows(2);
-            let of_stretch =
-                [worst(pairs().map(place).collect()), worst(pairs().map(turn).collect())];
+            let of_stretch = greatest(&self.poses[start..end], PERIOD_S);
             for (most, one) in found.as_flattened_mut().iter_mut().zip(of_stretch.as_flattened()) {
                 *most = f64::max(*most, *one);
             }
@@ -127,16 +119,6 @@ impl Course {
         }
         found
     }
-}
-
-/// Of speeds: the greatest, and that of their first and second derivative.
-fn worst(speeds: Vec<DVec3>) -> [f64; 3] {
-    let mut values = speeds;
-    std::array::from_fn(|_| {
-        let greatest = values.iter().map(|value| value.length()).fold(0.0, f64::max);
-        values = values.windows(2).map(|pair| (pair[1] - pair[0]) / PERIOD_S).collect();
-        greatest
-    })
 }
 
 #[test]
@@ -365,7 +347,7 @@ fn a_path_that_leaves_a_joint_turned_cannot_be_followed_by_another() {
     let rows = "302,0,500,180,0,180,100\n302,0,500,180,0,60,100\n302,0,500,180,0,-60,100\n";
     let alone = planner("turns", rows, &[("laps", "0")]);
     assert!(alone.is_ok(), "alone it may");
-    let square = graph().join("square.csv").display().to_string();
+    let square = format!("[{}]", graph().join("square.csv").display());
     let text = refused("turns", rows, &[("laps", "0"), ("other_paths", &square)]);
     assert!(text.starts_with("path.csv:"), "{text}");
     assert!(text.contains("joint 6 stands at 360.0 deg, it began at 0.0"), "{text}");
