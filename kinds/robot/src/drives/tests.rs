@@ -35,6 +35,13 @@ fn enabled(given: &[(&str, &str)]) -> Fixture {
     drives
 }
 
+/// A cycle in which each axis is told to go on by `step`.
+fn go_on(drives: &mut Fixture, index: u8, targets: &mut [i32; DRIVES], step: i32) {
+    targets.iter_mut().for_each(|target| *target += step);
+    drives.put(IN, &frame(index, control::ENABLE_OPERATION, targets));
+    drives.update().expect("runs");
+}
+
 #[test]
 fn a_frame_comes_back_with_all_reports_and_the_full_counter() {
     let mut drives = enabled(&[]);
@@ -126,14 +133,10 @@ fn a_frame_of_an_earlier_index_makes_no_time_pass() {
     let mut drives = enabled(&[]);
     let mut targets = home_counts();
     for index in 1..=100 {
-        targets.iter_mut().for_each(|target| *target += 5_000);
-        drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
-        drives.update().expect("runs");
+        go_on(&mut drives, index, &mut targets, 5_000);
     }
     let before = drives.signal(POSITION)[0];
-    targets.iter_mut().for_each(|target| *target += 5_000);
-    drives.put(IN, &frame(99, control::ENABLE_OPERATION, &targets));
-    drives.update().expect("runs");
+    go_on(&mut drives, 99, &mut targets, 5_000);
     let counts = (drives.signal(POSITION)[0] - before) * f64::from(104_857_600) / TAU;
     assert!((counts - 5_000.0).abs() < 500.0, "{counts} counts in one period");
     let speed = drives.signal(VELOCITY)[0] * f64::from(104_857_600) / TAU * 1e-3;
@@ -145,9 +148,7 @@ fn targets_that_were_never_sent_are_not_made_up() {
     let mut drives = enabled(&[]);
     let mut targets = home_counts();
     for index in 1..=200 {
-        targets.iter_mut().for_each(|target| *target += 2_000);
-        drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
-        drives.update().expect("runs");
+        go_on(&mut drives, index, &mut targets, 2_000);
     }
     // The controller is gone for a while: the axes go on for one period, and hold that target.
     (0..40).for_each(|_| drives.update().expect("runs"));
@@ -199,9 +200,7 @@ fn the_safe_value_quick_stop_brings_the_machine_to_rest() {
     let mut drives = enabled(&[]);
     let mut targets = home_counts();
     for _ in 0..200 {
-        targets.iter_mut().for_each(|target| *target += 5_000);
-        drives.put(IN, &frame(0, control::ENABLE_OPERATION, &targets));
-        drives.update().expect("runs");
+        go_on(&mut drives, 0, &mut targets, 5_000);
     }
     assert!(drives.signal(VELOCITY).iter().all(|speed| *speed > 0.2), "under way");
     let mut bytes = vec![0; size_of::<Frame>()];

@@ -58,6 +58,11 @@ impl Bus {
         Ok(sent)
     }
 
+    /// Changes a byte of the frame that is on its way back, if one is.
+    fn spoil(&mut self, at: usize, byte: u8) {
+        self.returned.iter_mut().for_each(|frame| frame.bytes[at] = byte);
+    }
+
     fn feedback(&self) -> AxisFeedback {
         self.master.get::<AxisFeedback>(FEEDBACK).expect("reports every cycle")
     }
@@ -161,9 +166,7 @@ fn a_first_target_far_from_the_joint_is_a_fault() {
 #[test]
 fn a_wrong_working_counter_is_a_fault_with_both_figures() {
     let mut bus = Bus::operational();
-    if let Some(frame) = &mut bus.returned {
-        frame.bytes[134] = 15;
-    }
+    bus.spoil(134, 15);
     assert_eq!(
         bus.fault(),
         "working counter 15, expected 18 (3 per drive): a drive did not take part; \
@@ -191,9 +194,7 @@ fn frames_that_stay_away_are_borne_and_then_a_fault() {
 fn frames_that_are_not_ours_are_a_fault_in_the_end_that_says_why() {
     let mut bus = Bus::operational();
     let fault = (0..10).find_map(|_| {
-        if let Some(frame) = &mut bus.returned {
-            frame.bytes[12] = 0x08;
-        }
+        bus.spoil(12, 0x08);
         bus.cycle().err()
     });
     assert_eq!(
@@ -212,9 +213,7 @@ fn a_frame_with_a_strange_index_counts_as_lost() {
     }
     bus.cycle().expect("is borne");
     assert_eq!(bus.master.signal(LOST)[0], lost + 1.0);
-    if let Some(frame) = &mut bus.returned {
-        frame.bytes[12] = 0;
-    }
+    bus.spoil(12, 0);
     bus.cycle().expect("is borne");
     assert_eq!(bus.master.signal(LOST)[0], lost + 2.0);
 }
@@ -237,9 +236,7 @@ fn a_drive_that_leaves_operation_is_named() {
 #[test]
 fn a_status_word_without_meaning_is_a_fault() {
     let mut bus = Bus::operational();
-    if let Some(frame) = &mut bus.returned {
-        frame.bytes[26 + 42] = 0x01;
-    }
+    bus.spoil(26 + 42, 0x01);
     assert_eq!(bus.fault(), "drive 1: status word 0x0201 is no state of CiA 402");
 }
 

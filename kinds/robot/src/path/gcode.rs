@@ -135,25 +135,23 @@ enum Motion {
 
 /// The plane of arcs: two axes, right-handed with the third.
 #[derive(Clone, Copy)]
-struct Plane {
-    axes: [usize; 3],
-}
+struct Plane([usize; 3]);
 
 impl Plane {
-    const XY: Plane = Plane { axes: [0, 1, 2] };
-    const ZX: Plane = Plane { axes: [2, 0, 1] };
-    const YZ: Plane = Plane { axes: [1, 2, 0] };
+    const XY: Plane = Plane([0, 1, 2]);
+    const ZX: Plane = Plane([2, 0, 1]);
+    const YZ: Plane = Plane([1, 2, 0]);
 
     /// The components of `v` in the plane.
     fn flat(self, v: DVec3) -> (f64, f64) {
-        (v[self.axes[0]], v[self.axes[1]])
+        (v[self.0[0]], v[self.0[1]])
     }
 
     fn point(self, flat: (f64, f64), height: f64) -> DVec3 {
         let mut v = DVec3::ZERO;
-        v[self.axes[0]] = flat.0;
-        v[self.axes[1]] = flat.1;
-        v[self.axes[2]] = height;
+        v[self.0[0]] = flat.0;
+        v[self.0[1]] = flat.1;
+        v[self.0[2]] = height;
         v
     }
 }
@@ -299,7 +297,7 @@ impl Machine {
         let turn = sense * (to.1.atan2(to.0) - from.1.atan2(from.0));
         // An arc that ends where it begins is a full circle.
         let turn = if turn <= 1e-9 { turn + std::f64::consts::TAU } else { turn };
-        let height = self.place[self.plane.axes[2]];
+        let height = self.place[self.plane.0[2]];
         Ok(Shape::Arc {
             centre: self.origin + self.plane.point(centre, height),
             normal: self.plane.point((0.0, 0.0), 1.0),
@@ -316,11 +314,11 @@ impl Machine {
         stop: (f64, f64),
     ) -> Result<(f64, f64), BadText> {
         let letters = ['I', 'J', 'K'];
-        if let Some(word) = block.get(letters[self.plane.axes[2]]) {
+        if let Some(word) = block.get(letters[self.plane.0[2]]) {
             let text = format!("{} is not in the plane of the arc; see G17-G19", word.letter);
             return block.bad(word.column, text);
         }
-        let offset = |axis: usize| block.get(letters[self.plane.axes[axis]]);
+        let offset = |axis: usize| block.get(letters[self.plane.0[axis]]);
         let (i, j) = (offset(0), offset(1));
         match (block.get('R'), i.or(j)) {
             (Some(word), Some(_)) => block.bad(word.column, "both R and a centre; expected one"),
