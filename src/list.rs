@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use sinew_control::status::Status;
-use sinew_view::{Cell, Rows, Side, Theme, elapsed, plain};
+use sinew_view::{Cell, Rows, Theme, elapsed, plain};
 
 use crate::answer::{FAULTED, print, say};
 use crate::reach::{self, Silent};
@@ -57,22 +57,14 @@ fn addresses(status: &Status) -> impl Iterator<Item = (&str, &str)> {
 
 fn to_text(runs: &[&Status]) -> String {
     let theme = Theme { color: false };
-    let mut rows = Rows::new(&[
-        ("process", Side::Right),
-        ("graph", Side::Left),
-        ("phase", Side::Left),
-        ("up", Side::Right),
-        ("domains", Side::Right),
-        ("restarts", Side::Right),
-        ("file", Side::Left),
-    ]);
+    let mut rows = Rows::new(&["process", "graph", "phase", "up", "domains", "restarts", "file"]);
     for run in runs {
         rows.add([
-            Cell::new(run.pid.to_string()),
+            Cell::figure(run.pid),
             Cell::new(&run.graph),
             Cell::new(run.phase.word()),
-            Cell::new(elapsed(run.elapsed_ms)),
-            Cell::new(run.domains.len().to_string()),
+            Cell::figure(elapsed(run.elapsed_ms)),
+            Cell::figure(run.domains.len()),
             Cell::count(restarts(run), theme),
             Cell::new(&run.file),
         ]);

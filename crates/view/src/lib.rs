@@ -13,7 +13,7 @@ mod top;
 mod view;
 
 pub use self::news::News;
-pub use self::rows::{Cell, Rows, Side, elapsed, plain, printable};
+pub use self::rows::{Cell, Rows, elapsed, plain, printable};
 pub use self::scene::Scene;
 pub use self::screen::columns;
 pub use self::systemd::Systemd;

@@ -1,5 +1,7 @@
 //! Rows in columns, and figures in words, as the commands that reach a run show them.
 
+use std::fmt::Display;
+
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sinew_figures::short::micros;
@@ -12,11 +14,12 @@ const GAP: usize = 2;
 /// To so many columns the first cell of a row is cut if the screen is too narrow.
 const FIRST_MIN: usize = 12;
 
-/// What stands in a column.
+/// What stands in a column: words lean to the left, figures to the right.
 #[derive(Debug)]
 pub struct Cell {
     text: String,
     style: Style,
+    is_figure: bool,
 }
 
 impl Cell {
@@ -27,27 +30,28 @@ impl Cell {
 
     /// Words that stand out.
     pub fn styled(text: impl Into<String>, style: Style) -> Cell {
-        Cell { text: printable(&text.into()), style }
+        Cell { text: printable(&text.into()), style, is_figure: false }
+    }
+
+    /// A figure; `-` for what is not known.
+    pub fn figure(figure: impl Display) -> Cell {
+        Cell { is_figure: true, ..Cell::new(figure.to_string()) }
+    }
+
+    /// One that stands out.
+    pub(crate) fn with(self, style: Style) -> Cell {
+        Cell { style, ..self }
     }
 
     /// A time in microseconds.
     pub(crate) fn micros(ns: Option<u64>) -> Cell {
-        Cell::new(micros(ns))
+        Cell::figure(micros(ns))
     }
 
     /// A count that should be zero.
     pub fn count(n: u64, theme: Theme) -> Cell {
-        Cell::styled(n.to_string(), theme.count(n))
+        Cell::figure(n).with(theme.count(n))
     }
-}
-
-/// To which side the cells of a column lean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Words.
-    Left,
-    /// Figures.
-    Right,
 }
 
 #[derive(Debug)]
@@ -59,7 +63,7 @@ enum Row {
 /// Rows below the names of their columns.
 #[derive(Debug)]
 pub struct Rows {
-    columns: Vec<(&'static str, Side)>,
+    columns: Vec<&'static str>,
     /// Least width of each column, as far as one is given.
     least: Vec<usize>,
     rows: Vec<Row>,
@@ -67,7 +71,7 @@ pub struct Rows {
 
 impl Rows {
     /// None yet; the first column is the one that may be cut.
-    pub fn new(columns: &[(&'static str, Side)]) -> Rows {
+    pub fn new(columns: &[&'static str]) -> Rows {
         Rows { columns: columns.to_vec(), least: Vec::new(), rows: Vec::new() }
     }
 
@@ -95,13 +99,23 @@ impl Rows {
     /// The lines, `columns` wide at most where that is possible.
     pub fn lines(&self, theme: Theme, columns: usize) -> Vec<Line<'static>> {
         let widths = self.widths(columns);
-        let head: Vec<_> =
-            self.columns.iter().map(|(name, _)| Cell::styled(*name, theme.dim())).collect();
-        let has_head = self.columns.iter().any(|(name, _)| !name.is_empty());
-        let mut lines: Vec<_> = has_head.then(|| self.line(&head, &widths)).into_iter().collect();
+        let cells = self.rows.iter().find_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Note(_) => None,
+        });
+        // A name leans as what stands below it.
+        let is_figure =
+            |at: usize| cells.and_then(|cells| cells.get(at)).is_some_and(|cell| cell.is_figure);
+        let head = |(at, name): (usize, &&'static str)| Cell {
+            is_figure: is_figure(at),
+            ..Cell::styled(*name, theme.dim())
+        };
+        let head: Vec<_> = self.columns.iter().enumerate().map(head).collect();
+        let has_head = self.columns.iter().any(|name| !name.is_empty());
+        let mut lines: Vec<_> = has_head.then(|| line(&head, &widths)).into_iter().collect();
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => lines.push(self.line(cells, &widths)),
+                Row::Cells(cells) => lines.push(line(cells, &widths)),
                 Row::Note(note) => lines.extend(wrapped(note, columns)),
             }
         }
@@ -109,7 +123,7 @@ impl Rows {
     }
 
     fn widths(&self, columns: usize) -> Vec<usize> {
-        let mut widths: Vec<_> = self.columns.iter().map(|(name, _)| name.len()).collect();
+        let mut widths: Vec<_> = self.columns.iter().map(|name| name.len()).collect();
         widths.iter_mut().zip(&self.least).for_each(|(width, least)| *width = *least.max(width));
         for row in &self.rows {
             if let Row::Cells(cells) = row {
@@ -125,20 +139,19 @@ impl Rows {
         }
         widths
     }
+}
 
-    fn line(&self, cells: &[Cell], widths: &[usize]) -> Line<'static> {
-        let span = |((cell, (_, side)), &width): ((&Cell, &(_, Side)), &usize)| {
-            let text = cut(&cell.text, width);
-            let text = match side {
-                Side::Left => format!("{text:<width$}"),
-                Side::Right => format!("{text:>width$}"),
-            };
-            [Span::raw(" ".repeat(GAP)), Span::styled(text, cell.style)]
+fn line(cells: &[Cell], widths: &[usize]) -> Line<'static> {
+    let span = |(cell, &width): (&Cell, &usize)| {
+        let text = cut(&cell.text, width);
+        let text = match cell.is_figure {
+            true => format!("{text:>width$}"),
+            false => format!("{text:<width$}"),
         };
-        let spans = cells.iter().zip(&self.columns).zip(widths).flat_map(span);
-        // No gap before the first.
-        Line::from(spans.skip(1).collect::<Vec<_>>())
-    }
+        [Span::raw(" ".repeat(GAP)), Span::styled(text, cell.style)]
+    };
+    // No gap before the first.
+    Line::from(cells.iter().zip(widths).flat_map(span).skip(1).collect::<Vec<_>>())
 }
 
 /// The lines of a note, indented.
@@ -186,10 +199,10 @@ mod tests {
     use super::*;
 
     fn rows() -> Rows {
-        let mut rows = Rows::new(&[("link", Side::Left), ("lost", Side::Right)]);
-        rows.add([Cell::new("ethercat.out > drives.in"), Cell::new("1234567")]);
+        let mut rows = Rows::new(&["link", "lost"]);
+        rows.add([Cell::new("ethercat.out > drives.in"), Cell::figure("1234567")]);
         rows.note("is broken".into(), Style::new());
-        rows.add([Cell::new("a\x1b[2J"), Cell::new("0")]);
+        rows.add([Cell::new("a\x1b[2J"), Cell::figure(0)]);
         rows
     }
 

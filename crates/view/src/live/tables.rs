@@ -2,11 +2,10 @@
 
 use ratatui::text::{Line, Span};
 use sinew_figures::Distribution;
-use sinew_figures::short::{micros, rate, short_span};
+use sinew_figures::short::{rate, short_span};
 use sinew_report::{NodeStats, ThreadStats};
 use sinew_runtime::run::ServiceState;
 
-use crate::rows::Side::{Left, Right};
 use crate::rows::{Cell, Rows};
 use crate::scene::Scene;
 use crate::theme::Theme;
@@ -25,13 +24,11 @@ pub(super) fn cycle(
     theme: Theme,
     columns: usize,
 ) -> Vec<Line<'static>> {
-    let names = [("us", Left), ("p50", Right), ("p99", Right), ("p99.9", Right), ("max", Right)];
-    let mut rows = Rows::new(&names).at_least(&[17, 5, 5, 5, 6]);
+    let mut rows = Rows::new(&["us", "p50", "p99", "p99.9", "max"]).at_least(&[17, 5, 5, 5, 6]);
     let mut row = |name: &str, times: &Distribution| {
-        let [p50, p99, p99_9] = [0.5, 0.99, 0.999].map(|share| micros(times.quantile(share)));
+        let [p50, p99, p99_9] = [0.5, 0.99, 0.999].map(|share| Cell::micros(times.quantile(share)));
         let max = Cell::micros(times.max());
-        let p50 = Cell::styled(p50, theme.accent());
-        rows.add([Cell::new(name), p50, Cell::new(p99), Cell::new(p99_9), max]);
+        rows.add([Cell::new(name), p50.with(theme.accent()), p99, p99_9, max]);
     };
     row("cycle latency", &control.latency);
     if control.is_timer_released() {
@@ -61,8 +58,7 @@ pub(super) fn cycle(
 pub(super) fn nodes(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let nodes = || scene.stats.threads.iter().flat_map(|thread| &thread.nodes);
     let longest = nodes().filter_map(|node| node.execution.mean()).fold(0.0, f64::max);
-    let names = [("", Left), ("", Left), ("p50", Right), ("p99", Right), ("max", Right)];
-    let mut rows = Rows::new(&names).at_least(&[12, BAR, 4, 4, 6]);
+    let mut rows = Rows::new(&["", "", "p50", "p99", "max"]).at_least(&[12, BAR, 4, 4, 6]);
     for NodeStats { name, execution: times, .. } in nodes() {
         let share = if longest > 0.0 { times.mean().unwrap_or(0.0) / longest } else { 0.0 };
         let [p50, p99] = [0.5, 0.99].map(|share| Cell::micros(times.quantile(share)));
@@ -81,7 +77,7 @@ fn bar(share: f64) -> String {
 
 /// What each realtime thread has of what it asked for.
 pub(super) fn threads(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut rows = Rows::new(&[("", Left); 3]).at_least(&[9, 7]);
+    let mut rows = Rows::new(&[""; 3]).at_least(&[9, 7]);
     for (id, asked, obtained) in scene.privileges {
         let thread = scene.stats.thread(*id);
         let name = thread.map_or(String::new(), |t| format!("{}/{}", t.domain, t.id.thread));
@@ -101,8 +97,7 @@ pub(super) fn threads(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Li
 
 /// A row for each service: how far it is, how often it came back, why it ended last.
 pub(super) fn services(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
-    let names = [("", Left), ("", Left), ("", Right), ("", Left)];
-    let mut rows = Rows::new(&names).at_least(&[11, 8, 4]);
+    let mut rows = Rows::new(&[""; 4]).at_least(&[11, 8, 4]);
     for (name, service) in scene.services {
         rows.add([
             Cell::new(name),
@@ -132,17 +127,17 @@ pub(super) fn addresses(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
 /// A row for each flow node of all services: sources, which say what the world sees, before the
 /// nodes behind them. Nothing if there is none.
 pub(super) fn flows(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
-    let names = ["/s", "now", "p50", "p99", "max", "err"].map(|name| (name, Right));
-    let mut rows = Rows::new(&[&[("", Left)], &names[..]].concat()).at_least(&[11, 5, 3, 4, 4, 4]);
+    let names = ["", "/s", "now", "p50", "p99", "max", "err"];
+    let mut rows = Rows::new(&names).at_least(&[11, 5, 3, 4, 4, 4]);
     let sources = scene.flows().filter(|node| node.is_source);
     let others = scene.flows().filter(|node| !node.is_source);
     for node in sources.chain(others).take(FLOWS_MAX) {
         let status = &node.status;
-        let span = |ns: Option<u64>| Cell::new(short_span(ns));
+        let span = |ns: Option<u64>| Cell::figure(short_span(ns));
         rows.add([
             Cell::new(&node.name),
-            Cell::styled(rate(status.packets_per_s), theme.accent()),
-            Cell::new(status.in_flight.to_string()),
+            Cell::figure(rate(status.packets_per_s)).with(theme.accent()),
+            Cell::figure(status.in_flight),
             span(status.time_ns_p50),
             span(status.time_ns_p99),
             span(status.time_ns_max),

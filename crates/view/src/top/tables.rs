@@ -5,7 +5,6 @@ use ratatui::text::Line;
 use sinew_control::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
 use sinew_figures::short::rate;
 
-use crate::rows::Side::{Left, Right};
 use crate::rows::{Cell, Rows, elapsed, memory, printable};
 use crate::theme::Theme;
 
@@ -45,7 +44,7 @@ fn lines(
 
 /// Why the core stands, or stood last.
 fn stop(status: &Status, theme: Theme) -> Rows {
-    let mut rows = Rows::new(&[("last stop", Left)]);
+    let mut rows = Rows::new(&["last stop"]);
     if let Some(stop) = &status.stop {
         rows.note(stop.to_string(), theme.caution());
     }
@@ -56,26 +55,17 @@ fn stop(status: &Status, theme: Theme) -> Rows {
 }
 
 fn domains(status: &Status, theme: Theme) -> Rows {
-    let mut rows = Rows::new(&[
-        ("domain", Left),
-        ("role", Left),
-        ("state", Left),
-        ("process", Right),
-        ("up", Right),
-        ("restarts", Right),
-        ("resident", Right),
-        ("user", Left),
-    ]);
+    let mut rows =
+        Rows::new(&["domain", "role", "state", "process", "up", "restarts", "resident", "user"]);
     for domain in &status.domains {
-        let known = domain.pid.is_some();
         rows.add([
             Cell::new(&domain.name),
             Cell::new(domain.role.word()),
             Cell::styled(domain.state.word(), theme.state(domain.state)),
-            Cell::new(domain.pid.map_or("-".into(), |pid| pid.to_string())),
-            Cell::new(if known { elapsed(domain.up_ms) } else { "-".into() }),
+            Cell::figure(known(domain.pid)),
+            Cell::figure(known(domain.pid.map(|_| elapsed(domain.up_ms)))),
             Cell::count(domain.restarts.into(), theme),
-            Cell::new(memory(domain.resident_kib)),
+            Cell::figure(memory(domain.resident_kib)),
             Cell::new(&domain.user),
         ]);
         if let Some(address) = &domain.address {
@@ -88,6 +78,11 @@ fn domains(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
+/// `-` for what is not.
+fn known(figure: Option<impl ToString>) -> String {
+    figure.map_or("-".into(), |figure| figure.to_string())
+}
+
 /// Why a domain is not what it was, and what comes next.
 fn why(domain: &DomainStatus) -> Option<String> {
     let next = domain.next_restart_ms.map(|ms| format!("starts again in {}", elapsed(ms)));
@@ -97,15 +92,8 @@ fn why(domain: &DomainStatus) -> Option<String> {
 }
 
 fn threads(status: &Status, theme: Theme) -> Rows {
-    let mut rows = Rows::new(&[
-        ("thread", Left),
-        ("cycles", Right),
-        ("overruns", Right),
-        ("skipped", Right),
-        ("last us", Right),
-        ("max us", Right),
-        ("privileges", Left),
-    ]);
+    let mut rows =
+        Rows::new(&["thread", "cycles", "overruns", "skipped", "last us", "max us", "privileges"]);
     for domain in &status.domains {
         for (number, thread) in domain.threads.iter().enumerate() {
             add_thread(&mut rows, &format!("{}/{number}", domain.name), thread, theme);
@@ -119,7 +107,7 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
     let look = if whole { theme.good() } else { theme.caution() };
     rows.add([
         Cell::new(name),
-        Cell::new(thread.cycles.to_string()),
+        Cell::figure(thread.cycles),
         Cell::count(thread.overruns, theme),
         Cell::count(thread.skipped, theme),
         Cell::micros(thread.latency_ns_last),
@@ -137,25 +125,17 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
 
 /// Nodes of services: those of the core have no counters of their own.
 fn nodes(status: &Status, theme: Theme) -> Rows {
-    let mut rows = Rows::new(&[
-        ("node", Left),
-        ("kind", Left),
-        ("beats", Right),
-        ("received", Right),
-        ("lost", Right),
-        ("sent", Right),
-        ("dropped", Right),
-    ]);
+    let mut rows = Rows::new(&["node", "kind", "beats", "received", "lost", "sent", "dropped"]);
     let services = status.domains.iter().filter(|domain| domain.role == DomainRole::Service);
     let nodes = services.flat_map(|domain| &domain.nodes);
     for node in nodes.filter(|node| node.flow.is_none()) {
         rows.add([
             Cell::new(&node.name),
             Cell::new(&node.kind),
-            Cell::new(node.beats.to_string()),
-            Cell::new(node.received.to_string()),
+            Cell::figure(node.beats),
+            Cell::figure(node.received),
             Cell::count(node.lost, theme),
-            Cell::new(node.sent.to_string()),
+            Cell::figure(node.sent),
             Cell::count(node.dropped, theme),
         ]);
     }
@@ -165,24 +145,24 @@ fn nodes(status: &Status, theme: Theme) -> Rows {
 /// Nodes of flows: what they have done since their process was started.
 fn flows(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
-        ("flow node", Left),
-        ("kind", Left),
-        ("packets", Right),
-        ("per s", Right),
-        ("in flight", Right),
-        ("p50 us", Right),
-        ("p99 us", Right),
-        ("max us", Right),
-        ("errors", Right),
+        "flow node",
+        "kind",
+        "packets",
+        "per s",
+        "in flight",
+        "p50 us",
+        "p99 us",
+        "max us",
+        "errors",
     ]);
     let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
     for (node, flow) in nodes.filter_map(|node| Some((node, node.flow.as_ref()?))) {
         rows.add([
             Cell::new(&node.name),
             Cell::new(&node.kind),
-            Cell::new(flow.packets.to_string()),
-            Cell::new(rate(flow.packets_per_s)),
-            Cell::new(flow.in_flight.to_string()),
+            Cell::figure(flow.packets),
+            Cell::figure(rate(flow.packets_per_s)),
+            Cell::figure(flow.in_flight),
             Cell::micros(flow.time_ns_p50),
             Cell::micros(flow.time_ns_p99),
             Cell::micros(flow.time_ns_max),
@@ -196,23 +176,16 @@ fn flows(status: &Status, theme: Theme) -> Rows {
 }
 
 fn links(status: &Status, theme: Theme) -> Rows {
-    let mut rows = Rows::new(&[
-        ("link", Left),
-        ("how", Left),
-        ("fill", Right),
-        ("written", Right),
-        ("lost", Right),
-        ("dropped", Right),
-    ]);
+    let mut rows = Rows::new(&["link", "how", "fill", "written", "lost", "dropped"]);
     for link in &status.links {
-        let unknown = || "-".to_owned();
+        let count = |n: Option<u64>| n.map_or(Cell::figure("-"), |n| Cell::count(n, theme));
         rows.add([
             Cell::new(format!("{} > {}", link.from, link.to)),
             Cell::styled(how(link), if link.broken { theme.bad() } else { Style::new() }),
-            Cell::new(link.fill.map_or_else(unknown, |fill| format!("{fill}/{}", link.capacity))),
-            Cell::new(link.written.map_or_else(unknown, |written| written.to_string())),
-            link.lost.map_or_else(|| Cell::new(unknown()), |lost| Cell::count(lost, theme)),
-            link.dropped.map_or_else(|| Cell::new(unknown()), |it| Cell::count(it, theme)),
+            Cell::figure(known(link.fill.map(|fill| format!("{fill}/{}", link.capacity)))),
+            Cell::figure(known(link.written)),
+            count(link.lost),
+            count(link.dropped),
         ]);
         if link.broken {
             let what = "the graph goes on without it; to have it again, stop and run it again";
@@ -234,7 +207,7 @@ fn how(link: &LinkStatus) -> String {
 }
 
 fn limits(status: &Status, theme: Theme) -> Rows {
-    let columns = [("domain", Left), ("limit", Left), ("asked", Right), ("enforced", Left)];
+    let columns = ["domain", "limit", "asked", "enforced"];
     let mut rows = Rows::new(&columns);
     for domain in &status.domains {
         for limit in &domain.limits {
@@ -245,7 +218,7 @@ fn limits(status: &Status, theme: Theme) -> Rows {
             rows.add([
                 Cell::new(&domain.name),
                 Cell::new(&limit.what),
-                Cell::new(&limit.asked),
+                Cell::figure(&limit.asked),
                 Cell::styled(word, look),
             ]);
             let remedy = limit.remedy.iter().map(|remedy| format!("; {remedy}"));
@@ -258,7 +231,7 @@ fn limits(status: &Status, theme: Theme) -> Rows {
 
 /// What the plan decided.
 fn notes(status: &Status) -> Rows {
-    let mut rows = Rows::new(&[("plan", Left)]);
+    let mut rows = Rows::new(&["plan"]);
     status.notes.iter().for_each(|note| rows.note(note.clone(), Style::new()));
     rows
 }
