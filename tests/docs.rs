@@ -1,5 +1,5 @@
 //! The guides tell the truth: their graphs compile, the tests in them pass, and the files that they
-//! name are there.
+//! name, and those that README.md and ARCHITECTURE.md name, are there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use sinew_spec::{Source, compile, render};
 const FOLDERS: [&str; 8] =
     ["crates/", "docs/", "examples/", "fuzz/", "graphs/", "kinds/", "src/", "tests/"];
 
-/// Every page of `docs`, with its name.
-fn pages() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let paths = fs::read_dir(folder).expect("docs").map(|entry| entry.expect("an entry").path());
+/// Every page in a folder, with its name.
+fn pages(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let paths = fs::read_dir(folder).expect("pages").map(|entry| entry.expect("an entry").path());
     let pages = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let page =
         |path: PathBuf| (path.display().to_string(), fs::read_to_string(&path).expect("UTF-8"));
@@ -26,7 +26,7 @@ fn pages() -> Vec<(String, String)> {
 /// Every piece of YAML in the guides that begins so, with the name of its page.
 fn blocks(beginning: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (page, text) in pages() {
+    for (page, text) in pages("docs") {
         let blocks = text.split("```yaml\n").skip(1);
         let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or(rest));
         let blocks = blocks.filter(|block| block.starts_with(beginning));
@@ -74,7 +74,7 @@ fn every_list_of_nodes_in_a_guide_can_be_made_and_passes_its_tests() {
 #[test]
 fn every_file_that_a_guide_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (page, text) in pages() {
+    for (page, text) in [pages("docs"), pages("")].concat() {
         // Between backticks stands every second part.
         let quoted = text.split('`').skip(1).step_by(2);
         for path in quoted.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
@@ -85,7 +85,7 @@ fn every_file_that_a_guide_names_is_there() {
             let (file, section) = link.split_once('#').unwrap_or((link, ""));
             let path = match file {
                 "" => PathBuf::from(&page),
-                file => root.join("docs").join(file),
+                file => Path::new(&page).with_file_name(file),
             };
             assert!(path.exists(), "{page} links to {link}");
             let there = section.is_empty() || sections(&path).any(|there| there == section);
