@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use sinew_control::status::Phase;
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
 use sinew_recording::replay::Thread;
@@ -88,16 +87,6 @@ impl Pace {
             return Ok(());
         }
         self.shown = Some(Instant::now());
-        self.view.show(&Scene {
-            graph: &self.graph,
-            stats: &self.stats,
-            privileges: &[],
-            services: &[],
-            phase: Phase::Running,
-            elapsed_s,
-            duration_s: None,
-            late: None,
-            notice: None,
-        })
+        self.view.show(&Scene { elapsed_s, ..Scene::of(&self.graph, &self.stats) })
     }
 }

@@ -30,16 +30,8 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// The flow nodes of all services.
-    pub(crate) fn flows(&self) -> impl Iterator<Item = &'a NodeState> + use<'a> {
-        self.services.iter().flat_map(|(_, service)| &service.flows)
-    }
-}
-
-#[cfg(test)]
-impl<'a> Scene<'a> {
     /// The beginning of a run with nothing but these figures.
-    pub(crate) fn of(graph: &'a str, stats: &'a Stats) -> Scene<'a> {
+    pub fn of(graph: &'a str, stats: &'a Stats) -> Scene<'a> {
         Scene {
             graph,
             stats,
@@ -51,5 +43,10 @@ impl<'a> Scene<'a> {
             late: None,
             notice: None,
         }
+    }
+
+    /// The flow nodes of all services.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &'a NodeState> + use<'a> {
+        self.services.iter().flat_map(|(_, service)| &service.flows)
     }
 }
