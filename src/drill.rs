@@ -16,9 +16,9 @@ use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::lab::stop_on_signals;
 use crate::load::{LoadError, Loaded, load_and_make};
 use crate::progress::Bar;
+use crate::signals::stop_on_signals;
 
 /// Let faults happen on purpose and measure how soon the machine is safe.
 ///

@@ -5,20 +5,18 @@ pub(crate) mod output;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, exit};
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::{Args, value_parser};
 use serde_json::json;
-use signal_hook::iterator::Signals;
 use sinew_figures::Machine;
 use sinew_lab::drill::table as with_drills;
 use sinew_lab::graph::Files;
 use sinew_lab::harness::process;
-use sinew_lab::rounds::Session;
+use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
 use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
 use sinew_runtime::Kinds;
@@ -26,7 +24,7 @@ use sinew_runtime::Kinds;
 use self::output::Outputs;
 use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
 use crate::progress::Bar;
-use crate::signals::{self, Heard, Wish};
+use crate::signals::stop_on_signals;
 
 /// Measure on this machine what links, waiting, services and flows cost.
 ///
@@ -163,27 +161,10 @@ fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
     rivals::read(&text, machine).map_err(|why| format!("--rivals: '{name}' {why}"))
 }
 
-/// A flag that the first signal sets; the second one ends the process, after `clean_up`.
-pub(crate) fn stop_on_signals(clean_up: fn()) -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new(signals::asking())?;
-    let stopped = stop.clone();
-    let watch = move || {
-        let mut heard = Heard::default();
-        for _ in &mut signals {
-            match heard.signal(Instant::now()) {
-                // Relaxed: it carries nothing but itself.
-                Some(Wish::End) => stopped.store(true, Ordering::Relaxed),
-                Some(Wish::EndAtOnce) => {
-                    clean_up();
-                    exit(FAULTED.into());
-                }
-                None => {}
-            }
-        }
-    };
-    thread::Builder::new().name("signals".into()).spawn(watch)?;
-    Ok(stop)
+impl Progress for Bar {
+    fn at(&self, row: &str, done: Duration, all: Duration) {
+        self.reach_row(row, done, all);
+    }
 }
 
 impl Prepared {

@@ -32,11 +32,9 @@ pub(crate) struct Loaded {
 pub(crate) enum LoadError {
     /// The file, the machine or the command line; a text without a place in the spec.
     Request(String),
-    /// The spec's text, and all that is wrong with it.
-    Spec(String, Vec<Diagnostic>),
-    /// Nodes that cannot be made of what the spec and their files say: the spec's text, what is
-    /// wrong at places in it, and what is wrong elsewhere.
-    Nodes(String, Vec<Diagnostic>, Vec<Refusal>),
+    /// The spec's text, what is wrong at places in it, and which nodes cannot be made for a reason
+    /// that stands elsewhere.
+    Spec(String, Vec<Diagnostic>, Vec<Refusal>),
 }
 
 /// A node that cannot be made, for a reason that stands nowhere in the spec.
@@ -63,7 +61,7 @@ pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<L
             let base = folder_of(path);
             Ok(Loaded { file, text, base, overrides, cpus, plan })
         }
-        Err(diagnostics) => Err(LoadError::Spec(text, diagnostics)),
+        Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),
     }
 }
 
@@ -103,7 +101,7 @@ pub(crate) fn load_and_make(
     let Loaded { file, text, overrides, .. } = loaded;
     let source = Source { file: &file, text: &text, overrides: &overrides };
     let diagnostics = diagnose(&source, placed);
-    Err(LoadError::Nodes(text, diagnostics, others))
+    Err(LoadError::Spec(text, diagnostics, others))
 }
 
 /// [`load_and_make`]s the spec, then tries whether the sources can have what they open, such as a
@@ -131,7 +129,7 @@ pub(crate) fn load_to_run(
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
     let diagnostics = diagnose(&Source { file, text, overrides }, placed);
-    Err(LoadError::Spec(loaded.text, diagnostics))
+    Err(LoadError::Spec(loaded.text, diagnostics, vec![]))
 }
 
 /// The folder that paths in a spec start from.
@@ -171,11 +169,7 @@ impl LoadError {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             LoadError::Request(text) => error_json(text),
-            LoadError::Spec(_, diagnostics) => {
-                let errors: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
-                json!({ "errors": errors })
-            }
-            LoadError::Nodes(_, diagnostics, refusals) => {
+            LoadError::Spec(_, diagnostics, refusals) => {
                 let placed = diagnostics.iter().map(Diagnostic::to_json);
                 let errors: Vec<_> = placed.chain(refusals.iter().map(Refusal::to_json)).collect();
                 json!({ "errors": errors })
@@ -197,8 +191,7 @@ impl LoadError {
         let color = stderr().is_terminal();
         let text = match self {
             LoadError::Request(text) => format!("error: {text}\n"),
-            LoadError::Spec(text, diagnostics) => render(diagnostics, text, color),
-            LoadError::Nodes(text, diagnostics, refusals) => {
+            LoadError::Spec(text, diagnostics, refusals) => {
                 let lines: String = refusals.iter().map(Refusal::to_line).collect();
                 render(diagnostics, text, color) + &lines
             }

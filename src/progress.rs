@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sinew_lab::rounds::Progress;
 
 /// One line that is drawn anew before every row or round, never while one is measured; nothing is
 /// where standard error is no terminal. It is gone when it is dropped.
@@ -31,10 +30,9 @@ impl Bar {
     pub(crate) fn reach(&self, round: usize) {
         self.0.set_position(round as u64);
     }
-}
 
-impl Progress for Bar {
-    fn at(&self, row: &str, done: Duration, all: Duration) {
+    /// A row begins.
+    pub(crate) fn reach_row(&self, row: &str, done: Duration, all: Duration) {
         self.0.set_length(all.as_millis() as u64);
         self.0.set_position(done.as_millis() as u64);
         self.0.set_message(row.to_string());
@@ -54,7 +52,7 @@ mod tests {
     #[test]
     fn progress_is_told_to_whoever_watches() {
         let bar = Bar::rows();
-        bar.at("pipe/64", Duration::from_secs(1), Duration::from_secs(4));
+        bar.reach_row("pipe/64", Duration::from_secs(1), Duration::from_secs(4));
         assert_eq!((bar.0.position(), bar.0.length()), (1000, Some(4000)));
         assert_eq!(bar.0.message(), "pipe/64");
         let bar = Bar::rounds(6);

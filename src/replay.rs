@@ -3,16 +3,12 @@
 
 mod pace;
 
-use std::io::{self, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 use sinew_recording::recording::Recording;
 use sinew_recording::replay::{Changes, Graphs, Player, Refused, Report, Until};
 use sinew_runtime::Kinds;
@@ -21,6 +17,7 @@ use self::pace::Pace;
 use crate::answer::{BAD_REQUEST, FAULTED, print};
 use crate::duration::duration;
 use crate::load::{LoadError, folder_of, read, split};
+use crate::signals::stop_on_signals;
 
 /// Replay a recording: is what this program computes what was computed then?
 ///
@@ -102,12 +99,13 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &Kinds) -> ExitCode {
 }
 
 fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
-    let stop = catch_signals().map_err(|error| LoadError::Request(error.to_string()))?;
+    // What there is by then is shown.
+    let stop = stop_on_signals(|| ()).map_err(|error| LoadError::Request(error.to_string()))?;
     let recording = Recording::open(&args.file).map_err(LoadError::Request)?;
     let graphs =
         Graphs::make(&recording, nodes, changes(args)?).map_err(|refused| match refused {
             Refused::Words(text) => LoadError::Request(text),
-            Refused::Spec(text, diagnostics) => LoadError::Spec(text, diagnostics),
+            Refused::Spec(text, diagnostics) => LoadError::Spec(text, diagnostics, vec![]),
         })?;
     let player = Player::new(&recording, &graphs, nodes, args.until, &stop);
     let mut player = player.map_err(LoadError::Request)?;
@@ -136,17 +134,6 @@ fn changes(args: &ReplayArgs) -> Result<Changes, LoadError> {
     });
     let overrides = args.overrides.iter().map(|text| split(text)).collect::<Result<_, _>>()?;
     Ok(Changes { overrides, spec: spec.transpose()?, base: args.base.clone() })
-}
-
-/// Set by Ctrl-C and its like: then the replay ends with what it has.
-fn catch_signals() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // A second one ends the program at once.
-        flag::register_conditional_shutdown(signal, i32::from(FAULTED), Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -2,12 +2,18 @@
 
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals as Blocking;
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
+
+use crate::answer::FAULTED;
 
 /// Signals as they come; its socket can be read once there is one.
 pub(crate) type Signals = SignalDelivery<UnixStream, SignalOnly>;
@@ -20,7 +26,7 @@ pub(crate) fn hear() -> io::Result<Signals> {
 
 /// The signals that ask for an end. SIGHUP does not where it was ignored when this process began:
 /// nohup(1) has it so, for what is to outlive its terminal.
-pub(crate) fn asking() -> impl Iterator<Item = c_int> {
+fn asking() -> impl Iterator<Item = c_int> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let asks = move |&signal: &c_int| signal != SIGHUP || !is_ignored(signal, &status);
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(asks)
@@ -61,6 +67,29 @@ impl Heard {
         };
         (now.saturating_duration_since(first) >= APART).then_some(Wish::EndAtOnce)
     }
+}
+
+/// A flag that the first signal sets; the second one ends the process, after `clean_up`.
+pub(crate) fn stop_on_signals(clean_up: fn()) -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut signals = Blocking::new(asking())?;
+    let stopped = stop.clone();
+    let watch = move || {
+        let mut heard = Heard::default();
+        for _ in &mut signals {
+            match heard.signal(Instant::now()) {
+                // Relaxed: it carries nothing but itself.
+                Some(Wish::End) => stopped.store(true, Ordering::Relaxed),
+                Some(Wish::EndAtOnce) => {
+                    clean_up();
+                    exit(FAULTED.into());
+                }
+                None => {}
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(watch)?;
+    Ok(stop)
 }
 
 #[cfg(test)]

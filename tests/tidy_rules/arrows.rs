@@ -151,10 +151,10 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "src",
         &[
-            &["answer", "duration", "progress", "signals"],
-            &["doctor", "lab", "load", "reach"],
-            &["check", "drill", "list", "log", "overwrite", "replay", "steer", "test", "top"],
-            &["graph", "run"],
+            &["answer", "duration", "progress"],
+            &["doctor", "load", "reach", "signals"],
+            &["check", "lab", "list", "log", "overwrite", "replay", "steer", "test", "top"],
+            &["drill", "graph", "run"],
             &["cli"],
         ],
     ),

@@ -25,6 +25,9 @@ pub(crate) const WALK: [&str; 5] = [
 pub(crate) const WALK_LINES_MAX: usize = 800;
 /// Where unsafe code may stand; the fuzz target makes the memory that a link stands on.
 const UNSAFE: [&str; 3] = ["crates/link/", "crates/core/src/sys", "fuzz/fuzz_targets/region.rs"];
+/// What knows the lab: itself, the rivals in its harness, and the two commands that offer it.
+const LAB: [&str; 6] =
+    ["crates/lab/", "rivals/", "src/lab.rs", "src/lab/", "src/drill.rs", "src/drill/"];
 /// These name what they forbid.
 const SELF: &str = "tests/tidy";
 
@@ -185,6 +188,12 @@ impl File {
         format!("{}:{line}: {what}", self.path)
     }
 
+    /// What is wrong if it has more lines of that than it may.
+    fn at_most(&self, line: usize, lines: usize, max: usize, what: &str) -> Vec<String> {
+        let wrong = || self.wrong(line, format!("{lines} lines{what}, at most {max}"));
+        (lines > max).then(wrong).into_iter().collect()
+    }
+
     /// Whether the word stands anywhere in it, its name included.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         words(&self.path).chain(words(&self.text)).any(|found| found == word)
@@ -263,6 +272,15 @@ pub(crate) const RULES: &[Rule] = &[
         grow: same,
     },
     Rule {
+        name: "the product does not know the lab",
+        check: lab,
+        violations: &[
+            ("src/run.rs", "use sinew_lab::Report;\n"),
+            ("src/labels.rs", "    sinew_lab::rounds::interleave();\n"),
+        ],
+        grow: same,
+    },
+    Rule {
         name: "nothing is left undone",
         check: undone,
         violations: &[("src/a.rs", "// TODO: later\n"), ("README.md", "FIXME\n")],
@@ -288,26 +306,20 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 fn header(file: &File) -> Vec<String> {
-    let missing = file.is_rust() && !file.text.starts_with("//!");
-    missing
-        .then(|| file.wrong(1, "expected a first line of //! that says what the file is for"))
-        .into_iter()
-        .collect()
+    match file.is_rust() && !file.text.starts_with("//!") {
+        true => vec![file.wrong(1, "expected a first line of //! that says what the file is for")],
+        false => vec![],
+    }
 }
 
 fn file_lines(file: &File) -> Vec<String> {
     let lines = if file.is_rust() { code_lines(&file.text).len() } else { 0 };
-    let what = || format!("{lines} lines of code, at most {FILE_LINES_MAX}; split the file");
-    (lines > FILE_LINES_MAX).then(|| file.wrong(1, what())).into_iter().collect()
+    file.at_most(1, lines, FILE_LINES_MAX, " of code (split the file)")
 }
 
 fn tests_lines(file: &File) -> Vec<String> {
-    let (start, lines) = inline_tests(&file.text);
-    let what = || format!("{lines} lines of tests, at most {TESTS_LINES_MAX}; move to tests.rs");
-    (file.is_rust() && lines > TESTS_LINES_MAX)
-        .then(|| file.wrong(start + 1, what()))
-        .into_iter()
-        .collect()
+    let (start, lines) = if file.is_rust() { inline_tests(&file.text) } else { (0, 0) };
+    file.at_most(start + 1, lines, TESTS_LINES_MAX, " of tests (move them to tests.rs)")
 }
 
 fn function_lines(file: &File) -> Vec<String> {
@@ -324,10 +336,7 @@ fn function_lines(file: &File) -> Vec<String> {
             .iter()
             .position(|line| line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}')));
         let length = opening + 2 + closing.unwrap_or_default();
-        if length > FUNCTION_LINES_MAX {
-            let what = format!("a function of {length} lines, at most {FUNCTION_LINES_MAX}");
-            wrong.push(file.wrong(start + 1, what));
-        }
+        wrong.extend(file.at_most(start + 1, length, FUNCTION_LINES_MAX, " of a function"));
     }
     wrong
 }
@@ -375,6 +384,15 @@ fn unsafe_code(file: &File) -> Vec<String> {
     };
     let lines = file.text.lines().enumerate().filter(|(_, line)| has(line));
     lines.map(|(i, _)| file.wrong(i + 1, format!("unsafe outside {UNSAFE:?}"))).collect()
+}
+
+fn lab(file: &File) -> Vec<String> {
+    if !file.is_rust() || LAB.iter().any(|place| file.path.starts_with(place)) {
+        return vec![];
+    }
+    let lines = file.text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| without_text(line).contains("sinew_lab"));
+    lines.map(|(i, _)| file.wrong(i + 1, format!("the lab outside {LAB:?}"))).collect()
 }
 
 fn undone(file: &File) -> Vec<String> {
@@ -427,11 +445,8 @@ fn reasons(file: &File) -> Vec<String> {
 }
 
 fn pages(file: &File) -> Vec<String> {
-    let lines = file.text.lines().count();
-    let long = PAGES.iter().find(|(path, max)| file.path == *path && lines > *max);
-    long.map(|(_, max)| file.wrong(1, format!("{lines} lines, at most {max}")))
-        .into_iter()
-        .collect()
+    let max = PAGES.iter().find(|(path, _)| file.path == *path).map_or(usize::MAX, |page| page.1);
+    file.at_most(1, file.text.lines().count(), max, "")
 }
 
 /// The lines that are neither blank nor comment nor inline test.

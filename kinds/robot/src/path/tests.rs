@@ -238,8 +238,8 @@ fn files_are_refused_before_they_are_read() {
     assert!(gone.text().ends_with("give a .csv or .gcode file in 'path'"), "{gone}");
 }
 
-/// The greatest speed, acceleration and jerk of poses that are a step apart, by differences: of place,
-/// in m, and of turn, in rad.
+/// The greatest speed, acceleration and jerk of poses that are a step apart, by differences: of
+/// place, in m, and of turn, in rad.
 pub(crate) fn greatest(poses: &[Pose], step_s: f64) -> [[f64; 3]; 2] {
     let place = |pair: &[Pose]| pair[1].translation - pair[0].translation;
     let turn = |pair: &[Pose]| {
