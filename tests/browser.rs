@@ -5,26 +5,26 @@
 //! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
 //! `target/web-test`, never beside the sources. SINEW_TEST_SHOTS names a folder for pictures.
 
-use std::fs::File;
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "the tests of the command line use the rest of it")]
+mod program;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
-use std::{env, fs, io};
+use std::time::Duration;
+use std::{env, fs, io, thread};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
+
+use program::{Running, SINEW, graph_in, is_alive, ours, skip, wait_until};
 
 /// Names that Chromium has.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 /// What the tests take of `web/`.
 const SOURCES: [&str; 6] =
     ["package.json", "package-lock.json", "tsconfig.json", "app.css", "index.html", "icon.svg"];
-/// A wait that is longer than this is a hang. Never a statement about speed.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at what the run says.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// The folder with the page's sources, tests and packages; or what is missing.
 static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
@@ -32,17 +32,6 @@ static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
 /// One browser at a time: each of them draws without a graphics card, and keeps several CPUs busy.
 /// The compiler waits too: beside it, the page would look slower than it is.
 static BROWSING: Mutex<()> = Mutex::new(());
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Says that a test cannot run here. With `CI=true` that is a failure.
-#[expect(clippy::print_stdout, reason = "a test says so on standard output")]
-fn skip(lack: &str) {
-    assert!(env::var("CI").as_deref() != Ok("true"), "cannot run in CI: {lack}");
-    println!("skipped: {lack}");
-}
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let _ = fs::remove_dir_all(to);
@@ -57,7 +46,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// Copies `web/` to the build folder, and installs there what its lock file says.
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("web-test");
-    let web = root().join("web");
+    let web = ours("web");
     for part in ["src", "test"] {
         copy(&web.join(part), &folder.join(part)).map_err(|e| format!("{part}: {e}"))?;
     }
@@ -116,16 +105,14 @@ fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
 
 /// A run of the robot; it ends with this.
 struct Robot {
-    child: Child,
-    /// What it prints.
-    said: PathBuf,
+    running: Running,
     address: String,
 }
 
 /// The robot's graph with more patience: a browser that draws without a graphics card keeps the
 /// core waiting, and a core that stopped for that would say nothing of the page.
-fn patient(folder: &Path) -> PathBuf {
-    let graphs = root().join("graphs");
+fn patient() -> String {
+    let graphs = ours("graphs");
     let mut text = fs::read_to_string(graphs.join("robot/robot.yaml")).expect("the robot's graph");
     let (arm, name) = (graphs.join("arm"), graphs.join("robot/sinew.csv"));
     for (from, to) in [
@@ -137,9 +124,7 @@ fn patient(folder: &Path) -> PathBuf {
         assert!(text.contains(from), "the robot's graph has no '{from}' any more");
         text = text.replace(from, to);
     }
-    let file = folder.join("robot.yaml");
-    fs::write(&file, text).expect("a file for the graph");
-    file
+    graph_in("browser", &text)
 }
 
 impl Robot {
@@ -147,8 +132,8 @@ impl Robot {
     fn start() -> Robot {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let listen = free.expect("a free port of the loopback");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
-        command.arg("run").arg(patient(Path::new(env!("CARGO_TARGET_TMPDIR"))));
+        let mut command = Command::new(SINEW);
+        command.arg("run").arg(patient());
         for set in [
             &*format!("dashboard.listen={listen}"),
             "monitor.listen=127.0.0.1:0",
@@ -157,38 +142,26 @@ impl Robot {
         ] {
             command.args(["--set", set]);
         }
-        // Into a file, so that nobody has to read it.
-        let said = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser.out");
-        let out = File::create(&said).expect("a file for the output");
-        let err = out.try_clone().expect("the same file for the errors");
-        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
-        let child = child.expect("the program starts");
-        let mut robot = Robot { child, said, address: String::new() };
-        let begun = Instant::now();
-        while robot.address.is_empty() {
-            let text = robot.said();
-            assert!(begun.elapsed() < PATIENCE, "the run names no address:\n{text}");
-            robot.address = text.lines().find_map(address).unwrap_or_default().into();
-            sleep(LOOK);
-        }
+        let mut robot = Robot { running: Running::start(command), address: String::new() };
+        wait_until("the run names its address", || {
+            let said = robot.running.said();
+            robot.address = said.lines().find_map(address).unwrap_or_default().into();
+            !robot.address.is_empty()
+        });
         robot
-    }
-
-    /// What it has printed.
-    fn said(&self) -> String {
-        let bytes = fs::read(&self.said).expect("the file of the output");
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
 impl Drop for Robot {
     #[expect(clippy::print_stdout, reason = "only a test that fails says what its run said")]
     fn drop(&mut self) {
-        // A test that fails while it already fails says nothing new.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
-        let _ = self.child.wait();
+        // One that has ended by itself takes no notice.
+        self.running.signal(Signal::INT);
+        while is_alive(self.running.pid()) {
+            thread::sleep(Duration::from_millis(5));
+        }
         if thread::panicking() {
-            println!("the run said:\n{}", self.said());
+            println!("the run said:\n{}", self.running.said());
         }
     }
 }

@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]
 mod program;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use tokio::join;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use program::{Running, SINEW, calm, folder, send, sinew, wait_until};
+use program::{Running, SINEW, calm, folder, graph_in, send, sinew, wait_until};
 
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,22 +45,18 @@ fn graph(text: &str) -> String {
 struct Watched {
     running: Running,
     file: PathBuf,
-    out: PathBuf,
     address: String,
 }
 
 impl Watched {
     fn start(name: &str, more: &[&str]) -> Watched {
-        let folder = folder(name);
-        let (file, out) = (folder.join("graph.yaml"), folder.join("out"));
-        fs::write(&file, graph("v0")).expect("a place for it");
+        let file = PathBuf::from(graph_in(name, &graph("v0")));
         let mut command = Command::new(SINEW);
         command.arg("run").arg(&file).arg("--watch").args(more);
-        let output = File::create(&out).expect("a place for it").into();
-        let running = Running::start_into(command, Some(output));
-        let mut watched = Watched { running, file, out, address: String::new() };
+        let running = Running::start(command);
+        let mut watched = Watched { running, file, address: String::new() };
         wait_until("it says where it listens", || {
-            let told = watched.told();
+            let told = watched.running.said();
             let at = told.split("http://").nth(1).and_then(|rest| rest.split_once('\n'));
             watched.address = at.map_or(String::new(), |(address, _)| address.trim().to_owned());
             !watched.address.is_empty()
@@ -69,13 +65,9 @@ impl Watched {
         watched
     }
 
-    fn told(&self) -> String {
-        fs::read_to_string(&self.out).expect("its output")
-    }
-
     /// How often it has told this.
     fn count(&self, what: &str) -> usize {
-        self.told().matches(what).count()
+        self.running.said().matches(what).count()
     }
 
     /// Edits the file, in place or as editors do that put a new one there, and waits until it says
@@ -89,6 +81,13 @@ impl Watched {
             fs::write(&new, text).and_then(|()| fs::rename(new, &self.file)).expect("the file");
         }
         wait_until(&format!("it says '{what}' of:\n{text}"), || self.count(what) > before);
+    }
+
+    /// A graph that answers with `text` at the port that this run has, with more said of the
+    /// listener.
+    fn fixed(&self, text: &str, more: &str) -> String {
+        let port = self.address.rsplit(':').next().expect("a port");
+        graph(text).replace("port: 0", &format!("port: {port}{more}"))
     }
 
     /// The answer on a connection of its own; empty if there is none.
@@ -174,7 +173,7 @@ fn no_request_fails_while_the_graph_is_edited() {
         assert!(kept.join().expect("no request failed") > 100);
     });
     assert!(lone.load(Relaxed) > 100);
-    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
+    assert_eq!(watched.count("faulted"), 0, "{}", watched.running.said());
 }
 
 /// Asks over HTTP/2, several at once on a connection, again and again; how many answers came. Each
@@ -202,39 +201,20 @@ fn ask_over_http2(address: &str, done: &AtomicBool) -> u64 {
     })
 }
 
-#[test]
-fn no_request_over_http2_fails_while_the_listener_is_edited() {
-    let watched = Watched::start("reload-http2", &[]);
-    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let asks = scope.spawn(|| ask_over_http2(&watched.address, &done));
-        for at in 1..=20 {
-            // Each second one leaves the listener alone.
-            let listener = format!("port: {port}, headers_max: {}", 50 + at / 2);
-            let text = graph(&format!("v{at}")).replace("port: 0", &listener);
-            watched.edit(&text, true, "the graph was edited");
-            assert_eq!(watched.ask(), format!("v{at}"));
-        }
-        done.store(true, Relaxed);
-        assert!(asks.join().expect("no request failed") > 100);
-    });
-    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
-    assert_eq!(watched.count("(listener"), 10 + 1, "{}", watched.told());
-}
-
-#[test]
-fn no_request_on_a_kept_connection_fails_while_the_listener_is_edited() {
-    let watched = Watched::start("reload-kept", &[]);
-    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
+/// Asks in `clients` ways at once while the listener is edited, in every turn or each second one.
+fn edit_the_listener(
+    watched: &Watched,
+    turns: usize,
+    clients: usize,
+    ask: fn(&str, &AtomicBool) -> u64,
+) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let asks: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| ask_on_and_on(&watched.address, &done))).collect();
+            (0..clients).map(|_| scope.spawn(|| ask(&watched.address, &done))).collect();
         for at in 1..=20 {
-            let listener = format!("port: {port}, headers_max: {}", 50 + at);
-            let text = graph(&format!("v{at}")).replace("port: 0", &listener);
-            watched.edit(&text, true, "the graph was edited");
+            let more = format!(", headers_max: {}", 50 + at / turns);
+            watched.edit(&watched.fixed(&format!("v{at}"), &more), true, "the graph was edited");
             assert_eq!(watched.ask(), format!("v{at}"));
         }
         done.store(true, Relaxed);
@@ -242,7 +222,19 @@ fn no_request_on_a_kept_connection_fails_while_the_listener_is_edited() {
             assert!(ask.join().expect("no request failed") > 100);
         }
     });
-    assert_eq!(watched.count("faulted"), 0, "{}", watched.told());
+    assert_eq!(watched.count("faulted"), 0, "{}", watched.running.said());
+}
+
+#[test]
+fn no_request_over_http2_fails_while_the_listener_is_edited() {
+    let watched = Watched::start("reload-http2", &[]);
+    edit_the_listener(&watched, 2, 1, ask_over_http2);
+    assert_eq!(watched.count("(listener"), 10 + 1, "{}", watched.running.said());
+}
+
+#[test]
+fn no_request_on_a_kept_connection_fails_while_the_listener_is_edited() {
+    edit_the_listener(&Watched::start("reload-kept", &[]), 1, 4, ask_on_and_on);
 }
 
 #[test]
@@ -281,8 +273,7 @@ fn a_bad_edit_changes_nothing_and_says_why() {
 #[test]
 fn a_listener_that_is_edited_keeps_its_port() {
     let watched = Watched::start("reload-port", &[]);
-    let port = watched.address.rsplit(':').next().expect("a port").to_owned();
-    let fixed = |more: &str| graph("v0").replace("port: 0", &format!("port: {port}{more}"));
+    let fixed = |more: &str| watched.fixed("v0", more);
     watched.edit(&fixed(""), true, "the graph was edited: 1 node changed (listener)");
     assert_eq!(watched.ask(), "v0");
     watched.edit(&fixed(", headers_max: 50"), true, "the graph was edited: 1 node changed (lis");
@@ -298,7 +289,7 @@ fn a_domain_that_comes_back_starts_with_the_newest_graph() {
     wait_until("it is ready again", || watched.count("restarting") == 1);
     wait_until("it listens again", || watched.count("http://") > 1);
     watched.edit(&graph("v2"), true, "the graph was edited");
-    assert_eq!(watched.count("the edit is refused"), 0, "{}", watched.told());
+    assert_eq!(watched.count("the edit is refused"), 0, "{}", watched.running.said());
 }
 
 #[test]
@@ -342,8 +333,7 @@ fn a_profile_for_which_there_is_no_room_is_no_success() {
     let watched = Watched::start("reload-full", &["--profile", "/dev/full", "--profile-hz", "999"]);
     assert_eq!(watched.ask(), "v0");
     watched.running.signal(Signal::TERM);
-    watched.running.answer().ended_with(1);
-    let out = fs::read_to_string(watched.out).expect("its output");
+    let out = watched.running.answer().ended_with(1).out;
     assert!(
         out.ends_with("but the CPU profile '/dev/full' is incomplete; exit status 1\n"),
         "{out}"

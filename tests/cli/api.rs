@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::control::Place;
-use crate::program::{folder, ours, sinew, wait_until};
+use crate::program::{graph_in, ours, sinew, wait_until};
 
 /// A client that waits longer than this for an answer has found a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The graph, patient with a busy machine as `calm.yaml` is, at any free port.
 pub(crate) fn patient(name: &str) -> String {
@@ -27,17 +27,23 @@ pub(crate) fn patient(name: &str) -> String {
         .replace("wait: spin,", "wait: spin_then_park,")
         .replace("following_mm: 4 ", "following_mm: 1000\n    following_deg: 180 ")
         .replace("port: 8080", "port: 0");
-    let graph = folder(name).join("api.yaml");
-    fs::write(&graph, patient).expect("a place for it");
-    graph.display().to_string()
+    graph_in(name, &patient)
 }
 
 /// The API of a run.
-struct Api {
+pub(crate) struct Api {
     address: String,
 }
 
 impl Api {
+    /// What a domain of a run serves, once it says where.
+    pub(crate) fn of(place: &Place, pid: &str, domain: &str) -> Api {
+        let url = || place.domain(pid, domain)["address"].as_str().map(str::to_owned);
+        wait_until("the API says where it is", || url().is_some());
+        let url = url().expect("just seen");
+        Api { address: url.trim_start_matches("http://").trim_end_matches('/').to_owned() }
+    }
+
     /// The status and the body of the answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let text = self.raw(&format!(
@@ -66,7 +72,7 @@ impl Api {
         self.ask("GET", path, "")
     }
 
-    fn post(&self, path: &str, body: &str) -> (u16, Value) {
+    pub(crate) fn post(&self, path: &str, body: &str) -> (u16, Value) {
         self.ask("POST", path, body)
     }
 
@@ -91,10 +97,7 @@ impl Api {
 fn the_arm_is_commanded_over_http_and_garbage_does_not_disturb_it() {
     let place = Place::new("api");
     let (running, pid) = place.run(&[&patient("api")]);
-    let address = || place.domain(&pid, "api")["address"].as_str().map(str::to_owned);
-    wait_until("the API says where it is", || address().is_some());
-    let url = address().expect("just seen");
-    let api = Api { address: url.trim_start_matches("http://").trim_end_matches('/').to_owned() };
+    let api = Api::of(&place, &pid, "api");
     wait_until("the core sends its state", || api.get("/state").0 == 200);
 
     let (_, state) = api.get("/state");

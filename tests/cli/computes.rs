@@ -2,17 +2,11 @@
 //! each is answered, and so are others meanwhile.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
 
+use crate::api::Api;
 use crate::control::Place;
-use crate::program::{folder, wait_until};
-
-/// A client that waits longer than this for an answer has found a hang.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::graph_in;
 
 /// More than a graph's heartbeat allows, if nobody else had a turn: the script is at its limit
 /// then.
@@ -64,29 +58,11 @@ fn graph() -> String {
     text
 }
 
-/// Whatever comes back.
-fn ask(address: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("the listener is there");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-    let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json";
-    let len = body.len();
-    let request = format!("POST {path} HTTP/1.1\r\n{head}\r\nContent-Length: {len}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).expect("a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
-}
-
 #[test]
 fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
-    let graph_file = folder("computes").join("computes.yaml");
-    fs::write(&graph_file, graph()).expect("a place for it");
     let place = Place::new("computes");
-    let (running, pid) = place.run(&[&graph_file.display().to_string()]);
-    let address = || place.domain(&pid, "web")["address"].as_str().map(str::to_owned);
-    wait_until("the API says where it is", || address().is_some());
-    let url = address().expect("just seen");
-    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let (running, pid) = place.run(&[&graph_in("computes", &graph())]);
+    let api = Api::of(&place, &pid, "web");
 
     let mut pings = 0;
     let list = |len: usize| format!("{:?}", (0..len).collect::<Vec<_>>());
@@ -99,20 +75,19 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
         ("/script", 1, 500),
     ] {
         thread::scope(|scope| {
-            let asks = scope.spawn(|| ask(address, path, &list(numbers)));
+            let asks = scope.spawn(|| api.post(path, &list(numbers)));
             while !asks.is_finished() {
-                let answer = ask(address, "/ping", "");
-                assert!(answer.ends_with("pong"), "beside {path}: {answer}");
+                assert_eq!(api.post("/ping", ""), (200, "pong".into()), "beside {path}");
                 pings += 1;
             }
-            let answer = asks.join().expect("an answer");
-            assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{path}: {answer}");
+            let (status, answer) = asks.join().expect("an answer");
+            assert_eq!(status, expected, "{path}: {answer}");
         });
         let domain = place.domain(&pid, "web");
         assert_eq!(domain["restarts"], 0, "after {path}: {domain}");
     }
     // What came just before the stop is counted too.
-    ask(address, "/ping", "");
+    api.post("/ping", "");
     place.sinew(&["stop", &pid]).ended_with(0);
     let report = running.answer().json();
     let nodes = report["domains"][0]["nodes"].as_array().expect("its nodes");

@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{Answer, Running, SINEW, calm, folder, is_alive, ours, wait_until};
+use crate::program::{Answer, Running, SINEW, calm, edited, is_alive, ours, wait_until};
 
 /// Where the runs of a test have their sockets; a short path, for a socket's name must be short.
 pub(crate) struct Place(PathBuf);
@@ -136,11 +136,7 @@ fn the_log_is_a_line_for_each_event_without_gaps() {
 fn two_runs_of_one_graph_are_told_apart() {
     let place = Place::new("two");
     // No other test has a run of this name.
-    let graphs = format!("{}/", ours("graphs").display());
-    let graph = fs::read_to_string(calm()).expect("a graph").replace("../../graphs/", &graphs);
-    let file = folder("two_runs").join("twins.yaml");
-    fs::write(&file, graph.replace("name: calm", "name: twins")).expect("a place for it");
-    let file = file.display().to_string();
+    let file = edited("two_runs", &[("name: calm", "name: twins")]);
     let (first, one) = place.run(&[&file]);
     let (second, other) = place.run(&[&file]);
     for command in [&["stop", "twins"][..], &["top", "twins", "--once"], &["log", "twins"]] {

@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::Value;
 
 use crate::api::patient;
-use crate::program::{calm, folder, ours, sinew};
+use crate::hold::holding;
+use crate::program::{calm, edited, folder, ours, sinew};
 
 #[test]
 fn without_a_graph_there_is_the_arm_with_every_fault_of_every_node() {
@@ -93,11 +94,7 @@ fn a_service_that_is_struck_comes_back_and_the_core_goes_on() {
 fn a_graph_that_holds_is_stopped_once_its_core_stands() {
     // Struck from outside it holds, and nobody resets it: four such runs that wait for their limits
     // take longer than a test may.
-    let spec = fs::read_to_string(calm()).expect("the calm graph");
-    let spec = spec.replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
-    let file = folder("drill_holds").join("holds.yaml");
-    fs::write(&file, format!("hold: true\n{spec}")).expect("a spec");
-    let file = file.display().to_string();
+    let file = holding("drill_holds");
     let only = "domain=control,plant,fault=kill,stop";
     let answer = sinew(["drill", &file, "--only", only, "--json"]).ended_with(0).json();
     assert_eq!(answer["good"], true, "{answer}");
@@ -140,15 +137,13 @@ fn a_full_disk_and_a_flood_are_shown_or_not_carried_out() {
 #[test]
 fn a_gate_that_must_fail_fails() {
     // No cycle keeps this deadline, so the graph faults long before the drill's fault can come.
-    let spec = fs::read_to_string(calm()).expect("the calm graph");
-    let tight = spec
-        .replace("period: 5ms,", "period: 5ms, deadline: 1us,")
-        .replace("consecutive_max: 10000", "consecutive_max: 0")
-        .replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
-    assert!(tight.contains("deadline: 1us"), "{tight}");
-    let file = folder("drill_tight").join("tight.yaml");
-    fs::write(&file, tight).expect("a spec");
-    let file = file.display().to_string();
+    let file = edited(
+        "drill_tight",
+        &[
+            ("period: 5ms,", "period: 5ms, deadline: 1us,"),
+            ("consecutive_max: 10000", "consecutive_max: 0"),
+        ],
+    );
     let answer = sinew(["drill", &file, "--only", "node=ik,fault=panic"]).ended_with(1);
     assert!(
         answer.out.contains("not carried out: nothing shows that the fault came"),

@@ -1,8 +1,6 @@
 //! `sinew test`: what passes, what fails, and what is no request.
 
-use std::fs;
-
-use crate::program::{arm, folder, sinew};
+use crate::program::{arm, graph_in, refused, sinew};
 
 const GRAPH: &str = "
 - kind: test
@@ -27,13 +25,6 @@ const GRAPH: &str = "
 - {kind: nop, name: nop}
 - {kind: sleep, name: sleep, duration: 600s}
 ";
-
-/// A graph in a place of its own.
-fn graph_in(name: &str, text: &str) -> String {
-    let graph = folder(name).join("graph.yaml");
-    fs::write(&graph, text).expect("a place for it");
-    graph.display().to_string()
-}
 
 #[test]
 fn a_test_that_fails_says_what_came() {
@@ -80,12 +71,8 @@ fn what_cannot_be_tested_is_a_bad_request() {
         (vec!["test", &bad], "not an expression"),
     ];
     for (arguments, expected) in cases {
-        let answer = sinew(&arguments).ended_with(2);
-        assert!(answer.err.contains(expected), "{expected}:\n{}", answer.err);
-        assert_eq!(answer.out, "");
+        refused(&arguments, expected);
         let json = sinew([&["test", "--json"], &arguments[1..]].concat()).ended_with(2).json();
         assert!(json["errors"][0]["message"].is_string(), "{json}");
     }
-    let help = sinew(["test", "--help"]).ended_with(0).out;
-    assert!(help.contains("Examples:\n") && help.contains("Exit status: 0 "), "{help}");
 }

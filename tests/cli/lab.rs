@@ -8,16 +8,10 @@ use rustix::process::Signal;
 use serde_json::Value;
 use xml::reader::EventReader;
 
-use crate::program::{Running, SINEW, folder, sinew};
+use crate::program::{self, Running, SINEW, folder, refused, sinew};
 
 /// One row that needs one CPU and no privilege.
 const SHORT: [&str; 6] = ["lab", "pipeline", "--quick", "--rounds=1", "--only", "placement=fused"];
-
-fn refused(arguments: &[&str], expected: &str) {
-    let answer = sinew(arguments).ended_with(2);
-    assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
-    assert_eq!(answer.out, "", "{arguments:?}");
-}
 
 #[test]
 fn the_scenarios_are_listed_with_their_axes() {
@@ -100,9 +94,9 @@ fn a_report_of_rivals_must_be_one_of_this_machine() {
     refused(&elsewhere, "run the rivals here: cargo run --release --manifest-path rivals/");
     let missing = folder.join("missing.json").display().to_string();
     let arguments = ["lab", "link", "--rivals", &missing];
-    self::refused(&arguments, "cannot read '");
-    self::refused(&arguments, "No such file");
-    self::refused(&["lab", "pipeline", "--rivals", &missing], "'pipeline' has no rivals");
+    program::refused(&arguments, "cannot read '");
+    program::refused(&arguments, "No such file");
+    program::refused(&["lab", "pipeline", "--rivals", &missing], "'pipeline' has no rivals");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The program under test: started, waited for with a limit, and never left behind.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -32,6 +33,24 @@ pub(crate) fn calm() -> String {
 /// The arm of the README.
 pub(crate) fn arm() -> String {
     ours("graphs/arm/arm.yaml").display().to_string()
+}
+
+/// A graph in a folder that is `name`'s own.
+pub(crate) fn graph_in(name: &str, text: &str) -> String {
+    let graph = folder(name).join("graph.yaml");
+    fs::write(&graph, text).expect("a place for it");
+    graph.display().to_string()
+}
+
+/// The calm graph with other words in it, in a folder that is `name`'s own.
+pub(crate) fn edited(name: &str, edits: &[(&str, &str)]) -> String {
+    let text = fs::read_to_string(calm()).expect("a spec");
+    let text = text.replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
+    let text = edits.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "the calm graph has no '{from}' any more");
+        text.replace(from, to)
+    });
+    graph_in(name, &text)
 }
 
 /// A new, empty folder that is `name`'s own.
@@ -93,6 +112,13 @@ pub(crate) fn sinew<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> 
     Running::start(command).answer()
 }
 
+/// That a request is bad: status 2, nothing on standard output, and the `expected` words.
+pub(crate) fn refused<A: AsRef<OsStr> + Debug>(arguments: &[A], expected: &str) {
+    let answer = sinew(arguments).ended_with(2);
+    assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+    assert_eq!(answer.out, "", "{arguments:?}");
+}
+
 /// How many programs were started; it names the files of their output.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
@@ -144,6 +170,11 @@ impl Running {
         domains
     }
 
+    /// What it has printed so far.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.out).expect("its output is UTF-8")
+    }
+
     /// Sends a signal to this process.
     pub(crate) fn signal(&self, signal: Signal) {
         send(self.pid(), signal);
@@ -161,13 +192,10 @@ impl Running {
     /// Waits for the end.
     pub(crate) fn answer(mut self) -> Answer {
         let status = self.wait();
-        let read = |path: &Path| {
-            String::from_utf8(fs::read(path).expect("its output")).expect("output is UTF-8")
-        };
         let of_others = |line: &&str| line.contains(" has realtime threads on the same CPUs");
-        let err = read(&self.err);
+        let err = fs::read_to_string(&self.err).expect("its output is UTF-8");
         let (of_others, err) = err.split_inclusive('\n').partition(of_others);
-        Answer { status: status.code(), out: read(&self.out), err, of_others }
+        Answer { status: status.code(), out: self.said(), err, of_others }
     }
 
     fn wait(&mut self) -> ExitStatus {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use xml::reader::{EventReader, XmlEvent};
 
-use crate::program::{Running, SINEW, arm, calm, folder, ours, sinew};
+use crate::program::{Running, SINEW, arm, edited, folder, graph_in, ours, refused, sinew};
 
 #[test]
 fn every_command_shows_examples_and_what_its_status_means() {
@@ -26,11 +26,7 @@ fn every_command_shows_examples_and_what_its_status_means() {
 #[test]
 fn a_bad_request_is_status_2_and_says_what_is_expected() {
     let arm = arm();
-    let said = |arguments: &[&str], expected: &str| {
-        let answer = sinew(arguments).ended_with(2);
-        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
-        assert_eq!(answer.out, "", "{arguments:?}");
-    };
+    let said = |arguments: &[&str], expected: &str| refused(arguments, expected);
     said(&[], "Usage: sinew <COMMAND>");
     said(&["rum"], "'run'");
     said(&["run"], "<FILE>");
@@ -94,9 +90,8 @@ fn what_is_no_spec_is_refused_by_every_command() {
             ("/proc/self/mem", "cannot read the spec: Input/output error"),
             ("/dev/null", "the file holds no graph"),
         ] {
-            let answer = sinew([command, file]).ended_with(2);
-            assert!(answer.err.contains(file), "{}", answer.err);
-            assert!(answer.err.contains(expected), "{}", answer.err);
+            refused(&[command, file], file);
+            refused(&[command, file], expected);
         }
     }
 }
@@ -105,18 +100,14 @@ fn what_is_no_spec_is_refused_by_every_command() {
 fn a_port_in_use_is_an_error_before_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let graph = folder("port_in_use").join("graph.yaml");
     let source = |name: &str| format!("- {{kind: listener, name: {name}, port: {port}}}\n");
-    fs::write(&graph, source("one")).expect("a file");
-    let graph_name = graph.display().to_string();
-    let answer = sinew(["run", &graph_name]).ended_with(2);
-    assert!(answer.err.contains(&format!("cannot listen at 127.0.0.1:{port}")), "{}", answer.err);
-    assert!(answer.err.contains("graph.yaml:1:"), "{}", answer.err);
+    let graph = graph_in("port_in_use", &source("one"));
+    refused(&["run", &graph], &format!("cannot listen at 127.0.0.1:{port}"));
+    refused(&["run", &graph], "graph.yaml:1:");
     // Who is gone leaves it to one listener, not to two of the same graph.
     drop(taken);
-    fs::write(&graph, source("one") + &source("two")).expect("a file");
-    let answer = sinew(["run", &graph_name]).ended_with(2);
-    assert!(answer.err.contains("graph.yaml:2:"), "{}", answer.err);
+    let graph = graph_in("port_in_use", &(source("one") + &source("two")));
+    refused(&["run", &graph], "graph.yaml:2:");
 }
 
 #[test]
@@ -140,11 +131,9 @@ fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
         if file.set_len(size).is_err() {
             continue; // A file system with a lower limit.
         }
-        let answer = sinew(["check", &large]).ended_with(2);
-        assert!(answer.err.contains("larger than 16 MiB, the limit"), "{}", answer.err);
+        refused(&["check", &large], "larger than 16 MiB, the limit");
     }
-    let answer = sinew(["run", "/dev/zero"]).ended_with(2);
-    assert!(answer.err.contains("larger than 16 MiB, the limit"), "{}", answer.err);
+    refused(&["run", "/dev/zero"], "larger than 16 MiB, the limit");
 }
 
 #[test]
@@ -240,13 +229,8 @@ fn graph_draws_the_plan_as_text_and_as_well_formed_xml() {
 
 #[test]
 fn a_name_cannot_break_the_picture() {
-    let graph = folder("name").join("arm.yaml");
-    let text = fs::read_to_string(calm()).expect("a spec");
-    let nodes = ours("graphs/arm").display().to_string();
-    let text = text.replace("../../graphs/arm", &nodes);
-    let text = text.replace("name: calm", "name: \"</svg><script>&amp;\\\"'\"");
-    fs::write(&graph, text).expect("a place for it");
-    let answer = sinew(["graph", "--svg", "-", &graph.display().to_string()]);
+    let graph = edited("name", &[("name: calm", "name: \"</svg><script>&amp;\\\"'\"")]);
+    let answer = sinew(["graph", "--svg", "-", &graph]);
     match answer.status {
         Some(2) => assert!(answer.err.contains("name"), "{}", answer.err),
         _ => EventReader::from_str(&answer.ended_with(0).out)

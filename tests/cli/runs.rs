@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::geteuid;
 use serde_json::Value;
 
-use crate::program::{Answer, Running, SINEW, calm, folder, ours, skip};
+use crate::program::{Answer, Running, SINEW, calm, edited, folder, ours, sinew, skip};
 
 /// A user without privileges, by convention.
 const NOBODY: u32 = 65534;
@@ -163,9 +163,7 @@ fn a_report_that_cannot_be_written_is_status_1() {
 
 #[test]
 fn without_json_the_report_is_text() {
-    let mut command = Command::new(SINEW);
-    command.args(["run", "--duration", "100ms"]).arg(calm());
-    let answer = Running::start(command).answer().ended_with(0);
+    let answer = sinew(["run", "--duration", "100ms", &calm()]).ended_with(0);
     let parts = ["\ncalm: stopped after ", "\ncontrol, thread 0, every 5000 us", "\nprivileges\n"];
     for part in parts.iter().chain(&["\nmachine: ", "  drives.brake          all closed\n"]) {
         assert!(answer.out.contains(part), "no '{part}' in:\n{}", answer.out);
@@ -174,11 +172,7 @@ fn without_json_the_report_is_text() {
 
 #[test]
 fn on_one_cpu_nothing_spins_and_the_run_says_so() {
-    let folder = folder("one_cpu");
-    let graph = folder.join("spin.yaml");
-    let text = fs::read_to_string(calm()).expect("a spec").replace("spin_then_park", "spin");
-    let data = ours("graphs/arm").display().to_string();
-    fs::write(&graph, text.replace("../../graphs/arm", &data)).expect("a place for it");
+    let graph = edited("one_cpu", &[("spin_then_park", "spin")]);
     let status = fs::read_to_string("/proc/self/status").expect("our own status");
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let cpus = cpus.expect("a list of CPUs").trim();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-use crate::program::{Running, SINEW, arm, folder, ours, sinew};
+use crate::program::{Running, SINEW, arm, graph_in, ours, sinew};
 
 /// What the answer says of this machine.
 const CPUS: &str = "this process may use: ";
@@ -64,9 +64,8 @@ fn run_refuses_what_check_refuses_with_the_same_words() {
 fn all_errors_stand_in_one_answer() {
     let text = fs::read_to_string(arm()).expect("the arm's spec");
     let text = text.replace("kind: ik", "kind: ikk").replace("deadline:", "dedline:");
-    let graph = folder("all_errors").join("arm.yaml");
-    fs::write(&graph, text).expect("a spec");
-    let answer = sinew(["check", "--json", &graph.display().to_string()]).ended_with(2).json();
+    let graph = graph_in("all_errors", &text);
+    let answer = sinew(["check", "--json", &graph]).ended_with(2).json();
     let help = |error: &serde_json::Value| error["help"].as_str().map(str::to_owned);
     let help: Vec<_> = answer["errors"].as_array().expect("a list").iter().map(help).collect();
     let wanted = |text: &str| help.contains(&Some(format!("did you mean '{text}'?")));

@@ -1,0 +1,22 @@
+//! The command line as a new user meets it, and a hostile one: the real program, the real arm.
+//!
+//! Every run here has a graph that bears a busy machine (`calm.yaml`), and every wait a limit
+//! so generous that only a hang reaches it. No test knows how long anything takes.
+
+mod api;
+mod check;
+mod computes;
+mod control;
+mod doctor;
+mod drill;
+mod flow_tests;
+mod hold;
+mod lab;
+mod lost;
+mod program;
+mod replay;
+mod requests;
+mod runs;
+mod specs;
+mod stops;
+mod systemd;
