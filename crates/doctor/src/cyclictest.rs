@@ -1,13 +1,13 @@
 //! The same wake-ups as cyclictest sees them: the program of rt-tests that everybody knows, asked
 //! to do what our threads do.
 
-use std::io::{ErrorKind, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::ErrorKind;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sinew_figures::Distribution;
 
 use crate::findings::PRIORITY;
@@ -19,20 +19,16 @@ const HISTOGRAM_US: usize = 10_000;
 /// It ends by itself; if it takes so much longer than its wake-ups it hangs, and is ended.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why there is nothing to compare with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Absent(pub(crate) String);
-
-/// The first line of what it says of itself: `cyclictest V 2.40`.
-pub(crate) fn version() -> Result<String, Absent> {
+/// The first line of what it says of itself: `cyclictest V 2.40`. As of all here, the error is why
+/// there is nothing to compare with.
+pub(crate) fn version() -> Result<String, String> {
     let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
     let output = asked.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Absent(
-            "cyclictest is not installed, so nothing stands beside these figures: \
-             apt-get install rt-tests (Fedora: dnf install realtime-tests)"
-                .into(),
-        ),
-        _ => Absent(format!("cyclictest cannot be started: {error}")),
+        ErrorKind::NotFound => "cyclictest is not installed, so nothing stands beside these \
+                                figures: apt-get install rt-tests (Fedora: dnf install \
+                                realtime-tests)"
+            .into(),
+        _ => format!("cyclictest cannot be started: {error}"),
     })?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
@@ -45,10 +41,10 @@ pub(crate) fn measure(
     cpus: &[u32],
     round: Round,
     locked: bool,
-) -> Result<Vec<Distribution>, Absent> {
+) -> Result<Vec<Distribution>, String> {
     let text = run(&arguments(cpus, round, locked), round)?;
     let found = parse(&text).filter(|found| found.len() == cpus.len());
-    found.ok_or_else(|| Absent("cyclictest's answer has no histogram of each CPU".into()))
+    found.ok_or_else(|| "cyclictest's answer has no histogram of each CPU".into())
 }
 
 fn arguments(cpus: &[u32], round: Round, locked: bool) -> Vec<String> {
@@ -69,47 +65,29 @@ fn arguments(cpus: &[u32], round: Round, locked: bool) -> Vec<String> {
 }
 
 /// Its answer, if it gave one in time.
-fn run(arguments: &[String], round: Round) -> Result<String, Absent> {
-    let said =
-        |what: &str, error: &dyn std::fmt::Display| Absent(format!("cyclictest {what}: {error}"));
+fn run(arguments: &[String], round: Round) -> Result<String, String> {
+    let said = |what: &str, error: &dyn std::fmt::Display| format!("cyclictest {what}: {error}");
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| said("cannot be started", &error))?;
-    let out = reader(child.stdout.take());
-    let err = reader(child.stderr.take());
+    let child = command.spawn().map_err(|error| said("cannot be started", &error))?;
     let limit = PATIENCE + Duration::from_nanos(round.period_ns * 2) * round.count as u32;
-    let ended = wait(&child, limit).map_err(|error| said("cannot be waited for", &error))?;
-    if !ended {
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+        .map_err(|error| said("cannot be waited for", &error))?;
+    let (sender, ended) = mpsc::channel();
+    // Reads all that it writes, so that it never waits. Who asked may be gone when it ends.
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(limit) else {
         // It fails only if it has ended just now.
-        let _ = child.kill();
+        let _ = pidfd_send_signal(&process, Signal::KILL);
+        return Err(said("was ended", &format!("no answer in {limit:?}")));
+    };
+    let output = output.map_err(|error| said("cannot be waited for", &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into());
     }
-    let status = child.wait().map_err(|error| said("cannot be waited for", &error))?;
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    let err = String::from_utf8_lossy(&output.stderr);
     let first = err.lines().find(|line| !line.starts_with("WARN")).unwrap_or("without a word");
-    match (ended, status.success()) {
-        (true, true) => Ok(out),
-        (true, false) => Err(said("refused", &first)),
-        (false, _) => Err(said("was ended", &format!("no answer in {limit:?}"))),
-    }
-}
-
-/// Reads all of a pipe, so that whoever writes never waits.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = vec![];
-        // What was read before an error is all there is.
-        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-        String::from_utf8_lossy(&bytes).into()
-    })
-}
-
-/// Whether a process ends within `limit`.
-fn wait(child: &Child, limit: Duration) -> std::io::Result<bool> {
-    let pid = Pid::from_child(child);
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let limit = Timespec::try_from(limit).map_err(std::io::Error::other)?;
-    let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit))?;
-    Ok(ended > 0)
+    Err(said("refused", &first))
 }
 
 /// Reads histograms: a line for each microsecond, a column for each thread, and then lines with

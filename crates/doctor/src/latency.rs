@@ -8,7 +8,7 @@ use sinew_core::privileges;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
 
-use crate::cyclictest::{self, Absent};
+use crate::cyclictest;
 use crate::findings::{Aim, Stolen};
 use crate::root::Root;
 use crate::wakeups::{self, Round};
@@ -58,29 +58,33 @@ impl Seen {
     }
 }
 
-/// How what we saw compares with what cyclictest saw: ours over its, round by round.
-#[derive(Debug)]
-pub(crate) struct Agreement {
-    /// Of the maxima; none if cyclictest saw nothing of a microsecond or more.
-    pub(crate) max: Option<Interval>,
-    /// Of the 99th percentiles, where a round has wake-ups enough for them.
-    pub(crate) p99: Option<Interval>,
-}
-
 /// What cyclictest saw.
 #[derive(Debug)]
 pub(crate) struct Beside {
     /// Its version.
     pub(crate) version: String,
     pub(crate) seen: Seen,
-    pub(crate) agreement: Agreement,
+    /// Ours over its, a value for each round: of the maxima, if cyclictest saw a microsecond or
+    /// more.
+    max_ratios: Vec<f64>,
+    /// Of the 99th percentiles, where a round has wake-ups enough for them.
+    p99_ratios: Vec<f64>,
+}
+
+impl Beside {
+    /// How what we saw compares with what it saw, round by round.
+    pub(crate) fn agreement(&self) -> [(&'static str, Option<Interval>); 2] {
+        [("max", &self.max_ratios), ("P99", &self.p99_ratios)]
+            .map(|(of, it)| (of, Interval::of(it)))
+    }
 }
 
 /// What was measured.
 #[derive(Debug)]
 pub(crate) struct Latency {
     pub(crate) seen: Seen,
-    pub(crate) beside: Result<Beside, Absent>,
+    /// Else why nothing stands beside it.
+    pub(crate) beside: Result<Beside, String>,
     pub(crate) rounds: Rounds,
     /// Whether all threads ran as SCHED_FIFO, each on its CPU.
     pub(crate) is_realtime: bool,
@@ -107,15 +111,10 @@ pub(crate) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io
         (Ok(before), Ok(after)) => share(before, after),
         _ => None,
     };
-    let Both { ours, theirs, ratios, is_realtime, mut missing, .. } = both;
+    let Both { ours, theirs, is_realtime, mut missing, .. } = both;
     missing.sort();
     missing.dedup();
-    let beside = theirs.map(|(version, seen)| {
-        let agreement =
-            Agreement { max: Interval::of(&ratios.max), p99: Interval::of(&ratios.p99) };
-        Beside { version, seen, agreement }
-    });
-    Ok(Latency { seen: ours, beside, rounds, is_realtime, missing, stolen_share })
+    Ok(Latency { seen: ours, beside: theirs, rounds, is_realtime, missing, stolen_share })
 }
 
 fn share(before: Stolen, after: Stolen) -> Option<f64> {
@@ -123,20 +122,12 @@ fn share(before: Stolen, after: Stolen) -> Option<f64> {
     Some(after.stolen.saturating_sub(before.stolen) as f64 / all as f64)
 }
 
-/// Ours over theirs, a value for each round.
-#[derive(Default)]
-struct Ratios {
-    max: Vec<f64>,
-    p99: Vec<f64>,
-}
-
 /// Our threads and cyclictest's, round by round.
 struct Both<'a> {
     aim: &'a Aim,
     round: Round,
     ours: Seen,
-    theirs: Result<(String, Seen), Absent>,
-    ratios: Ratios,
+    theirs: Result<Beside, String>,
     is_realtime: bool,
     is_locked: bool,
     missing: Vec<String>,
@@ -149,8 +140,12 @@ impl Both<'_> {
             aim,
             round: Round { period_ns: aim.period_ns, count },
             ours: Seen::new(cpus),
-            theirs: cyclictest::version().map(|version| (version, Seen::new(cpus))),
-            ratios: Ratios::default(),
+            theirs: cyclictest::version().map(|version| Beside {
+                version,
+                seen: Seen::new(cpus),
+                max_ratios: vec![],
+                p99_ratios: vec![],
+            }),
             is_realtime: true,
             is_locked: true,
             missing: vec![],
@@ -166,12 +161,12 @@ impl Both<'_> {
             let theirs = self.theirs();
             (self.ours()?, theirs)
         };
-        let Some(theirs) = theirs else { return Ok(()) };
+        let (Some(theirs), Ok(beside)) = (theirs, &mut self.theirs) else { return Ok(()) };
         let ratio = |ours: Option<u64>, theirs: Option<u64>| {
             ours.zip(theirs.filter(|&ns| ns > 0)).map(|(ours, theirs)| ours as f64 / theirs as f64)
         };
-        self.ratios.max.extend(ratio(ours.max(), theirs.max()));
-        self.ratios.p99.extend(ratio(ours.quantile(0.99), theirs.quantile(0.99)));
+        beside.max_ratios.extend(ratio(ours.max(), theirs.max()));
+        beside.p99_ratios.extend(ratio(ours.quantile(0.99), theirs.quantile(0.99)));
         Ok(())
     }
 
@@ -186,9 +181,9 @@ impl Both<'_> {
 
     /// Nothing more once it failed: a figure of some rounds only would not be of the same time.
     fn theirs(&mut self) -> Option<Distribution> {
-        let (_, seen) = self.theirs.as_mut().ok()?;
+        let beside = self.theirs.as_mut().ok()?;
         match cyclictest::measure(&self.aim.cpus, self.round, self.is_locked) {
-            Ok(found) => Some(seen.add(&found)),
+            Ok(found) => Some(beside.seen.add(&found)),
             Err(absent) => {
                 self.theirs = Err(absent);
                 None

@@ -12,7 +12,7 @@ use sinew_spec::duration_text;
 
 use crate::cpus;
 use crate::findings::{Aim, Found, Grade, PRIORITY};
-use crate::latency::{Agreement, Beside, Latency, Seen};
+use crate::latency::{Beside, Latency, Seen};
 use crate::verdict::Verdict;
 
 /// What is printed of a distribution: name and share, as far as there are wake-ups enough.
@@ -192,7 +192,7 @@ fn notes(latency: &Latency) -> Vec<String> {
     }
     match &latency.beside {
         Ok(beside) => notes.extend(agreement(beside)),
-        Err(absent) => notes.push(absent.0.clone()),
+        Err(absent) => notes.push(absent.clone()),
     }
     notes.push(
         "this is what happened in these seconds, under the load of now; a rarer cause of delay \
@@ -209,9 +209,8 @@ fn agreement(beside: &Beside) -> Vec<String> {
         let same = if same { ", not distinguishable" } else { "" };
         format!("{what} of sinew over that of {}, round by round: {ratio}{same}", beside.version)
     };
-    let Agreement { max, p99 } = &beside.agreement;
-    let both = [("max", max), ("P99", p99)];
-    both.iter().filter_map(|(what, ratio)| Some(said(what, ratio.as_ref()?))).collect()
+    let both = beside.agreement().into_iter();
+    both.filter_map(|(what, ratio)| Some(said(what, &ratio?))).collect()
 }
 
 fn finding_json(found: &Found) -> Value {
@@ -235,13 +234,16 @@ fn latency_json(aim: &Aim, latency: &Latency) -> Value {
     };
     let of = |seen: &Seen| json!({"all": seen.all.to_json(), "cpus": cpus(seen)});
     let beside = match &latency.beside {
-        Ok(beside) => json!({
-            "version": beside.version,
-            "late_ns": of(&beside.seen),
-            "max_ratio": beside.agreement.max,
-            "p99_ratio": beside.agreement.p99,
-        }),
-        Err(absent) => json!({ "absent": absent.0 }),
+        Ok(beside) => {
+            let [(_, max_ratio), (_, p99_ratio)] = beside.agreement();
+            json!({
+                "version": beside.version,
+                "late_ns": of(&beside.seen),
+                "max_ratio": max_ratio,
+                "p99_ratio": p99_ratio,
+            })
+        }
+        Err(absent) => json!({ "absent": absent }),
     };
     json!({
         "rounds": latency.rounds.rounds,
