@@ -52,22 +52,7 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "cycle",
         exceptions: &[("crates/core/src/clock.rs", "of the time stamp counter")],
     },
-    Word {
-        word: "task",
-        instead: "node",
-        exceptions: &[
-            ("crates/figures/src/process.rs", "/proc/PID/task"),
-            ("crates/runtime/src/observer.rs", "/proc/PID/task"),
-            ("crates/runtime/src/observer/tests.rs", "/proc/PID/task"),
-            ("crates/runtime/tests/domains/faults.rs", "/proc/PID/task"),
-            ("crates/runtime/tests/domains/main.rs", "/proc/self/task"),
-            ("crates/runtime/tests/domains/quiet.rs", "/proc/PID/task"),
-            ("crates/doctor/src/findings/others.rs", "/proc/PID/task"),
-            ("crates/doctor/src/findings/tests.rs", "/proc/PID/task"),
-            ("crates/report/src/late/explain/tests.rs", "/proc/PID/task"),
-            ("tests/cli/program.rs", "/proc/PID/task"),
-        ],
-    },
+    word("task", "node"),
     word("operator", "node"),
     word("component", "node"),
     Word {
@@ -89,10 +74,6 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/runtime/src/domain/realtime.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/flow/src/crew/reload.rs", "std::sync::mpsc, outside flows"),
-            ("crates/runtime/src/observer/tests.rs", "std::sync::mpsc"),
-            ("kinds/services/src/dashboard/viewer.rs", "tokio::sync::mpsc"),
-            ("kinds/services/src/monitor/webhook.rs", "std::sync::mpsc and tokio::sync::mpsc"),
-            ("kinds/services/src/recorder/writer.rs", "std::sync::mpsc"),
             ("src/run/edits.rs", "std::sync::mpsc"),
             ("rivals/src/rings.rs", "the names of two rivals and a function of a third"),
         ],
@@ -119,15 +100,7 @@ pub(crate) const WORDS: &[Word] = &[
     },
     word("keepalive", "heartbeat"),
     word("wcet", "execution time (observed)"),
-    Word {
-        word: "util",
-        instead: "the thing's own name",
-        exceptions: &[
-            ("kinds/services/src/server.rs", "the crate hyper_util"),
-            ("kinds/services/src/dashboard/viewer.rs", "the crate futures_util"),
-            ("kinds/services/src/monitor/webhook.rs", "crates beside hyper"),
-        ],
-    },
+    word("util", "the thing's own name"),
     word("utils", "the thing's own name"),
     word("helper", "the thing's own name"),
     word("misc", "the thing's own name"),
@@ -144,7 +117,7 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 17] = [
+const FOREIGN: [&str; 18] = [
     "mpsc::channel",
     "oneshot::channel",
     "watch::channel",
@@ -162,6 +135,8 @@ const FOREIGN: [&str; 17] = [
     "http_body_util",
     "hyper_util",
     "futures_util",
+    // Of /proc.
+    "/task",
 ];
 
 /// Work that is not done.
@@ -194,9 +169,9 @@ impl File {
         (lines > max).then(wrong).into_iter().collect()
     }
 
-    /// Whether the word stands anywhere in it, its name included.
+    /// Whether the word stands anywhere in it, its name included, and is ours.
     pub(crate) fn has_word(&self, word: &str) -> bool {
-        words(&self.path).chain(words(&self.text)).any(|found| found == word)
+        words(&self.path).chain(words(&ours(&self.text))).any(|found| found == word)
     }
 }
 

@@ -6,6 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod begin;
+
 use std::fmt::Write;
 
 use begin::{flow_ns, interleave, verdict};
