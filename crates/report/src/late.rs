@@ -110,7 +110,7 @@ impl Late {
     /// `sharing`: cycles of the same thread that were late in the same window.
     fn judge(&mut self, at: usize, late: &LateCycle, sharing: u64) {
         let thread = &self.threads[at];
-        let judgements = thread.suspects(late.place).map(|(who, id)| {
+        let judgements = thread.suspects(late.place).into_iter().map(|(who, id)| {
             let meanwhile = self.observer.meanwhile(id, late.since_ns);
             let cause = Cause::of(late.place, late.part_ns, meanwhile.as_ref().ok());
             Judgement { cause, who, meanwhile, sharing }
@@ -172,7 +172,7 @@ impl Late {
     pub fn to_json(&self) -> Value {
         let rows = Cause::ALL.iter().zip(self.by_cause);
         let by_cause: Map<_, _> = rows.map(|(row, n)| (row.1.to_string(), json!(n))).collect();
-        let worst: Vec<_> = self.worst.iter().map(Account::to_json).collect();
+        let worst: Vec<_> = self.worst.iter().map(|event| &event.object).collect();
         json!({ "cycles": self.cycles, "by_cause": by_cause, "worst": worst })
     }
 }
@@ -206,17 +206,15 @@ impl Thread {
     }
 
     /// Which threads may have lost the time, the likeliest first.
-    fn suspects(&self, place: Place) -> impl Iterator<Item = (String, ThreadId)> {
-        let own = || std::iter::once(("the thread".to_string(), self.id));
+    fn suspects(&self, place: Place) -> Vec<(String, ThreadId)> {
+        let own = ("the thread".to_string(), self.id);
         let feedback =
             self.feedback.iter().map(|(node, id)| (format!("the thread of '{node}'"), *id));
-        let (before, after) = match place {
-            Place::Feedback => (None, Some(own())),
-            _ => (Some(own()), None),
-        };
-        let is_awaiting = matches!(place, Place::Feedback | Place::Outside);
-        let feedback = feedback.filter(move |_| is_awaiting);
-        before.into_iter().flatten().chain(feedback).chain(after.into_iter().flatten())
+        match place {
+            Place::Feedback => feedback.chain([own]).collect(),
+            Place::Outside => [own].into_iter().chain(feedback).collect(),
+            _ => vec![own],
+        }
     }
 
     /// Whose feedback is awaited: `'drives'`.

@@ -27,7 +27,8 @@ pub(crate) struct Account {
     pub(crate) late_ns: u64,
     /// All of it in a sentence.
     pub(crate) text: String,
-    object: Value,
+    /// The same in JSON.
+    pub(crate) object: Value,
 }
 
 impl Account {
@@ -61,10 +62,6 @@ impl Account {
             "meanwhile": meanwhile.ok().map(|meanwhile| meanwhile_json(who, meanwhile)),
         });
         Account { late_ns, text, object }
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        self.object.clone()
     }
 }
 

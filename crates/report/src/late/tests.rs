@@ -100,11 +100,12 @@ fn missing_feedback_names_the_node_that_was_silent() {
 #[test]
 fn the_thread_of_the_silent_node_is_looked_at_first() {
     let late = Late::new(&plan());
-    let suspects = |place| late.threads[0].suspects(place).map(|row| row.1).collect::<Vec<_>>();
+    let suspects =
+        |place| late.threads[0].suspects(place).into_iter().map(|row| row.1).collect::<Vec<_>>();
     assert_eq!(suspects(Place::Feedback), [PLANT, CONTROL]);
     assert_eq!(suspects(Place::Outside), [CONTROL, PLANT]);
     assert_eq!(suspects(Place::BeforeFirstNode), [CONTROL]);
-    assert_eq!(late.threads[1].suspects(Place::Outside).count(), 1, "it awaits no feedback");
+    assert_eq!(late.threads[1].suspects(Place::Outside).len(), 1, "it awaits no feedback");
 }
 
 #[test]
