@@ -3,9 +3,10 @@
 mod arguments;
 mod audience;
 mod edits;
-mod profile;
 
+use std::fs::File;
 use std::io::{self, Write, stdout};
+use std::path::{Path, absolute};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
 use sinew_runtime::Kinds;
+use sinew_runtime::profile::Profile;
 use sinew_runtime::run::{Request, Run, ServiceState};
+use sinew_spec::plan::Plan;
 use sinew_view::{Scene, Systemd, View};
 
 pub(crate) use self::arguments::RunArgs;
@@ -59,12 +62,28 @@ fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Ed
     let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
     let edits = args.watch.then(edits).transpose()?;
     if let Some(file) = &args.profile {
-        profile::check(file, plan)?;
+        check_profile(file, plan)?;
     }
     let stats = Stats::new(plan);
     let csv = args.csv.as_deref().map(|path| Csv::create(path, plan, &stats)).transpose();
     let audience = Audience::new(plan, stats, csv.map_err(LoadError::Request)?);
     Ok((loaded, audience, edits))
+}
+
+/// Whether there is something to profile, and the file can be written.
+fn check_profile(file: &Path, plan: &Plan) -> Result<(), LoadError> {
+    if !(0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
+        return Err(LoadError::Request(
+            "--profile: this graph has no flows, and only processes with flows are profiled: the \
+             signals of a profile would disturb a core; leave --profile out, or use 'perf record'"
+                .into(),
+        ));
+    }
+    let made = File::create(file).map(drop);
+    made.map_err(|error| {
+        let file = file.display();
+        LoadError::Request(format!("--profile: cannot write '{file}': {error}; name another file"))
+    })
 }
 
 /// A run under way.
@@ -104,7 +123,7 @@ impl Session {
         let mut run = Run::start(request)?;
         run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {
-            run.profile(profile::asked(file, args.profile_hz)?);
+            run.profile(Profile { file: absolute(file)?, frequency_hz: args.profile_hz });
         }
         audience.view = View::open(args.json, &audience.stats);
         let systemd = Systemd::open().unwrap_or_else(|text| {
