@@ -8,7 +8,9 @@ use clap::{Args, value_parser};
 use serde_json::json;
 use sinew_core::pace::Pace;
 use sinew_core::privileges;
-use sinew_lab::drill::{self, Drill, Files, Only, Report, Request, all, of_services, short, table};
+use sinew_lab::drill::{
+    self, Drill, DrillReport, DrillRequest, Files, Only, all, of_services, short, table,
+};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{Kinds, run};
@@ -88,7 +90,7 @@ pub(crate) fn run(args: &DrillArgs, nodes: &Kinds) -> ExitCode {
 
 /// A request in which nothing is wrong that can be known before drilling.
 struct Prepared {
-    request: Request,
+    request: DrillRequest,
     outputs: Outputs,
     /// The arm's files, as long as they are needed.
     files: Option<Files>,
@@ -109,7 +111,7 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let (rounds, seed) = (args.rounds, args.seed);
     let beside = if whole && !args.article { beside(nodes, &graph.cpus) } else { None };
     let graphs = [(graph, drills)].into_iter().chain(beside).collect();
-    let request = Request { graphs, rounds, seed, article: whole && !args.list };
+    let request = DrillRequest { graphs, rounds, seed, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })
 }
 
@@ -118,15 +120,15 @@ fn given(
     path: &std::path::Path,
     overrides: &[String],
     nodes: &Kinds,
-) -> Result<run::Request, LoadError> {
+) -> Result<run::RunRequest, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
     let Loaded { file, text, base, overrides, cpus, plan } = loaded;
     let (strict, pace, injections) = (false, Pace::AsPlanned, vec![]);
-    Ok(run::Request { file, text, base, overrides, cpus, plan, strict, pace, injections })
+    Ok(run::RunRequest { file, text, base, overrides, cpus, plan, strict, pace, injections })
 }
 
 /// The arm, and its files.
-fn arm() -> Result<(run::Request, Files), String> {
+fn arm() -> Result<(run::RunRequest, Files), String> {
     let cpus = privileges::cpus();
     let cpus = cpus.map_err(|error| format!("cannot read this process's CPUs: {error}"))?;
     let files = Files::write()?;
@@ -135,7 +137,7 @@ fn arm() -> Result<(run::Request, Files), String> {
 
 /// The arm with services beside it, and what happens to these from outside. A program without
 /// their kinds has none, and says so.
-fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::Request, Vec<Drill>)> {
+fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::RunRequest, Vec<Drill>)> {
     match drill::beside(&table(&scenario::table(nodes)), cpus) {
         Ok(graph) => {
             let drills = of_services(&graph.plan);
@@ -161,7 +163,7 @@ fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {
 
 /// The table of all drills.
 fn list(prepared: &Prepared, as_json: bool) -> ExitCode {
-    let report = Report::planned(&prepared.request);
+    let report = DrillReport::planned(&prepared.request);
     let text = match as_json {
         true => format!("{:#}\n", json!({ "graph": report.graph, "drills": report.rows })),
         false => drill::to_list(&report),

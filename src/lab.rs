@@ -17,8 +17,8 @@ use sinew_lab::drill::table as with_drills;
 use sinew_lab::graph::Files;
 use sinew_lab::harness::process;
 use sinew_lab::rounds::{Progress, Session};
-use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
-use sinew_lab::{Report, SCENARIOS, Scenario, rivals, show};
+use sinew_lab::scenario::{CannotRun, PARTS, ScenarioRequest, Selection, table};
+use sinew_lab::{SCENARIOS, Scenario, ScenarioReport, rivals, show};
 use sinew_runtime::Kinds;
 
 use self::output::Outputs;
@@ -124,7 +124,7 @@ fn described(scenario: &Scenario) -> String {
 /// A request in which nothing is wrong that can be known before measuring.
 struct Prepared {
     scenario: &'static Scenario,
-    request: Request,
+    request: ScenarioRequest,
     outputs: Outputs,
     stop: Arc<AtomicBool>,
 }
@@ -143,18 +143,18 @@ fn prepare(args: &LabArgs, name: &str, nodes: &Kinds) -> Result<Prepared, String
         None => None,
     };
     let only = Selection::parse(scenario.axes, rivals.as_ref(), &args.only);
-    let only = only.map_err(|Refusal(why)| why)?;
+    let only = only.map_err(|CannotRun(why)| why)?;
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
     let kinds = table(nodes).catalogue();
-    let request = Request { quick, only, rounds, cpus, kinds, rivals };
+    let request = ScenarioRequest { quick, only, rounds, cpus, kinds, rivals };
     let stop = stop_on_signals(Files::remove)
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })
 }
 
-fn read_rivals(path: &Path, machine: &Machine) -> Result<Report, String> {
+fn read_rivals(path: &Path, machine: &Machine) -> Result<ScenarioReport, String> {
     let name = path.display();
     let text = fs::read_to_string(path);
     let text = text.map_err(|error| format!("--rivals: cannot read '{name}': {error}"))?;
@@ -175,7 +175,7 @@ impl Prepared {
         drop(bar);
         let report = match answer {
             Ok(report) => report,
-            Err(Refusal(why)) => return refuse(&why, BAD_REQUEST, json),
+            Err(CannotRun(why)) => return refuse(&why, BAD_REQUEST, json),
         };
         let written = outputs.write(|| show::to_page(&report), || show::plots(&report));
         if let Err(why) = &written {

@@ -10,8 +10,8 @@ use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
 use sinew_runtime::confine::check_user;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Diagnostic, Source, TEXT_LEN_MAX, compile, diagnose, render};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{Diagnostic, SpecSource, TEXT_LEN_MAX, compile, diagnose, render};
 
 use crate::answer::{BAD_REQUEST, error_json, print};
 
@@ -54,8 +54,8 @@ pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<L
     let cpus = privileges::cpus()
         .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
     let kinds = nodes.catalogue();
-    let machine = Machine { cpus: cpus.clone() };
-    let source = Source { file: &file, text: &text, overrides: &overrides };
+    let machine = TargetMachine { cpus: cpus.clone() };
+    let source = SpecSource { file: &file, text: &text, overrides: &overrides };
     match compile(&source, &kinds, &machine) {
         Ok(plan) => {
             let base = folder_of(path);
@@ -99,7 +99,7 @@ pub(crate) fn load_and_make(
         return Ok(loaded);
     }
     let Loaded { file, text, overrides, .. } = loaded;
-    let source = Source { file: &file, text: &text, overrides: &overrides };
+    let source = SpecSource { file: &file, text: &text, overrides: &overrides };
     let diagnostics = diagnose(&source, placed);
     Err(LoadError::Spec(text, diagnostics, others))
 }
@@ -128,7 +128,7 @@ pub(crate) fn load_to_run(
         return Ok(loaded);
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
-    let diagnostics = diagnose(&Source { file, text, overrides }, placed);
+    let diagnostics = diagnose(&SpecSource { file, text, overrides }, placed);
     Err(LoadError::Spec(loaded.text, diagnostics, vec![]))
 }
 

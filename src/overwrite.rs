@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sinew_spec::catalogue::{ParameterType, Value};
+use sinew_spec::catalogue::{ParameterType, ParameterValue};
 
 use crate::load::{LoadError, Loaded};
 
@@ -38,10 +38,10 @@ pub(crate) fn check(
 }
 
 /// The files that a value names.
-fn files(ty: ParameterType, value: &Value) -> &[String] {
+fn files(ty: ParameterType, value: &ParameterValue) -> &[String] {
     match (ty, value) {
-        (ParameterType::Path, Value::Text(file)) => std::slice::from_ref(file),
-        (ParameterType::Paths { .. }, Value::Texts(files)) => files,
+        (ParameterType::Path, ParameterValue::Text(file)) => std::slice::from_ref(file),
+        (ParameterType::Paths { .. }, ParameterValue::Texts(files)) => files,
         _ => &[],
     }
 }

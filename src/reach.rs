@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use sinew_control::client::{Connection, Found, runs};
+use sinew_control::client::{Connection, FoundRun, runs};
 use sinew_control::status::{
     DomainRole, DomainState, DomainStatus, Event, EventKind, Phase, Status, StopStatus,
 };
@@ -46,8 +46,8 @@ impl Reached {
     }
 
     /// To reach it once more, while this connection follows the log.
-    pub(crate) fn found(&self) -> Found {
-        Found { pid: self.status.pid, socket: self.socket.clone() }
+    pub(crate) fn found(&self) -> FoundRun {
+        FoundRun { pid: self.status.pid, socket: self.socket.clone() }
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
 }
 
 /// Asks all at once, so that those that do not answer keep nobody waiting in turn.
-fn reach(found: &[Found]) -> (Vec<Reached>, Vec<Silent>) {
+fn reach(found: &[FoundRun]) -> (Vec<Reached>, Vec<Silent>) {
     let asked: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = found.iter().map(|run| scope.spawn(|| ask(run))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a bug: asking panics")).collect()
@@ -135,7 +135,7 @@ fn reach(found: &[Found]) -> (Vec<Reached>, Vec<Silent>) {
 }
 
 /// The run, unless it has ended meanwhile.
-fn ask(run: &Found) -> Result<Option<Reached>, String> {
+fn ask(run: &FoundRun) -> Result<Option<Reached>, String> {
     let asked = Connection::open(&run.socket).and_then(|mut connection| {
         let answer = connection.ask(&Request::Status {})?;
         Ok((answer, connection))
@@ -156,7 +156,7 @@ fn ask(run: &Found) -> Result<Option<Reached>, String> {
 }
 
 /// What a run looks like now; `None` if it does not answer, or not any more.
-pub(crate) fn look(found: &Found) -> Option<Status> {
+pub(crate) fn look(found: &FoundRun) -> Option<Status> {
     Some(ask(found).ok()??.status)
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use clap::Args;
 use sinew_recording::recording::Recording;
-use sinew_recording::replay::{Changes, Graphs, Player, Refused, Report, Until};
+use sinew_recording::replay::{Changes, Graphs, Player, Refused, ReplayReport, Until};
 use sinew_runtime::Kinds;
 
 use self::pace::Pace;
@@ -117,7 +117,7 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     let begun = Instant::now();
     player.play().map_err(LoadError::Request)?;
     let taken_s = (args.speed == Speed::Max).then(|| begun.elapsed().as_secs_f64());
-    let report = Report::new(&player, args.diff, taken_s);
+    let report = ReplayReport::new(&player, args.diff, taken_s);
     let status = if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
     let text = match args.json {
         true => format!("{}\n", report.to_json()),

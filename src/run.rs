@@ -18,7 +18,7 @@ use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
 use sinew_runtime::Kinds;
 use sinew_runtime::profile::Profile;
-use sinew_runtime::run::{Request, Run, ServiceState};
+use sinew_runtime::run::{Run, RunRequest, ServiceState};
 use sinew_spec::plan::Plan;
 use sinew_view::{Scene, Systemd, View};
 
@@ -119,7 +119,8 @@ impl Session {
         let Loaded { file, text, base, overrides, cpus, plan } = loaded;
         let strict = args.strict;
         let (pace, injections) = (Pace::AsPlanned, Vec::new());
-        let request = Request { file, text, base, overrides, cpus, plan, strict, pace, injections };
+        let request =
+            RunRequest { file, text, base, overrides, cpus, plan, strict, pace, injections };
         let mut run = Run::start(request)?;
         run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
-use sinew_flows::{Outcome, Suite};
+use sinew_flows::{Suite, TestOutcome};
 use sinew_runtime::Kinds;
 use sinew_spec::suggest;
 
@@ -45,7 +45,7 @@ Examples:
 Exit status: 0 all tests have passed, 1 some have failed, 2 bad request or spec.";
 
 /// A test, and how long it took.
-type Timed = (Outcome, Duration);
+type Timed = (TestOutcome, Duration);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TestArgs, nodes: &Kinds) -> ExitCode {
@@ -104,7 +104,7 @@ fn to_json(done: &[Timed]) -> String {
 }
 
 fn test_to_json((outcome, took): &Timed) -> Value {
-    let Outcome { name, expected, reason, reply, passed } = outcome;
+    let TestOutcome { name, expected, reason, reply, passed } = outcome;
     let (reply, error) = match reply {
         Ok(None) => (Value::Null, Value::Null),
         Ok(Some(reply)) => (reply.to_json().unwrap_or_default(), Value::Null),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sinew_flows::{FLOWS, Suite};
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile, render};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{SpecSource, compile, render};
 
 /// What a path of this repository begins with.
 const FOLDERS: [&str; 8] =
@@ -38,8 +38,8 @@ fn blocks(beginning: &str) -> Vec<(String, String)> {
 
 /// The plan of a piece of YAML.
 fn plan(page: &str, text: &str) -> Plan {
-    let source = Source { file: page, text, overrides: &[] };
-    let plan = compile(&source, &sinew::kinds().catalogue(), &Machine { cpus: vec![0, 1] });
+    let source = SpecSource { file: page, text, overrides: &[] };
+    let plan = compile(&source, &sinew::kinds().catalogue(), &TargetMachine { cpus: vec![0, 1] });
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }
 

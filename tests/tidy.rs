@@ -6,6 +6,7 @@ use std::path::Path;
 
 mod tidy_rules;
 use tidy_rules::arrows::{FLOORS, wrong};
+use tidy_rules::names::{SHARED, shared};
 use tidy_rules::{File, RULES, WALK, WALK_LINES_MAX, WORDS, code_lines};
 
 /// Folders that hold nothing of ours.
@@ -65,6 +66,16 @@ fn arrows_between_modules_run_down() {
     let wrong: Vec<_> =
         FLOORS.iter().flat_map(|(folder, floors)| wrong(folder, floors, &files)).collect();
     assert!(wrong.is_empty(), "{} arrows:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn one_name_stands_for_one_type() {
+    let shared = shared(&all());
+    let allowed = |name: &str| SHARED.iter().any(|(allowed, _)| *allowed == name);
+    let wrong: Vec<_> = shared.iter().filter(|(name, _)| !allowed(name)).collect();
+    assert!(wrong.is_empty(), "names that several types bear: {wrong:#?}");
+    let idle: Vec<_> = SHARED.iter().filter(|(name, _)| !shared.contains_key(*name)).collect();
+    assert!(idle.is_empty(), "no longer shared; take the exceptions back: {idle:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sinew_flows::{FLOWS, Found, Routes};
+use sinew_flows::{FLOWS, RouteMatch, Routes};
 use sinew_spec::{Data, Entry, Item, Span};
 
 fuzz_target!(|text: &str| {
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     };
     let first = kind.ports.len() - 1;
     for (method, path) in requests.lines().filter_map(|line| line.split_once(' ')) {
-        if let Found::Route(port, params) = routes.find(method, path) {
+        if let RouteMatch::Route(port, params) = routes.find(method, path) {
             let (_, route) = lines[port - first];
             let signs = route.matches([':', '*', '{']).count();
             assert!(params.is_none_or(|params| params.len() <= signs), "{path:?} by {route:?}");

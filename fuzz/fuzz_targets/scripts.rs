@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 use sinew_flows::FLOWS;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -25,9 +25,9 @@ fuzz_target!(|input: (u8, &str, &str)| {
          code: {code}}}\n"
     );
     let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
-    let source = Source { file: "fuzz.yaml", text: &text, overrides: &[] };
-    let Ok(plan) = compile(&source, &kinds, &Machine { cpus: vec![0] }) else { return };
-    let fixture = match Fixture::new(&Arc::new(plan), FLOWS, Path::new(".")) {
+    let source = SpecSource { file: "fuzz.yaml", text: &text, overrides: &[] };
+    let Ok(plan) = compile(&source, &kinds, &TargetMachine { cpus: vec![0] }) else { return };
+    let fixture = match FlowFixture::new(&Arc::new(plan), FLOWS, Path::new(".")) {
         Ok(fixture) => fixture,
         Err(refusals) => {
             assert!(!refusals.is_empty(), "refused without a reason");

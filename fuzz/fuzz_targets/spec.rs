@@ -4,15 +4,15 @@
 use libfuzzer_sys::fuzz_target;
 use sinew_spec::chain::Chain;
 use sinew_spec::firewall::Firewall;
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile, picture, render};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile, picture, render};
 
 fuzz_target!(|text: &str| {
     let nodes = sinew_robot::NODES.iter().map(|entry| entry.kind);
     let catalogue: Vec<_> =
         nodes.chain(sinew_flows::FLOWS.iter().map(|entry| entry.kind)).collect();
-    let source = Source { file: "fuzz.yaml", text, overrides: &[] };
-    let machine = Machine { cpus: vec![0, 1] };
+    let source = SpecSource { file: "fuzz.yaml", text, overrides: &[] };
+    let machine = TargetMachine { cpus: vec![0, 1] };
     match compile(&source, &catalogue, &machine) {
         Ok(plan) => {
             let firewall = Firewall::of(&plan, &machine);

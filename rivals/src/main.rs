@@ -31,18 +31,18 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use sinew_lab::harness::process::{self, Part};
+use sinew_lab::harness::process::{self, FarSide};
 use sinew_lab::rounds::Session;
 use sinew_lab::show;
 
 use self::run::Line;
 
 /// What the far processes do.
-const PARTS: &[Part] = &[
-    Part { name: sinew::PART, run: sinew::far },
-    Part { name: iceoryx::PART, run: iceoryx::far },
+const PARTS: &[FarSide] = &[
+    FarSide { name: sinew::PART, run: sinew::far },
+    FarSide { name: iceoryx::PART, run: iceoryx::far },
     #[cfg(feature = "tachyon")]
-    Part { name: tachyon::PART, run: tachyon::far },
+    FarSide { name: tachyon::PART, run: tachyon::far },
 ];
 
 /// Most rounds that may be asked for: at ten seconds each some hours.

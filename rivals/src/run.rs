@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sinew_core::clock::Clock;
 use sinew_core::privileges;
-use sinew_lab::Report;
+use sinew_lab::ScenarioReport;
 use sinew_lab::harness::reference::{Reference, TOKEN};
 use sinew_lab::harness::{Cpus, Gone, What};
 use sinew_lab::report::Row;
@@ -27,7 +27,7 @@ const QUICK_BUDGET: Duration = Duration::from_millis(20);
 const START: Duration = Duration::from_millis(20);
 
 /// Measures what is asked for.
-pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<Report, String> {
+pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<ScenarioReport, String> {
     let cpus = privileges::cpus().map_err(|error| format!("cannot ask for CPUs: {error}"))?;
     let cpus = Cpus::ends(&cpus).filter(|cpus| cpus.are_two()).ok_or(
         "both sides of every rival spin: that needs two CPUs, and there is one; allow this \

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
-use sinew_recording::replay::Thread;
+use sinew_recording::replay::RecordedThread;
 use sinew_report::{Observed, Stats};
 use sinew_spec::plan::Plan;
 use sinew_view::{Scene, View};
@@ -33,8 +33,9 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Shows the cycles of a plan, `speed` times as fast as they were.
-    pub(crate) fn new(plan: &Plan, threads: &[Thread], speed: f64, json: bool) -> Pace {
-        let nodes = |thread: &Thread| &plan.domains[thread.id.domain].threads()[thread.id.thread];
+    pub(crate) fn new(plan: &Plan, threads: &[RecordedThread], speed: f64, json: bool) -> Pace {
+        let nodes =
+            |thread: &RecordedThread| &plan.domains[thread.id.domain].threads()[thread.id.thread];
         let stats = Stats::new(plan);
         Pace {
             speed,
@@ -56,7 +57,7 @@ impl Pace {
     pub(crate) fn follow(
         &mut self,
         at: usize,
-        thread: &Thread,
+        thread: &RecordedThread,
         stop: &AtomicBool,
     ) -> io::Result<bool> {
         let record = &mut self.records[at];

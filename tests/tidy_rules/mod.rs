@@ -2,6 +2,7 @@
 //! that is regular enough.
 
 pub(crate) mod arrows;
+pub(crate) mod names;
 
 /// Most lines of code in a file, without comments, blank lines and inline tests.
 const FILE_LINES_MAX: usize = 500;

@@ -25,7 +25,7 @@ const ANSWER_LEN_MAX: usize = 64 << 20;
 
 /// A run that may be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRun {
     /// Its process.
     pub pid: u32,
     /// Its socket.
@@ -33,7 +33,7 @@ pub struct Found {
 }
 
 /// Every run of this user, by process. The sockets of runs that were killed are removed.
-pub fn runs() -> Vec<Found> {
+pub fn runs() -> Vec<FoundRun> {
     let mut runs: Vec<_> = place::folders().iter().flat_map(|folder| look(folder)).collect();
     runs.sort_by_key(|run| run.pid);
     runs
@@ -44,13 +44,13 @@ pub(super) fn remove_stale(folder: &Path) {
 }
 
 /// The runs in a folder, less those that are stale: nobody listens, and the process is gone.
-fn look(folder: &Path) -> Vec<Found> {
+fn look(folder: &Path) -> Vec<FoundRun> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sockets = entries.filter_map(|entry| {
         let socket = entry.path();
-        Some(Found { pid: place::process_of(&socket)?, socket })
+        Some(FoundRun { pid: place::process_of(&socket)?, socket })
     });
-    let is_stale = |run: &Found| {
+    let is_stale = |run: &FoundRun| {
         let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
         !Path::new(&format!("/proc/{}", run.pid)).exists()
             && dial(&run.socket).is_err_and(is_refused)

@@ -17,7 +17,7 @@ pub struct Hosts {
 
 /// Whether the port in a name must be the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
+pub enum PortRule {
     /// It must.
     Own,
     /// Any: what a tunnel or a proxy brings may have been called at another one.
@@ -51,14 +51,14 @@ impl Hosts {
     }
 
     /// Whether `host`, in lower case, is a name of this server.
-    pub fn is_ours(&self, host: &str, port: Port) -> bool {
+    pub fn is_ours(&self, host: &str, port: PortRule) -> bool {
         let own = self.address.port();
         let (name, is_port) = match host.rsplit_once(':') {
             Some((name, digits)) if !digits.ends_with(']') => match port {
-                Port::Own => (name, digits == own.to_string()),
-                Port::Any => (name, digits.bytes().all(|digit| digit.is_ascii_digit())),
+                PortRule::Own => (name, digits == own.to_string()),
+                PortRule::Any => (name, digits.bytes().all(|digit| digit.is_ascii_digit())),
             },
-            _ => (host, port == Port::Any || own == 80),
+            _ => (host, port == PortRule::Any || own == 80),
         };
         let is_listed = self.named.iter().any(|it| it == host || (is_port && it == name));
         is_listed || (is_port && self.is_own_name(name))
@@ -112,12 +112,12 @@ mod tests {
         for host in
             ["localhost", "localhost:9000", "127.0.0.1", "[::1]:1", "robot.local:2", "[::1]"]
         {
-            assert!(hosts.is_ours(host, Port::Any), "{host}");
+            assert!(hosts.is_ours(host, PortRule::Any), "{host}");
         }
         for host in ["evil.example:8600", "localhost.evil.example", "localhost:a", "", ":8600"] {
-            assert!(!hosts.is_ours(host, Port::Any), "{host}");
+            assert!(!hosts.is_ours(host, PortRule::Any), "{host}");
         }
-        assert!(!hosts.is_ours("localhost:9000", Port::Own));
-        assert!(hosts.is_ours("arm.example:443", Port::Any));
+        assert!(!hosts.is_ours("localhost:9000", PortRule::Own));
+        assert!(hosts.is_ours("arm.example:443", PortRule::Any));
     }
 }

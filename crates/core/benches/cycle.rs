@@ -14,8 +14,8 @@ use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_core::clock::Clock;
 use sinew_core::cycle::executor::Executor;
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile};
 
 const ROUNDS: usize = 20;
 const CYCLES: usize = 20_000;
@@ -75,8 +75,9 @@ nodes:
 
 fn main() {
     let table = [NodeEntry { kind: &PASS, make: |_| Ok(Box::new(Pass)), safe: None }];
-    let source = Source { file: "four.yaml", text: SPEC, overrides: &[] };
-    let plan = compile(&source, &[&PASS], &Machine { cpus: vec![0] }).expect("the spec is good");
+    let source = SpecSource { file: "four.yaml", text: SPEC, overrides: &[] };
+    let plan =
+        compile(&source, &[&PASS], &TargetMachine { cpus: vec![0] }).expect("the spec is good");
     let mut executor = Executor::fused(&plan, &table, Path::new(".")).expect("the nodes are good");
     let mut stages: Vec<Box<dyn ByHand>> = (0..4).map(|_| Box::new(Pass) as _).collect();
     let mut payloads = [Payload::default(); 5];

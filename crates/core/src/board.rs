@@ -31,7 +31,7 @@ const WORDS: usize = EDITION + 1;
 /// What the parent wants of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Order {
+pub enum DomainOrder {
     /// Make ready, then wait.
     Wait = 0,
     /// Start at the time on the board.
@@ -55,7 +55,7 @@ pub enum Wish {
 /// How far a domain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum BoardState {
     /// It makes its nodes and links.
     Starting = 0,
     /// It waits for the order to run.
@@ -118,15 +118,15 @@ impl Board {
     pub fn order_run(&self, start_ns: u64) {
         self.set(START_LOW, start_ns as u32);
         self.set(START_HIGH, (start_ns >> 32) as u32);
-        self.order(Order::Run);
+        self.order(DomainOrder::Run);
     }
 
     /// The parent orders to stop.
     pub fn order_stop(&self) {
-        self.order(Order::Stop);
+        self.order(DomainOrder::Stop);
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: DomainOrder) {
         // Release: the start time is there before the order; pairs with the load in current_order.
         self.word(ORDER).store(order as u32, Ordering::Release);
         self.wake();
@@ -157,17 +157,17 @@ impl Board {
 
     /// What the parent wants now.
     #[inline]
-    pub fn current_order(&self) -> Order {
+    pub fn current_order(&self) -> DomainOrder {
         // Acquire: pairs with the store in order.
         match self.word(ORDER).load(Ordering::Acquire) {
-            0 => Order::Wait,
-            1 => Order::Run,
-            _ => Order::Stop,
+            0 => DomainOrder::Wait,
+            1 => DomainOrder::Run,
+            _ => DomainOrder::Stop,
         }
     }
 
     /// Sleeps while the order is `order`, `for_ns` at most.
-    pub fn sleep_while(&self, order: Order, for_ns: u64) {
+    pub fn sleep_while(&self, order: DomainOrder, for_ns: u64) {
         // Whatever ends the sleep, the caller looks again.
         let time = timespec(for_ns);
         let _ = futex::wait(self.word(ORDER), futex::Flags::empty(), order as u32, Some(&time));
@@ -179,20 +179,20 @@ impl Board {
     }
 
     /// The domain says how far it is.
-    pub fn set_state(&self, state: State) {
+    pub fn set_state(&self, state: BoardState) {
         // Release: what the domain wrote before (fault, privileges) is there; pairs with state.
         self.word(STATE).store(state as u32, Ordering::Release);
     }
 
     /// How far the domain is.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> BoardState {
         // Acquire: pairs with the store in set_state.
         match self.word(STATE).load(Ordering::Acquire) {
-            0 => State::Starting,
-            1 => State::Ready,
-            2 => State::Running,
-            3 => State::Finished,
-            _ => State::Faulted,
+            0 => BoardState::Starting,
+            1 => BoardState::Ready,
+            2 => BoardState::Running,
+            3 => BoardState::Finished,
+            _ => BoardState::Faulted,
         }
     }
 
@@ -210,12 +210,12 @@ impl Board {
             word[..bytes.len()].copy_from_slice(bytes);
             self.set(TEXT + at, u32::from_le_bytes(word));
         }
-        self.set_state(State::Faulted);
+        self.set_state(BoardState::Faulted);
     }
 
     /// What went wrong, if the domain said so.
     pub fn fault(&self) -> Option<FaultAt> {
-        if self.state() != State::Faulted {
+        if self.state() != BoardState::Faulted {
             return None;
         }
         let cause = Cause::from_number(self.get(CAUSE)).unwrap_or(Cause::Died);
@@ -271,9 +271,15 @@ mod tests {
         let board = Board::create().expect("memfd");
         let same = board.region().file().expect("fd").try_clone_to_owned().expect("dup");
         let other = Board::attach(Region::map(same).expect("mmap")).expect("long enough");
-        assert_eq!((other.current_order(), other.state()), (Order::Wait, State::Starting));
+        assert_eq!(
+            (other.current_order(), other.state()),
+            (DomainOrder::Wait, BoardState::Starting)
+        );
         board.order_run(0x1234_5678_9abc_def0);
-        assert_eq!((other.current_order(), other.start_ns()), (Order::Run, 0x1234_5678_9abc_def0));
+        assert_eq!(
+            (other.current_order(), other.start_ns()),
+            (DomainOrder::Run, 0x1234_5678_9abc_def0)
+        );
         let fault = Fault::new(Cause::Overrun, format_args!("late by {} us", 137));
         other.report(&FaultAt { fault, node: Some(2), cycle: Some(u64::MAX - 1) });
         let seen = board.fault().expect("a fault");
@@ -294,8 +300,8 @@ mod tests {
         for word in board.region().words() {
             word.store(u32::MAX, Ordering::Relaxed);
         }
-        assert_eq!(board.state(), State::Faulted);
+        assert_eq!(board.state(), BoardState::Faulted);
         assert_eq!(board.fault().expect("a fault").fault.cause, Cause::Died);
-        assert_eq!(board.current_order(), Order::Stop);
+        assert_eq!(board.current_order(), DomainOrder::Stop);
     }
 }

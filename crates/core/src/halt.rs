@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bell::Bell;
-use crate::board::{Board, FaultAt, Order, State};
+use crate::board::{Board, BoardState, DomainOrder, FaultAt};
 
 /// What the threads of a domain share about stopping.
 #[derive(Debug)]
@@ -38,7 +38,8 @@ impl Halt {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         // Relaxed: the flag carries nothing but itself.
-        self.flag.load(Ordering::Relaxed) == Self::STOP || self.board.current_order() == Order::Stop
+        self.flag.load(Ordering::Relaxed) == Self::STOP
+            || self.board.current_order() == DomainOrder::Stop
     }
 
     /// Makes all threads of the domain stop.
@@ -48,12 +49,12 @@ impl Halt {
     }
 
     /// Reports that the domain is in `state`, unless it already faulted or is further.
-    pub fn reached(&self, state: State) {
+    pub fn reached(&self, state: BoardState) {
         self.raise(state);
         self.ring();
     }
 
-    fn raise(&self, state: State) {
+    fn raise(&self, state: BoardState) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_faulted() && (self.board.state() as u32) < state as u32 {
             self.board.set_state(state);
@@ -63,7 +64,7 @@ impl Halt {
     /// Called in a cycle, so it rings no bell: the domain's main thread does when it sees the stop.
     pub fn finish(&self) {
         self.stop();
-        self.raise(State::Finished);
+        self.raise(BoardState::Finished);
     }
 
     /// Wakes the supervisor.

@@ -32,7 +32,7 @@ pub mod transport;
 
 pub use fault::{Cause, Fault};
 pub use message::Message;
-pub use node::{Cycle, Fixture, Fresh, Io, Node, NodeEntry, Parameters};
+pub use node::{Cycle, Fresh, Io, Node, NodeEntry, NodeFixture, Parameters};
 pub use refusal::{Made, Refusal};
 pub use sinew_plan::catalogue;
 /// For the code that [`message!`] writes.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sinew_plan::catalogue::{Direction, Kind, MessageType, Value};
+use sinew_plan::catalogue::{Direction, Kind, MessageType, ParameterValue};
 use sinew_plan::plan::{End, Link, Node as PlanNode, Plan};
 use sinew_plan::{Item, Span};
 
@@ -165,7 +165,7 @@ pub struct Parameters<'a> {
     /// The node's kind.
     pub kind: &'static Kind,
     /// One value for each of the kind's parameters.
-    pub values: &'a [Value],
+    pub values: &'a [ParameterValue],
     /// The folder of the spec: relative paths start here.
     pub base: &'a Path,
     /// Where each value stands in the spec; empty outside a graph.
@@ -201,7 +201,7 @@ fn messages(plan: &Plan, node: &PlanNode) -> Vec<(usize, &'static MessageType)> 
 }
 
 impl Parameters<'_> {
-    fn value(&self, name: &str) -> &Value {
+    fn value(&self, name: &str) -> &ParameterValue {
         &self.values[self.index(name)]
     }
 
@@ -222,55 +222,63 @@ impl Parameters<'_> {
 
     /// A time.
     pub fn duration(&self, name: &str) -> Duration {
-        let Value::Duration(ns) = self.value(name) else { self.is_no("time", name) };
+        let ParameterValue::Duration(ns) = self.value(name) else { self.is_no("time", name) };
         Duration::from_nanos(*ns)
     }
 
     /// A size, bytes.
     pub fn size(&self, name: &str) -> u64 {
-        let Value::Size(bytes) = self.value(name) else { self.is_no("size", name) };
+        let ParameterValue::Size(bytes) = self.value(name) else { self.is_no("size", name) };
         *bytes
     }
 
     /// A piece of YAML.
     pub fn yaml(&self, name: &str) -> &Item {
-        let Value::Yaml(item) = self.value(name) else { self.is_no("piece of YAML", name) };
+        let ParameterValue::Yaml(item) = self.value(name) else {
+            self.is_no("piece of YAML", name)
+        };
         item
     }
 
     /// A flag. Like its siblings it panics if the kind's table has no such parameter of that type.
     pub fn bool(&self, name: &str) -> bool {
-        let Value::Bool(value) = self.value(name) else { self.is_no("flag", name) };
+        let ParameterValue::Bool(value) = self.value(name) else { self.is_no("flag", name) };
         *value
     }
 
     /// A whole number.
     pub fn integer(&self, name: &str) -> i64 {
-        let Value::Integer(value) = self.value(name) else { self.is_no("whole number", name) };
+        let ParameterValue::Integer(value) = self.value(name) else {
+            self.is_no("whole number", name)
+        };
         *value
     }
 
     /// A number.
     pub fn number(&self, name: &str) -> f64 {
-        let Value::Number(value) = self.value(name) else { self.is_no("number", name) };
+        let ParameterValue::Number(value) = self.value(name) else { self.is_no("number", name) };
         *value
     }
 
     /// A list of numbers, as long as the table says.
     pub fn numbers(&self, name: &str) -> &[f64] {
-        let Value::Numbers(values) = self.value(name) else { self.is_no("list of numbers", name) };
+        let ParameterValue::Numbers(values) = self.value(name) else {
+            self.is_no("list of numbers", name)
+        };
         values
     }
 
     /// Text, or the word of a choice.
     pub fn text(&self, name: &str) -> &str {
-        let Value::Text(value) = self.value(name) else { self.is_no("text", name) };
+        let ParameterValue::Text(value) = self.value(name) else { self.is_no("text", name) };
         value
     }
 
     /// A list of texts.
     pub fn texts(&self, name: &str) -> &[String] {
-        let Value::Texts(values) = self.value(name) else { self.is_no("list of texts", name) };
+        let ParameterValue::Texts(values) = self.value(name) else {
+            self.is_no("list of texts", name)
+        };
         values
     }
 
@@ -286,7 +294,7 @@ impl Parameters<'_> {
 }
 
 /// One node with nothing around it, to test it: write its inputs, update, read its outputs.
-pub struct Fixture {
+pub struct NodeFixture {
     node: Box<dyn Node>,
     kind: &'static Kind,
     slots: Slots,
@@ -296,12 +304,12 @@ pub struct Fixture {
     pub cycle: Cycle,
 }
 
-impl Fixture {
+impl NodeFixture {
     /// Makes and starts a node.
     ///
     /// # Errors
     /// What `make` or `start` say.
-    pub fn new(entry: &NodeEntry, parameters: &Parameters<'_>) -> Result<Fixture, Fault> {
+    pub fn new(entry: &NodeEntry, parameters: &Parameters<'_>) -> Result<NodeFixture, Fault> {
         let kind = entry.kind;
         let mut node = (entry.make)(parameters)?;
         node.start()?;
@@ -310,7 +318,7 @@ impl Fixture {
         let wiring = Wiring::new(kind, ports, 0);
         let values = vec![0.0; wiring.signals_end()];
         let cycle = Cycle::new(0, parameters.period_ns);
-        Ok(Fixture { node, kind, slots, wiring, values, cycle })
+        Ok(NodeFixture { node, kind, slots, wiring, values, cycle })
     }
 
     /// Puts a new message on input port `port`.

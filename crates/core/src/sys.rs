@@ -350,7 +350,7 @@ pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
 
 /// What a process takes upon itself between fork and exec; see [`bound`].
 #[derive(Debug, Default)]
-pub struct Bounds {
+pub struct ProcessBounds {
     /// The `cgroup.procs` of the cgroup that it enters.
     pub cgroup: Option<OwnedFd>,
     /// Its resource limits.
@@ -362,8 +362,8 @@ pub struct Bounds {
 /// Has the process that `command` starts take these bounds before its program begins; the start
 /// fails where it cannot take a limit or become the user. That it could not enter its cgroup only
 /// shows there.
-pub fn bound(command: &mut Command, bounds: Bounds) {
-    let Bounds { cgroup, limits, user } = bounds;
+pub fn bound(command: &mut Command, bounds: ProcessBounds) {
+    let ProcessBounds { cgroup, limits, user } = bounds;
     let groups = user.iter().flat_map(|(_, _, groups)| groups);
     let groups: Vec<_> = groups.map(|&group| Gid::from_raw(group)).collect();
     let user = user.map(|(uid, gid, _)| (Uid::from_raw(uid), Gid::from_raw(gid)));

@@ -102,7 +102,7 @@ impl Failed {
 
 /// What an actuator port holds. The greater of several is the less safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holds {
+pub enum ActuatorHolds {
     /// No command, or the safe value that its guard put there.
     #[default]
     Nothing,
@@ -512,7 +512,7 @@ impl Record {
 
     #[inline]
     /// Notes what the thread knows, and the signals.
-    pub fn head(&mut self, head: &Head, values: &[f64]) {
+    pub fn head(&mut self, head: &CycleHead, values: &[f64]) {
         self.words[NUMBER] = head.number;
         self.words[RELEASE] = head.release_ns;
         self.words[START] = head.start_ns;
@@ -527,11 +527,11 @@ impl Record {
         ];
         let flags: u64 = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).sum();
         let held = match head.holds {
-            None | Some(Holds::Nothing) => 0,
-            Some(Holds::Safe) => HELD_SAFE,
-            Some(Holds::Command) => HELD_COMMAND,
+            None | Some(ActuatorHolds::Nothing) => 0,
+            Some(ActuatorHolds::Safe) => HELD_SAFE,
+            Some(ActuatorHolds::Command) => HELD_COMMAND,
         };
-        let is_safe = head.holds.is_some_and(|holds| holds != Holds::Command);
+        let is_safe = head.holds.is_some_and(|holds| holds != ActuatorHolds::Command);
         self.words[FLAGS] = flags | held | head.failed.map_or(0, Failed::bits);
         self.count(head);
         self.lasts(SAFE_SINCE, is_safe, head.start_ns);
@@ -543,7 +543,7 @@ impl Record {
     }
 
     #[inline]
-    fn count(&mut self, head: &Head) {
+    fn count(&mut self, head: &CycleHead) {
         if head.stopping || head.failed.is_some() {
             self.words[STOPPING_CYCLES] += 1;
             return;
@@ -568,7 +568,7 @@ impl Record {
 
 /// What the thread, not the executor, knows of a cycle.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Head {
+pub struct CycleHead {
     /// Number of the cycle.
     pub number: u64,
     /// Planned start, monotonic ns.
@@ -590,7 +590,7 @@ pub struct Head {
     /// Only nodes with actuators ran.
     pub fallen_back: bool,
     /// Of the actuator ports of the thread; `None` if it has none.
-    pub holds: Option<Holds>,
+    pub holds: Option<ActuatorHolds>,
     /// When the cycle ended, if all nodes were at rest then.
     pub at_rest_ns: Option<u64>,
 }
@@ -722,7 +722,7 @@ mod tests {
         let mut writer =
             Writer::attach(region, &record, PERIOD_NS, Pace::AsPlanned).expect("the same shape");
         for number in 0..1000 {
-            record.head(&Head { number, ..Head::default() }, &[number as f64; 3]);
+            record.head(&CycleHead { number, ..CycleHead::default() }, &[number as f64; 3]);
             writer.write(&record);
         }
         let (mut numbers, mut seen) = (Vec::new(), 0);

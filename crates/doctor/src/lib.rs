@@ -22,7 +22,7 @@ use crate::findings::{Aim, examine, isolated_cpus, online};
 use crate::latency::Rounds;
 pub use crate::neighbours::Neighbours;
 use crate::root::Root;
-pub use crate::show::Answer;
+pub use crate::show::Examination;
 use crate::verdict::Verdict;
 
 /// A thread that wakes up more often has no time to do anything else.
@@ -80,12 +80,12 @@ impl Question {
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub fn answer(self, progress: &dyn Fn(usize)) -> io::Result<Answer> {
+    pub fn answer(self, progress: &dyn Fn(usize)) -> io::Result<Examination> {
         let Question { aim, rounds } = self;
         let (found, machine) = (examine(&Root::here(), &aim), Machine::read());
         let latency = latency::measure(&aim, rounds, progress)?;
         let verdict = Verdict::of(&latency, aim.period_ns);
-        Ok(Answer { machine, aim, found, latency, verdict })
+        Ok(Examination { machine, aim, found, latency, verdict })
     }
 }
 

@@ -4,7 +4,7 @@
 use std::process;
 use std::thread::{self, JoinHandle};
 
-use sinew_control::client::{Connection, Found, runs};
+use sinew_control::client::{Connection, FoundRun, runs};
 use sinew_control::status::Status;
 use sinew_control::{Answer, Request};
 use sinew_spec::plan::Plan;
@@ -42,7 +42,7 @@ impl Neighbours {
 }
 
 /// What a run looks like now; `None` if it does not answer.
-fn look(run: &Found) -> Option<Status> {
+fn look(run: &FoundRun) -> Option<Status> {
     match Connection::open(&run.socket).ok()?.ask(&Request::Status {}).ok()? {
         Answer::Status(status) => Some(*status),
         _ => None,

@@ -24,7 +24,7 @@ const COLUMN: usize = 7;
 
 /// All that there is to say.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Examination {
     pub(crate) machine: Machine,
     pub(crate) aim: Aim,
     pub(crate) found: Vec<Found>,
@@ -32,7 +32,7 @@ pub struct Answer {
     pub(crate) verdict: Verdict,
 }
 
-impl Answer {
+impl Examination {
     /// Whether the machine can do it.
     pub fn is_yes(&self) -> bool {
         self.verdict.is_yes()

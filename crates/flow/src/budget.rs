@@ -19,16 +19,16 @@ pub const SLICE: Duration = Duration::from_millis(2);
 
 /// What a flow may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct FlowLimits {
     /// Longest time from its first wait, or from when somebody asks for its end.
     pub deadline: Duration,
     /// Most work, in units of 100 ns at most.
     pub work: u64,
 }
 
-impl From<Duration> for Limits {
-    fn from(deadline: Duration) -> Limits {
-        Limits { deadline, work: WORK_DEFAULT }
+impl From<Duration> for FlowLimits {
+    fn from(deadline: Duration) -> FlowLimits {
+        FlowLimits { deadline, work: WORK_DEFAULT }
     }
 }
 

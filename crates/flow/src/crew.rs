@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use sinew_control::counters::BEATS;
-use sinew_core::board::{Board, FaultAt, Order as Orders};
+use sinew_core::board::{Board, DomainOrder as Orders, FaultAt};
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;

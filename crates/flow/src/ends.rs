@@ -34,7 +34,7 @@ struct Newest {
 
 /// What a look at a link has found.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LastMessage {
     /// The newest message by its fields.
     pub value: Value,
     /// No older than this; `None`: nobody has looked before.
@@ -60,10 +60,10 @@ impl MessageInput {
     ///
     /// # Errors
     /// The core wrote what no writer may write.
-    pub fn look(&self) -> Result<Option<Seen>, Fault> {
+    pub fn look(&self) -> Result<Option<LastMessage>, Fault> {
         let mut newest = lock(&self.newest);
         let is_closed = newest.receive()?;
-        Ok(newest.has_message.then(|| Seen {
+        Ok(newest.has_message.then(|| LastMessage {
             value: from_message(self.message, &newest.bytes),
             age_max: newest.written_after.map(|after| after.elapsed()),
             is_closed,

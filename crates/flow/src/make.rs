@@ -14,7 +14,8 @@ use crate::entry::{FlowEntry, Make, entry};
 use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::{
-    Figures, Flow, FlowNode, Limits, NodeFigures, Outlet, Pool, Program, Reply, Site, Value,
+    Figures, Flow, FlowLimits, FlowNode, NodeContext, NodeFigures, Outlet, Pool, Program, Reply,
+    Value,
 };
 
 /// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
@@ -25,7 +26,7 @@ pub(crate) fn program(
     table: &[FlowEntry],
     folder: &Path,
     base: &Base,
-    site: impl Fn(usize) -> Site,
+    site: impl Fn(usize) -> NodeContext,
 ) -> Result<Program, (usize, Vec<Refusal>)> {
     let mut made = Vec::with_capacity(nodes.len());
     let mut pool = None;
@@ -55,12 +56,12 @@ fn node(
 
 /// The flow nodes of a graph with no worker, source or process around them: for tests, benchmarks
 /// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
-pub struct Fixture {
+pub struct FlowFixture {
     program: Rc<Program>,
     figures: Arc<Figures>,
 }
 
-impl Fixture {
+impl FlowFixture {
     /// Makes all flow nodes of a plan.
     ///
     /// # Errors
@@ -73,36 +74,36 @@ impl Fixture {
         plan: &Arc<Plan>,
         table: &[FlowEntry],
         folder: &Path,
-    ) -> Result<Fixture, Vec<Refusal>> {
-        Fixture::with_sites(plan, table, folder, |_, _| {})
+    ) -> Result<FlowFixture, Vec<Refusal>> {
+        FlowFixture::with_sites(plan, table, folder, |_, _| {})
     }
 
     /// The same, with what `furnish` gives a node (by its index of the plan) to use.
     ///
     /// # Errors
-    /// As for [`Fixture::new`].
+    /// As for [`FlowFixture::new`].
     ///
     /// # Panics
-    /// As for [`Fixture::new`].
+    /// As for [`FlowFixture::new`].
     pub fn with_sites(
         plan: &Arc<Plan>,
         table: &[FlowEntry],
         folder: &Path,
-        furnish: impl Fn(usize, &mut Site),
-    ) -> Result<Fixture, Vec<Refusal>> {
+        furnish: impl Fn(usize, &mut NodeContext),
+    ) -> Result<FlowFixture, Vec<Refusal>> {
         let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
         let figures = Arc::<Figures>::default();
         let (clock, teller) = (Clock::calibrate(), Teller::direct());
         let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
         let pool = Pool::start(1).expect("a thread");
         let site = |node: usize| {
-            let mut site = Site::alone(node, plan, &pool);
+            let mut site = NodeContext::alone(node, plan, &pool);
             furnish(node, &mut site);
             site
         };
         let program = program(plan, &nodes, table, folder, &base, site);
         let program = program.map_err(|(_, refusals)| refusals)?;
-        Ok(Fixture { program: Rc::new(program), figures })
+        Ok(FlowFixture { program: Rc::new(program), figures })
     }
 
     /// Begins a flow with a packet at an output (index into the kind's ports) of a node, as a
@@ -115,7 +116,7 @@ impl Fixture {
         node: &str,
         port: usize,
         packet: Value,
-        limits: impl Into<Limits>,
+        limits: impl Into<FlowLimits>,
     ) -> Reply {
         self.send(&self.flow(), node, port, packet, limits).await
     }
@@ -125,18 +126,18 @@ impl Fixture {
         Flow::new(Rc::clone(&self.program))
     }
 
-    /// Begins `flow` as [`Fixture::open`] does, so that its values can be looked at before and
+    /// Begins `flow` as [`FlowFixture::open`] does, so that its values can be looked at before and
     /// after.
     ///
     /// # Panics
-    /// As for [`Fixture::open`].
+    /// As for [`FlowFixture::open`].
     pub async fn send(
         &self,
         flow: &Flow,
         node: &str,
         port: usize,
         packet: Value,
-        limits: impl Into<Limits>,
+        limits: impl Into<FlowLimits>,
     ) -> Reply {
         let node = self.program.find(node).unwrap_or_else(|| panic!("no node '{node}'"));
         flow.limit(limits.into());

@@ -21,7 +21,7 @@ use sinew_spec::plan::Plan;
 use tracing::Instrument;
 
 use crate::path::branches::Calls;
-use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, Stop, Value, spans};
+use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value, spans};
 
 /// What a fork costs: a future, and its turns.
 const FORK_WORK: u64 = 20;
@@ -42,7 +42,7 @@ pub trait FlowNode {
     }
 
     /// Once, in the worker, before the first packet: what the node may use of its worker.
-    fn attach(&mut self, _site: &Site) {}
+    fn attach(&mut self, _site: &NodeContext) {}
 
     /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when
     /// there is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
@@ -187,7 +187,7 @@ impl<'a> At<'a> {
 
 /// What a node may use of its worker.
 #[derive(Clone)]
-pub struct Site {
+pub struct NodeContext {
     /// The node itself, by index of the plan.
     pub node: usize,
     /// Which of the workers, from 0.
@@ -209,11 +209,11 @@ pub struct Site {
     pub plan: Arc<Plan>,
 }
 
-impl Site {
+impl NodeContext {
     /// That of a node in a worker of its own, without links to the core.
-    pub(crate) fn alone(node: usize, plan: &Arc<Plan>, pool: &Pool) -> Site {
+    pub(crate) fn alone(node: usize, plan: &Arc<Plan>, pool: &Pool) -> NodeContext {
         let ports = plan.nodes[node].kind.ports.len();
-        Site {
+        NodeContext {
             node,
             worker: 0,
             workers: 1,
@@ -281,5 +281,9 @@ pub trait Opened: Send {
 
     /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
     /// when those that it began have ended.
-    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>>;
+    fn serve(
+        self: Box<Self>,
+        outlet: Outlet,
+        stop: StopSignal,
+    ) -> Local<'static, Result<(), Fault>>;
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sinew_core::transport::{Receiver, Sender, Shape, row};
+use sinew_core::transport::{LinkShape, Receiver, Sender, row};
 use sinew_core::{Fault, Refusal};
 use sinew_spec::catalogue::{Kind, MessageType};
-use sinew_spec::plan::{Delivery, Machine, Plan, Sync, Transport, Wait};
-use sinew_spec::{Source as Text, compile, render};
+use sinew_spec::plan::{Delivery, Plan, Sync, TargetMachine, Transport, Wait};
+use sinew_spec::{SpecSource as Text, compile, render};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::{FLOW, Fixture, FlowEntry, Make, Opened, Source, output};
+use crate::{FLOW, FlowEntry, FlowFixture, Make, Opened, Source, output};
 
 /// A kind that begins flows by the hand of a test.
 pub const BEGIN: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(|_| Ok(Box::new(Begin))) };
@@ -37,7 +37,7 @@ impl Source for Begin {
 /// All that is wrong with it, as text.
 pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String> {
     let source = Text { file: "test.yaml", text, overrides: &[] };
-    let plan = compile(&source, kinds, &Machine { cpus: vec![0, 1] });
+    let plan = compile(&source, kinds, &TargetMachine { cpus: vec![0, 1] });
     plan.map(Arc::new).map_err(|errors| render(&errors, text, false))
 }
 
@@ -49,7 +49,7 @@ pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String
 ///
 /// # Panics
 /// If the graph does not compile.
-pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<Fixture, Vec<Refusal>> {
+pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<FlowFixture, Vec<Refusal>> {
     let word = |key| text.split_once(key).and_then(|(_, rest)| rest.split([',', '}', '\n']).next());
     let first = table.iter().find(|row| word("kind: ") == Some(row.kind.name));
     let mut text = text.trim_end().to_owned();
@@ -61,14 +61,14 @@ pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<Fixture, Vec<Refus
     let table = [&[BEGIN], table].concat();
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
     let plan = try_plan(&text, &kinds).unwrap_or_else(|errors| panic!("{errors}"));
-    Fixture::new(&plan, &table, Path::new("."))
+    FlowFixture::new(&plan, &table, Path::new("."))
 }
 
 /// The nodes of a graph, as [`try_fixture`] makes them.
 ///
 /// # Panics
 /// If there is anything wrong with it.
-pub fn fixture(text: &str, table: &[FlowEntry]) -> Fixture {
+pub fn fixture(text: &str, table: &[FlowEntry]) -> FlowFixture {
     try_fixture(text, table).unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
 }
 
@@ -81,7 +81,7 @@ pub fn link(
     delivery: Delivery,
     capacity: u32,
 ) -> (Box<dyn Sender>, Box<dyn Receiver>) {
-    let shape = Shape {
+    let shape = LinkShape {
         message_size: message.size,
         type_hash: message.hash,
         capacity,

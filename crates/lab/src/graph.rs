@@ -8,9 +8,9 @@ use sinew_core::catalogue::Kind;
 use sinew_core::pace::Pace;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
-use sinew_runtime::run::Request;
-use sinew_spec::plan::{Machine, Plan, Release, Thread};
-use sinew_spec::{Source, compile};
+use sinew_runtime::run::RunRequest;
+use sinew_spec::plan::{Plan, Release, TargetMachine, Thread};
+use sinew_spec::{SpecSource, compile};
 
 /// The arm's spec, as it stands in `graphs/arm`.
 pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
@@ -26,7 +26,7 @@ const FILES: [(&str, &str); 2] = [
 ///
 /// # Errors
 /// What is wrong with its spec on this machine.
-pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<Request, String> {
+pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<RunRequest, String> {
     let overrides = vec![("planner.laps".into(), "0".into())];
     compiled("arm.yaml", ARM.into(), overrides, &nodes.catalogue(), cpus)
 }
@@ -35,7 +35,7 @@ pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<Request, String> {
 ///
 /// # Errors
 /// As for [`arm`].
-pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<Request, String> {
+pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<RunRequest, String> {
     compiled("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
 }
 
@@ -49,12 +49,12 @@ pub(crate) fn compiled(
     overrides: Vec<(String, String)>,
     kinds: &[&'static Kind],
     cpus: &[u32],
-) -> Result<Request, String> {
-    let machine = Machine { cpus: cpus.to_vec() };
-    let source = Source { file, text: &text, overrides: &overrides };
+) -> Result<RunRequest, String> {
+    let machine = TargetMachine { cpus: cpus.to_vec() };
+    let source = SpecSource { file, text: &text, overrides: &overrides };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    Ok(Request {
+    Ok(RunRequest {
         file: file.into(),
         text,
         base: folder(),

@@ -1,7 +1,8 @@
 //! The lab: what threads, processes, transports and waiting cost on this machine.
 //!
 //! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
-//! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a [`Report`].
+//! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a
+//! [`ScenarioReport`].
 
 pub mod bar;
 pub mod drill;
@@ -14,5 +15,5 @@ pub mod scenario;
 pub mod show;
 mod words;
 
-pub use report::Report;
+pub use report::ScenarioReport;
 pub use scenario::{SCENARIOS, Scenario};

@@ -15,7 +15,7 @@ const READINGS: usize = 10_000;
 
 /// The outcome of one run of a scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct ScenarioReport {
     /// Name of the scenario.
     pub scenario: String,
     /// The machine it ran on.

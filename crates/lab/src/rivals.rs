@@ -3,7 +3,7 @@
 
 use sinew_figures::Machine;
 
-use crate::report::{Axis, Report};
+use crate::report::{Axis, ScenarioReport};
 
 /// What the report's scenario is called.
 pub const SCENARIO: &str = "rivals";
@@ -21,8 +21,8 @@ pub(crate) const BARE: &str = "sinew_link";
 ///
 /// # Errors
 /// Why it cannot stand beside what is measured `here`, and how to get one that can.
-pub fn read(text: &str, here: &Machine) -> Result<Report, String> {
-    let mut report: Report = serde_json::from_str(text)
+pub fn read(text: &str, here: &Machine) -> Result<ScenarioReport, String> {
+    let mut report: ScenarioReport = serde_json::from_str(text)
         .map_err(|error| format!("is no report of rivals: {error}; make one with {COMMAND}"))?;
     if report.scenario != SCENARIO {
         let scenario = &report.scenario;
@@ -57,11 +57,16 @@ mod tests {
         Machine { cpu: "Foo 9000".into(), kernel: "6.18".into(), ..Machine::default() }
     }
 
-    fn report() -> Report {
-        Report { scenario: SCENARIO.into(), machine: here(), rounds: 5, ..Report::default() }
+    fn report() -> ScenarioReport {
+        ScenarioReport {
+            scenario: SCENARIO.into(),
+            machine: here(),
+            rounds: 5,
+            ..ScenarioReport::default()
+        }
     }
 
-    fn refusal(report: &Report) -> String {
+    fn refusal(report: &ScenarioReport) -> String {
         let text = serde_json::to_string(report).expect("plain data");
         read(&text, &here()).expect_err("it must be refused")
     }
@@ -78,7 +83,7 @@ mod tests {
     #[test]
     fn our_own_queue_among_them_gets_a_name_of_its_own() {
         let row = |name| Row::of(&[("rival", name)]);
-        let report = Report { rows: vec![row("rtrb"), row("sinew")], ..report() };
+        let report = ScenarioReport { rows: vec![row("rtrb"), row("sinew")], ..report() };
         let text = serde_json::to_string(&report).expect("plain data");
         let read = read(&text, &here()).expect("it is whole");
         let names: Vec<_> = read.rows.iter().map(|row| row.axis("rival")).collect();
@@ -101,7 +106,9 @@ mod tests {
     fn what_is_no_whole_report_of_rivals_is_refused() {
         let why = read("{\"scenario\": 1}", &here()).expect_err("no report");
         assert!(why.contains("is no report of rivals: invalid type"), "{why}");
-        assert!(refusal(&Report { scenario: "link".into(), ..report() }).contains("of 'link'"));
-        assert!(refusal(&Report { partial: true, ..report() }).contains("is partial"));
+        assert!(
+            refusal(&ScenarioReport { scenario: "link".into(), ..report() }).contains("of 'link'")
+        );
+        assert!(refusal(&ScenarioReport { partial: true, ..report() }).contains("is partial"));
     }
 }

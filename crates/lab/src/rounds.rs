@@ -7,7 +7,7 @@ use std::time::Duration;
 use sinew_core::clock::Clock;
 use sinew_figures::Machine;
 
-use crate::report::{Report, Row, Timer};
+use crate::report::{Row, ScenarioReport, Timer};
 
 /// What can be measured, once a round.
 pub trait Contender {
@@ -61,12 +61,21 @@ pub fn measure(
     rounds: u32,
     mut contenders: Contenders<'_>,
     session: &Session<'_>,
-) -> Report {
+) -> ScenarioReport {
     let (machine, timer) = (Machine::read(), Timer::measure(Clock::calibrate()));
     let partial = interleave(&mut contenders, rounds, session);
     let rows = contenders.into_iter().map(|(row, _)| row).collect();
     let scenario = scenario.into();
-    Report { scenario, machine, timer, quick, partial, rounds, rows, ..Report::default() }
+    ScenarioReport {
+        scenario,
+        machine,
+        timer,
+        quick,
+        partial,
+        rounds,
+        rows,
+        ..ScenarioReport::default()
+    }
 }
 
 /// Measures all rows, `rounds` times; whether it was interrupted. A row that is already skipped, or

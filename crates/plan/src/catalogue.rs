@@ -230,7 +230,7 @@ pub enum ParameterType {
 
 /// The value of a parameter, checked against its [`ParameterType`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ParameterValue {
     /// For [`ParameterType::Bool`].
     Bool(bool),
     /// For [`ParameterType::Integer`].

@@ -1,11 +1,11 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
-use crate::catalogue::{Direction, Kind, MessageType, Port, RunsIn, Value};
+use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
 use crate::{Item, Span};
 
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct TargetMachine {
     /// The CPUs that this process may use, ascending; never empty.
     pub cpus: Vec<u32>,
 }
@@ -50,7 +50,7 @@ pub enum Role {
     /// Cycles, fail-stop: its fault stops the graph.
     Realtime(Realtime),
     /// To disturb nobody: it may block and fail, and is restarted by its policy.
-    Service(Service),
+    Service(ServiceDomain),
 }
 
 /// A realtime domain.
@@ -70,7 +70,7 @@ pub struct Realtime {
 
 /// A service domain.
 #[derive(Clone, Debug)]
-pub struct Service {
+pub struct ServiceDomain {
     /// Indices into [`Plan::nodes`]; each has a thread of its own, but for flow nodes.
     pub nodes: Vec<usize>,
     /// What its flows run on.
@@ -84,7 +84,7 @@ pub struct Service {
     /// How long it may take to stop before it is killed.
     pub stop_deadline_ns: u64,
     /// What it may use.
-    pub limits: Limits,
+    pub limits: ServiceLimits,
 }
 
 /// What the flows of a service domain run on.
@@ -113,7 +113,7 @@ pub struct Restart {
 
 /// What a service may use; `None`: as much as there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// Memory of all its processes, bytes.
     pub memory_bytes: Option<u64>,
     /// Share of one CPU, in hundredths; 200 is two CPUs.
@@ -168,7 +168,7 @@ pub struct Node {
     /// Index into that domain's threads; 0 in a service domain, where each node has its own.
     pub thread: usize,
     /// One value for each of the kind's parameters, in their order.
-    pub values: Vec<Value>,
+    pub values: Vec<ParameterValue>,
     /// Where each value stands; where the node's name does, if it is a default.
     pub spans: Vec<Span>,
     /// The entries of each value that is a list of texts, with their places; empty for others.
@@ -368,7 +368,7 @@ impl Domain {
     }
 
     /// Its policy and limits, if it is a service domain.
-    pub fn service(&self) -> Option<&Service> {
+    pub fn service(&self) -> Option<&ServiceDomain> {
         match &self.role {
             Role::Realtime(_) => None,
             Role::Service(service) => Some(service),

@@ -24,7 +24,7 @@ const RULE: usize = 80;
 
 /// A cycle, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cycle {
+pub struct RecordedCycle {
     /// Number, times, flags, signals. What is in ticks elsewhere is in nanoseconds here.
     pub past: Past,
     /// [`Record::is_closed`] of each tap.
@@ -33,19 +33,19 @@ pub struct Cycle {
 
 /// How the cycles of a thread lie in their messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct CycleLayout {
     /// How many signals each node has.
     nodes: Vec<usize>,
     links: usize,
     taps: usize,
 }
 
-impl Layout {
+impl CycleLayout {
     /// Of a thread of a plan that is observed, as that of each recording is.
-    pub fn of(plan: &Plan, id: ThreadId) -> Layout {
+    pub fn of(plan: &Plan, id: ThreadId) -> CycleLayout {
         let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
         let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|it| it.count).sum();
-        Layout {
+        CycleLayout {
             nodes: nodes.iter().map(signals).collect(),
             links: Record::of(plan, nodes).links().len(),
             taps: taps(plan, nodes).len(),
@@ -93,7 +93,7 @@ impl Layout {
 
     /// Reads the message of a cycle, but for what it says of single links; `None` if it is not one
     /// of this thread.
-    pub fn read(&self, data: &[u8]) -> Option<Cycle> {
+    pub fn read(&self, data: &[u8]) -> Option<RecordedCycle> {
         if data.len() != self.size() {
             return None;
         }
@@ -123,7 +123,7 @@ impl Layout {
             }
         }
         let closed = closed.iter().map(|&closed| closed != 0).collect();
-        Some(Cycle { past, closed })
+        Some(RecordedCycle { past, closed })
     }
 }
 
@@ -131,7 +131,7 @@ impl Layout {
 pub fn schema(plan: &Plan, id: ThreadId) -> (String, String) {
     let domain = &plan.domains[id.domain];
     let nodes = &domain.threads()[id.thread].nodes;
-    let layout = Layout::of(plan, id);
+    let layout = CycleLayout::of(plan, id);
     let name = Names::default().of_type(&format!("{} thread {} cycle", domain.name, id.thread));
     let (mut text, mut of_nodes, mut types) = (String::new(), String::new(), String::new());
     for name in NUMBERS {
@@ -175,8 +175,8 @@ fn begin(text: &mut String, name: &str) {
 #[cfg(test)]
 mod tests {
     use sinew_robot::NODES;
-    use sinew_spec::plan::Machine;
-    use sinew_spec::{Source, compile};
+    use sinew_spec::plan::TargetMachine;
+    use sinew_spec::{SpecSource, compile};
 
     use super::*;
     use crate::fixture::OBSERVER;
@@ -186,10 +186,10 @@ mod tests {
         let text = include_str!("../../../graphs/arm/arm.yaml");
         let text = format!("{text}\n  - {{kind: recorder, name: recorder, domain: recorder}}\n");
         let text = text.replace("\nnodes:", "\n  recorder: {}\nnodes:");
-        let source = Source { file: "arm.yaml", text: &text, overrides: &[] };
+        let source = SpecSource { file: "arm.yaml", text: &text, overrides: &[] };
         let kinds = NODES.iter().map(|entry| entry.kind).chain([OBSERVER.kind]);
         let kinds: Vec<_> = kinds.collect();
-        compile(&source, &kinds, &Machine { cpus: vec![0, 1] }).expect("the graph is good")
+        compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] }).expect("the graph is good")
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         for domain in 0..2 {
             let id = ThreadId { domain, thread: 0 };
             let nodes = &plan.domains[domain].threads()[0].nodes;
-            let layout = Layout::of(&plan, id);
+            let layout = CycleLayout::of(&plan, id);
             let signals = layout.nodes.iter().sum::<usize>();
             let past = Past {
                 number: 1 << 40,
@@ -245,6 +245,6 @@ mod tests {
             size * count
         };
         let sum: usize = text.lines().map(bytes).sum();
-        assert_eq!(CDR_HEAD.len() + sum, Layout::of(&plan, id).size());
+        assert_eq!(CDR_HEAD.len() + sum, CycleLayout::of(&plan, id).size());
     }
 }

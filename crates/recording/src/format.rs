@@ -2,15 +2,15 @@
 //!
 //! A recording is one MCAP file or several, its *parts*. Each part stands alone:
 //!
-//! - metadata [`HEAD`]: a [`Head`], which run, which part, and how to make its plan again;
+//! - metadata [`HEAD`]: a [`PartHead`], which run, which part, and how to make its plan again;
 //! - attachment [`SPEC`]: the text of the spec;
 //! - further attachments: the files that parameters of the core's nodes name, as the spec does;
 //! - topic `/<node>/<port>`: each new message of a tap (`sinew_core::trace::taps`);
 //! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
-//! - metadata [`GAP`]: a [`Gap`], cycles that are missing, and why.
+//! - metadata [`GAP`]: a [`RecordedGap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
-//! nanoseconds since 1970 (add [`Head::clock_offset_ns`] to a monotonic time); `sequence` is the
+//! nanoseconds since 1970 (add [`PartHead::clock_offset_ns`] to a monotonic time); `sequence` is the
 //! low half of the cycle's number.
 //!
 //! Messages are CDR after a schema in the language of ROS 2, because ours are CDR but for four
@@ -24,9 +24,9 @@ use std::path::PathBuf;
 pub const VERSION: u32 = 2;
 /// How the name of a part ends, behind a dot.
 pub const EXTENSION: &str = "mcap";
-/// Name of the metadata that a [`Head`] is.
+/// Name of the metadata that a [`PartHead`] is.
 pub const HEAD: &str = "sinew";
-/// Name of the metadata that a [`Gap`] is.
+/// Name of the metadata that a [`RecordedGap`] is.
 pub const GAP: &str = "sinew/gap";
 /// Who wrote a file, by its header.
 pub const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
@@ -52,7 +52,7 @@ pub fn message(data: &[u8]) -> Option<&[u8]> {
 
 /// What a part says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct PartHead {
     /// Tells the run from all others; the same in all of its parts.
     pub run: String,
     /// Number of the part in its run, from 1.
@@ -75,7 +75,7 @@ pub struct Head {
     pub host: String,
 }
 
-impl Head {
+impl PartHead {
     /// As metadata.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
         let json = "plain lists are JSON";
@@ -99,7 +99,7 @@ impl Head {
     ///
     /// # Errors
     /// Which key is missing or says nothing that we know.
-    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Head, String> {
+    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<PartHead, String> {
         let version: u32 = number(metadata, "version")?;
         if version != VERSION {
             return Err(format!(
@@ -110,7 +110,7 @@ impl Head {
         let json = |key: &str, error| format!("metadata '{key}': {error}");
         let overrides = serde_json::from_str(text(metadata, "overrides")?);
         let cpus = serde_json::from_str(text(metadata, "cpus")?);
-        Ok(Head {
+        Ok(PartHead {
             run: text(metadata, "run")?.into(),
             part: number(metadata, "part")?,
             life: number(metadata, "life")?,
@@ -127,8 +127,8 @@ impl Head {
 
 /// Cycles of a thread that are missing. It may stand in a part of a later life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// Of which life of the core, as [`Head::life`] counts them.
+pub struct RecordedGap {
+    /// Of which life of the core, as [`PartHead::life`] counts them.
     pub life: u32,
     /// Name of the domain.
     pub domain: String,
@@ -142,7 +142,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-impl Gap {
+impl RecordedGap {
     /// As metadata.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
         let rows = [
@@ -159,9 +159,9 @@ impl Gap {
     /// From metadata.
     ///
     /// # Errors
-    /// As for [`Head::from_metadata`].
-    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Gap, String> {
-        Ok(Gap {
+    /// As for [`PartHead::from_metadata`].
+    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<RecordedGap, String> {
+        Ok(RecordedGap {
             life: number(metadata, "life")?,
             domain: text(metadata, "domain")?.into(),
             thread: number(metadata, "thread")?,
@@ -184,8 +184,8 @@ fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Re
 
 /// What the first part of a run says, for the tests.
 #[cfg(test)]
-pub(crate) fn first() -> Head {
-    Head {
+pub(crate) fn first() -> PartHead {
+    PartHead {
         run: "a1".into(),
         part: 1,
         life: 0,
@@ -206,16 +206,16 @@ mod tests {
     #[test]
     fn head_and_gap_come_back_from_metadata() {
         let overrides = vec![("planner.laps".into(), "0".into())];
-        let head = Head { part: 3, life: 1, overrides, clock_offset_ns: -5, ..first() };
-        assert_eq!(Head::from_metadata(&head.to_metadata()), Ok(head.clone()));
+        let head = PartHead { part: 3, life: 1, overrides, clock_offset_ns: -5, ..first() };
+        assert_eq!(PartHead::from_metadata(&head.to_metadata()), Ok(head.clone()));
         let mut other = head.to_metadata();
         other.insert("version".into(), "9".into());
-        assert!(Head::from_metadata(&other).unwrap_err().contains("version 9, expected 2"));
+        assert!(PartHead::from_metadata(&other).unwrap_err().contains("version 9, expected 2"));
         other = head.to_metadata();
         other.remove("cpus");
-        assert!(Head::from_metadata(&other).unwrap_err().contains("'cpus' is missing"));
+        assert!(PartHead::from_metadata(&other).unwrap_err().contains("'cpus' is missing"));
         let (domain, reason) = ("control".into(), "".into());
-        let gap = Gap { life: 3, domain, thread: 0, first: 7, cycles: 2, reason };
-        assert_eq!(Gap::from_metadata(&gap.to_metadata()), Ok(gap));
+        let gap = RecordedGap { life: 3, domain, thread: 0, first: 7, cycles: 2, reason };
+        assert_eq!(RecordedGap::from_metadata(&gap.to_metadata()), Ok(gap));
     }
 }

@@ -16,9 +16,9 @@ use mcap::records::{
 };
 use mcap::{Channel, MAGIC, Schema, Summary};
 
-use super::cycle::Layout;
+use super::cycle::CycleLayout;
 use super::disk::Disk;
-use super::format::{HEAD, Head, LIBRARIES};
+use super::format::{HEAD, LIBRARIES, PartHead};
 use super::read::{beginning, chunk};
 use super::summary::{FRAME_BYTES, preamble, write_end, write_places};
 
@@ -60,11 +60,11 @@ pub fn is_finished(mut file: &File) -> io::Result<bool> {
 ///
 /// # Errors
 /// What the system says to reading it.
-pub fn head(file: &File) -> io::Result<Option<Result<Head, String>>> {
+pub fn head(file: &File) -> io::Result<Option<Result<PartHead, String>>> {
     let mut head = None;
     beginning(file, &mut |record| match record {
         Record::Metadata(row) if row.name == HEAD => {
-            head = Some(Head::from_metadata(&row.metadata));
+            head = Some(PartHead::from_metadata(&row.metadata));
             ControlFlow::Break(())
         }
         Record::Header(_) => ControlFlow::Continue(()),
@@ -212,7 +212,12 @@ impl Scan {
     ///
     /// # Errors
     /// What the system says to reading the file.
-    pub fn newest(&self, file: &File, topic: &str, layout: &Layout) -> io::Result<Option<u64>> {
+    pub fn newest(
+        &self,
+        file: &File,
+        topic: &str,
+        layout: &CycleLayout,
+    ) -> io::Result<Option<u64>> {
         let topic = self.summary.channels.values().find(|row| row.topic == topic);
         let Some(id) = topic.map(|topic| topic.id) else { return Ok(None) };
         let chunks = self.summary.chunk_indexes.iter().rev();

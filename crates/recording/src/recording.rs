@@ -10,7 +10,7 @@ use mcap::Summary;
 use mcap::records::Record;
 use sinew_spec::TEXT_LEN_MAX;
 
-use super::format::{EXTENSION, HEAD, Head, SPEC};
+use super::format::{EXTENSION, HEAD, PartHead, SPEC};
 use super::mend::head;
 use super::read::{self, Extent};
 
@@ -35,7 +35,7 @@ pub struct Part {
     /// Where it is.
     pub path: PathBuf,
     /// What it says of itself.
-    pub head: Head,
+    pub head: PartHead,
 }
 
 impl Recording {
@@ -49,7 +49,7 @@ impl Recording {
         let end = read::read_beginning(file, &mut |record| {
             match record {
                 Record::Metadata(row) if row.name == HEAD && head.is_none() => {
-                    head = Some(Head::from_metadata(&row.metadata));
+                    head = Some(PartHead::from_metadata(&row.metadata));
                 }
                 Record::Attachment { header, data, .. }
                     if header.name == SPEC && spec.is_none() =>
@@ -100,7 +100,7 @@ impl Recording {
     }
 
     /// What the part that was opened, or any other one, says of the run.
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &PartHead {
         &self.parts[0].head
     }
 
@@ -135,7 +135,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String, String> {
 }
 
 /// All parts of the run of `file`, which has `head`, and what is to be said of the others.
-fn siblings(file: &Path, head: Head) -> (Vec<Part>, Vec<String>) {
+fn siblings(file: &Path, head: PartHead) -> (Vec<Part>, Vec<String>) {
     let (run, mut notes) = (head.run.clone(), Vec::new());
     let mut parts = BTreeMap::from([(head.part, Part { path: file.into(), head })]);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -164,7 +164,7 @@ fn siblings(file: &Path, head: Head) -> (Vec<Part>, Vec<String>) {
 }
 
 /// What a file says of itself, if it is a part of a recording that this program reads.
-fn head_of(path: &Path) -> Option<Head> {
+fn head_of(path: &Path) -> Option<PartHead> {
     // What cannot be read is no part of anything; a pipe would keep us waiting.
     let file = path.is_file().then(|| File::open(path).ok())??;
     head(&file).ok()??.ok()

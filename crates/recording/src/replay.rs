@@ -16,8 +16,8 @@ use std::time::Duration;
 
 pub use self::graphs::{Changes, Graphs, Refused};
 pub use self::player::Player;
-pub use self::report::Report;
-pub use self::thread::Thread;
+pub use self::report::ReplayReport;
+pub use self::thread::RecordedThread;
 
 /// Where a replay ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,4 +31,4 @@ pub enum Until {
 /// Is shown each recorded cycle before it is carried out once more: its thread, by the place among
 /// the recorded ones. It may wait. `Ok(false)`: the user wants no more; an error: it can show no
 /// more.
-pub type Onlooker<'a> = Box<dyn FnMut(usize, &Thread) -> io::Result<bool> + 'a>;
+pub type Onlooker<'a> = Box<dyn FnMut(usize, &RecordedThread) -> io::Result<bool> + 'a>;

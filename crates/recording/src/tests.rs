@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use mcap::records::op;
 
 use super::disk::{Disk, is_full};
-use super::format::{ENCODING, Gap, LIBRARY, SCHEMA_ENCODING, first};
+use super::format::{ENCODING, LIBRARY, RecordedGap, SCHEMA_ENCODING, first};
 use super::mend::{head, is_finished, scan};
 use super::messages::{Messages, Stamp};
 use super::summary::write_end;
-use super::topics::{Topic, What};
+use super::topics::{Topic, TopicContent};
 use super::writer::{Opening, PartWriter};
 
 /// Where a process that is to be killed writes.
@@ -27,7 +27,7 @@ fn opening() -> Opening {
     let topic = |name: &str| Topic {
         name: name.into(),
         thread: 0,
-        what: What::Tap(0),
+        what: TopicContent::Tap(0),
         schema: ("sinew/msg/A".into(), "uint8[4] a\n".into()),
         metadata: BTreeMap::new(),
     };
@@ -51,8 +51,15 @@ fn messages(numbers: std::ops::Range<u32>, data: &[u8]) -> Messages {
     messages
 }
 
-fn gap() -> Gap {
-    Gap { life: 0, domain: "d".into(), thread: 0, first: 3, cycles: 2, reason: "a test".into() }
+fn gap() -> RecordedGap {
+    RecordedGap {
+        life: 0,
+        domain: "d".into(),
+        thread: 0,
+        first: 3,
+        cycles: 2,
+        reason: "a test".into(),
+    }
 }
 
 /// The numbers on topic `/a`, as the library reads them through the index and from the beginning:

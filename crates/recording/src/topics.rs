@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sinew_core::catalogue::{Direction, ParameterType, Value};
+use sinew_core::catalogue::{Direction, ParameterType, ParameterValue};
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::{Tap, taps};
 use sinew_spec::plan::{End, Plan};
@@ -19,7 +19,7 @@ pub struct Topic {
     /// Its thread, by the place among [`threads`].
     pub thread: usize,
     /// What its messages are.
-    pub what: What,
+    pub what: TopicContent,
     /// Name and text of their schema.
     pub schema: (String, String),
     /// What it is in words, for who looks at the file.
@@ -28,7 +28,7 @@ pub struct Topic {
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TopicContent {
     /// A message at this tap of the thread.
     Tap(usize),
     /// A cycle of the thread.
@@ -57,7 +57,7 @@ pub fn topics(plan: &Plan) -> Vec<Topic> {
         topics.push(Topic {
             name: cycle_topic(plan, id),
             thread,
-            what: What::Cycle,
+            what: TopicContent::Cycle,
             schema: cycle::schema(plan, id),
             metadata: rows(thread_rows(plan, id)),
         });
@@ -95,7 +95,7 @@ fn tapped(plan: &Plan, thread: usize, id: ThreadId, at: usize, tap: &Tap) -> Top
     Topic {
         name: format!("/{}/{}", plan.nodes[tap.end.node].name, plan.port(tap.end).name),
         thread,
-        what: What::Tap(at),
+        what: TopicContent::Tap(at),
         schema: (schema_name(message), schema_text(message)),
         metadata: rows(metadata.into_iter().chain(thread_rows(plan, id))),
     }
@@ -108,8 +108,8 @@ pub fn files(plan: &Plan) -> Vec<String> {
     for node in core.map(|node| &plan.nodes[node]) {
         for (parameter, value) in node.kind.parameters.iter().zip(&node.values) {
             match (parameter.ty, value) {
-                (ParameterType::Path, Value::Text(name)) => files.push(name.clone()),
-                (ParameterType::Paths { .. }, Value::Texts(names)) => {
+                (ParameterType::Path, ParameterValue::Text(name)) => files.push(name.clone()),
+                (ParameterType::Paths { .. }, ParameterValue::Texts(names)) => {
                     files.extend_from_slice(names)
                 }
                 _ => {}

@@ -14,7 +14,9 @@ use mcap::write::NoSeek;
 use mcap::{Attachment, Compression, WriteOptions};
 
 use super::disk::{Disk, is_full};
-use super::format::{ENCODING, GAP, Gap, HEAD, Head, LIBRARY, MEDIA_TYPE, SCHEMA_ENCODING};
+use super::format::{
+    ENCODING, GAP, HEAD, LIBRARY, MEDIA_TYPE, PartHead, RecordedGap, SCHEMA_ENCODING,
+};
 use super::messages::Messages;
 use super::summary::{cut, write_end};
 use super::topics::Topic;
@@ -26,7 +28,7 @@ const MEMORY: &str = "memory takes all, and a graph has fewer ports than there a
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// Of the part that is to begin.
-    pub head: Head,
+    pub head: PartHead,
     /// Name and bytes.
     pub attachments: Vec<(String, Vec<u8>)>,
     /// In the order of their numbers, from 0.
@@ -91,7 +93,7 @@ impl<D: Disk> PartWriter<D> {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn add(&mut self, gaps: &[Gap], messages: &Messages) -> io::Result<()> {
+    pub fn add(&mut self, gaps: &[RecordedGap], messages: &Messages) -> io::Result<()> {
         for gap in gaps {
             write_metadata(&mut self.writer, GAP, gap.to_metadata());
         }

@@ -11,7 +11,7 @@ mod stats;
 pub use self::chain::{Chained, Earlier};
 pub use self::csv::Csv;
 pub use self::late::Late;
-pub use self::memory::{Memory, Process};
+pub use self::memory::{Memory, ProcessMemory};
 pub use self::report::{Ending, Report};
 #[cfg(any(test, feature = "fixture"))]
 pub use self::stats::fixture;

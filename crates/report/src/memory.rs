@@ -10,7 +10,7 @@ const SPACING_S_MAX: f64 = 10.0;
 
 /// A domain's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessMemory {
     /// Of a service: the last one.
     pub pid: u32,
     /// `VmHWM`; `None` if the process ended before it was read.
@@ -20,14 +20,14 @@ pub struct Process {
 /// Most memory of each domain's process.
 pub struct Memory {
     /// One for each domain.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessMemory>,
     next_s: f64,
 }
 
 impl Memory {
     /// For so many domains.
     pub fn new(domains: usize) -> Memory {
-        Memory { processes: vec![Process::default(); domains], next_s: 0.0 }
+        Memory { processes: vec![ProcessMemory::default(); domains], next_s: 0.0 }
     }
 
     /// Reads, if it is time for it; `pids` says who stands for each domain now.

@@ -13,7 +13,7 @@ use sinew_runtime::run::{NodeState, Outcome, ServiceState};
 use sinew_spec::plan::{Plan, Release};
 
 use crate::late::Late;
-use crate::memory::Process;
+use crate::memory::ProcessMemory;
 use crate::stats::{Extent, SignalStats, Stats, ThreadStats};
 
 /// How a run ended, seen from the user.
@@ -62,7 +62,7 @@ pub struct Report<'a> {
     /// What each realtime thread asked for and has.
     pub privileges: Vec<(ThreadId, Asked, Obtained)>,
     /// One for each domain.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessMemory>,
     /// How each service is at the end.
     pub services: Vec<ServiceState>,
     /// What is to be said of links that a service has broken.

@@ -18,7 +18,7 @@ use std::process::Command;
 use rustix::process::{Resource, Rlimit, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use sinew_core::sys;
-use sinew_spec::plan::{Domain, Limits};
+use sinew_spec::plan::{Domain, ServiceLimits};
 
 pub(crate) use self::cgroup::sweep_stale;
 use self::cgroup::{Cgroup, Controller, Refusals, refuse_all};
@@ -32,7 +32,7 @@ const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
 /// The bounds of a domain. Dropping it kills what is left in its cgroup and removes that.
 #[derive(Debug)]
 pub struct Confinement {
-    limits: Limits,
+    limits: ServiceLimits,
     user: Option<User>,
     cgroup: Option<Cgroup>,
     /// What its cgroup does not limit although it was asked for.
@@ -89,7 +89,7 @@ impl Confinement {
             // What programs look at to find the user's own files.
             command.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name);
         }
-        let bounds = sys::Bounds {
+        let bounds = sys::ProcessBounds {
             // Where it cannot be opened, `entered` finds that out.
             cgroup: self.cgroup.as_ref().and_then(|cgroup| cgroup.entrance().ok()),
             limits: self.resource_limits(),

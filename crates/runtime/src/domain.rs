@@ -19,17 +19,17 @@ use std::time::Duration;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use sinew_core::bell::Bell;
-use sinew_core::board::{Board, FaultAt, Order};
+use sinew_core::board::{Board, DomainOrder, FaultAt};
 use sinew_core::clock::now_ns;
-use sinew_core::cycle::assemble::Ends;
+use sinew_core::cycle::assemble::Carriers;
 use sinew_core::ends::{crosses_domains, leader};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::sys::{Region, adopt};
-use sinew_core::transport::{Carrier, Shape, row};
-use sinew_spec::plan::{Machine, Plan, Role, Transport};
-use sinew_spec::{Source, compile};
+use sinew_core::transport::{Carrier, LinkShape, row};
+use sinew_spec::plan::{Plan, Role, TargetMachine, Transport};
+use sinew_spec::{SpecSource, compile};
 
 use crate::kinds::Kinds;
 use crate::launch::Launch;
@@ -125,8 +125,8 @@ fn await_order(board: &Board, halt: &Halt) -> bool {
     loop {
         match board.current_order() {
             _ if halt.is_stopping() => return false,
-            Order::Run => return true,
-            _ => board.sleep_while(Order::Wait, ORDER_WAIT_NS),
+            DomainOrder::Run => return true,
+            _ => board.sleep_while(DomainOrder::Wait, ORDER_WAIT_NS),
         }
     }
 }
@@ -153,8 +153,8 @@ fn is_orphan(parent: u32) -> bool {
 }
 
 fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
-    let machine = Machine { cpus: launch.spec.cpus.clone() };
-    let source = Source {
+    let machine = TargetMachine { cpus: launch.spec.cpus.clone() };
+    let source = SpecSource {
         file: &launch.spec.file,
         text: &launch.spec.text,
         overrides: &launch.spec.overrides,
@@ -168,8 +168,8 @@ fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
 }
 
 /// The carriers that the parent left open, and new ones for links within this domain.
-fn ends(launch: &Launch, plan: &Plan) -> io::Result<Ends> {
-    let mut ends = Ends::default();
+fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
+    let mut ends = Carriers::default();
     // Ends of one broadcast that are in this domain share a region, and so a descriptor.
     let mut regions: BTreeMap<RawFd, Region> = BTreeMap::new();
     let mut carrier = |link: usize, descriptor: RawFd| -> io::Result<Carrier> {
@@ -194,7 +194,7 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Ends> {
         }
         let leader = leader(plan, index);
         if leader == index {
-            let (writer, reader) = (row(link.transport).open)(&Shape::of(link))?;
+            let (writer, reader) = (row(link.transport).open)(&LinkShape::of(link))?;
             ends.writers.insert(index, writer);
             ends.readers.insert(index, reader);
         } else if let Some(Carrier::Region(region)) = ends.readers.get(&leader) {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_flow::is_same;
-use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, Service, Thread};
+use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, ServiceDomain, Thread};
 
 /// An edited graph, compiled and checked by whoever offers it.
 #[derive(Clone, Debug)]
@@ -84,7 +84,8 @@ fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {
 fn same_role(old: &Plan, here: &Domain, new: &Plan, there: &Domain) -> bool {
     match (&here.role, &there.role) {
         (Role::Service(a), Role::Service(b)) => {
-            let times = |it: &Service| (it.start_deadline_ns, it.heartbeat_ns, it.stop_deadline_ns);
+            let times =
+                |it: &ServiceDomain| (it.start_deadline_ns, it.heartbeat_ns, it.stop_deadline_ns);
             (a.flows, a.restart, a.limits) == (b.flows, b.restart, b.limits) && times(a) == times(b)
         }
         (Role::Realtime(a), Role::Realtime(b)) => {

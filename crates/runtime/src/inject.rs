@@ -24,7 +24,7 @@ pub struct Injection {
     /// for a service that of its heartbeat.
     pub at_cycle: u64,
     /// What.
-    pub what: What,
+    pub what: InjectedFault,
 }
 
 /// To whom a fault happens.
@@ -41,7 +41,7 @@ pub enum Target {
 /// What happens. The first eleven happen to nodes, the others to links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum InjectedFault {
     /// It panics instead of its update.
     Panic,
     /// It returns an error instead of its update.
@@ -84,7 +84,7 @@ impl Injection {
     }
 
     /// What is due at this number.
-    pub(crate) fn due(injections: &[Injection], number: u64) -> Option<What> {
+    pub(crate) fn due(injections: &[Injection], number: u64) -> Option<InjectedFault> {
         injections.iter().find(|injection| injection.at_cycle == number).map(|it| it.what)
     }
 }
@@ -114,12 +114,14 @@ impl Heartbeats {
     /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
     pub(crate) fn beat(&mut self, number: u64) {
         match Injection::due(&self.injections, number) {
-            Some(What::Panic) => panic!("injected by a drill"),
-            Some(What::Error) => self.failed = true,
-            Some(what @ (What::Segv | What::Kill | What::Stop)) => signal(what),
-            Some(What::Hang) => hang(),
-            Some(What::NotFinite) => self.spoils = true,
-            Some(What::Late { cycles }) => {
+            Some(InjectedFault::Panic) => panic!("injected by a drill"),
+            Some(InjectedFault::Error) => self.failed = true,
+            Some(what @ (InjectedFault::Segv | InjectedFault::Kill | InjectedFault::Stop)) => {
+                signal(what)
+            }
+            Some(InjectedFault::Hang) => hang(),
+            Some(InjectedFault::NotFinite) => self.spoils = true,
+            Some(InjectedFault::Late { cycles }) => {
                 sleep(Duration::from_millis(100 * u64::from(cycles)));
             }
             _ => {}
@@ -155,15 +157,15 @@ pub(crate) fn write_nan(message: &mut [u8], ty: &MessageType) {
 
 /// Ends or stops this process as [`What::Segv`], [`What::Kill`] and [`What::Stop`] say; returns
 /// after the last, once somebody continues the process.
-pub(crate) fn signal(what: What) {
+pub(crate) fn signal(what: InjectedFault) {
     // Nothing is to be done if the kernel refuses: whoever injected it looks whether it happened.
     let _ = match what {
-        What::Segv => {
+        InjectedFault::Segv => {
             leave_no_core_file();
             // The standard library has a handler of its own, which a raised signal would survive.
             emulate_default_handler(SIGSEGV)
         }
-        What::Kill => raise(SIGKILL),
+        InjectedFault::Kill => raise(SIGKILL),
         _ => raise(SIGSTOP),
     };
 }

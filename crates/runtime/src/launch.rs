@@ -96,7 +96,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inject::{Target, What};
+    use crate::inject::{InjectedFault, Target};
 
     #[test]
     fn a_launch_arrives_as_it_was_sent() {
@@ -117,7 +117,10 @@ mod tests {
             life: 3,
             parent: 77,
             marker: "77.1".into(),
-            injections: vec![injection(What::Segv), injection(What::Late { cycles: 7 })],
+            injections: vec![
+                injection(InjectedFault::Segv),
+                injection(InjectedFault::Late { cycles: 7 }),
+            ],
             secret: "5ec3e7".into(),
             open: Open {
                 board: 5,

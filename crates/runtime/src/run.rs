@@ -39,7 +39,7 @@ use self::edits::Edits;
 use self::lifecycle::Lifecycle;
 use self::links::Links;
 use self::process::Spawner;
-pub use self::request::{Outcome, Request};
+pub use self::request::{Outcome, RunRequest};
 use self::services::Supervised;
 pub use self::snapshot::{NodeState, ServiceState};
 use crate::confine::{self, Confinement};
@@ -52,7 +52,7 @@ pub const DOMAIN_COMMAND: &str = "__domain";
 /// A running graph. Dropping it kills what still runs.
 pub struct Run {
     /// What was asked for. An edit changes its text and plan.
-    request: Request,
+    request: RunRequest,
     origin: Origin,
     links: Links,
     core: Core,
@@ -94,7 +94,7 @@ impl Run {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn start(mut request: Request) -> io::Result<Run> {
+    pub fn start(mut request: RunRequest) -> io::Result<Run> {
         request.plan.leave_out_tests();
         request.check().map_err(io::Error::other)?;
         process::keep_endings()?;

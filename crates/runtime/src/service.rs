@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sinew_control::counters::{BEATS, DROPPED, ENDED, LOST, RECEIVED, SENT};
-use sinew_core::board::{Board, Order};
+use sinew_core::board::{Board, DomainOrder};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
 use sinew_core::halt::Halt;
@@ -127,7 +127,7 @@ impl ServiceIo {
             }
             match until_ns.saturating_sub(now_ns()) {
                 0 => return true,
-                left_ns => self.board.sleep_while(Order::Run, left_ns.min(NAP_NS)),
+                left_ns => self.board.sleep_while(DomainOrder::Run, left_ns.min(NAP_NS)),
             }
         }
     }

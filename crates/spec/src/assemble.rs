@@ -1,6 +1,8 @@
 //! The last step: a graph without errors becomes a plan. Here every link option is decided.
 
-use sinew_plan::plan::{Domain, Link, Machine, Node, Plan, Realtime, Role, Service, Wait};
+use sinew_plan::plan::{
+    Domain, Link, Node, Plan, Realtime, Role, ServiceDomain, TargetMachine, Wait,
+};
 
 use crate::draft;
 use crate::firewall::{self, ThreadWaits};
@@ -11,7 +13,7 @@ use crate::picture;
 use crate::place::{Graph, Reach, cpus, periods, release, threads};
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
-pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
+pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan> {
     let Graph { draft, homes, .. } = &graph;
     let mut notes = Vec::new();
     let mut threads = threads(&graph);
@@ -42,7 +44,7 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &Machine) -> Option<Plan> {
             }),
             draft::Role::Service(service) => {
                 let nodes = std::mem::take(&mut members[at]);
-                Role::Service(Service { nodes, ..service.plan.clone() })
+                Role::Service(ServiceDomain { nodes, ..service.plan.clone() })
             }
         },
     });
@@ -112,7 +114,7 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits
 /// for.
-fn park_if_crowded(plan: &mut Plan, machine: &Machine) {
+fn park_if_crowded(plan: &mut Plan, machine: &TargetMachine) {
     let threads = firewall::threads(plan);
     let cpu = |row: &ThreadWaits| plan.domains[row.domain].threads()[row.thread].cpu;
     let shared = |one: &u32| threads.iter().filter(|row| cpu(row) == Some(*one)).count() > 1;

@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
 use sinew_plan::Span;
 
-use crate::Source;
+use crate::SpecSource;
 
 /// Most diagnostics of one spec; past it the rest is only counted, so that a hostile spec cannot
 /// make us search names without end.
@@ -59,7 +59,7 @@ impl Diagnostic {
 /// its place, what is wrong, and what to write instead. In the order of the text, at most
 /// [`DIAGNOSTICS_MAX`].
 pub fn diagnose(
-    source: &Source<'_>,
+    source: &SpecSource<'_>,
     found: impl IntoIterator<Item = (Span, String, String)>,
 ) -> Vec<Diagnostic> {
     let report = Report::default();
@@ -134,7 +134,7 @@ impl Report {
     }
 
     /// All of them, in the order of the text.
-    pub(crate) fn diagnostics(self, source: &Source<'_>) -> Vec<Diagnostic> {
+    pub(crate) fn diagnostics(self, source: &SpecSource<'_>) -> Vec<Diagnostic> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
         // A link into a block stands for several: what is wrong with it is said once.
@@ -167,7 +167,7 @@ fn cut(mut text: String) -> String {
 }
 
 impl Problem {
-    fn place(self, source: &Source<'_>, lines: &Lines) -> Diagnostic {
+    fn place(self, source: &SpecSource<'_>, lines: &Lines) -> Diagnostic {
         let Problem { span, message, help } = self;
         if let Some(at) = span.source.checked_sub(1) {
             let (name, value) = &source.overrides[at as usize];

@@ -1,7 +1,7 @@
 //! A mapping of the spec, read by its table of keys: what is unknown, missing or out of limits is
 //! reported, and what is absent takes the table's default.
 
-use sinew_plan::catalogue::{Parameter, Value};
+use sinew_plan::catalogue::{Parameter, ParameterValue};
 use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
@@ -193,9 +193,9 @@ impl<'a> Fields<'a> {
 fn number(shape: &Shape, text: &str) -> Result<u64, String> {
     match *shape {
         Shape::Value(ty) => match read(ty, text) {
-            Ok(Value::Bool(value)) => Ok(value.into()),
-            Ok(Value::Integer(value)) => Ok(value as u64),
-            Ok(Value::Duration(value) | Value::Size(value)) => Ok(value),
+            Ok(ParameterValue::Bool(value)) => Ok(value.into()),
+            Ok(ParameterValue::Integer(value)) => Ok(value as u64),
+            Ok(ParameterValue::Duration(value) | ParameterValue::Size(value)) => Ok(value),
             Ok(value) => panic!("{value:?} is no number"),
             Err(help) => Err(help.unwrap_or_else(|| format!("write {}", taken(ty)))),
         },

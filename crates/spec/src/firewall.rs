@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use sinew_plan::catalogue::Direction;
 use sinew_plan::option_enum;
-use sinew_plan::plan::{Delivery, Full, Link, Machine, Plan, Release, Sync, Wait};
+use sinew_plan::plan::{Delivery, Full, Link, Plan, Release, Sync, TargetMachine, Wait};
 
 /// What keeps the core apart from the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ option_enum! {
 
 impl Firewall {
     /// The firewall of a plan on a machine.
-    pub fn of(plan: &Plan, machine: &Machine) -> Firewall {
+    pub fn of(plan: &Plan, machine: &TargetMachine) -> Firewall {
         let leaves_core = |at: &usize| plan.leaves_core(&plan.links[*at]);
         let mut firewall = Firewall {
             crossings: (0..plan.links.len()).filter(leaves_core).collect(),

@@ -38,11 +38,11 @@ use catalogue::Kind;
 use diagnostic::{Lines, Report};
 use firewall::Firewall;
 use place::{Graph, Home};
-use plan::{Machine, Plan};
+use plan::{Plan, TargetMachine};
 
 /// A spec and what the command line changes in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct SpecSource<'a> {
     /// The file as the user named it; shown in diagnostics, not opened.
     pub file: &'a str,
     /// Its text.
@@ -60,9 +60,9 @@ pub struct Source<'a> {
 /// # Panics
 /// If a kind of the catalogue has a default that its own parameter refuses.
 pub fn compile(
-    source: &Source<'_>,
+    source: &SpecSource<'_>,
     catalogue: &[&'static Kind],
-    machine: &Machine,
+    machine: &TargetMachine,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let report = Report::default();
     let plan = build(source, catalogue, machine, &report);
@@ -73,9 +73,9 @@ pub fn compile(
 }
 
 fn build(
-    source: &Source<'_>,
+    source: &SpecSource<'_>,
     catalogue: &[&'static Kind],
-    machine: &Machine,
+    machine: &TargetMachine,
     report: &Report,
 ) -> Option<Plan> {
     if source.text.len() > TEXT_LEN_MAX {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 
 use sinew_plan::catalogue::Kind;
-use sinew_plan::plan::{End, FlowLink, Machine, Release, Thread};
+use sinew_plan::plan::{End, FlowLink, Release, TargetMachine, Thread};
 
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
@@ -373,7 +373,7 @@ fn unreleased(draft: &Draft<'_>, at: usize) {
 }
 
 /// Reports CPUs that the machine does not have.
-pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine) {
+pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &TargetMachine) {
     let rows = draft.domains.iter().flat_map(Domain::listed);
     for row in rows {
         if let Some(cpu) = row.cpu.filter(|cpu| !machine.cpus.contains(cpu)) {
@@ -386,7 +386,7 @@ pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &Machine) {
 }
 
 /// Gives realtime threads that name no CPU one of their own, while there are enough.
-pub(crate) fn cpus(threads: &mut [Vec<Thread>], machine: &Machine, notes: &mut Vec<String>) {
+pub(crate) fn cpus(threads: &mut [Vec<Thread>], machine: &TargetMachine, notes: &mut Vec<String>) {
     let all = threads.iter().flatten().count();
     let taken: HashSet<u32> = threads.iter().flatten().filter_map(|thread| thread.cpu).collect();
     let mut free = machine.cpus.iter().rev().copied().filter(|cpu| !taken.contains(cpu));

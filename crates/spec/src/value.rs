@@ -1,6 +1,6 @@
 //! Single values: durations, numbers, words, and what a kind's parameters take.
 
-use sinew_plan::catalogue::{Parameter, ParameterType, Value};
+use sinew_plan::catalogue::{Parameter, ParameterType, ParameterValue};
 use sinew_plan::{Data, Item};
 
 use crate::diagnostic::Report;
@@ -93,27 +93,29 @@ pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &Report) -> Option<
 }
 
 /// The value that a text stands for; none of a list. The error may say what to write instead.
-pub(crate) fn read(ty: ParameterType, text: &str) -> Result<Value, Option<String>> {
+pub(crate) fn read(ty: ParameterType, text: &str) -> Result<ParameterValue, Option<String>> {
     let value = match ty {
-        ParameterType::Bool => text.parse().ok().map(Value::Bool),
-        ParameterType::Integer { min, max } => {
-            text.parse().ok().filter(|value| (min..=max).contains(value)).map(Value::Integer)
-        }
-        ParameterType::Number { min, max } => finite(text, min, max).map(Value::Number),
+        ParameterType::Bool => text.parse().ok().map(ParameterValue::Bool),
+        ParameterType::Integer { min, max } => text
+            .parse()
+            .ok()
+            .filter(|value| (min..=max).contains(value))
+            .map(ParameterValue::Integer),
+        ParameterType::Number { min, max } => finite(text, min, max).map(ParameterValue::Number),
         ParameterType::Duration { min_ns, max_ns } => {
             let value = within(duration_ns(text)?, min_ns, max_ns, duration_text)?;
-            Some(Value::Duration(value))
+            Some(ParameterValue::Duration(value))
         }
         ParameterType::Size { min_bytes, max_bytes } => {
             let value = within(size_bytes(text)?, min_bytes, max_bytes, size_text)?;
-            Some(Value::Size(value))
+            Some(ParameterValue::Size(value))
         }
         ParameterType::Choice(words) if !words.contains(&text) => {
             return Err(Some(suggest(text, words.iter().copied())));
         }
         ParameterType::Path if text.is_empty() => None,
         ParameterType::Choice(_) | ParameterType::Text | ParameterType::Path => {
-            Some(Value::Text(text.to_owned()))
+            Some(ParameterValue::Text(text.to_owned()))
         }
         _ => None,
     };
@@ -121,14 +123,14 @@ pub(crate) fn read(ty: ParameterType, text: &str) -> Result<Value, Option<String
 }
 
 /// A value for a parameter of a kind; `None` if the item does not fit, and then it is reported.
-pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option<Value> {
+pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option<ParameterValue> {
     let refuse = |found: &str, help: Option<String>| {
         let help = help.unwrap_or_else(|| format!("write {}", expected(row)));
         report.error(item.span, format!("{} cannot be {found}", row.name), help);
         None
     };
     match &item.data {
-        _ if row.ty == ParameterType::Yaml => Some(Value::Yaml(item.clone())),
+        _ if row.ty == ParameterType::Yaml => Some(ParameterValue::Yaml(item.clone())),
         Data::List(items) => {
             let (values, fits) = match row.ty {
                 ParameterType::Numbers { count, min, max } => {
@@ -137,7 +139,7 @@ pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option
                         _ => None,
                     };
                     let values: Option<_> = items.iter().map(number).collect();
-                    (values.map(Value::Numbers), items.len() == count)
+                    (values.map(ParameterValue::Numbers), items.len() == count)
                 }
                 ParameterType::Texts { max } | ParameterType::Paths { max } => {
                     let text = |item: &Item| match &item.data {
@@ -145,7 +147,7 @@ pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option
                         _ => None,
                     };
                     let values: Option<_> = items.iter().map(text).collect();
-                    (values.map(Value::Texts), items.len() <= max)
+                    (values.map(ParameterValue::Texts), items.len() <= max)
                 }
                 _ => return refuse(item.sort(), None),
             };
@@ -159,9 +161,11 @@ pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option
             let shown = format!("'{text}'");
             match read(row.ty, text) {
                 // In quotes it is a text.
-                Ok(Value::Bool(_) | Value::Integer(_) | Value::Number(_)) if !plain => {
-                    refuse(&shown, None)
-                }
+                Ok(
+                    ParameterValue::Bool(_)
+                    | ParameterValue::Integer(_)
+                    | ParameterValue::Number(_),
+                ) if !plain => refuse(&shown, None),
                 Ok(value) => Some(value),
                 Err(help) => {
                     let is_choice = matches!(row.ty, ParameterType::Choice(_));

@@ -1,9 +1,9 @@
 //! What good specs are compiled to.
 
 use crate::kinds::{ARM, KINDS, compile_on, domains, plan, set};
-use sinew_spec::catalogue::Value;
-use sinew_spec::plan::{Delivery, Machine, Overrun, Release, Sync, Transport, Wait};
-use sinew_spec::{Source, compile};
+use sinew_spec::catalogue::ParameterValue;
+use sinew_spec::plan::{Delivery, Overrun, Release, Sync, TargetMachine, Transport, Wait};
+use sinew_spec::{SpecSource, compile};
 
 #[test]
 fn the_arm_becomes_two_domains_in_stop_order() {
@@ -48,10 +48,10 @@ fn the_links_of_the_arm_are_decided() {
 fn nodes_carry_their_values_and_lines() {
     let plan = plan(ARM);
     let planner = &plan.nodes[0];
-    assert_eq!(planner.values[0], Value::Text("square.csv".to_owned()));
-    assert_eq!(planner.values[1..], [Value::Integer(2), Value::Number(0.5)]);
-    assert_eq!(plan.nodes[1].values, [Value::Numbers(vec![0.0; 3])]);
-    assert_eq!(plan.nodes[2].values[2], Value::Text(String::new()));
+    assert_eq!(planner.values[0], ParameterValue::Text("square.csv".to_owned()));
+    assert_eq!(planner.values[1..], [ParameterValue::Integer(2), ParameterValue::Number(0.5)]);
+    assert_eq!(plan.nodes[1].values, [ParameterValue::Numbers(vec![0.0; 3])]);
+    assert_eq!(plan.nodes[2].values[2], ParameterValue::Text(String::new()));
     assert_eq!(plan.nodes.iter().map(|node| node.line).collect::<Vec<_>>(), [7, 8, 9, 15]);
     let drives = &plan.nodes[3];
     assert_eq!((drives.actuators[0].port, drives.actuators[0].after), (0, 50));
@@ -60,9 +60,9 @@ fn nodes_carry_their_values_and_lines() {
 #[test]
 fn the_command_line_changes_parameters() {
     let set = |path: &str, value: &str| set(ARM, path, value);
-    assert_eq!(set("planner.laps", "0").unwrap().nodes[0].values[1], Value::Integer(0));
+    assert_eq!(set("planner.laps", "0").unwrap().nodes[0].values[1], ParameterValue::Integer(0));
     let speed = set("planner.speed_max_m_per_s", "1.5").unwrap();
-    assert_eq!(speed.nodes[0].values[2], Value::Number(1.5));
+    assert_eq!(speed.nodes[0].values[2], ParameterValue::Number(1.5));
     for (path, value, message, help) in [
         ("planer.laps", "0", "there is no node 'planer'", "did you mean 'planner'?"),
         ("planner.lap", "0", "unknown key 'lap' in a node", "did you mean 'laps'?"),
@@ -154,8 +154,8 @@ fn a_graph_without_a_name_is_called_as_its_file() {
         ("/", "graph"),
         ("", "graph"),
     ] {
-        let source = Source { file, text: THREADS, overrides: &[] };
-        let plan = compile(&source, KINDS, &Machine { cpus: vec![0] });
+        let source = SpecSource { file, text: THREADS, overrides: &[] };
+        let plan = compile(&source, KINDS, &TargetMachine { cpus: vec![0] });
         assert_eq!(plan.expect("a plan").name, name, "{file}");
     }
     assert_eq!(plan(&format!("name: own\n{THREADS}")).name, "own");
@@ -218,6 +218,6 @@ fn aliases_and_quotes_are_yaml_as_usual() {
         .replace("domain: control, path: square.csv", "domain: &c control, path: 'a b.csv'")
         .replace("name: ik, domain: control", "name: \"ik\", domain: *c");
     let plan = plan(&text);
-    assert_eq!(plan.nodes[0].values[0], Value::Text("a b.csv".to_owned()));
+    assert_eq!(plan.nodes[0].values[0], ParameterValue::Text("a b.csv".to_owned()));
     assert_eq!(plan.nodes[1].domain, 0);
 }

@@ -2,8 +2,10 @@
 
 use sinew_spec::catalogue::{Direction, Kind, Port, RunsIn, SafeValue};
 use sinew_spec::firewall::{Firewall, On, WaitsFor};
-use sinew_spec::plan::{Delivery, Full, Link, Machine, Plan, Release, Role, Sync, Transport, Wait};
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::{
+    Delivery, Full, Link, Plan, Release, Role, Sync, TargetMachine, Transport, Wait,
+};
+use sinew_spec::{SpecSource, compile};
 
 use crate::kinds::{WORD, free, kind};
 
@@ -58,12 +60,12 @@ const A_TO_OTHER: usize = 3;
 const SCREEN_TO_A: usize = 5;
 const SCREEN_TO_OTHER: usize = 6;
 
-fn machine() -> Machine {
-    Machine { cpus: vec![0, 1, 2, 3] }
+fn machine() -> TargetMachine {
+    TargetMachine { cpus: vec![0, 1, 2, 3] }
 }
 
 fn plan() -> Plan {
-    let source = Source { file: "graph.yaml", text: TEXT, overrides: &[] };
+    let source = SpecSource { file: "graph.yaml", text: TEXT, overrides: &[] };
     compile(&source, &[&CYCLIC, &SERVICE], &machine()).expect("a good graph")
 }
 
@@ -124,7 +126,7 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 #[test]
 fn a_graph_of_services_has_no_core_to_look_at() {
     let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
-    let source = Source { file: "graph.yaml", text, overrides: &[] };
+    let source = SpecSource { file: "graph.yaml", text, overrides: &[] };
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
     let text = Firewall::of(&plan, &machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
@@ -135,7 +137,7 @@ fn who_observes_the_core_is_listed() {
     let text = TEXT.replace("  screen: {}\n", "  screen: {}\n  eye: {}\n");
     let text = text + "  - {kind: observer, name: eye, domain: eye}\n";
     let compiled = |text: &str| {
-        let source = Source { file: "graph.yaml", text, overrides: &[] };
+        let source = SpecSource { file: "graph.yaml", text, overrides: &[] };
         compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
     };
     let plan = compiled(&text).expect("a good graph");
@@ -216,9 +218,9 @@ fn a_node_in_the_wrong_sort_of_domain_is_found() {
 fn more_threads_that_poll_than_cpus_are_found() {
     let plan = plan();
     for (cpus, expected) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
-        let firewall = Firewall::of(&plan, &Machine { cpus: (0..cpus).collect() });
+        let firewall = Firewall::of(&plan, &TargetMachine { cpus: (0..cpus).collect() });
         assert_eq!(firewall.violations.len(), expected, "{cpus}");
     }
-    let text = Firewall::of(&plan, &Machine { cpus: vec![0] }).text(&plan);
+    let text = Firewall::of(&plan, &TargetMachine { cpus: vec![0] }).text(&plan);
     assert!(text.ends_with("  violated: 3 of 3 realtime threads poll, on 1 CPU\n"), "{text}");
 }

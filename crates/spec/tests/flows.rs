@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::{ARM, compile_on, plan, set};
 use proptest::prelude::*;
-use sinew_spec::catalogue::Value;
+use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::item_json;
 use sinew_spec::plan::{Delivery, Flows, Link, Plan};
 
@@ -61,9 +61,12 @@ fn a_bare_list_of_flow_nodes_is_one_service() {
     let service = plan.domains[0].service().expect("a service");
     assert_eq!(service.flows, Flows { workers: None, blocking: 8 });
     let values = &plan.nodes[1].values;
-    assert_eq!(values[0], Value::Text("local x = 1\n\nreturn x\n".to_owned()));
-    assert_eq!((&values[1], &values[2]), (&Value::Duration(90_000_000_000), &Value::Size(8192)));
-    let Value::Yaml(item) = &values[3] else { panic!("a piece of YAML") };
+    assert_eq!(values[0], ParameterValue::Text("local x = 1\n\nreturn x\n".to_owned()));
+    assert_eq!(
+        (&values[1], &values[2]),
+        (&ParameterValue::Duration(90_000_000_000), &ParameterValue::Size(8192))
+    );
+    let ParameterValue::Yaml(item) = &values[3] else { panic!("a piece of YAML") };
     assert_eq!(item_json(item), serde_json::json!({"a": [1, "two"]}));
 }
 
@@ -229,7 +232,7 @@ fn messages_reach_the_nodes_of_a_block_by_its_ports() {
 fn the_command_line_reaches_into_blocks() {
     let set = |path: &str, value: &str| set(AUTH, path, value);
     let plan = set("auth/log.code", "x").expect("a good graph");
-    assert_eq!(plan.nodes[2].values[0], Value::Text("x".to_owned()));
+    assert_eq!(plan.nodes[2].values[0], ParameterValue::Text("x".to_owned()));
     let plan =
         set("auth.outputs", "{denied: [{name: log, port: out}], out: [{name: log, port: out}]}");
     assert!(links(&plan.expect("a good graph")).contains(&"auth/log.out next.in".to_owned()));

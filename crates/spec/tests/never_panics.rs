@@ -4,7 +4,7 @@ use crate::kinds::{ARM, compile_on, compile_with, plan};
 use proptest::prelude::*;
 use sinew_spec::chain::Chain;
 use sinew_spec::firewall::Firewall;
-use sinew_spec::plan::{Machine, Plan};
+use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{picture, render};
 
 /// A core of one node, with services around it.
@@ -98,7 +98,7 @@ fn check(text: &str, overrides: &[(String, String)]) {
 
 /// All that can be shown of a plan.
 fn show(plan: &Plan) {
-    let firewall = Firewall::of(plan, &Machine { cpus: vec![0, 1] });
+    let firewall = Firewall::of(plan, &TargetMachine { cpus: vec![0, 1] });
     assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
     let texts = [picture::summary(plan), picture::text(plan, 80), picture::svg(plan)];
     assert!(texts.iter().all(|text| !text.is_empty()));

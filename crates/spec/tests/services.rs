@@ -3,7 +3,8 @@
 use crate::kinds::{ARM, compile_on, domains, plan, set};
 use sinew_spec::chain::Chain;
 use sinew_spec::plan::{
-    Delivery, Full, Limits, Link, Plan, Release, Restart, RestartPolicy, Sync, Transport, Wait,
+    Delivery, Full, Link, Plan, Release, Restart, RestartPolicy, ServiceLimits, Sync, Transport,
+    Wait,
 };
 
 /// A core of two threads, and services that stand before, after and between its nodes.
@@ -72,7 +73,7 @@ fn a_service_has_what_its_keys_say() {
         restarts_max: 5,
         window_ns: 30_000_000_000,
     };
-    let limits = Limits {
+    let limits = ServiceLimits {
         memory_bytes: Some(256 << 20),
         cpu_percent: Some(50),
         descriptors: Some(64),
@@ -127,7 +128,7 @@ fn a_bare_list_is_one_service_and_a_loop_in_it_needs_no_delay() {
     assert_eq!(service.nodes, [0, 1]);
     let restart = service.restart;
     assert_eq!((restart.policy, restart.restarts_max), (RestartPolicy::OnFailure, 10));
-    assert_eq!((restart.backoff_ns, service.limits), (100_000_000, Limits::default()));
+    assert_eq!((restart.backoff_ns, service.limits), (100_000_000, ServiceLimits::default()));
     let times_s = [service.start_deadline_ns, service.heartbeat_ns, service.stop_deadline_ns];
     assert_eq!(times_s.map(|time_ns| time_ns / 1_000_000_000), [10, 2, 3]);
 }

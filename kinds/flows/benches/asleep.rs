@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use begin::{flow_ns, summary, verdict};
 use sinew_flow::testing::{fixture, run};
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 use sinew_flows::FLOWS;
 use tokio::task::{JoinSet, yield_now};
 
@@ -39,7 +39,7 @@ fn resident() -> u64 {
 }
 
 /// Nanoseconds of a flow that does not wait, on average of a round, each after a turn of all else.
-async fn ping(fixture: &Fixture) -> f64 {
+async fn ping(fixture: &FlowFixture) -> f64 {
     let (turns, mut all) = (FLOWS_PER_ROUND / 100, 0.0);
     for _ in 0..turns {
         yield_now().await;
@@ -49,7 +49,7 @@ async fn ping(fixture: &Fixture) -> f64 {
 }
 
 /// So many flows that sleep, and the bytes of each by what the process grew.
-async fn sleepers(fixture: &Rc<Fixture>, count: usize) -> (JoinSet<()>, Option<u64>) {
+async fn sleepers(fixture: &Rc<FlowFixture>, count: usize) -> (JoinSet<()>, Option<u64>) {
     let (mut asleep, before) = (JoinSet::new(), resident());
     for _ in 0..count {
         let fixture = Rc::clone(fixture);

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use begin::{flow_ns, interleave, verdict};
 use sinew_flow::testing::fixture;
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 use sinew_flows::FLOWS;
 
 const CHAINS: [usize; 3] = [1, 10, 100];
@@ -24,7 +24,7 @@ const BAR_NS: f64 = 40.0;
 const BEND_MAX: f64 = 1.25;
 
 /// A source, and so many `nop` nodes behind each other.
-fn chain(nodes: usize) -> Fixture {
+fn chain(nodes: usize) -> FlowFixture {
     let mut text = String::new();
     for at in 1..nodes {
         let next = at + 1;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use begin::verdict;
 use sinew_flow::testing::{fixture, run};
-use sinew_flow::{Limits, Value};
+use sinew_flow::{FlowLimits, Value};
 use sinew_flows::FLOWS;
 
 const ROUNDS: usize = 7;
@@ -51,7 +51,7 @@ fn main() {
             FLOWS,
         );
         let packet = Value::list((0..*count).map(Value::Integer));
-        let limits = Limits { deadline: Duration::from_secs(30), work: WORK };
+        let limits = FlowLimits { deadline: Duration::from_secs(30), work: WORK };
         let (mut least, mut units, mut note) = (f64::MAX, 0, String::new());
         for _ in 0..ROUNDS {
             let flow = fixture.flow();

@@ -12,9 +12,9 @@ mod work;
 
 use sinew_flow::FlowEntry;
 
-pub use check::{Outcome, Suite};
+pub use check::{Suite, TestOutcome};
 pub use http::decode;
-pub use http::router::{Found, Routes};
+pub use http::router::{RouteMatch, Routes};
 
 /// All of them.
 pub const FLOWS: &[FlowEntry] = &[

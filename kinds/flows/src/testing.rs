@@ -7,7 +7,7 @@ use std::time::Duration;
 use sinew_core::Refusal;
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::testing::{self, BEGIN};
-use sinew_flow::{Document, Error, Fixture, FlowEntry, Reply, Value};
+use sinew_flow::{Document, Error, FlowEntry, FlowFixture, Reply, Value};
 use sinew_spec::plan::Plan;
 
 use crate::FLOWS;
@@ -17,9 +17,9 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// A request of which the path and the query can be had, and the body is malformed.
 #[derive(Debug)]
-pub(crate) struct Request;
+pub(crate) struct MalformedRequest;
 
-impl Document for Request {
+impl Document for MalformedRequest {
     fn field(&self, name: &str) -> Result<Value, Error> {
         match name {
             "path" => Ok(Value::text("/x")),
@@ -61,7 +61,7 @@ pub(crate) fn try_plan(text: &str) -> Result<Arc<Plan>, String> {
 ///
 /// # Panics
 /// If they cannot be.
-pub(crate) fn fixture(text: &str) -> Fixture {
+pub(crate) fn fixture(text: &str) -> FlowFixture {
     testing::fixture(text, FLOWS)
 }
 

@@ -2,7 +2,7 @@
 
 use sinew_core::Parameters;
 use sinew_core::catalogue::{Parameter, ParameterType};
-use sinew_flow::Limits;
+use sinew_flow::FlowLimits;
 
 /// Most work of a flow that a spec may ask for: a day of a processor.
 const WORK_MAX_MAX: i64 = 1_000_000_000_000;
@@ -19,9 +19,9 @@ pub(crate) const WORK_MAX: Parameter = Parameter::new(
 );
 
 /// What `deadline` and `work_max` say.
-pub(crate) fn limits(parameters: &Parameters<'_>) -> Limits {
+pub(crate) fn limits(parameters: &Parameters<'_>) -> FlowLimits {
     let work = parameters.integer(WORK_MAX.name).unsigned_abs();
-    Limits { deadline: parameters.duration("deadline"), work }
+    FlowLimits { deadline: parameters.duration("deadline"), work }
 }
 
 #[cfg(test)]

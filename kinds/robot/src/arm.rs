@@ -14,7 +14,7 @@ use sinew_core::catalogue::{Parameter, ParameterType};
 use sinew_core::{Fault, Parameters, fault};
 use urdf_rs::{JointType, Robot};
 
-use super::kinematics::{Joints, Limits, Margins, Solver};
+use super::kinematics::{JointLimits, Joints, Margins, Solver};
 use super::workspace::{BOX_MAX_MM, BOX_MIN_MM, FLOOR_MM};
 use crate::file;
 
@@ -100,7 +100,7 @@ pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
     Ok(of_file(path, margins)?.1)
 }
 
-fn of_file(path: &Path, margins: Margins) -> Result<(Chain, Solver), Fault> {
+fn of_file(path: &Path, margins: Margins) -> Result<(KinematicChain, Solver), Fault> {
     let shown = path.display();
     let bytes = file::read(path, URDF_BYTES_MAX)
         .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm'"))?;
@@ -108,36 +108,36 @@ fn of_file(path: &Path, margins: Margins) -> Result<(Chain, Solver), Fault> {
     of_text(&text, margins).map_err(|error| fault!("{shown}: {error}"))
 }
 
-fn of_text(text: &str, margins: Margins) -> Result<(Chain, Solver), Fault> {
+fn of_text(text: &str, margins: Margins) -> Result<(KinematicChain, Solver), Fault> {
     let robot = urdf_rs::read_from_string(text).map_err(|error| {
         fault!("is no URDF ({error}); expected '<robot>' with links and joints, and its end")
     })?;
-    let chain = Chain::of(&robot)?;
+    let chain = KinematicChain::of(&robot)?;
     let solver = Solver::new(chain.geometry()?, chain.limits, margins);
     chain.compare(&solver)?;
     Ok((chain, solver))
 }
 
 /// The six joints from base to flange, and what follows the last one.
-pub struct Chain {
+pub struct KinematicChain {
     origins: [Pose; 6],
     axes: [DVec3; 6],
-    limits: [Limits; 6],
+    limits: [JointLimits; 6],
     flange: Pose,
 }
 
-impl Chain {
+impl KinematicChain {
     /// Reads an arm as [`read`] does, with the same demands.
     ///
     /// # Errors
     /// As for [`read`].
-    pub fn read(path: &Path) -> Result<Chain, Fault> {
+    pub fn read(path: &Path) -> Result<KinematicChain, Fault> {
         // Margins are demands on poses, not on a file.
         Ok(of_file(path, Margins { angle_rad: 0.0, shoulder_m: 0.0 })?.0)
     }
 
     /// Follows the file's joints from the root to the end; fixed joints become part of the next.
-    fn of(robot: &Robot) -> Result<Chain, Fault> {
+    fn of(robot: &Robot) -> Result<KinematicChain, Fault> {
         let is_child = |link: &str| robot.joints.iter().any(|joint| joint.child.link == link);
         let root = robot.links.iter().find(|link| !is_child(&link.name));
         let mut link = root.ok_or_else(|| fault!("has no base link; joints form a ring"))?;
@@ -174,7 +174,7 @@ impl Chain {
         }
         let found = axes.len();
         let six = || fault!("has {found} revolute joints in its chain; expected 6");
-        Ok(Chain {
+        Ok(KinematicChain {
             origins: origins.try_into().map_err(|_| six())?,
             axes: axes.try_into().map_err(|_| six())?,
             limits: limits.try_into().map_err(|_| six())?,
@@ -280,7 +280,7 @@ fn pose_of(origin: &urdf_rs::Pose) -> Pose {
     Pose { translation: DVec3::from_array(origin.xyz.0), rotation }
 }
 
-fn limits_of(joint: &urdf_rs::Joint) -> Result<Limits, Fault> {
+fn limits_of(joint: &urdf_rs::Joint) -> Result<JointLimits, Fault> {
     let limit = &joint.limit;
     let (min_rad, max_rad) = (limit.lower, limit.upper);
     let sane = min_rad.is_finite() && max_rad.is_finite() && min_rad < max_rad;
@@ -292,7 +292,7 @@ fn limits_of(joint: &urdf_rs::Joint) -> Result<Limits, Fault> {
             limit.velocity
         ));
     }
-    Ok(Limits { min_rad, max_rad, speed_max_rad_per_s: limit.velocity })
+    Ok(JointLimits { min_rad, max_rad, speed_max_rad_per_s: limit.velocity })
 }
 
 #[cfg(test)]

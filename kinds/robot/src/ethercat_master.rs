@@ -6,9 +6,9 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 
 use super::ethercat::DRIVES;
-use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, State, control};
+use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
 use super::ethercat::frame::{
-    self, BadFrame, Command, FRAME_BYTES, Report, View, WORKING_COUNTER_EXPECTED,
+    self, BadFrame, CheckedFrame, Command, DriveFeedback, FRAME_BYTES, WORKING_COUNTER_EXPECTED,
 };
 use super::messages::{AxisFeedback, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, Frame, JointTargets};
 
@@ -111,8 +111,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         lost: 0,
         lost_total: 0,
         bad: None,
-        reports: [Report::default(); DRIVES],
-        states: [State::NotReadyToSwitchOn; DRIVES],
+        reports: [DriveFeedback::default(); DRIVES],
+        states: [DriveState::NotReadyToSwitchOn; DRIVES],
         controls: [control::DISABLE_VOLTAGE; DRIVES],
         targets_counts: [0; DRIVES],
         operational: false,
@@ -137,8 +137,8 @@ struct Master {
     lost_total: u64,
     /// What was wrong with the last frame that came, if it was none of ours.
     bad: Option<BadFrame>,
-    reports: [Report; DRIVES],
-    states: [State; DRIVES],
+    reports: [DriveFeedback; DRIVES],
+    states: [DriveState; DRIVES],
     controls: [u16; DRIVES],
     targets_counts: [i32; DRIVES],
     /// All drives have been enabled and follow the targets.
@@ -168,8 +168,8 @@ impl Master {
     /// Takes the frame that came back; true if there is one that answers one of ours.
     fn receive(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<bool, Fault> {
         let mut frame = *io.read::<Frame>(FRAME);
-        let checked = (io.fresh(FRAME) == Fresh::New).then(|| View::new(&mut frame));
-        let answers = |view: &View<'_>| {
+        let checked = (io.fresh(FRAME) == Fresh::New).then(|| CheckedFrame::new(&mut frame));
+        let answers = |view: &CheckedFrame<'_>| {
             // Indices run around at 256: what is older than half of that answers nothing.
             let age = self.index.wrapping_sub(view.index());
             Some(view.index()) != self.answered && (1..128).contains(&age)
@@ -197,7 +197,7 @@ impl Master {
         }
         for drive in 0..DRIVES {
             let report = view.report(drive);
-            self.states[drive] = State::from_status(report.status).ok_or_else(|| {
+            self.states[drive] = DriveState::from_status(report.status).ok_or_else(|| {
                 fault!(
                     "drive {}: status word {:#06x} is no state of CiA 402",
                     drive + 1,
@@ -216,7 +216,7 @@ impl Master {
     fn supervise(&self, cycle: &Cycle) -> Result<(), Fault> {
         if !self.operational {
             let late = cycle.number >= self.startup_cycles;
-            let drive = self.states.iter().position(|&state| state != State::OperationEnabled);
+            let drive = self.states.iter().position(|&state| state != DriveState::OperationEnabled);
             return match drive {
                 _ if !late => Ok(()),
                 _ if self.answered.is_none() => Err(fault!(
@@ -245,7 +245,7 @@ impl Master {
                 ),
             });
         }
-        match self.states.iter().position(|&state| state != State::OperationEnabled) {
+        match self.states.iter().position(|&state| state != DriveState::OperationEnabled) {
             None => Ok(()),
             Some(drive) => Err(fault!(
                 "drive {} left 'operation enabled' for '{}' (status word {:#06x}, \
@@ -261,7 +261,7 @@ impl Master {
     /// What the drives shall follow: the targets once all are enabled, where they are before that.
     fn take_targets(&mut self, io: &Io<'_>, heard: bool) -> Result<(), Fault> {
         let targets = io.read::<JointTargets>(IN);
-        let enabled = self.states.iter().all(|&state| state == State::OperationEnabled);
+        let enabled = self.states.iter().all(|&state| state == DriveState::OperationEnabled);
         let begins = !self.operational && heard && enabled && io.fresh(IN) == Fresh::New;
         if begins {
             for (drive, &target_rad) in targets.position_rad.iter().enumerate() {
@@ -308,7 +308,7 @@ impl Master {
         let commands = std::array::from_fn(|drive| {
             let state = self.states[drive];
             self.controls[drive] = match state {
-                State::OperationEnabled | State::QuickStopActive if cycle.stopping => {
+                DriveState::OperationEnabled | DriveState::QuickStopActive if cycle.stopping => {
                     control::QUICK_STOP
                 }
                 _ if cycle.stopping => control::DISABLE_VOLTAGE,

@@ -19,7 +19,7 @@ pub type Joints = [f64; 6];
 
 /// What the maker says of one joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct JointLimits {
     /// Least angle.
     pub min_rad: f64,
     /// Greatest angle.
@@ -42,8 +42,8 @@ pub struct Margins {
 #[expect(missing_docs, reason = "the sentences in Display say what each figure is")]
 pub enum Trouble {
     Unreachable { distance_m: f64, min_m: f64, max_m: f64 },
-    Limit { joint: usize, angle_rad: f64, limits: Limits },
-    Speed { joint: usize, speed_rad_per_s: f64, limits: Limits },
+    Limit { joint: usize, angle_rad: f64, limits: JointLimits },
+    Speed { joint: usize, speed_rad_per_s: f64, limits: JointLimits },
     Wrist { angle_rad: f64, margin_rad: f64 },
     Elbow { angle_rad: f64, margin_rad: f64 },
     Shoulder { distance_m: f64, margin_m: f64 },
@@ -104,7 +104,7 @@ impl fmt::Display for Trouble {
 pub struct Solver {
     parameters: Parameters,
     opw: OPWKinematics,
-    limits: [Limits; 6],
+    limits: [JointLimits; 6],
     margins: Margins,
 }
 
@@ -116,7 +116,7 @@ impl Solver {
     ///
     /// # Panics
     /// If a joint offset lies outside ±2π or is not finite.
-    pub fn new(parameters: Parameters, limits: [Limits; 6], margins: Margins) -> Solver {
+    pub fn new(parameters: Parameters, limits: [JointLimits; 6], margins: Margins) -> Solver {
         Solver { parameters, opw: OPWKinematics::new(parameters), limits, margins }
     }
 

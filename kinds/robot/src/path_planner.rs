@@ -21,7 +21,7 @@ use super::messages::{
     TARGET_MOVING,
 };
 use super::path;
-use super::path::profile::{Bounds, Motion};
+use super::path::profile::{Motion, ToolLimits};
 use super::workspace::{self, Workspace};
 
 const FEEDBACK: usize = 0;
@@ -250,10 +250,10 @@ fn read_path(
     Ok(motion)
 }
 
-fn bounds(parameters: &Parameters<'_>) -> Bounds {
+fn bounds(parameters: &Parameters<'_>) -> ToolLimits {
     let metres = |name| parameters.number(name) * 1e-3;
     let radians = |name| parameters.number(name).to_radians();
-    Bounds {
+    ToolLimits {
         speed_m_per_s: metres("speed_mm_per_s"),
         acceleration_m_per_s2: metres("acceleration_mm_per_s2"),
         jerk_m_per_s3: metres("jerk_mm_per_s3"),

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use sinew_core::catalogue::{Kind, Value};
-use sinew_core::{Fault, Fixture, NodeEntry, Parameters};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile, render};
+use sinew_core::catalogue::{Kind, ParameterValue};
+use sinew_core::{Fault, NodeEntry, NodeFixture, Parameters};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile, render};
 
 /// The folder of the example.
 pub(crate) fn graph() -> PathBuf {
@@ -17,7 +17,7 @@ pub(crate) fn fixture(
     entry: &NodeEntry,
     base: &Path,
     given: &[(&str, &str)],
-) -> Result<Fixture, Fault> {
+) -> Result<NodeFixture, Fault> {
     let values = values(entry.kind, given);
     let parameters = Parameters {
         kind: entry.kind,
@@ -27,18 +27,18 @@ pub(crate) fn fixture(
         period_ns: 1_000_000,
         messages: vec![],
     };
-    Fixture::new(entry, &parameters)
+    NodeFixture::new(entry, &parameters)
 }
 
 /// One value for each parameter of a kind, as a spec with such a node would give them.
-fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<Value> {
+fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<ParameterValue> {
     let alone: &'static Kind = Box::leak(Box::new(Kind { ports: &[], ..*kind }));
     let given: String = given.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
     let node = format!("{{kind: {}, name: alone, domain: control{given}}}", kind.name);
     let text = format!(
         "name: test\ndomains: {{control: {{realtime: {{period: 1ms}}}}}}\nnodes: [{node}]\n"
     );
-    let source = Source { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &[alone], &Machine { cpus: vec![0] });
+    let source = SpecSource { file: "test.yaml", text: &text, overrides: &[] };
+    let plan = compile(&source, &[alone], &TargetMachine { cpus: vec![0] });
     plan.unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false))).nodes.remove(0).values
 }

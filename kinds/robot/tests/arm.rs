@@ -2,14 +2,14 @@
 
 mod support;
 
-use sinew_core::{Fault, Fixture};
+use sinew_core::{Fault, NodeFixture};
 use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
 use support::Arm;
 
 /// Far more cycles than any path here needs.
 const CYCLES_MAX: u64 = 60_000;
 
-fn signal<'a>(fixture: &'a Fixture, kind: &str, name: &str) -> &'a [f64] {
+fn signal<'a>(fixture: &'a NodeFixture, kind: &str, name: &str) -> &'a [f64] {
     fixture.signal(support::signal(kind, name))
 }
 

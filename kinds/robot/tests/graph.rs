@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sinew_core::Parameters;
 use sinew_robot::NODES;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile, render};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{SpecSource, compile, render};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
@@ -14,9 +14,9 @@ fn folder() -> PathBuf {
 fn plan(cpus: Vec<u32>, overrides: &[(String, String)]) -> Plan {
     let file = folder().join("arm.yaml");
     let text = std::fs::read_to_string(&file).expect("the file is there");
-    let source = Source { file: "arm.yaml", text: &text, overrides };
+    let source = SpecSource { file: "arm.yaml", text: &text, overrides };
     let kinds: Vec<_> = NODES.iter().map(|entry| entry.kind).collect();
-    compile(&source, &kinds, &Machine { cpus })
+    compile(&source, &kinds, &TargetMachine { cpus })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)))
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sinew_services::camera::image::{POINTS_LEN, ROW_LEN};
 use sinew_services::camera::jpeg;
-use sinew_services::camera::source::{Shot, Source};
+use sinew_services::camera::source::{FrameSource, Shot};
 use sinew_services::camera::synthetic::Synthetic;
 
 /// Between two frames, ns.

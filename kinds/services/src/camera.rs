@@ -19,9 +19,9 @@ use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::film::Film;
-use self::image::{Head, Image, write_row};
+use self::image::{FrameHead, Image, write_row};
 use self::pace::Pace;
-use self::source::{Shot, Source};
+use self::source::{FrameSource, Shot};
 use self::synthetic::Synthetic;
 use self::v4l2::V4l2;
 use crate::tell;
@@ -122,7 +122,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         "" => Err(fault!("'source: {}' {what} in '{name}'", parameters.text("source"))),
         _ => Ok(parameters.path(name)),
     };
-    let source: Box<dyn Source> = match parameters.text("source") {
+    let source: Box<dyn FrameSource> = match parameters.text("source") {
         "v4l2" => Box::new(V4l2::new(parameters.text("device"), rate_hz as u32)),
         "file" => {
             let film = file("file", "shows a film; give its Motion JPEG file")?;
@@ -138,7 +138,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 
 /// The service: takes frames from a source at their time and sends them.
 pub struct Camera {
-    source: Box<dyn Source>,
+    source: Box<dyn FrameSource>,
     rate_hz: u64,
     /// When a pose was heard last, or the camera began.
     pose_ns: u64,
@@ -146,7 +146,7 @@ pub struct Camera {
 
 impl Camera {
     /// A camera with the ports of [`INFO`], `rate_hz` frames a second (1 at least).
-    pub fn new(source: Box<dyn Source>, rate_hz: u64) -> Camera {
+    pub fn new(source: Box<dyn FrameSource>, rate_hz: u64) -> Camera {
         Camera { source, rate_hz: rate_hz.max(1), pose_ns: 0 }
     }
 
@@ -165,7 +165,7 @@ impl Camera {
     fn take(&mut self, io: &mut ServiceIo, number: u64) -> Result<(), Fault> {
         let shot = Shot { time_ns: now_ns(), number, pose_ns: self.pose_ns };
         let Some(mut frame) = io.claim::<Image>(OUT)? else { return self.source.skip() };
-        Head { time_ns: shot.time_ns, sequence: number }.write(&mut frame);
+        FrameHead { time_ns: shot.time_ns, sequence: number }.write(&mut frame);
         self.source.frame(&shot, &mut |y, row| write_row(&mut frame, y, row))?;
         frame.commit();
         Ok(())

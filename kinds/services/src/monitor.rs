@@ -214,12 +214,12 @@ fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
 /// graphs/robot/robot.yaml.
 #[cfg(test)]
 fn robot() -> Plan {
-    use sinew_spec::{Source, compile, plan::Machine, render};
+    use sinew_spec::{SpecSource, compile, plan::TargetMachine, render};
 
     let text = include_str!("../../../graphs/robot/robot.yaml");
     let nodes = sinew_robot::NODES.iter().map(|row| row.kind);
     let kinds: Vec<_> = nodes.chain(crate::SERVICES.iter().map(|row| row.kind)).collect();
-    let source = Source { file: "robot.yaml", text, overrides: &[] };
-    compile(&source, &kinds, &Machine { cpus: vec![0, 1] })
+    let source = SpecSource { file: "robot.yaml", text, overrides: &[] };
+    compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn, Value};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, ParameterValue, RunsIn};
 use sinew_core::{Fault, Parameters, Refusal, fault};
-use sinew_recording::cycle::Layout;
+use sinew_recording::cycle::CycleLayout;
 use sinew_recording::topics::cycle_topic;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
@@ -157,7 +157,9 @@ fn taken(folder: &Path, by: Option<u32>) -> Fault {
 fn folder_of(node: &Node) -> PathBuf {
     let mut folder = PathBuf::new();
     let place = INFO.parameters.iter().position(|row| row.name == "folder");
-    let Some(Value::Text(path)) = place.and_then(|at| node.values.get(at)) else { return folder };
+    let Some(ParameterValue::Text(path)) = place.and_then(|at| node.values.get(at)) else {
+        return folder;
+    };
     for step in Path::new(path).iter().filter(|step| *step != ".") {
         match step == ".." && folder.file_name().is_some_and(|name| name != "..") {
             true => drop(folder.pop()),
@@ -252,5 +254,5 @@ fn lost(watch: &Watch) -> u64 {
 /// Topic and layout of each thread's cycles.
 fn cycles(watch: &Watch) -> Vec<CycleTopic> {
     let plan = watch.plan();
-    watch.threads().map(|id| (cycle_topic(plan, id), Layout::of(plan, id))).collect()
+    watch.threads().map(|id| (cycle_topic(plan, id), CycleLayout::of(plan, id))).collect()
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_control::status::{Event, EventKind};
 use sinew_core::{pace::Pace, privileges};
-use sinew_runtime::run::{Outcome, Request, Run};
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile, render};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{SpecSource, compile, render};
 
 use crate::all_kinds;
 
@@ -120,16 +120,16 @@ pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
 
 /// The plan of a graph, with these parameters in place of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
-    let source = Source { file: "graph.yaml", text, overrides };
-    compile(&source, &all_kinds().catalogue(), &Machine { cpus: cpus.to_vec() })
+    let source = SpecSource { file: "graph.yaml", text, overrides };
+    compile(&source, &all_kinds().catalogue(), &TargetMachine { cpus: cpus.to_vec() })
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 
 /// To run it.
-pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> Request {
+pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> RunRequest {
     let overrides = owned(overrides);
     let cpus = privileges::cpus().expect("affinity");
-    Request {
+    RunRequest {
         file: "graph.yaml".into(),
         text: text.into(),
         base,

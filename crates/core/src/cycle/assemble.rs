@@ -9,7 +9,7 @@ use sinew_plan::plan::{End, Link, Node as PlanNode, Plan, Release as PlanRelease
 
 use super::executor::Executor;
 use super::finite::Finite;
-use super::release::Release;
+use super::release::ReleaseSource;
 use super::spoiled::Spoiled;
 use super::step::{Guard, Input, Lock, Numbers, Output, Step};
 use super::taps::Taps;
@@ -19,12 +19,12 @@ use crate::ends::leader;
 use crate::fault::{Cause, Fault};
 use crate::node::{Node, NodeEntry, Parameters, Wiring};
 use crate::slots::{Slot, Slots};
-use crate::trace::{self, Holds, Record};
-use crate::transport::{Carrier, Receiver, Sender, Shape, row};
+use crate::trace::{self, ActuatorHolds, Record};
+use crate::transport::{Carrier, LinkShape, Receiver, Sender, row};
 
 /// The carriers of links, by index of the link; taken out when an end is made of them.
 #[derive(Debug, Default)]
-pub struct Ends {
+pub struct Carriers {
     /// Writing ends.
     pub writers: BTreeMap<usize, Carrier>,
     /// Reading ends.
@@ -55,7 +55,7 @@ pub trait Wrap {
 struct Carried<'a> {
     plan: &'a Plan,
     wrap: Option<&'a dyn Wrap>,
-    ends: &'a mut Ends,
+    ends: &'a mut Carriers,
 }
 
 impl MakeEnds for Carried<'_> {
@@ -64,7 +64,7 @@ impl MakeEnds for Carried<'_> {
         let planned = &self.plan.links[link];
         let made = match self.wrap {
             Some(wrap) => wrap.sender(carrier, link),
-            None => (row(planned.transport).sender)(carrier, &Shape::of(planned)),
+            None => (row(planned.transport).sender)(carrier, &LinkShape::of(planned)),
         };
         match self.plan.is_service(planned.to.node) {
             true => made.or_else(|fault| Ok(Box::new(Spoiled::of(fault)?))),
@@ -75,7 +75,7 @@ impl MakeEnds for Carried<'_> {
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault> {
         let carrier = self.ends.readers.remove(&link).ok_or_else(|| no_carrier(link))?;
         let link = &self.plan.links[link];
-        let made = (row(link.transport).receiver)(carrier, &Shape::of(link));
+        let made = (row(link.transport).receiver)(carrier, &LinkShape::of(link));
         match self.plan.is_service(link.from.node) {
             true => made.or_else(|fault| Ok(Box::new(Spoiled::of(fault)?))),
             false => made,
@@ -120,7 +120,7 @@ impl Executor {
         assert_eq!(threads, 1, "the graph is not a single thread");
         let clock = Clock::calibrate();
         let assembly = Assembly { plan, table, base, clock, wrap: None };
-        assembly.thread(0, 0, &mut Ends::default()).map(|(executor, _)| executor)
+        assembly.thread(0, 0, &mut Carriers::default()).map(|(executor, _)| executor)
     }
 }
 
@@ -133,8 +133,8 @@ impl Assembly<'_> {
         &self,
         domain: usize,
         thread: usize,
-        ends: &mut Ends,
-    ) -> Result<(Executor, Release), FaultAt> {
+        ends: &mut Carriers,
+    ) -> Result<(Executor, ReleaseSource), FaultAt> {
         let Assembly { plan, wrap, .. } = *self;
         self.thread_with(domain, thread, &mut Carried { plan, wrap, ends })
     }
@@ -145,12 +145,12 @@ impl Assembly<'_> {
         domain: usize,
         thread: usize,
         ends: &mut dyn MakeEnds,
-    ) -> Result<(Executor, Release), FaultAt> {
+    ) -> Result<(Executor, ReleaseSource), FaultAt> {
         let planned = &self.plan.domains[domain].threads()[thread];
         let timer = planned.release == PlanRelease::Timer;
         let mut slots = Slots::default();
         let ports = self.lay_out(&planned.nodes, &mut slots);
-        let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), Release::Timer);
+        let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), ReleaseSource::Timer);
         let (mut signals, mut ends_seen) = (0, 0);
         for (at, &index) in planned.nodes.iter().enumerate() {
             let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
@@ -165,7 +165,7 @@ impl Assembly<'_> {
                 }
                 if planned.release == PlanRelease::Input(link) {
                     let wait = self.plan.links[link].wait;
-                    release = Release::Input { step: at, input: step.inputs.len(), wait };
+                    release = ReleaseSource::Input { step: at, input: step.inputs.len(), wait };
                 }
                 step.inputs.push(input);
             }
@@ -258,7 +258,7 @@ impl Assembly<'_> {
             let safe = slots.add(self.plan.port(end).message.size);
             slots.bytes_mut(safe).copy_from_slice(&self.safe_value(end, actuator.safe)?);
             let (slot, from) = (wiring.ports[actuator.port], self.command(end, ports));
-            let (after, holds) = (actuator.after, Holds::default());
+            let (after, holds) = (actuator.after, ActuatorHolds::default());
             guards.push(Guard { slot, from, after, safe, missed: 0, holds });
         }
         Ok(Step {

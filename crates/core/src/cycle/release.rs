@@ -15,7 +15,7 @@ use crate::halt::Halt;
 use crate::node::Cycle;
 use crate::pace::Pace;
 use crate::panics;
-use crate::trace::{self, Head, Holds};
+use crate::trace::{self, ActuatorHolds, CycleHead};
 
 /// How long a stopping domain waits for its actuators to come to rest.
 pub const REST_NS_MAX: u64 = 2_000_000_000;
@@ -38,7 +38,7 @@ const FREE_DEADLINE_NS: u64 = 1_000_000_000;
 
 /// What starts a cycle.
 #[derive(Clone, Copy, Debug)]
-pub enum Release {
+pub enum ReleaseSource {
     /// The clock.
     Timer,
     /// Input `input` of step `step`, whose link waits so.
@@ -54,7 +54,7 @@ pub enum Release {
 
 /// Times and policy of a domain.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct CycleTimes {
     period_ns: u64,
     deadline_ns: u64,
     overrun: Overrun,
@@ -62,13 +62,13 @@ pub struct Times {
     free_cycles: Option<u64>,
 }
 
-impl Times {
+impl CycleTimes {
     /// Those of a domain at this pace.
-    pub fn of(domain: &Realtime, pace: Pace) -> Times {
+    pub fn of(domain: &Realtime, pace: Pace) -> CycleTimes {
         let Realtime { period_ns, deadline_ns, overrun, .. } = *domain;
         match pace {
-            Pace::AsPlanned => Times { period_ns, deadline_ns, overrun, free_cycles: None },
-            Pace::Free { cycles } => Times {
+            Pace::AsPlanned => CycleTimes { period_ns, deadline_ns, overrun, free_cycles: None },
+            Pace::Free { cycles } => CycleTimes {
                 period_ns,
                 deadline_ns: FREE_DEADLINE_NS,
                 overrun: Overrun::Stop { consecutive_max: 0 },
@@ -81,8 +81,8 @@ impl Times {
 /// A realtime thread.
 pub struct Cyclic {
     executor: Executor,
-    release: Release,
-    times: Times,
+    release: ReleaseSource,
+    times: CycleTimes,
     clock: Clock,
     trace: trace::Writer,
     halt: Arc<Halt>,
@@ -109,8 +109,8 @@ impl Cyclic {
     /// The loop of one thread.
     pub fn new(
         executor: Executor,
-        release: Release,
-        times: Times,
+        release: ReleaseSource,
+        times: CycleTimes,
         trace: trace::Writer,
         halt: Arc<Halt>,
     ) -> Cyclic {
@@ -193,7 +193,7 @@ impl Cyclic {
         let result = catch_unwind(AssertUnwindSafe(|| {
             executor.cycle(cycle, until_ns)?;
             // While a command is obeyed, rest is nothing to ask for.
-            if stopping || executor.holds().is_some_and(|holds| holds != Holds::Command) {
+            if stopping || executor.holds().is_some_and(|holds| holds != ActuatorHolds::Command) {
                 executor.look_for_rest();
             }
             Ok(())
@@ -209,13 +209,13 @@ impl Cyclic {
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
         let at_rest_ns = self.executor.restless_node().is_none().then_some(end_ns);
-        let head = Head {
+        let head = CycleHead {
             feedback_missing: missing,
             overrun,
             failed,
             fallen_back,
             at_rest_ns,
-            ..Head::default()
+            ..CycleHead::default()
         };
         self.leave_record(released, head);
         if !stopping && failed.is_none() {
@@ -232,7 +232,8 @@ impl Cyclic {
 
     /// Whether this is the last cycle of a free run.
     fn is_last(&self) -> bool {
-        let cycles = self.times.free_cycles.filter(|_| matches!(self.release, Release::Timer));
+        let cycles =
+            self.times.free_cycles.filter(|_| matches!(self.release, ReleaseSource::Timer));
         cycles.is_some_and(|cycles| self.cycle.number + 1 >= cycles)
     }
 
@@ -242,8 +243,8 @@ impl Cyclic {
     }
 
     /// With what is known of the cycle's course.
-    fn leave_record(&mut self, released: &Released, course: Head) {
-        let head = Head {
+    fn leave_record(&mut self, released: &Released, course: CycleHead) {
+        let head = CycleHead {
             number: self.cycle.number,
             release_ns: released.planned_ns,
             start_ns: released.start_ns,
@@ -315,7 +316,7 @@ impl Cyclic {
             self.report(fault);
         }
         self.fallen_back = true;
-        self.release = Release::Timer;
+        self.release = ReleaseSource::Timer;
         self.next_ns = now_ns() + self.times.period_ns;
     }
 
@@ -326,8 +327,8 @@ impl Cyclic {
 
     fn await_release(&mut self) -> Released {
         match self.release {
-            Release::Timer => self.await_timer(),
-            Release::Input { step, input, wait } => self.await_input(step, input, wait),
+            ReleaseSource::Timer => self.await_timer(),
+            ReleaseSource::Input { step, input, wait } => self.await_input(step, input, wait),
         }
     }
 

@@ -3,12 +3,12 @@
 
 use super::executor::Executor;
 use crate::sys::allocations;
-use crate::trace::Holds;
+use crate::trace::ActuatorHolds;
 
 impl Executor {
     /// What the actuator ports of this thread hold; of several the least safe. `None` if there is
     /// no such port.
-    pub(crate) fn holds(&self) -> Option<Holds> {
+    pub(crate) fn holds(&self) -> Option<ActuatorHolds> {
         let guards = self.steps.iter().flat_map(|step| &step.guards);
         guards.map(|guard| guard.holds).max()
     }

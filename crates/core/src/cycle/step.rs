@@ -12,7 +12,7 @@ use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Node, Wiring};
 use crate::panics;
 use crate::slots::{Slot, Slots};
-use crate::trace::{Holds, Record};
+use crate::trace::{ActuatorHolds, Record};
 use crate::transport::{Received, Receiver, Sender, Sent};
 
 /// Looks in a wait for who was silent before.
@@ -91,7 +91,7 @@ pub(crate) struct Guard {
     pub(crate) safe: Slot,
     /// Cycles since the last fresh command.
     pub(crate) missed: u64,
-    pub(crate) holds: Holds,
+    pub(crate) holds: ActuatorHolds,
 }
 
 /// An output slot whose numbers must be finite.
@@ -370,14 +370,14 @@ impl Guard {
         if slots.is_new(self.slot, cycle.number) {
             self.missed = 0;
             let is_safe = slots.words(self.slot) == slots.words(self.safe);
-            self.holds = if is_safe { Holds::Safe } else { Holds::Command };
+            self.holds = if is_safe { ActuatorHolds::Safe } else { ActuatorHolds::Command };
         } else {
             self.missed += 1 + cycle.skipped;
         }
         if cycle.stopping || lost || self.missed > u64::from(self.after) {
             slots.copy(self.safe, self.slot);
             slots.mark_safe(self.slot);
-            self.holds = Holds::Nothing;
+            self.holds = ActuatorHolds::Nothing;
         }
     }
 }

@@ -3,15 +3,15 @@
 
 mod kinds;
 
-use sinew_plan::plan::{Machine, Release};
-use sinew_spec::{Source, compile};
+use sinew_plan::plan::{Release, TargetMachine};
+use sinew_spec::{SpecSource, compile};
 
 use self::kinds::{NODES, SERVICES};
 use super::*;
-use crate::cycle::assemble::{Assembly, Ends as Carriers};
+use crate::cycle::assemble::{Assembly, Carriers};
 use crate::fault::Cause;
-use crate::trace::Head;
-use crate::transport::{Sender, Sent, Shape, row};
+use crate::trace::CycleHead;
+use crate::transport::{LinkShape, Sender, Sent, row};
 
 const CONTROL: ThreadId = ThreadId { domain: 0, thread: 0 };
 const PLANT: ThreadId = ThreadId { domain: 1, thread: 0 };
@@ -45,8 +45,8 @@ fn plan(overrides: &[(&str, &str)]) -> Plan {
     let overrides: Vec<_> =
         overrides.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
     let kinds: Vec<_> = NODES.iter().map(|row| row.kind).chain(SERVICES).collect();
-    let source = Source { file: "test.yaml", text: GRAPH, overrides: &overrides };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    let source = SpecSource { file: "test.yaml", text: GRAPH, overrides: &overrides };
+    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] });
     let plan = plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
     assert!(matches!(plan.domains[1].threads()[0].release, Release::Input(_)));
     plan
@@ -88,7 +88,8 @@ impl Live {
             self.fall_back();
         }
         let number = self.number;
-        let head = Head { number, skipped, stopping, failed, fallen_back, ..Head::default() };
+        let head =
+            CycleHead { number, skipped, stopping, failed, fallen_back, ..CycleHead::default() };
         self.executor.record.head(&head, &self.executor.values);
         self.records.push(self.executor.record.clone());
         self.number += 1;
@@ -112,9 +113,9 @@ impl Core {
         let (mut carriers, mut wish) = (Carriers::default(), None);
         for (at, link) in plan.links.iter().enumerate().filter(|(_, link)| !link.fused) {
             let row = row(link.transport);
-            let (writer, reader) = (row.open)(&Shape::of(link)).expect("memory");
+            let (writer, reader) = (row.open)(&LinkShape::of(link)).expect("memory");
             if plan.is_service(link.from.node) {
-                wish = Some((row.sender)(writer, &Shape::of(link)).expect("new bytes"));
+                wish = Some((row.sender)(writer, &LinkShape::of(link)).expect("new bytes"));
             } else {
                 carriers.writers.insert(at, writer);
             }
@@ -369,7 +370,7 @@ fn the_flags_of_a_cycle_come_back_from_a_recording() {
         for in_link in [false, true] {
             let failed = Some(Failed { cause: Cause::Full, place, in_link });
             let mut record = Record::new(8, 0, 0, &[]);
-            record.head(&Head { failed, fallen_back: true, ..Head::default() }, &[]);
+            record.head(&CycleHead { failed, fallen_back: true, ..CycleHead::default() }, &[]);
             let execution_ticks = vec![0; 8];
             let past = Past { flags: record.flags(), execution_ticks, ..Past::default() };
             let mut restored = Record::new(8, 0, 0, &[]);

@@ -27,7 +27,7 @@ use crate::sys::Region;
 
 /// What both sides of a link must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct LinkShape {
     /// Bytes of a message.
     pub message_size: u32,
     /// Hash of the message type.
@@ -43,10 +43,10 @@ pub struct Shape {
     pub wait: Wait,
 }
 
-impl Shape {
+impl LinkShape {
     /// The shape of a planned link.
-    pub fn of(link: &Link) -> Shape {
-        Shape {
+    pub fn of(link: &Link) -> LinkShape {
+        LinkShape {
             message_size: link.message.size,
             type_hash: link.message.hash,
             capacity: link.capacity,
@@ -194,16 +194,16 @@ pub struct TransportRow {
     pub crosses_processes: bool,
     /// Opens a link: the writer's carrier and the reader's. Regions of `broadcast` may have more
     /// readers: their carriers are clones of the reader's.
-    pub open: fn(&Shape) -> io::Result<(Carrier, Carrier)>,
+    pub open: fn(&LinkShape) -> io::Result<(Carrier, Carrier)>,
     /// Makes the writing end.
-    pub sender: Make<dyn Sender>,
+    pub sender: MakeEnd<dyn Sender>,
     /// Makes a reading end.
-    pub receiver: Make<dyn Receiver>,
+    pub receiver: MakeEnd<dyn Receiver>,
 }
 
 /// Makes an end of a carrier; refuses one that is of another shape. (A byte stream tells its shape
 /// only when the writer has sent it, so there the first `receive` refuses.)
-pub type Make<End> = fn(Carrier, &Shape) -> Result<Box<End>, Fault>;
+pub type MakeEnd<End> = fn(Carrier, &LinkShape) -> Result<Box<End>, Fault>;
 
 const BOTH: &[Sync] = &[Sync::LockFree, Sync::Mutex];
 const KERNEL: &[Sync] = &[Sync::LockFree];

@@ -8,23 +8,23 @@ use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
 use sinew_plan::plan::{Delivery, Sync, Wait};
 
 use super::kernel::Kernel;
-use super::{Carrier, Claim, Peek, Received, Receiver, Sender, Sent, Shape, mutex};
+use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
 use crate::clock::know_poll_gap;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
 
 /// Opens a link between threads.
-pub(super) fn open_in_process(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+pub(super) fn open_in_process(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     open(shape, Region::anonymous)
 }
 
 /// Opens a link between processes.
-pub(super) fn open_shared(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+pub(super) fn open_shared(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     open(shape, |len| Region::shared("sinew-link", len))
 }
 
 fn open(
-    shape: &Shape,
+    shape: &LinkShape,
     region: impl FnOnce(usize) -> io::Result<Region>,
 ) -> io::Result<(Carrier, Carrier)> {
     let link = layout(shape);
@@ -41,8 +41,8 @@ fn open(
 }
 
 /// The shape in the words of `sinew_link`.
-fn layout(shape: &Shape) -> sinew_link::Shape {
-    let Shape { message_size, type_hash, capacity, .. } = *shape;
+fn layout(shape: &LinkShape) -> sinew_link::Shape {
+    let LinkShape { message_size, type_hash, capacity, .. } = *shape;
     let layout = match shape.delivery {
         Delivery::Queue => sinew_link::Shape::queue(message_size, type_hash, capacity),
         Delivery::Latest => sinew_link::Shape::latest(message_size, type_hash),
@@ -64,7 +64,7 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
 }
 
 /// Makes the writing end.
-pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>, Fault> {
+pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Sender>, Fault> {
     know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
     let memory = region.clone();
@@ -89,7 +89,7 @@ pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>,
 }
 
 /// Makes a reading end.
-pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
+pub(super) fn receiver(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Receiver>, Fault> {
     know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
     let memory = region.clone();
@@ -116,7 +116,7 @@ pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiv
 
 /// What an onlooker sees of the region of a link; `None` if its bytes are not of this shape, or
 /// a mutex stands before them.
-pub fn look(region: &Region, shape: &Shape) -> Option<Seen> {
+pub fn look(region: &Region, shape: &LinkShape) -> Option<Seen> {
     match shape.sync {
         Sync::Mutex => None,
         Sync::LockFree => sinew_link::observe::look(region.clone(), &layout(shape)).ok(),

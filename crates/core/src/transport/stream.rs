@@ -20,7 +20,7 @@ use rustix::net::{Shutdown, shutdown};
 use sinew_plan::plan::{Delivery, Wait};
 
 use super::wait::{self, Poll};
-use super::{Carrier, Received, Receiver, Sender, Sent, Shape};
+use super::{Carrier, LinkShape, Received, Receiver, Sender, Sent};
 use crate::clock::now_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::timespec;
@@ -47,7 +47,7 @@ const DRAIN_READS_MAX: u32 = 256;
 const CLOSE_NS_MAX: u64 = 100_000_000;
 
 /// Bytes that one message takes in a stream.
-pub(super) fn frame_len(shape: &Shape) -> usize {
+pub(super) fn frame_len(shape: &LinkShape) -> usize {
     NUMBER_LEN + shape.message_size as usize
 }
 
@@ -57,13 +57,13 @@ const CHARGE: usize = 1024;
 
 /// Bytes of a socket's buffer that holds the capacity of the link. What a message takes is rounded
 /// up to a power of two by the kernel's allocator.
-pub(super) fn buffer_len(shape: &Shape) -> usize {
+pub(super) fn buffer_len(shape: &LinkShape) -> usize {
     let charge = frame_len(shape).saturating_add(CHARGE).next_power_of_two();
     // The kernel takes an i32, and cuts what it cannot give.
     charge.saturating_mul(shape.capacity as usize).min(1 << 30)
 }
 
-fn greeting(shape: &Shape) -> [u8; GREETING_LEN] {
+fn greeting(shape: &LinkShape) -> [u8; GREETING_LEN] {
     let words = [MAGIC, shape.message_size, shape.type_hash, shape.delivery as u32];
     let mut bytes = [0; GREETING_LEN];
     for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -73,7 +73,7 @@ fn greeting(shape: &Shape) -> [u8; GREETING_LEN] {
 }
 
 /// Makes the writing end.
-pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>, Fault> {
+pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Sender>, Fault> {
     let stream = descriptor(carrier)?;
     match write(&stream, &greeting(shape)) {
         Ok(GREETING_LEN) | Err(Errno::PIPE | Errno::CONNRESET) => {}
@@ -87,7 +87,7 @@ pub(super) fn sender(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Sender>,
 }
 
 /// Makes the reading end.
-pub(super) fn receiver(carrier: Carrier, shape: &Shape) -> Result<Box<dyn Receiver>, Fault> {
+pub(super) fn receiver(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Receiver>, Fault> {
     let frame_len = frame_len(shape);
     Ok(Box::new(StreamReceiver {
         stream: descriptor(carrier)?,

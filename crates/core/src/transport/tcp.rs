@@ -6,10 +6,10 @@ use std::{fs, io};
 use rustix::net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size};
 
 use super::stream::buffer_len;
-use super::{Carrier, Shape};
+use super::{Carrier, LinkShape};
 
 /// Opens a connection with ourselves.
-pub(super) fn open(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+pub(super) fn open(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let writer = TcpStream::connect(listener.local_addr()?)?;
     let reader = accept(&listener, &writer)?;

@@ -6,10 +6,10 @@ use rustix::net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size}
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::stream::buffer_len;
-use super::{Carrier, Shape};
+use super::{Carrier, LinkShape};
 
 /// Opens a socket pair.
-pub(super) fn open(shape: &Shape) -> io::Result<(Carrier, Carrier)> {
+pub(super) fn open(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (writer, reader) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let size = buffer_len(shape);

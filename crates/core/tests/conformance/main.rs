@@ -19,7 +19,7 @@ use sinew_core::Fault;
 use sinew_core::clock::now_ns;
 use sinew_core::sys::{Region, SHARED_MUTEX_LEN, SharedMutex};
 use sinew_core::transport::{
-    Carrier, Received, Receiver, Sender, Sent, Shape, TRANSPORTS, TransportRow,
+    Carrier, LinkShape, Received, Receiver, Sender, Sent, TRANSPORTS, TransportRow,
 };
 use sinew_spec::plan::{Delivery, Wait};
 
@@ -39,14 +39,14 @@ const SHORT_NS: u64 = 1_000_000;
 #[derive(Clone, Copy)]
 struct Case {
     row: &'static TransportRow,
-    shape: Shape,
+    shape: LinkShape,
 }
 
 /// One case for each transport and each way to synchronise that it supports.
 fn cases(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Item = Case> {
     let shape = move |sync| {
         let (type_hash, capacity) = (0xfeed_0001, CAPACITY);
-        Shape { message_size, type_hash, capacity, sync, delivery, wait }
+        LinkShape { message_size, type_hash, capacity, sync, delivery, wait }
     };
     let rows = TRANSPORTS.iter().flat_map(|row| row.syncs.iter().map(move |&sync| (row, sync)));
     rows.map(move |(row, sync)| Case { row, shape: shape(sync) })
@@ -89,7 +89,7 @@ impl Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { message_size, sync, delivery, wait, .. } = self.shape;
+        let LinkShape { message_size, sync, delivery, wait, .. } = self.shape;
         let transport = self.row.transport.word();
         let (sync, delivery, wait) = (sync.word(), delivery.word(), wait.word());
         write!(f, "{transport} {sync} {delivery} {wait} {message_size} B")

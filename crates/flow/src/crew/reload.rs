@@ -9,9 +9,9 @@ use std::time::Duration;
 use sinew_control::status::cut;
 use sinew_control::{Answer, Request};
 use sinew_core::board::{Board, Wish};
-use sinew_spec::catalogue::Value;
-use sinew_spec::plan::{Machine, Node};
-use sinew_spec::{Source, compile, item_json};
+use sinew_spec::catalogue::ParameterValue;
+use sinew_spec::plan::{Node, TargetMachine};
+use sinew_spec::{SpecSource, compile, item_json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared};
@@ -196,8 +196,8 @@ impl Maker {
     fn compile(&self, text: &str) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
         let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
-        let machine = Machine { cpus: spec.cpus.clone() };
-        let source = Source { file: &spec.file, text, overrides: &spec.overrides };
+        let machine = TargetMachine { cpus: spec.cpus.clone() };
+        let source = SpecSource { file: &spec.file, text, overrides: &spec.overrides };
         let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());
             format!("the spec does not compile: {first}")
@@ -237,8 +237,8 @@ impl Maker {
 /// Whether two flow nodes of one name are made of the same kind and values, wherever in the text
 /// these stand.
 pub fn is_same(old: &Node, new: &Node) -> bool {
-    let same_value = |(old, new): (&Value, &Value)| match (old, new) {
-        (Value::Yaml(old), Value::Yaml(new)) => item_json(old) == item_json(new),
+    let same_value = |(old, new): (&ParameterValue, &ParameterValue)| match (old, new) {
+        (ParameterValue::Yaml(old), ParameterValue::Yaml(new)) => item_json(old) == item_json(new),
         _ => old == new,
     };
     old.kind.name == new.kind.name

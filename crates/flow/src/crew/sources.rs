@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::crew::shared::{Graph, Parts, Shared, at, refused};
 use crate::entry::{Make, entry};
-use crate::{Held, Local, Outlet, Program, Stop, Stopper};
+use crate::{Held, Local, Outlet, Program, StopSignal, Stopper};
 
 /// Kind and name of each source, and what another one in its place may take over.
 pub(crate) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
@@ -115,7 +115,7 @@ impl Sources {
         for (name, part) in parts {
             let place = self.program.find(&name).expect("a source of this program");
             let outlet = Outlet::new(Rc::clone(&self.program), place);
-            let (stopper, stop) = Stop::new();
+            let (stopper, stop) = StopSignal::new();
             let (stopped, of) = (stop.clone(), outlet.clone());
             // A panic before its first wait is caught with those behind it.
             let serves = async move { part.serve(of, stop).await }.boxed_local();
@@ -166,7 +166,7 @@ impl Sources {
 async fn live(
     name: String,
     serves: Local<'static, Result<(), Fault>>,
-    stopped: Stop,
+    stopped: StopSignal,
     shared: Arc<Shared>,
     program: Weak<Program>,
 ) {

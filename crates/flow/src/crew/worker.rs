@@ -20,7 +20,7 @@ use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared, at, refused}
 use crate::crew::sources::Sources;
 use crate::path::program::Base;
 use crate::tell::Teller;
-use crate::{Figures, Program, Site, make};
+use crate::{Figures, NodeContext, Program, make};
 
 /// How often a worker without work says that it lives, and the crew looks whether one does. One
 /// with work says so with every stretch of it that ends.
@@ -98,14 +98,14 @@ impl Post {
         )
     }
 
-    fn site(&self, graph: &Graph, node: usize) -> Site {
+    fn site(&self, graph: &Graph, node: usize) -> NodeContext {
         let shared = &*self.shared;
         let Node { name, kind, .. } = &graph.plan.nodes[node];
         let ports = 0..kind.ports.len();
         // A node that an edit brought has no link to the core.
         let born = shared.born(name);
         let end = |port| born.map(|born| (born, port));
-        Site {
+        NodeContext {
             node,
             worker: self.number,
             workers: shared.setup.workers,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::{Error, Flow, Limits, Local, Program, Reply, Value};
+use crate::{Error, Flow, FlowLimits, Local, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -37,12 +37,12 @@ impl Outlet {
     /// Begins a flow with a packet at output `port` (index into the kind's ports), and waits for
     /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from its first
     /// wait.
-    pub async fn open(&self, port: usize, packet: Value, limits: impl Into<Limits>) -> Reply {
+    pub async fn open(&self, port: usize, packet: Value, limits: impl Into<FlowLimits>) -> Reply {
         self.begin(limits.into()).open(port, packet).await
     }
 
     /// Begins a flow that pays for what the source does with its reply, too.
-    pub fn begin(&self, limits: Limits) -> Begun {
+    pub fn begin(&self, limits: FlowLimits) -> Begun {
         let current = self.0.borrow();
         let flow = Flow::new(Rc::clone(&current.program));
         flow.limit(limits);
@@ -136,16 +136,16 @@ enum Word {
 
 /// Tells a source when it is to stop.
 #[derive(Clone)]
-pub struct Stop(watch::Receiver<Word>);
+pub struct StopSignal(watch::Receiver<Word>);
 
 /// Says it.
 pub struct Stopper(watch::Sender<Word>);
 
-impl Stop {
+impl StopSignal {
     /// A stop, and what says it.
-    pub fn new() -> (Stopper, Stop) {
+    pub fn new() -> (Stopper, StopSignal) {
         let (sender, receiver) = watch::channel(Word::Serve);
-        (Stopper(sender), Stop(receiver))
+        (Stopper(sender), StopSignal(receiver))
     }
 
     /// Whether it is to stop.

@@ -22,7 +22,7 @@ use crate::figures::{Figures, NodeFigures};
 use crate::path::children::Children;
 use crate::path::turns::Turns;
 use crate::tell::Teller;
-use crate::{Ahead, At, Error, FlowNode, Local, Pool, Reply, Site, Step, Value, spans};
+use crate::{Ahead, At, Error, FlowNode, Local, NodeContext, Pool, Reply, Step, Value, spans};
 
 /// Where a link leads.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
 }
 
 /// A node by its index of the plan, `None` for a source; and what it may use.
-pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, Site);
+pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, NodeContext);
 
 /// What a program is made with, beside its nodes; the programs of a worker share it.
 #[derive(Clone)]

@@ -24,14 +24,14 @@ use crate::budget::{Budget, spent};
 use crate::path::branches::{Branches, Calls};
 use crate::path::program::{Entry, Program, Target};
 use crate::values::FlowValues;
-use crate::{At, Document, Error, Limits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
+use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
     id: u64,
     pub(crate) program: Rc<Program>,
     /// What it may take.
-    limits: Cell<Limits>,
+    limits: Cell<FlowLimits>,
     /// Known from when it waits for the first time, or asks.
     deadline: Cell<Option<Instant>>,
     budget: Budget,
@@ -84,7 +84,7 @@ impl Flow {
     /// A flow through a program; it has not begun.
     pub(crate) fn new(program: Rc<Program>) -> Flow {
         let id = program.next_id();
-        let limits = Limits { deadline: Duration::MAX, work: WORK_DEFAULT };
+        let limits = FlowLimits { deadline: Duration::MAX, work: WORK_DEFAULT };
         let (limits, deadline) = (Cell::new(limits), Cell::new(None));
         let (budget, turned) = (Budget::of(WORK_DEFAULT), Cell::new(0));
         let (values, branches) = (RefCell::new(None), Branches::default());
@@ -120,7 +120,7 @@ impl Flow {
 
     /// From now on it may do so much.
     pub fn allow(&self, work: u64) {
-        self.limit(Limits { work, ..self.limits.get() });
+        self.limit(FlowLimits { work, ..self.limits.get() });
     }
 
     /// Whether it has had its worker for a slice of time, and others wait for theirs.
@@ -197,7 +197,7 @@ impl Flow {
     }
 
     /// From now on it may take so much.
-    pub(crate) fn limit(&self, limits: Limits) {
+    pub(crate) fn limit(&self, limits: FlowLimits) {
         self.limits.set(limits);
         self.budget.allow(limits.work);
     }
@@ -244,7 +244,7 @@ impl Flow {
         packet: Value,
         limit: Duration,
     ) -> Reply {
-        self.limits.set(Limits { deadline: limit, ..self.limits.get() });
+        self.limits.set(FlowLimits { deadline: limit, ..self.limits.get() });
         let calls = Calls::default();
         let place = self.place(&calls, node);
         self.turned.set(place.begun);

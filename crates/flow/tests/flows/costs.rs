@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use allocation_counter::measure;
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 use tokio::task::{LocalSet, spawn_local, yield_now};
 
 use crate::kinds::{LONG, fixture, run, waiting};
@@ -13,7 +13,7 @@ use crate::kinds::{LONG, fixture, run, waiting};
 const FLOW_LEN_MAX: u64 = 2048;
 
 /// So many nodes behind each other, the last of which does something.
-fn chain(nodes: usize, does: &str) -> Fixture {
+fn chain(nodes: usize, does: &str) -> FlowFixture {
     let mut text = String::new();
     for at in 1..nodes {
         let ports = format!("{{out: [{{name: n{}, port: in}}]}}", at + 1);

@@ -9,7 +9,8 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::{
-    At, Error, FLOW, Fixture, FlowEntry, FlowNode, Make, Step, Value, error, input, output, testing,
+    At, Error, FLOW, FlowEntry, FlowFixture, FlowNode, Make, Step, Value, error, input, output,
+    testing,
 };
 use tokio::time::sleep;
 
@@ -130,6 +131,6 @@ pub(crate) fn expect_booms() {
 }
 
 /// The nodes of a graph, behind `begin` whose packets go to the first.
-pub(crate) fn fixture(nodes: &str) -> Fixture {
+pub(crate) fn fixture(nodes: &str) -> FlowFixture {
     testing::fixture(nodes, &[FlowEntry { kind: &ACT, make: Make::Node(make) }])
 }

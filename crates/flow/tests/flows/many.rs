@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -24,7 +24,12 @@ const GRAPH: &str = "
 ";
 
 /// What becomes of a flow whose packet is `ms`: how long it waits tells it apart.
-async fn flow(fixture: Rc<Fixture>, ms: i64, limit: Duration, patience: Duration) -> &'static str {
+async fn flow(
+    fixture: Rc<FlowFixture>,
+    ms: i64,
+    limit: Duration,
+    patience: Duration,
+) -> &'static str {
     let packet = Value::Integer(ms);
     match timeout(patience, fixture.open("begin", 0, packet.clone(), limit)).await {
         Err(_) => "cancelled",

@@ -10,13 +10,13 @@
 use serde::{Deserialize, Serialize};
 use sinew_core::Cause;
 use sinew_runtime::Kinds;
-use sinew_runtime::inject::{Target, What};
+use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::Plan;
 
 use super::carry_out::{Carried, Timing, carry_out};
 use super::machine::Moment;
 use super::stop::Stop;
-use super::table::{Drill, Expected, Fault, Rule, Subject};
+use super::table::{Drill, DrilledFault, Expected, Rule, Subject};
 use crate::graph::{ARM, compiled, joint_limits_rad};
 
 /// The cycle of the death: on the first long side of the square, at full speed.
@@ -173,19 +173,19 @@ fn drill(build: &Build, plan: &Plan) -> Result<Drill, String> {
     Ok(match build.silent {
         true => Drill {
             subject: Subject::Link(link),
-            fault: Fault::Stalled,
+            fault: DrilledFault::Stalled,
             obstacle: None,
             rule: Rule::GoesOn,
             expected: Expected::GoesOn { comes_back: false },
-            injected: Some((Target::Link(link), What::Stalled { messages: u64::MAX })),
+            injected: Some((Target::Link(link), InjectedFault::Stalled { messages: u64::MAX })),
         },
         false => Drill {
             subject: Subject::Node(ik),
-            fault: Fault::Kill,
+            fault: DrilledFault::Kill,
             obstacle: None,
             rule: Rule::NotMeasured("judged by the scenario"),
             expected: Expected::Faulted(Some(Cause::Died)),
-            injected: Some((Target::Node(ik), What::Kill)),
+            injected: Some((Target::Node(ik), InjectedFault::Kill)),
         },
     })
 }

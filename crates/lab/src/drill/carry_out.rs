@@ -10,14 +10,14 @@ use sinew_core::board::FaultAt;
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::inject::Injection;
-use sinew_runtime::run::{Outcome, Request, Run};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;
 use super::left::{self, Left};
 use super::outside::{Outside, SeenOutside};
 use super::recording::Recording;
-use super::table::{Drill, Expected, Fault, Subject};
+use super::table::{Drill, DrilledFault, Expected, Subject};
 use crate::graph::leader;
 
 /// How often the run is looked at; its processes' ends wake us at once.
@@ -84,7 +84,7 @@ impl Timing {
 
 /// Carries out a drill.
 pub(super) fn carry_out(
-    graph: &Request,
+    graph: &RunRequest,
     drill: &Drill,
     timing: &Timing,
 ) -> Result<Carried, String> {
@@ -94,7 +94,7 @@ pub(super) fn carry_out(
     let injected =
         drill.injected.map(|(target, what)| Injection { target, at_cycle: at.cycle, what });
     let injections = injected.into_iter().collect();
-    let run = Run::start(Request { injections, ..graph.clone() });
+    let run = Run::start(RunRequest { injections, ..graph.clone() });
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
     let recording = Recording::new(&graph.plan, run.clock());
     let mut watch = Watch {
@@ -254,7 +254,8 @@ impl Watch<'_> {
             self.freeze = Freeze::begin(pid, Duration::from_nanos(frozen_ns));
             return Some(now_ns);
         }
-        let signal = if self.drill.fault == Fault::Stop { Signal::STOP } else { Signal::KILL };
+        let signal =
+            if self.drill.fault == DrilledFault::Stop { Signal::STOP } else { Signal::KILL };
         kill_process(pid, signal).ok()?;
         Some(now_ns)
     }
@@ -265,7 +266,7 @@ impl Watch<'_> {
         let status = self.run.status();
         let address = status.domains.get(domain)?.address.as_deref();
         self.outside = Some(match self.drill.fault {
-            Fault::Flood => Outside::flood(address),
+            DrilledFault::Flood => Outside::flood(address),
             _ => Outside::full_disk(process, address),
         });
         Some(now_ns())
@@ -290,7 +291,7 @@ impl Watch<'_> {
 
     /// A process that stands can only be seen while it does.
     fn look_for_stop(&mut self) {
-        if self.drill.fault != Fault::Stop || self.proof.is_some() {
+        if self.drill.fault != DrilledFault::Stop || self.proof.is_some() {
             return;
         }
         let domain = self.drill.subject.domain(self.run.plan());
@@ -314,7 +315,7 @@ impl Watch<'_> {
         }
         let since_ns = match (self.drill.fault, comes_back) {
             // It never comes back for long: the core is watched for as long as in other drills.
-            (Fault::FailStart, _) => Some(self.run.started_ns().saturating_add(WARM_UP_NS)),
+            (DrilledFault::FailStart, _) => Some(self.run.started_ns().saturating_add(WARM_UP_NS)),
             (_, true) => self.back_ns(struck_ns),
             (_, false) => Some(struck_ns),
         };
@@ -369,19 +370,24 @@ impl Watch<'_> {
         };
         let says = |word: &str| said().into_iter().find(|text| text.contains(word));
         match self.drill.fault {
-            Fault::Panic | Fault::Error | Fault::FailStart => says("injected by a drill"),
-            Fault::NotFinite => says("not_finite").or_else(|| self.seen_from_core()),
-            Fault::Segv => says("signal 11"),
-            Fault::Kill => says("signal 9"),
-            Fault::Stop | Fault::Flood | Fault::FullDisk => None,
-            Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => {
+            DrilledFault::Panic | DrilledFault::Error | DrilledFault::FailStart => {
+                says("injected by a drill")
+            }
+            DrilledFault::NotFinite => says("not_finite").or_else(|| self.seen_from_core()),
+            DrilledFault::Segv => says("signal 11"),
+            DrilledFault::Kill => says("signal 9"),
+            DrilledFault::Stop | DrilledFault::Flood | DrilledFault::FullDisk => None,
+            DrilledFault::Freeze30
+            | DrilledFault::Freeze50
+            | DrilledFault::Freeze80
+            | DrilledFault::Freeze1000 => {
                 let frozen_ms = frozen_ns? as f64 / 1e6;
                 Some(format!("it stood for {frozen_ms:.1} ms, in state T"))
             }
-            Fault::Hostile if self.drill.injected.is_none() => self.broken(),
-            Fault::Hang => self.silence().or_else(|| says("heartbeat")),
-            Fault::LateBorne | Fault::Late => self.lateness(),
-            Fault::PeerGone | Fault::Stalled | Fault::Hostile => self.passed(),
+            DrilledFault::Hostile if self.drill.injected.is_none() => self.broken(),
+            DrilledFault::Hang => self.silence().or_else(|| says("heartbeat")),
+            DrilledFault::LateBorne | DrilledFault::Late => self.lateness(),
+            DrilledFault::PeerGone | DrilledFault::Stalled | DrilledFault::Hostile => self.passed(),
         }
     }
 

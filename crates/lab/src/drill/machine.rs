@@ -4,7 +4,7 @@
 
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
-use sinew_spec::catalogue::{Signal, Value};
+use sinew_spec::catalogue::{ParameterValue, Signal};
 use sinew_spec::plan::Plan;
 
 /// The state in which a drive follows its commands.
@@ -108,7 +108,7 @@ impl Machine {
             thread: ThreadId { domain: node.domain, thread: node.thread },
             after,
             watchdog: watchdog_ms.map(|(_, value)| value).find_map(|value| match value {
-                Value::Number(ms) => Some(cycles(*ms)),
+                ParameterValue::Number(ms) => Some(cycles(*ms)),
                 _ => None,
             }),
             shown: shown(),

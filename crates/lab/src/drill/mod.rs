@@ -1,7 +1,7 @@
 //! The drill: every fault that a graph must survive, let happen on purpose, one run each, and
 //! measured: how long until the machine had its safe output, how far it moved until it stood, how
 //! the core fared, what came back, what was left behind. All of it through the product's own
-//! [`run::Run`](sinew_runtime::run::Run), so with the supervisor that users have.
+//! [`run::Run`](sinew_runtime::run), so with the supervisor that users have.
 
 pub mod article;
 mod carry_out;
@@ -20,21 +20,21 @@ mod table;
 
 use carry_out::{Timing, carry_out};
 use fastrand::Rng;
-pub use report::{Core, Report, Round, Row};
+pub use report::{Core, DrillReport, DrillRow, Round};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
 use sinew_runtime::{Kinds, run};
-pub use table::{Drill, Fault, Subject, all, of_services};
+pub use table::{Drill, DrilledFault, Subject, all, of_services};
 
 pub use crate::graph::{Files, arm, beside};
 use crate::rounds::Session;
 
 /// What is asked of a drill.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct DrillRequest {
     /// What to run, and the drills of it, out of [`all`]. The first graph names the report; another
     /// one has services beside its core.
-    pub graphs: Vec<(run::Request, Vec<Drill>)>,
+    pub graphs: Vec<(run::RunRequest, Vec<Drill>)>,
     /// How often each.
     pub rounds: u32,
     /// When exactly each fault comes follows from it.
@@ -43,9 +43,9 @@ pub struct Request {
     pub article: bool,
 }
 
-impl Request {
+impl DrillRequest {
     /// All drills, each with its graph.
-    fn drills(&self) -> impl Iterator<Item = (&run::Request, &Drill)> {
+    fn drills(&self) -> impl Iterator<Item = (&run::RunRequest, &Drill)> {
         let graphs = self.graphs.iter();
         graphs.flat_map(|(graph, drills)| drills.iter().map(move |drill| (graph, drill)))
     }
@@ -62,9 +62,9 @@ pub fn table(kinds: &Kinds) -> Kinds {
 ///
 /// # Errors
 /// Why a run could not be started at all.
-pub fn run(request: &Request, session: &Session<'_>) -> Result<Report, String> {
+pub fn run(request: &DrillRequest, session: &Session<'_>) -> Result<DrillReport, String> {
     let mut random = Rng::with_seed(request.seed);
-    let mut report = Report::planned(request);
+    let mut report = DrillReport::planned(request);
     let drills: Vec<_> = request.drills().collect();
     let rows = &mut report.rows;
     let all = rows.len() * request.rounds as usize;

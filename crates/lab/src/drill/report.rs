@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use sinew_figures::Machine;
 use sinew_spec::plan::Plan;
 
-use super::Request;
+use super::DrillRequest;
 use super::article::Article;
 use super::stop::Stop;
 use super::table::Drill;
 
 /// The outcome of all drills.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct DrillReport {
     /// Name of the graph.
     pub graph: String,
     /// Its file.
@@ -25,23 +25,26 @@ pub struct Report {
     /// Whether it was interrupted.
     pub partial: bool,
     /// The drills.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DrillRow>,
     /// What partial failure costs, if that was asked for.
     pub article: Option<Article>,
 }
 
-impl Report {
+impl DrillReport {
     /// What is to be carried out, before anything was.
-    pub fn planned(request: &Request) -> Report {
+    pub fn planned(request: &DrillRequest) -> DrillReport {
         let graph = &request.graphs[0].0;
-        Report {
+        DrillReport {
             graph: graph.plan.name.clone(),
             file: graph.file.clone(),
             machine: Machine::read(),
             seed: request.seed,
             rounds: request.rounds,
             partial: false,
-            rows: request.drills().map(|(graph, drill)| Row::new(drill, &graph.plan)).collect(),
+            rows: request
+                .drills()
+                .map(|(graph, drill)| DrillRow::new(drill, &graph.plan))
+                .collect(),
             article: None,
         }
     }
@@ -56,7 +59,7 @@ impl Report {
 
 /// A drill, and what was found in each round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct DrillRow {
     /// `node`, `domain` or `link`.
     pub sort: String,
     /// Its name.
@@ -73,9 +76,9 @@ pub struct Row {
     pub rounds: Vec<Round>,
 }
 
-impl Row {
-    fn new(drill: &Drill, plan: &Plan) -> Row {
-        Row {
+impl DrillRow {
+    fn new(drill: &Drill, plan: &Plan) -> DrillRow {
+        DrillRow {
             sort: drill.subject.sort().into(),
             subject: drill.subject.name(plan),
             fault: drill.fault.word().into(),

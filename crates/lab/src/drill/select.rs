@@ -2,14 +2,14 @@
 
 use sinew_spec::plan::Plan;
 
-use super::table::{Drill, Fault, Subject};
+use super::table::{Drill, DrilledFault, Subject};
 
 /// A choice of drills; an empty one is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
     /// Sort and name: any of them will do.
     subjects: Vec<(String, String)>,
-    faults: Vec<Fault>,
+    faults: Vec<DrilledFault>,
 }
 
 /// What a drill can be chosen by.
@@ -89,7 +89,7 @@ impl Only {
 
 /// The drills of a short form: every fault once in each domain, and all of domains and links.
 pub fn short(drills: Vec<Drill>, plan: &Plan) -> Vec<Drill> {
-    let mut seen: Vec<(usize, Fault)> = vec![];
+    let mut seen: Vec<(usize, DrilledFault)> = vec![];
     let is_first = |drill: &Drill| {
         if !matches!(drill.subject, Subject::Node(_)) {
             return true;

@@ -8,7 +8,7 @@ use sinew_figures::units::{counted, time};
 use sinew_figures::wrap::wrap_narrow;
 
 use super::article::{Article, Variant};
-use super::report::{Core, Report, Round, Row};
+use super::report::{Core, DrillReport, DrillRow, Round};
 use crate::report::Table;
 use crate::show::Plot;
 use crate::show::page;
@@ -18,7 +18,7 @@ use crate::show::svg::Escaped;
 const NONE: &str = "-";
 
 /// The report for a terminal.
-pub fn to_text(report: &Report) -> String {
+pub fn to_text(report: &DrillReport) -> String {
     let mut text = format!("{}\n", headline(report));
     wrap_narrow(&mut text, "machine: ", &report.machine.to_line());
     for (table, columns) in tables(report) {
@@ -43,7 +43,7 @@ pub fn to_text(report: &Report) -> String {
 }
 
 /// What would be carried out.
-pub fn to_list(report: &Report) -> String {
+pub fn to_list(report: &DrillReport) -> String {
     let mut text = headline(report) + "\n";
     for row in &report.rows {
         let bar = row.bar_cycles.map(|n| format!(", bar {n}")).unwrap_or_default();
@@ -97,7 +97,7 @@ const READ: &str = "safe: from the fault to the machine's first cycle from which
     several rounds the worst is shown. Core: cycle latency before the fault / after it";
 
 /// The report as one page that needs no other file.
-pub fn to_page(report: &Report) -> String {
+pub fn to_page(report: &DrillReport) -> String {
     let mut text = page::head(&format!("Sinew drill: {}", report.graph));
     let class = if report.is_good() { "yes" } else { "no" };
     text += &format!(
@@ -136,13 +136,13 @@ pub fn to_page(report: &Report) -> String {
 }
 
 /// The pictures of the article's scenario, if it was carried out.
-pub fn plots(report: &Report) -> Vec<Plot> {
+pub fn plots(report: &DrillReport) -> Vec<Plot> {
     report.article.iter().map(picture::of).collect()
 }
 
-fn headline(report: &Report) -> String {
+fn headline(report: &DrillReport) -> String {
     let carried = report.rows.iter().filter(|row| row.skipped.is_none()).count();
-    let Report { graph, file, seed, .. } = report;
+    let DrillReport { graph, file, seed, .. } = report;
     let (drills, rounds) = (counted(carried, "drill"), counted(report.rounds as usize, "round"));
     match report.rows.is_empty() {
         true => format!("drill of '{graph}' ({file}): only the death of its inverse kinematics"),
@@ -150,7 +150,7 @@ fn headline(report: &Report) -> String {
     }
 }
 
-fn verdict(report: &Report) -> String {
+fn verdict(report: &DrillReport) -> String {
     let of = |verdict| report.rows.iter().filter(|row| row.verdict() == verdict).count();
     let article = report.article.as_ref().map_or(0, |article| article.failures.len());
     match (report.partial, of(Judged::No) + article, of(Judged::NotShown)) {
@@ -172,7 +172,7 @@ enum Judged {
     NotShown,
 }
 
-impl Row {
+impl DrillRow {
     fn verdict(&self) -> Judged {
         match self.rounds.as_slice() {
             rounds if rounds.iter().any(|round| !round.failures.is_empty()) => Judged::No,
@@ -197,7 +197,7 @@ fn ms(ns: u64) -> String {
 }
 
 /// Each with the columns that are figures.
-fn tables(report: &Report) -> Vec<(Table, Range<usize>)> {
+fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
@@ -228,7 +228,7 @@ fn columns(sort: &str) -> Vec<String> {
     columns.map(Into::into).to_vec()
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &DrillRow) -> Vec<String> {
     let micros = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
     let core = |of: &dyn Fn(&Core) -> Option<u64>| {
         let before = row.worst(|round| round.core_before.as_ref().and_then(of));
@@ -263,7 +263,7 @@ fn cells(row: &Row) -> Vec<String> {
 type Remarks = Vec<(&'static str, Lines)>;
 type Lines = Vec<(String, String)>;
 
-fn remarks(report: &Report) -> Remarks {
+fn remarks(report: &DrillReport) -> Remarks {
     let (mut failures, mut unseen): (Lines, Lines) = (vec![], vec![]);
     for row in &report.rows {
         for round in &row.rounds {
@@ -303,8 +303,8 @@ fn remarks(report: &Report) -> Remarks {
 }
 
 /// What shows that each fault came, and how its run ended: too wide for a terminal.
-fn endings(report: &Report) -> Table {
-    let row = |row: &Row| {
+fn endings(report: &DrillReport) -> Table {
+    let row = |row: &DrillRow| {
         let id = row.id();
         let line = move |round: &Round| {
             vec![

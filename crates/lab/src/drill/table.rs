@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sinew_core::Cause;
 use sinew_core::catalogue::{Direction, Kind, Scalar};
-use sinew_runtime::inject::{Target, What};
+use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::{Overrun, Plan, Release, RestartPolicy};
 
 use super::machine::Machine;
@@ -13,7 +13,7 @@ use crate::words::words;
 
 words! {
     /// What happens.
-    pub enum Fault {
+    pub enum DrilledFault {
         /// The node panics.
         Panic = "panic",
         /// It returns an error.
@@ -56,31 +56,32 @@ words! {
 }
 
 /// What can happen inside a node.
-const OF_NODES: [Fault; 10] = [
-    Fault::Panic,
-    Fault::Error,
-    Fault::Segv,
-    Fault::Kill,
-    Fault::Stop,
-    Fault::Hang,
-    Fault::NotFinite,
-    Fault::LateBorne,
-    Fault::Late,
-    Fault::FailStart,
+const OF_NODES: [DrilledFault; 10] = [
+    DrilledFault::Panic,
+    DrilledFault::Error,
+    DrilledFault::Segv,
+    DrilledFault::Kill,
+    DrilledFault::Stop,
+    DrilledFault::Hang,
+    DrilledFault::NotFinite,
+    DrilledFault::LateBorne,
+    DrilledFault::Late,
+    DrilledFault::FailStart,
 ];
 /// What can happen to the process of a domain from outside.
-const OF_DOMAINS: [Fault; 6] = [
-    Fault::Kill,
-    Fault::Stop,
-    Fault::Freeze30,
-    Fault::Freeze50,
-    Fault::Freeze80,
-    Fault::Freeze1000,
+const OF_DOMAINS: [DrilledFault; 6] = [
+    DrilledFault::Kill,
+    DrilledFault::Stop,
+    DrilledFault::Freeze30,
+    DrilledFault::Freeze50,
+    DrilledFault::Freeze80,
+    DrilledFault::Freeze1000,
 ];
 /// What can happen to a service from outside, and lasts for a while.
-const OF_SERVICES: [Fault; 2] = [Fault::Flood, Fault::FullDisk];
+const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledFault::FullDisk];
 /// What can happen to a link that crosses.
-const OF_LINKS: [Fault; 3] = [Fault::PeerGone, Fault::Stalled, Fault::Hostile];
+const OF_LINKS: [DrilledFault; 3] =
+    [DrilledFault::PeerGone, DrilledFault::Stalled, DrilledFault::Hostile];
 
 /// Periods of a delay that everybody bears, if the graph bears so many.
 const BORNE_MAX: u32 = 5;
@@ -91,10 +92,10 @@ const BEYOND: u32 = 10;
 /// About how long a drill takes: the start, the warm-up, and a fault whose end is soon there.
 const TAKES: Duration = Duration::from_millis(2200);
 
-impl Fault {
+impl DrilledFault {
     /// Whether who is struck goes on by itself.
     pub(super) fn comes_back(self) -> bool {
-        self == Fault::Late || self.frozen_ns().is_some()
+        self == DrilledFault::Late || self.frozen_ns().is_some()
     }
 
     /// Whether it comes from outside and lasts for a while.
@@ -105,10 +106,10 @@ impl Fault {
     /// For how long a process is frozen, ns.
     pub(super) fn frozen_ns(self) -> Option<u64> {
         let ms = match self {
-            Fault::Freeze30 => 30,
-            Fault::Freeze50 => 50,
-            Fault::Freeze80 => 80,
-            Fault::Freeze1000 => 1000,
+            DrilledFault::Freeze30 => 30,
+            DrilledFault::Freeze50 => 50,
+            DrilledFault::Freeze80 => 80,
+            DrilledFault::Freeze1000 => 1000,
             _ => return None,
         };
         Some(ms * 1_000_000)
@@ -241,13 +242,13 @@ pub struct Drill {
     /// To whom.
     pub subject: Subject,
     /// What.
-    pub fault: Fault,
+    pub fault: DrilledFault,
     /// Why it cannot be carried out, if so.
     pub obstacle: Option<String>,
     pub(super) rule: Rule,
     pub(super) expected: Expected,
     /// What to inject; none for what comes from outside.
-    pub(super) injected: Option<(Target, What)>,
+    pub(super) injected: Option<(Target, InjectedFault)>,
 }
 
 impl Drill {
@@ -287,7 +288,7 @@ struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    fn drill(&self, subject: Subject, fault: Fault) -> Drill {
+    fn drill(&self, subject: Subject, fault: DrilledFault) -> Drill {
         let core = !self.is_service(subject);
         let (rule, expected) = match (core, fault.frozen_ns()) {
             (true, Some(ns)) => self.of_freeze(subject.domain(self.plan), ns),
@@ -311,28 +312,28 @@ impl Whole<'_> {
         }
     }
 
-    fn obstacle(&self, subject: Subject, fault: Fault, core: bool) -> Option<String> {
+    fn obstacle(&self, subject: Subject, fault: DrilledFault, core: bool) -> Option<String> {
         let node = &self.plan.nodes[subject.node(self.plan)];
         let why = match (subject, fault) {
             (Subject::Node(at), _) if self.plan.is_flow(at) => {
                 "a flow node has no thread of its own; its domain can be struck"
             }
-            (Subject::Node(_), Fault::NotFinite) if !sends_numbers(node.kind) => {
+            (Subject::Node(_), DrilledFault::NotFinite) if !sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"
             }
-            (Subject::Node(_), Fault::Late | Fault::LateBorne) if !core => {
+            (Subject::Node(_), DrilledFault::Late | DrilledFault::LateBorne) if !core => {
                 "a service has no deadline; one that stands is drill 'hang'"
             }
-            (Subject::Node(_), Fault::LateBorne) if self.borne() == 0 => {
+            (Subject::Node(_), DrilledFault::LateBorne) if self.borne() == 0 => {
                 "this graph bears no late cycle"
             }
-            (Subject::Link(at), Fault::PeerGone | Fault::Stalled)
+            (Subject::Link(at), DrilledFault::PeerGone | DrilledFault::Stalled)
                 if self.is_sent_by_service(at) =>
             {
                 "nobody waits for what a service sends, so nothing would show it; its domain can \
                  be struck"
             }
-            (Subject::Node(_), Fault::Late) if self.bears_all() => {
+            (Subject::Node(_), DrilledFault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"
             }
             _ => return None,
@@ -340,23 +341,26 @@ impl Whole<'_> {
         Some(why.into())
     }
 
-    fn injected(&self, subject: Subject, fault: Fault) -> Option<(Target, What)> {
+    fn injected(&self, subject: Subject, fault: DrilledFault) -> Option<(Target, InjectedFault)> {
         let what = match fault {
-            Fault::Panic => What::Panic,
-            Fault::Error => What::Error,
-            Fault::Segv => What::Segv,
-            Fault::Kill => What::Kill,
-            Fault::Stop => What::Stop,
-            Fault::Hang => What::Hang,
-            Fault::NotFinite => What::NotFinite,
-            Fault::LateBorne => What::Late { cycles: self.borne() },
-            Fault::Late => What::Late { cycles: self.beyond() },
-            Fault::FailStart => What::FailStart,
-            Fault::PeerGone => What::PeerGone,
-            Fault::Stalled => What::Stalled { messages: u64::MAX },
-            Fault::Hostile => What::Hostile,
-            Fault::Freeze30 | Fault::Freeze50 | Fault::Freeze80 | Fault::Freeze1000 => return None,
-            Fault::Flood | Fault::FullDisk => return None,
+            DrilledFault::Panic => InjectedFault::Panic,
+            DrilledFault::Error => InjectedFault::Error,
+            DrilledFault::Segv => InjectedFault::Segv,
+            DrilledFault::Kill => InjectedFault::Kill,
+            DrilledFault::Stop => InjectedFault::Stop,
+            DrilledFault::Hang => InjectedFault::Hang,
+            DrilledFault::NotFinite => InjectedFault::NotFinite,
+            DrilledFault::LateBorne => InjectedFault::Late { cycles: self.borne() },
+            DrilledFault::Late => InjectedFault::Late { cycles: self.beyond() },
+            DrilledFault::FailStart => InjectedFault::FailStart,
+            DrilledFault::PeerGone => InjectedFault::PeerGone,
+            DrilledFault::Stalled => InjectedFault::Stalled { messages: u64::MAX },
+            DrilledFault::Hostile => InjectedFault::Hostile,
+            DrilledFault::Freeze30
+            | DrilledFault::Freeze50
+            | DrilledFault::Freeze80
+            | DrilledFault::Freeze1000 => return None,
+            DrilledFault::Flood | DrilledFault::FullDisk => return None,
         };
         match subject {
             Subject::Node(node) => Some((Target::Node(node), what)),
@@ -389,7 +393,7 @@ impl Whole<'_> {
             return (Rule::Either(after), Expected::Either);
         }
         let rule = match is_machine {
-            _ if self.machines.is_empty() => self.rule(Subject::Domain(domain), Fault::Stop),
+            _ if self.machines.is_empty() => self.rule(Subject::Domain(domain), DrilledFault::Stop),
             true => Rule::Late(frozen_ns / period_ns(domain)),
             false => Rule::Guard(after),
         };
@@ -405,7 +409,7 @@ impl Whole<'_> {
         })
     }
 
-    fn rule(&self, subject: Subject, fault: Fault) -> Rule {
+    fn rule(&self, subject: Subject, fault: DrilledFault) -> Rule {
         let Some(machine) = self.machines.first() else {
             return Rule::NotMeasured("the graph has no actuator port: it moves nothing");
         };
@@ -414,21 +418,26 @@ impl Whole<'_> {
         let struck = subject.domain(self.plan);
         let is_machine = struck == machine.thread.domain;
         match (subject, fault) {
-            (_, Fault::FailStart) => Rule::NotMeasured("the graph never runs: nothing moves"),
-            (_, Fault::LateBorne) => Rule::GoesOn,
+            (_, DrilledFault::FailStart) => {
+                Rule::NotMeasured("the graph never runs: nothing moves")
+            }
+            (_, DrilledFault::LateBorne) => Rule::GoesOn,
             (Subject::Link(link), fault) => self.rule_of_link(link, fault, after, watchdog),
-            (Subject::Node(node), Fault::Panic | Fault::Error | Fault::NotFinite)
-                if self.machines.iter().any(|machine| machine.node == node) =>
-            {
-                Rule::NotMeasured(
-                    "a node that failed is not run again, and the simulated machine is that node; \
+            (
+                Subject::Node(node),
+                DrilledFault::Panic | DrilledFault::Error | DrilledFault::NotFinite,
+            ) if self.machines.iter().any(|machine| machine.node == node) => Rule::NotMeasured(
+                "a node that failed is not run again, and the simulated machine is that node; \
                      a real one has a watchdog",
-                )
+            ),
+            (_, DrilledFault::Panic | DrilledFault::Error | DrilledFault::NotFinite) => {
+                if is_machine || self.commands(struck) {
+                    Rule::AtOnce
+                } else {
+                    Rule::Guard(after)
+                }
             }
-            (_, Fault::Panic | Fault::Error | Fault::NotFinite) => {
-                if is_machine || self.commands(struck) { Rule::AtOnce } else { Rule::Guard(after) }
-            }
-            (_, Fault::Late) if is_machine => Rule::Late(u64::from(self.beyond())),
+            (_, DrilledFault::Late) if is_machine => Rule::Late(u64::from(self.beyond())),
             _ if is_machine => Rule::NotMeasured(
                 "the simulated machine stands or ends with its process; a real one has brakes",
             ),
@@ -436,14 +445,20 @@ impl Whole<'_> {
         }
     }
 
-    fn rule_of_link(&self, at: usize, fault: Fault, after: u64, watchdog: Option<u64>) -> Rule {
+    fn rule_of_link(
+        &self,
+        at: usize,
+        fault: DrilledFault,
+        after: u64,
+        watchdog: Option<u64>,
+    ) -> Rule {
         let link = &self.plan.links[at];
         let into_machine = self.machines.iter().any(|machine| machine.node == link.to.node);
         let borne = after.max(u64::from(self.borne_max()));
         match (fault, into_machine) {
-            (Fault::PeerGone, true) => Rule::AtOnce,
-            (Fault::PeerGone, false) => Rule::Guard(after),
-            (Fault::Hostile, _) => Rule::Watchdog(borne.max(watchdog.unwrap_or_default())),
+            (DrilledFault::PeerGone, true) => Rule::AtOnce,
+            (DrilledFault::PeerGone, false) => Rule::Guard(after),
+            (DrilledFault::Hostile, _) => Rule::Watchdog(borne.max(watchdog.unwrap_or_default())),
             (_, true) => Rule::Guard(after),
             (_, false) => Rule::Policy(borne),
         }
@@ -457,20 +472,20 @@ impl Whole<'_> {
         })
     }
 
-    fn expected(&self, subject: Subject, fault: Fault) -> Expected {
+    fn expected(&self, subject: Subject, fault: DrilledFault) -> Expected {
         let cause = match (subject, fault) {
-            (_, Fault::LateBorne) => {
+            (_, DrilledFault::LateBorne) => {
                 return Expected::GoesOn { comes_back: false };
             }
             // Safe is the guard's affair; whether a node minds is the graph's.
-            (Subject::Link(at), Fault::Stalled) if !self.is_awaited(at) => {
+            (Subject::Link(at), DrilledFault::Stalled) if !self.is_awaited(at) => {
                 return Expected::Either;
             }
             (Subject::Link(_), _) => None,
-            (_, Fault::Panic) => Some(Cause::Panic),
-            (_, Fault::Error | Fault::FailStart) => Some(Cause::Error),
-            (_, Fault::NotFinite) => Some(Cause::NotFinite),
-            (_, Fault::Segv | Fault::Kill) => Some(Cause::Died),
+            (_, DrilledFault::Panic) => Some(Cause::Panic),
+            (_, DrilledFault::Error | DrilledFault::FailStart) => Some(Cause::Error),
+            (_, DrilledFault::NotFinite) => Some(Cause::NotFinite),
+            (_, DrilledFault::Segv | DrilledFault::Kill) => Some(Cause::Died),
             // Who notices first, its reader or the supervisor, is a matter of the graph's limits.
             _ => None,
         };
@@ -489,11 +504,12 @@ impl Whole<'_> {
         })
     }
 
-    fn expected_of_service(&self, subject: Subject, fault: Fault) -> Expected {
+    fn expected_of_service(&self, subject: Subject, fault: DrilledFault) -> Expected {
         let domain = self.plan.domains[subject.domain(self.plan)].service();
         let policy = domain.map(|service| service.restart.policy);
         let restarts = policy.is_some_and(|policy| policy != RestartPolicy::Never);
-        let bears = [Fault::NotFinite, Fault::Late, Fault::LateBorne].contains(&fault);
+        let bears =
+            [DrilledFault::NotFinite, DrilledFault::Late, DrilledFault::LateBorne].contains(&fault);
         let is_link = matches!(subject, Subject::Link(_));
         let lasts = fault.frozen_ns().is_some() || fault.lasts();
         let ends = !is_link && !bears && !lasts;

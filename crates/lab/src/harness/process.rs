@@ -41,7 +41,7 @@ const LAST_WORDS_S_MAX: i64 = 1;
 
 /// What a far side can do: a row of the table that [`main`] is given.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub struct FarSide {
     /// Its name.
     pub name: &'static str,
     /// Does it, with the text and the descriptors that the parent gave.
@@ -160,7 +160,7 @@ fn end(child: &mut Child) {
 
 /// The main function of a far side: to be called before anything else by every program that starts
 /// one. `None` if the arguments hold another command.
-pub fn main(arguments: &[OsString], parts: &[Part]) -> Option<ExitCode> {
+pub fn main(arguments: &[OsString], parts: &[FarSide]) -> Option<ExitCode> {
     let [_, command, rest @ ..] = arguments else { return None };
     if command != FAR_COMMAND {
         return None;
@@ -171,7 +171,7 @@ pub fn main(arguments: &[OsString], parts: &[Part]) -> Option<ExitCode> {
     Some(ExitCode::from(2))
 }
 
-fn play(arguments: &[OsString], parts: &[Part]) -> Result<(), Gone> {
+fn play(arguments: &[OsString], parts: &[FarSide]) -> Result<(), Gone> {
     let words: Option<Vec<_>> = arguments.iter().map(|word| word.to_str()).collect();
     let Some([part, cpu, parent, text, descriptors @ ..]) = words.as_deref() else {
         return Err(Gone("expected part, CPU, parent, text and descriptors".into()));

@@ -17,7 +17,7 @@ pub(super) use self::evidence::{BesideEvidence, Judged, not_greater};
 use super::Scenario;
 use super::cycles::Cycles;
 use crate::graph::compiled;
-use crate::report::{Figure, Report, Row, Verdict};
+use crate::report::{Figure, Row, ScenarioReport, Verdict};
 use crate::rounds::{Contender, Contenders, Session, measure};
 
 /// The thread whose cycles go around: the first of the domain with a period.
@@ -57,12 +57,12 @@ impl Bench<'_> {
         contenders: Contenders<'_>,
         words: &[&'static str],
         verdicts: fn(&BesideEvidence<'_>) -> Vec<Verdict>,
-    ) -> Report {
+    ) -> ScenarioReport {
         let report = measure(scenario.name, quick, rounds, contenders, self.session);
         let rounds = &self.rounds.borrow();
         let evidence = BesideEvidence { rows: &report.rows, rounds, alone: words[0] };
         let (tables, verdicts) = (vec![evidence.ratios(&words[1..])], verdicts(&evidence));
-        Report { tables, verdicts, ..report }
+        ScenarioReport { tables, verdicts, ..report }
     }
 
     /// The request for a graph of the lab.
@@ -70,7 +70,7 @@ impl Bench<'_> {
         &self,
         text: String,
         kinds: &[&'static Kind],
-    ) -> Result<run::Request, String> {
+    ) -> Result<run::RunRequest, String> {
         compiled(self.file, text, Vec::new(), kinds, self.cpus)
     }
 }
@@ -100,7 +100,7 @@ pub(super) struct CoreRun<'a, B> {
     /// What stands there, by its word, and what it does.
     word: &'static str,
     beside: B,
-    request: run::Request,
+    request: run::RunRequest,
     all: CoreSeen,
 }
 
@@ -110,7 +110,7 @@ impl<'a, B: Beside> CoreRun<'a, B> {
         bench: &'a Bench<'a>,
         word: &'static str,
         beside: B,
-        request: run::Request,
+        request: run::RunRequest,
     ) -> CoreRun<'a, B> {
         CoreRun { bench, word, beside, request, all: CoreSeen::default() }
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use self::row::{Load, Server, Shape};
 use self::server::ServerRun;
-use super::{Refusal, Request, Scenario};
-use crate::report::{Axis, Report, Row};
+use super::{CannotRun, Scenario, ScenarioRequest};
+use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 
 /// Rounds, if nobody asks for another number, and how long a row is measured in each.
@@ -61,7 +61,7 @@ const ROWS: &[(Server, Shape, Load)] = &[
     (Server::Sinew, Shape::Ping, Load::TwoWorkers),
 ];
 
-fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     request.needs(&KINDS, "the flow nodes")?;
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let share = if request.quick { QUICK_SHARE } else { SHARE };
@@ -77,7 +77,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     };
     let contenders = rows.into_iter().map(contender).collect();
     let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
-    Ok(Report {
+    Ok(ScenarioReport {
         tables: vec![verdicts::ratios(&report.rows)],
         verdicts: verdicts::verdicts(&report.rows, request.cpus.len()),
         notes: NOTES.map(Into::into).to_vec(),

@@ -20,11 +20,11 @@ use self::contender::Contending;
 use self::latest::Value;
 pub(crate) use self::measure::PART;
 use self::reference::{Lonely, choose};
-use super::{Refusal, Request, Scenario};
+use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::harness::Gone;
 use crate::harness::reference::Reference;
 use crate::harness::token::Lines;
-use crate::report::{Report, Row};
+use crate::report::{Row, ScenarioReport};
 use crate::rivals::AXIS;
 use crate::rounds::{Contender, Session, measure};
 
@@ -50,9 +50,9 @@ const QUICK_TIME: Duration = Duration::from_secs(42);
 /// A row, what measures it, and how many measurements a round of it has.
 type Planned<'a> = (Row, Box<dyn Contender + 'a>, u32);
 
-fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     let clock = Clock::calibrate();
-    let chosen = choose(&request.cpus, clock).map_err(|Gone(why)| Refusal(why))?;
+    let chosen = choose(&request.cpus, clock).map_err(|Gone(why)| CannotRun(why))?;
     let references: Vec<_> =
         chosen.iter().map(|&(name, cpus)| (name, Reference::new(cpus, clock))).collect();
     let budget = Cell::new(Duration::ZERO);
@@ -72,7 +72,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let contenders = planned.into_iter().map(|(row, contender, _)| (row, contender)).collect();
     let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
     report.verdicts = verdicts::of(&report.rows);
-    let beside = |theirs: &Report| rivals::bars(&report.rows, &theirs.rows);
+    let beside = |theirs: &ScenarioReport| rivals::bars(&report.rows, &theirs.rows);
     report.tables = request.rivals.iter().map(beside).collect();
     report.rows.extend(theirs);
     report.notes = notes(&references);
@@ -82,7 +82,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
 /// All rows on two CPUs, in the order of the table; skipped if they cannot be measured there.
 /// `budget` is that of each measurement, which is known when all of them are.
 fn plan<'a>(
-    request: &Request,
+    request: &ScenarioRequest,
     cpus: Option<&'static str>,
     reference: &'a Reference,
     budget: &'a Cell<Duration>,

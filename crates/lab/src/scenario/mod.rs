@@ -14,8 +14,8 @@ use sinew_core::catalogue::Kind;
 use sinew_robot::NODES;
 use sinew_runtime::Kinds;
 
-use crate::harness::process::Part;
-use crate::report::{Axis, Report};
+use crate::harness::process::FarSide;
+use crate::report::{Axis, ScenarioReport};
 use crate::rounds::Session;
 
 /// A scenario.
@@ -29,12 +29,12 @@ pub struct Scenario {
     /// Whether it can show a report of rivals beside its own rows.
     pub takes_rivals: bool,
     /// Runs it.
-    pub run: fn(&Request, &Session<'_>) -> Result<Report, Refusal>,
+    pub run: fn(&ScenarioRequest, &Session<'_>) -> Result<ScenarioReport, CannotRun>,
 }
 
 /// What is asked of a scenario.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ScenarioRequest {
     /// The short form.
     pub quick: bool,
     /// Rows to measure.
@@ -47,21 +47,21 @@ pub struct Request {
     /// what they depend on is no affair of who measures links.
     pub kinds: Vec<&'static Kind>,
     /// A report of rivals to stand beside the rows.
-    pub rivals: Option<Report>,
+    pub rivals: Option<ScenarioReport>,
 }
 
-impl Request {
+impl ScenarioRequest {
     /// Rounds that are asked for, or as many as the scenario has by itself, in either form.
     fn rounds_or(&self, whole: u32, quick: u32) -> u32 {
         self.rounds.unwrap_or(if self.quick { quick } else { whole })
     }
 
     /// Refuses a program that lacks one of these kinds; `what` is what it is to give the lab.
-    fn needs(&self, kinds: &[&str], what: &str) -> Result<(), Refusal> {
+    fn needs(&self, kinds: &[&str], what: &str) -> Result<(), CannotRun> {
         let is_there = |name: &&&str| self.kinds.iter().any(|kind| kind.name == **name);
         match kinds.iter().find(|name| !is_there(name)) {
             Some(missing) => {
-                Err(Refusal(format!("this program has no kind '{missing}'; give the lab {what}")))
+                Err(CannotRun(format!("this program has no kind '{missing}'; give the lab {what}")))
             }
             None => Ok(()),
         }
@@ -70,7 +70,7 @@ impl Request {
 
 /// Why a scenario cannot run as asked; a sentence that says what to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct CannotRun(pub String);
 
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] =
@@ -90,4 +90,4 @@ pub fn table(kinds: &Kinds) -> Kinds {
 /// What far sides in processes of their own can do; for [`process::main`].
 ///
 /// [`process::main`]: crate::harness::process::main
-pub const PARTS: &[Part] = &[link::PART];
+pub const PARTS: &[FarSide] = &[link::PART];

@@ -21,11 +21,11 @@ use self::costs::Costs;
 use self::driver::{PipelineRun, Share, Shared};
 use self::setup::{Crossing, Layout, NO_VALUE, Period, Setup, Work};
 pub(super) use self::stage::NODE;
-use super::{Refusal, Request, Scenario};
+use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::graph::Files;
 use crate::harness::reference::Reference;
 use crate::harness::{Cpus, Gone};
-use crate::report::{Axis, Report};
+use crate::report::{Axis, ScenarioReport};
 use crate::rounds::{Contenders, Session, measure};
 
 /// Rounds, if nobody asks for another number.
@@ -62,13 +62,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     let setups = if request.quick { quick() } else { Setup::all() };
     let rows: Vec<_> = setups.into_iter().map(|setup| (setup.row(), setup)).collect();
     let rows = request.only.pick(rows, |(row, _)| &row.axes)?;
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let needs_files = rows.iter().any(|(_, setup)| setup.work == Work::Real);
-    let _files = needs_files.then(Files::write).transpose().map_err(Refusal)?;
+    let _files = needs_files.then(Files::write).transpose().map_err(CannotRun)?;
     let shared = Shared {
         session,
         cpus: request.cpus.clone(),
@@ -79,7 +79,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     for (mut row, setup) in rows {
         row.skipped = setup.obstacle(shared.cpus.len());
         let driver = PipelineRun::new(&shared, setup, share(request.quick, setup, rounds));
-        let driver = driver.map_err(Refusal)?;
+        let driver = driver.map_err(CannotRun)?;
         if row.skipped.is_none() {
             row.notes = driver.departures();
             row.notes.extend(setup.remark().map(Into::into));
@@ -97,7 +97,7 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     let evidence = Evidence { rows: &report.rows, cpus: shared.cpus.len(), costs };
     let tables = vec![article::table(&report.rows), claims::bars(&evidence)];
     let verdicts = claims::verdicts(&evidence);
-    Ok(Report { tables, verdicts, notes, ..report })
+    Ok(ScenarioReport { tables, verdicts, notes, ..report })
 }
 
 /// How much of a row a round measures.
@@ -110,11 +110,11 @@ fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
 }
 
 /// Where the token and single costs are measured; one and the same CPU if there is only one.
-fn last_two(cpus: &[u32]) -> Result<Cpus, Refusal> {
+fn last_two(cpus: &[u32]) -> Result<Cpus, CannotRun> {
     match *cpus {
         [.., near, far] => Ok(Cpus { near, far }),
         [only] => Ok(Cpus { near: only, far: only }),
-        [] => Err(Refusal("there is no CPU".into())),
+        [] => Err(CannotRun("there is no CPU".into())),
     }
 }
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use self::services::WatchedServices;
 use self::setup::{Audience, SERVICES};
 use super::beside::{Bench, CoreRun};
-use super::{Refusal, Request, Scenario};
+use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::graph::Files;
-use crate::report::{Axis, Report, Row};
+use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session};
 
 /// Rounds, if nobody asks for another number, and what is measured of a row in each of them.
@@ -42,13 +42,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     request.needs(&SERVICES, "its services' nodes")?;
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let row = |&audience: &Audience| (audience, Row::of(&[("beside", audience.word())]));
     let rows = Audience::ALL.iter().map(row).collect();
     let rows = request.only.pick(rows, |(_, row)| &row.axes)?;
-    let _files = Files::write().map_err(Refusal)?;
+    let _files = Files::write().map_err(CannotRun)?;
     let bench = Bench {
         file: "lab robot",
         session,
@@ -65,10 +65,10 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
         Ok((row, Box::new(run) as Box<dyn Contender>))
     };
     let contenders: Result<_, String> = rows.into_iter().map(contender).collect();
-    let contenders = contenders.map_err(Refusal)?;
+    let contenders = contenders.map_err(CannotRun)?;
     let form = (request.quick, rounds);
     let report = bench.report(&SCENARIO, form, contenders, Audience::WORDS, verdicts::verdicts);
-    Ok(Report { notes: NOTES.map(Into::into).to_vec(), ..report })
+    Ok(ScenarioReport { notes: NOTES.map(Into::into).to_vec(), ..report })
 }
 
 const NOTES: [&str; 4] = [

@@ -1,7 +1,7 @@
 //! Which rows are asked for: values on axes, and what is wrong with a request that no row meets.
 
-use super::Refusal;
-use crate::report::{Axis, Report, Row};
+use super::CannotRun;
+use crate::report::{Axis, Row, ScenarioReport};
 use crate::rivals;
 
 /// The values that are asked for on some axes; on the others all are. The default asks for all.
@@ -16,28 +16,31 @@ impl Selection {
     /// What is no axis, or no value on it, and those there are.
     pub fn parse(
         axes: &[Axis],
-        theirs: Option<&Report>,
+        theirs: Option<&ScenarioReport>,
         texts: &[String],
-    ) -> Result<Selection, Refusal> {
+    ) -> Result<Selection, CannotRun> {
         let axes = with_theirs(axes, theirs);
         let mut selection = Selection::default();
         for text in texts {
             let (name, values) = text.split_once('=').ok_or_else(|| {
-                Refusal(format!("--only {text}: expected AXIS=VALUE or AXIS=VALUE,VALUE"))
+                CannotRun(format!("--only {text}: expected AXIS=VALUE or AXIS=VALUE,VALUE"))
             })?;
             let (_, there) = axes.iter().find(|(axis, _)| *axis == name).ok_or_else(|| {
                 let names: Vec<_> = axes.iter().map(|(axis, _)| *axis).collect();
-                Refusal(format!("--only {text}: no axis '{name}'; there are {}", names.join(", ")))
+                CannotRun(format!(
+                    "--only {text}: no axis '{name}'; there are {}",
+                    names.join(", ")
+                ))
             })?;
             let values: Vec<String> = values.split(',').map(Into::into).collect();
             if let Some(value) = values.iter().find(|value| !there.contains(&value.as_str())) {
                 let there = there.join(", ");
                 let what = format!("--only {text}: {name} is never '{value}'; it is {there}");
-                return Err(Refusal(what));
+                return Err(CannotRun(what));
             }
             if selection.0.iter().any(|(axis, _)| axis == name) {
                 let what = format!("--only: {name} stands twice; give its values with commas");
-                return Err(Refusal(what));
+                return Err(CannotRun(what));
             }
             selection.0.push((name.into(), values));
         }
@@ -66,11 +69,11 @@ impl Selection {
         &self,
         mut rows: Vec<T>,
         axes: impl Fn(&T) -> &[(String, String)],
-    ) -> Result<Vec<T>, Refusal> {
+    ) -> Result<Vec<T>, CannotRun> {
         let all = rows.len();
         rows.retain(|row| self.wants(axes(row)));
         if rows.is_empty() {
-            return Err(Refusal(self.matches_nothing(all)));
+            return Err(CannotRun(self.matches_nothing(all)));
         }
         Ok(rows)
     }
@@ -87,7 +90,10 @@ impl Selection {
 }
 
 /// All axes that rows can have, and all values there.
-fn with_theirs<'a>(axes: &'a [Axis], theirs: Option<&'a Report>) -> Vec<(&'a str, Vec<&'a str>)> {
+fn with_theirs<'a>(
+    axes: &'a [Axis],
+    theirs: Option<&'a ScenarioReport>,
+) -> Vec<(&'a str, Vec<&'a str>)> {
     let beside = theirs.map(|_| rivals::AXIS);
     let axes = beside.iter().chain(axes).map(|axis| (axis.name, axis.values.to_vec()));
     let mut axes: Vec<_> = axes.collect();
@@ -113,7 +119,7 @@ mod tests {
 
     fn parse(texts: &[&str]) -> Result<Selection, String> {
         let texts: Vec<String> = texts.iter().map(|&text| text.into()).collect();
-        Selection::parse(AXES, None, &texts).map_err(|Refusal(why)| why)
+        Selection::parse(AXES, None, &texts).map_err(|CannotRun(why)| why)
     }
 
     fn row(transport: &str, bytes: &str) -> Vec<(String, String)> {
@@ -145,7 +151,7 @@ mod tests {
         let rows = || vec![row("pipe", "8"), row("in_process", "48")];
         let pick = |texts| parse(texts).expect("good").pick(rows(), |row| row);
         assert_eq!(pick(&["bytes=8"]), Ok(vec![row("pipe", "8")]));
-        let Err(Refusal(why)) = pick(&["bytes=8", "transport=in_process"]) else {
+        let Err(CannotRun(why)) = pick(&["bytes=8", "transport=in_process"]) else {
             panic!("no row is like that");
         };
         assert!(why.contains("--only bytes=8 --only transport=in_process: none of the 2 rows"));

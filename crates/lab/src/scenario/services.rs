@@ -18,9 +18,9 @@ pub(super) use self::setup::{CORE_DOMAINS, core};
 use self::setup::{Company, services_alone};
 use self::supervisor::Idle;
 use super::beside::{Bench, CoreRun};
-use super::{Refusal, Request, Scenario, table};
+use super::{CannotRun, Scenario, ScenarioRequest, table};
 use crate::graph::Files;
-use crate::report::{Axis, Report, Row};
+use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session};
 
 /// Rounds, if nobody asks for another number.
@@ -67,10 +67,10 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let rows = request.only.pick(rows(), |row| &row.axes)?;
-    let _files = Files::write().map_err(Refusal)?;
+    let _files = Files::write().map_err(CannotRun)?;
     let (share, kills) = if request.quick { (QUICK_SHARE, QUICK_KILLS) } else { (SHARE, KILLS) };
     let bench = Bench {
         file: "lab services",
@@ -83,11 +83,11 @@ fn run(request: &Request, session: &Session<'_>) -> Result<Report, Refusal> {
     };
     let contender = |row: Row| Ok((contender(&bench, &row, rounds, kills)?, row));
     let contenders: Result<Vec<_>, String> = rows.into_iter().map(contender).collect();
-    let contenders = contenders.map_err(Refusal)?.into_iter();
+    let contenders = contenders.map_err(CannotRun)?.into_iter();
     let contenders = contenders.map(|(contender, row)| (row, contender)).collect();
     let form = (request.quick, rounds);
     let report = bench.report(&SCENARIO, form, contenders, Company::WORDS, verdicts::verdicts);
-    Ok(Report { notes: NOTES.map(Into::into).to_vec(), ..report })
+    Ok(ScenarioReport { notes: NOTES.map(Into::into).to_vec(), ..report })
 }
 
 const NOTES: [&str; 4] = [

@@ -8,13 +8,13 @@ use super::grid::{self, Column, Grid};
 use super::plots::plots;
 use super::svg::{self, Escaped};
 use crate::bar::Holds;
-use crate::report::{Report, Table};
+use crate::report::{ScenarioReport, Table};
 
 /// Fonts, room and what changes on a telephone, in the dark and on paper.
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
-pub fn to_page(report: &Report) -> String {
+pub fn to_page(report: &ScenarioReport) -> String {
     let mut page = head(&format!("Sinew lab: {}", report.scenario));
     page += &form(report);
     page += &verdicts(report);
@@ -64,7 +64,7 @@ pub(crate) fn section(title: &str, content: &str) -> String {
     }
 }
 
-fn form(report: &Report) -> String {
+fn form(report: &ScenarioReport) -> String {
     let rounds = counted(report.rounds as usize, "round");
     let quick = if report.quick { ", quick form" } else { "" };
     let rows = report.rows.iter().filter(|row| row.skipped.is_none()).count();
@@ -79,7 +79,7 @@ fn form(report: &Report) -> String {
     text
 }
 
-fn verdicts(report: &Report) -> String {
+fn verdicts(report: &ScenarioReport) -> String {
     let verdict = |verdict: &crate::report::Verdict| {
         let class = match verdict.holds {
             Holds::Yes => "yes",
@@ -99,7 +99,7 @@ fn verdicts(report: &Report) -> String {
     section("Verdicts", &report.verdicts.iter().map(verdict).collect::<String>())
 }
 
-fn machine(report: &Report) -> String {
+fn machine(report: &ScenarioReport) -> String {
     let machine = &report.machine;
     let cache = |cache: &Cache| {
         format!("L{} {} {} KiB", cache.level, cache.ty.to_lowercase(), cache.size_kib)
@@ -147,7 +147,7 @@ fn table(grid: &Grid) -> String {
     )
 }
 
-fn notes(report: &Report) -> String {
+fn notes(report: &ScenarioReport) -> String {
     let items = |notes: String| match notes.as_str() {
         "" => notes,
         notes => format!("<ul>\n{notes}</ul>\n"),

@@ -12,7 +12,7 @@ use sinew_figures::units::{self, words};
 use self::seen::Curves;
 use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
-use crate::report::{Measure, Report, Row};
+use crate::report::{Measure, Row, ScenarioReport};
 
 /// More curves than these cannot be told from each other.
 const CURVES_MAX: usize = 12;
@@ -22,7 +22,7 @@ const BARS_MAX: usize = 36;
 const SIZE_AXIS: &str = "bytes";
 
 /// All plots of a report.
-pub fn plots(report: &Report) -> Vec<Plot> {
+pub fn plots(report: &ScenarioReport) -> Vec<Plot> {
     let mut plots = vec![];
     let measures = report.rows.iter().flat_map(|row| &row.measures);
     for measure in distinct(measures.map(|measure| measure.name.as_str())) {

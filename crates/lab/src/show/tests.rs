@@ -4,13 +4,13 @@ use sinew_figures::Machine;
 
 use super::*;
 use crate::bar::Holds;
-use crate::report::{Figure, Report, Row, Table, Timer, Verdict};
+use crate::report::{Figure, Row, ScenarioReport, Table, Timer, Verdict};
 
 /// What would end a script, break a tag or start a comment if it were not escaped.
 const HOSTILE: &str = "</script><!-- <script> & \" \u{1}";
 
 /// Rows over transport and bytes; the slower the larger the message.
-fn report() -> Report {
+fn report() -> ScenarioReport {
     let mut rows = vec![];
     for (transport, base) in [("in_process", 300), ("shared_memory", 310), ("pipe", 20_000)] {
         for (bytes, more) in [("8", 0), ("1024", 400)] {
@@ -28,7 +28,7 @@ fn report() -> Report {
         let row = Row::of(&[("work", "none"), ("transport", "tcp"), ("bytes", bytes)]);
         rows.push(Row { skipped: Some("there is no loopback".into()), ..row });
     }
-    Report {
+    ScenarioReport {
         scenario: "link".into(),
         machine: Machine { cpu: "Foo 9000".into(), ..Machine::default() },
         timer: Timer { overhead_ns: 22.0, resolution_ns: 0.4 },
@@ -47,7 +47,7 @@ fn report() -> Report {
             holds: Holds::Partly,
         }],
         notes: vec![HOSTILE.into()],
-        ..Report::default()
+        ..ScenarioReport::default()
     }
 }
 
@@ -73,7 +73,10 @@ fn what_all_rows_share_stands_above_them_once() {
     assert!(text.contains("[holds in part] pipe is slower\n    claimed: 90 times\n"), "{text}");
     assert!(text.contains("- there is no loopback\n  2 rows: none/tcp/8, none/tcp/1024\n"));
     assert!(!text.contains("PARTIAL"), "{text}");
-    assert!(to_text(&Report { partial: true, ..report() }).contains("PARTIAL: it was interrupted"));
+    assert!(
+        to_text(&ScenarioReport { partial: true, ..report() })
+            .contains("PARTIAL: it was interrupted")
+    );
 }
 
 #[test]
@@ -91,13 +94,13 @@ fn a_table_that_is_too_wide_gets_lines_above_its_rows() {
 
 #[test]
 fn the_page_holds_the_whole_report_whatever_its_words() {
-    let report = Report { partial: true, ..report() };
+    let report = ScenarioReport { partial: true, ..report() };
     let page = to_page(&report);
     let start = "<script type=\"application/json\" id=\"report\">";
     let (_, data) = page.split_once(start).expect("raw data");
     let (data, rest) = data.split_once("</script>").expect("its end");
     assert_eq!(rest, "\n</body>\n</html>\n");
-    let read: Report = serde_json::from_str(data).expect("a report");
+    let read: ScenarioReport = serde_json::from_str(data).expect("a report");
     assert_eq!((read.rows.len(), &read.notes), (report.rows.len(), &report.notes));
     assert_eq!(data.replace("\\u003c", "<"), serde_json::json!(report).to_string());
     assert_eq!(page.matches("<script").count(), 1, "{page}");
@@ -111,8 +114,9 @@ fn the_page_holds_the_whole_report_whatever_its_words() {
 
 #[test]
 fn the_plots_follow_from_axes_and_measures() {
-    let names =
-        |report: &Report| -> Vec<_> { plots(report).into_iter().map(|plot| plot.name).collect() };
+    let names = |report: &ScenarioReport| -> Vec<_> {
+        plots(report).into_iter().map(|plot| plot.name).collect()
+    };
     let all = ["round_trip-by-size", "round_trip-medians", "round_trip-distribution", "reference"];
     assert_eq!(names(&report()), all);
     let mut bare = report();

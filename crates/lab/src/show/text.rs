@@ -6,7 +6,7 @@ use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_at;
 
 use super::grid::{self, Column, Grid};
-use crate::report::{Report, Row};
+use crate::report::{Row, ScenarioReport};
 
 /// Columns of a line.
 const WIDTH: usize = 120;
@@ -16,7 +16,7 @@ const GAP: &str = "  ";
 const NAMED_MAX: usize = 6;
 
 /// The report as text.
-pub fn to_text(report: &Report) -> String {
+pub fn to_text(report: &ScenarioReport) -> String {
     let mut text = head(report);
     for grid in grid::measures(&report.rows).iter().chain(&grid::figures(&report.rows)) {
         text += &grid_text(grid);
@@ -34,7 +34,7 @@ pub fn to_text(report: &Report) -> String {
     text
 }
 
-fn head(report: &Report) -> String {
+fn head(report: &ScenarioReport) -> String {
     let (scenario, rounds) = (&report.scenario, report.rounds as usize);
     let mut text = format!("lab {scenario}: {}", counted(rounds, "round"));
     text += if report.quick { ", quick\n" } else { "\n" };
@@ -126,7 +126,7 @@ fn headers(columns: &[Printed<'_>]) -> Vec<Vec<String>> {
     (0..height).map(line).collect()
 }
 
-fn verdicts(report: &Report) -> String {
+fn verdicts(report: &ScenarioReport) -> String {
     let mut text = String::new();
     for verdict in &report.verdicts {
         text += if text.is_empty() { "\nverdicts\n" } else { "" };

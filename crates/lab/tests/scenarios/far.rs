@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_core::clock::Clock;
-use sinew_lab::Report;
-use sinew_lab::harness::process::{Part, Process};
+use sinew_lab::ScenarioReport;
+use sinew_lab::harness::process::{FarSide, Process};
 use sinew_lab::harness::{Cpus, Gone, Life, Side, Socket, answer, on_thread, round_trips, stop};
 use sinew_lab::rounds::{Progress, Silent};
-use sinew_lab::scenario::Request;
+use sinew_lab::scenario::ScenarioRequest;
 
 use crate::{Test, quick, run};
 
@@ -25,10 +25,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_row_whose_far_side_is_killed_says_so_and_the_others_go_on", goes_on),
 ];
 
-pub(crate) const ECHO: Part =
-    Part { name: "echo", run: |_, mut ends| answer(&mut Socket(ends.remove(0).into())) };
-pub(crate) const FAIL: Part =
-    Part { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
+pub(crate) const ECHO: FarSide =
+    FarSide { name: "echo", run: |_, mut ends| answer(&mut Socket(ends.remove(0).into())) };
+pub(crate) const FAIL: FarSide =
+    FarSide { name: "fail", run: |text, _| Err(Gone(format!("was told '{text}'"))) };
 
 /// Starts a part, and gives its process and the near end of a socket to `near`.
 fn with<T: Send>(
@@ -85,8 +85,8 @@ fn kill(id: u32) {
     kill_process(pid, Signal::KILL).expect("it is ours");
 }
 
-fn link(only: &[&str], progress: &dyn Progress) -> Report {
-    let request = Request { rounds: Some(2), ..quick() };
+fn link(only: &[&str], progress: &dyn Progress) -> ScenarioReport {
+    let request = ScenarioRequest { rounds: Some(2), ..quick() };
     run("link", only, request, progress, &AtomicBool::new(false)).expect("there are such rows")
 }
 

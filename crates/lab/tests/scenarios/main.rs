@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use sinew_core::privileges;
 use sinew_lab::harness::process;
 use sinew_lab::rounds::{Progress, Session};
-use sinew_lab::scenario::{PARTS, Refusal, Request, Selection, table};
-use sinew_lab::{Report, SCENARIOS};
+use sinew_lab::scenario::{CannotRun, PARTS, ScenarioRequest, Selection, table};
+use sinew_lab::{SCENARIOS, ScenarioReport};
 use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{Kinds, domain};
 use sinew_services::SERVICES;
@@ -54,18 +54,18 @@ fn main() -> ExitCode {
 fn run(
     name: &str,
     only: &[&str],
-    request: Request,
+    request: ScenarioRequest,
     progress: &dyn Progress,
     stop: &AtomicBool,
-) -> Result<Report, Refusal> {
+) -> Result<ScenarioReport, CannotRun> {
     let scenario = SCENARIOS.iter().find(|it| it.name == name).expect("it is in the table");
     let only: Vec<String> = only.iter().map(|&text| text.into()).collect();
     let only = Selection::parse(scenario.axes, None, &only).expect("the axes are good");
-    (scenario.run)(&Request { only, ..request }, &Session { stop, progress })
+    (scenario.run)(&ScenarioRequest { only, ..request }, &Session { stop, progress })
 }
 
 /// The short form, one round, on all CPUs.
-fn quick() -> Request {
+fn quick() -> ScenarioRequest {
     let cpus = privileges::cpus().expect("affinity");
-    Request { quick: true, rounds: Some(1), cpus, ..Request::default() }
+    ScenarioRequest { quick: true, rounds: Some(1), cpus, ..ScenarioRequest::default() }
 }

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sinew_lab::Report;
+use sinew_lab::ScenarioReport;
 use sinew_lab::rounds::Progress;
-use sinew_lab::scenario::{Refusal, Request};
+use sinew_lab::scenario::{CannotRun, ScenarioRequest};
 
 use crate::{Test, quick};
 
@@ -34,7 +34,11 @@ impl Progress for Interrupt<'_> {
     }
 }
 
-fn run(only: &[&str], request: Request, rows_max: u32) -> Result<Report, Refusal> {
+fn run(
+    only: &[&str],
+    request: ScenarioRequest,
+    rows_max: u32,
+) -> Result<ScenarioReport, CannotRun> {
     let stop = AtomicBool::new(false);
     let progress = Interrupt { rows: Cell::new(0), rows_max, stop: &stop };
     crate::run("pipeline", only, request, &progress, &stop)
@@ -65,7 +69,7 @@ fn rows_are_measured_and_judged() {
 }
 
 fn the_arm_runs_until_interrupted() {
-    let request = Request { quick: false, rounds: Some(20), ..quick() };
+    let request = ScenarioRequest { quick: false, rounds: Some(20), ..quick() };
     let report = run(&["work=real", "placement=fused", "period=1ms,2ms"], request, 1);
     let report = report.expect("it can run");
     assert!(report.partial);
@@ -91,7 +95,7 @@ fn one_cpu_skips_what_spins() {
 }
 
 fn a_selection_that_no_row_meets_is_refused() {
-    let Err(Refusal(why)) = run(&["placement=fused", "sync=mutex"], quick(), 0) else {
+    let Err(CannotRun(why)) = run(&["placement=fused", "sync=mutex"], quick(), 0) else {
         panic!("fused links have no mutex");
     };
     assert!(why.contains("none of the 38 rows is like that"), "{why}");

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_lab::Report;
+use sinew_lab::ScenarioReport;
 use sinew_lab::report::Row;
 use sinew_lab::rounds::Silent;
-use sinew_lab::scenario::{Refusal, Request, table};
+use sinew_lab::scenario::{CannotRun, ScenarioRequest, table};
 use sinew_runtime::{Kinds, ServiceEntry};
 use sinew_services::SERVICES;
 
@@ -19,15 +19,15 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_program_without_the_services_is_told_which_one_is_missing", missing_services),
 ];
 
-fn run(services: &[ServiceEntry]) -> Result<Report, Refusal> {
+fn run(services: &[ServiceEntry]) -> Result<ScenarioReport, CannotRun> {
     let kinds = Kinds { services: services.to_vec(), ..Kinds::default() };
-    let request = Request { kinds: table(&kinds).catalogue(), ..quick() };
+    let request = ScenarioRequest { kinds: table(&kinds).catalogue(), ..quick() };
     crate::run("robot", &[], request, &Silent, &AtomicBool::new(false))
 }
 
 /// All rows measured. A machine that stands still for long enough breaks a row off, which then
 /// says why: measured again, a few times.
-fn measured() -> Report {
+fn measured() -> ScenarioReport {
     for _ in 0..ATTEMPTS {
         let report = run(SERVICES).expect("it can run");
         let skipped = report.rows.iter().find_map(|row| row.skipped.as_ref());
@@ -57,6 +57,6 @@ fn viewers_and_recorder() {
 }
 
 fn missing_services() {
-    let Err(Refusal(why)) = run(&[]) else { panic!("there are no services") };
+    let Err(CannotRun(why)) = run(&[]) else { panic!("there are no services") };
     assert!(why.contains("no kind 'camera'"), "{why}");
 }

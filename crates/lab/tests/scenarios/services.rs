@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sinew_lab::Report;
+use sinew_lab::ScenarioReport;
 use sinew_lab::bar::Holds;
 use sinew_lab::report::Row;
 use sinew_lab::rounds::Silent;
@@ -15,13 +15,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_supervisor_of_services_alone_is_measured", the_supervisor_is_measured),
 ];
 
-fn run(only: &str) -> Report {
+fn run(only: &str) -> ScenarioReport {
     let stop = AtomicBool::new(false);
     crate::run("services", &[only], quick(), &Silent, &stop).expect("it can run")
 }
 
 /// The row with these services, which was measured.
-fn row<'a>(report: &'a Report, beside: &str) -> &'a Row {
+fn row<'a>(report: &'a ScenarioReport, beside: &str) -> &'a Row {
     let row = report.rows.iter().find(|row| row.axis("beside") == Some(beside));
     let row = row.unwrap_or_else(|| panic!("no row '{beside}'"));
     assert_eq!(row.skipped, None, "{beside}");

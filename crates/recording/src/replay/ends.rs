@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::format::Gap;
+use crate::format::RecordedGap;
 
 /// Threads of one life end so far apart as the recorder comes to them one after the other; one that
 /// is further behind has lost its tail, or ended before the others.
@@ -54,7 +54,7 @@ pub(super) fn of_life<'a>(
 pub(super) struct Gaps(BTreeMap<(u32, String, u64), (u64, String)>);
 
 impl Gaps {
-    pub(super) fn add(&mut self, gap: Gap) {
+    pub(super) fn add(&mut self, gap: RecordedGap) {
         let thread = format!("{}/{}", gap.domain, gap.thread);
         self.0.insert((gap.life, thread, gap.first), (gap.cycles, gap.reason));
     }
@@ -157,7 +157,7 @@ mod tests {
         let mut gaps = Gaps::default();
         let mut add = |life, first, cycles, reason: &str| {
             let (domain, reason) = ("plant".into(), reason.into());
-            gaps.add(Gap { life, domain, thread: 0, first, cycles, reason });
+            gaps.add(RecordedGap { life, domain, thread: 0, first, cycles, reason });
         };
         add(0, 11, 4, "full");
         add(0, 15, 5, "slow");

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use sinew_runtime::Kinds;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Diagnostic, Source, compile};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{Diagnostic, SpecSource, compile};
 
 use super::files::{Unpacked, changed};
 use crate::recording::Recording;
@@ -54,9 +54,9 @@ impl Graphs {
         let head = recording.head();
         let Changes { overrides: set, spec, base } = changes;
         let kinds = nodes.catalogue();
-        let machine = Machine { cpus: head.cpus.clone() };
+        let machine = TargetMachine { cpus: head.cpus.clone() };
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
-            let source = Source { file, text, overrides };
+            let source = SpecSource { file, text, overrides };
             compile(&source, &kinds, &machine)
                 .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };

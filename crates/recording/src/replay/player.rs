@@ -12,12 +12,12 @@ use sinew_spec::plan::Release;
 
 use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
 use super::graphs::Graphs;
-use super::thread::Thread;
+use super::thread::RecordedThread;
 use super::{Onlooker, Until};
-use crate::format::{self, GAP, Gap};
+use crate::format::{self, GAP, RecordedGap};
 use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
-use crate::topics::{Topic, What, threads, topics};
+use crate::topics::{Topic, TopicContent, threads, topics};
 
 /// Topics that nobody knows are named up to so many.
 const UNKNOWN_MAX: usize = 8;
@@ -35,7 +35,7 @@ pub struct Player<'a> {
     pub(super) recording: &'a Recording,
     pub(super) graphs: &'a Graphs,
     table: &'a Kinds,
-    pub(super) threads: Vec<Thread>,
+    pub(super) threads: Vec<RecordedThread>,
     /// Those that a recording of this graph has.
     topics: Vec<Topic>,
     onlooker: Option<Onlooker<'a>>,
@@ -81,7 +81,7 @@ impl<'a> Player<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Player<'a>, String> {
         let plan = &graphs.recorded;
-        let threads: Vec<_> = threads(plan).map(|id| Thread::new(plan, id)).collect();
+        let threads: Vec<_> = threads(plan).map(|id| RecordedThread::new(plan, id)).collect();
         if threads.is_empty() {
             let name = &plan.name;
             return Err(format!(
@@ -121,7 +121,7 @@ impl<'a> Player<'a> {
     }
 
     /// The threads of the recorded core.
-    pub fn threads(&self) -> &[Thread] {
+    pub fn threads(&self) -> &[RecordedThread] {
         &self.threads
     }
 
@@ -190,7 +190,7 @@ impl<'a> Player<'a> {
 
     /// What was being put together is not known to be whole.
     fn damaged(&mut self, number: u32, text: &str) {
-        self.threads.iter_mut().for_each(Thread::forget);
+        self.threads.iter_mut().for_each(RecordedThread::forget);
         self.stops.push(format!("part {number} is damaged: {text}; it was replayed up to there"));
     }
 
@@ -256,7 +256,7 @@ impl<'a> Player<'a> {
             }
             Record::Channel(channel) => self.add_topic(channel)?,
             Record::Metadata(row) if row.name == GAP => {
-                self.gaps.add(Gap::from_metadata(&row.metadata).map_err(Wrong::Damaged)?);
+                self.gaps.add(RecordedGap::from_metadata(&row.metadata).map_err(Wrong::Damaged)?);
             }
             Record::Message { header, data } => self.take_message(header, data)?,
             _ => {}
@@ -302,8 +302,8 @@ impl<'a> Player<'a> {
             self.finish(thread);
         }
         let message = match what {
-            What::Cycle => data,
-            What::Tap(_) => format::message(data).ok_or_else(|| {
+            TopicContent::Cycle => data,
+            TopicContent::Tap(_) => format::message(data).ok_or_else(|| {
                 let name = &self.topics[at].name;
                 Wrong::Damaged(format!("a message of topic '{name}' is not in CDR, little endian"))
             })?,

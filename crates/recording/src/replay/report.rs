@@ -10,13 +10,13 @@ use sinew_spec::plan::{End, Plan};
 use super::ends::{ThreadEnd, lines};
 use super::player::Player;
 use super::tally::{First, Largest, Tally, port_name, site_name};
-use super::thread::Thread;
+use super::thread::RecordedThread;
 
 /// Differences of one cycle that are shown one by one; how many more there are is said.
 const SHOWN_MAX: usize = 64;
 
 /// A replay that is over.
-pub struct Report<'a> {
+pub struct ReplayReport<'a> {
     player: &'a Player<'a>,
     plan: &'a Plan,
     file: String,
@@ -26,11 +26,11 @@ pub struct Report<'a> {
     taken_s: Option<f64>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ReplayReport<'a> {
     /// Of what `player` has played.
-    pub fn new(player: &'a Player<'a>, diff: bool, taken_s: Option<f64>) -> Report<'a> {
+    pub fn new(player: &'a Player<'a>, diff: bool, taken_s: Option<f64>) -> ReplayReport<'a> {
         let file = player.recording.file.display().to_string();
-        Report { player, plan: &player.graphs.now, file, diff, taken_s }
+        ReplayReport { player, plan: &player.graphs.now, file, diff, taken_s }
     }
 
     fn cycles(&self) -> u64 {
@@ -69,7 +69,7 @@ impl<'a> Report<'a> {
     }
 
     fn write_text(&self, text: &mut String) -> std::fmt::Result {
-        let Report { player, .. } = self;
+        let ReplayReport { player, .. } = self;
         let recording = player.recording;
         let (graph, parts) = (&recording.head().graph, recording.parts.len() as u64);
         let recorded_s = player.recorded_ns as f64 * 1e-9;
@@ -113,8 +113,8 @@ impl<'a> Report<'a> {
         player.notes.iter().try_for_each(|note| writeln!(text, "note: {note}"))
     }
 
-    fn write_thread(&self, thread: &Thread, text: &mut String) -> std::fmt::Result {
-        let (plan, Thread { name, tally, .. }) = (self.plan, thread);
+    fn write_thread(&self, thread: &RecordedThread, text: &mut String) -> std::fmt::Result {
+        let (plan, RecordedThread { name, tally, .. }) = (self.plan, thread);
         let Some(first) = &tally.first else { return Ok(()) };
         let node = node_at(plan, thread, first.differences[0].place);
         writeln!(
@@ -152,7 +152,7 @@ impl<'a> Report<'a> {
 
     /// For programs.
     pub fn to_json(&self) -> Value {
-        let Report { player, .. } = self;
+        let ReplayReport { player, .. } = self;
         let recording = player.recording;
         let (threads, ports, signals) = self.compared();
         let parts = recording.parts.iter().map(|part| part.path.display().to_string());
@@ -181,8 +181,8 @@ impl<'a> Report<'a> {
         })
     }
 
-    fn thread_json(&self, thread: &Thread) -> Value {
-        let (plan, Thread { name, tally, .. }) = (self.plan, thread);
+    fn thread_json(&self, thread: &RecordedThread) -> Value {
+        let (plan, RecordedThread { name, tally, .. }) = (self.plan, thread);
         let Tally { cycles, differing, by_place, largest, first } = tally;
         let nodes = by_place.iter().map(|(&place, &cycles)| {
             json!({ "node": plain_node(plan, thread, place), "cycles": cycles })
@@ -205,7 +205,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn first_json(plan: &Plan, thread: &Thread, first: &First) -> Value {
+fn first_json(plan: &Plan, thread: &RecordedThread, first: &First) -> Value {
     let difference = |it: &Difference| {
         let (name, at) = (site_name(plan, it.site, at_of(it.site)), it.place);
         json!({
@@ -341,11 +341,11 @@ fn unit(plan: &Plan, site: Site) -> &'static str {
     }
 }
 
-fn node_at(plan: &Plan, thread: &Thread, place: usize) -> String {
+fn node_at(plan: &Plan, thread: &RecordedThread, place: usize) -> String {
     plain_node(plan, thread, place).map_or("the feedback".into(), |name| format!("node '{name}'"))
 }
 
-fn plain_node<'a>(plan: &'a Plan, thread: &Thread, place: usize) -> Option<&'a str> {
+fn plain_node<'a>(plan: &'a Plan, thread: &RecordedThread, place: usize) -> Option<&'a str> {
     let id = thread.replayed()?;
     let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
     nodes.get(place).map(|&node| plan.nodes[node].name.as_str())

@@ -14,15 +14,15 @@ use sinew_core::clock::Clock;
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::{Past, Record, taps};
 use sinew_runtime::Kinds;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{SpecSource, compile};
 
 use super::*;
-use crate::cycle::Layout;
+use crate::cycle::CycleLayout;
 use crate::fixture::OBSERVER;
-use crate::format::{CDR_HEAD, ENCODING, GAP, Gap, HEAD, SCHEMA_ENCODING, SPEC, first};
+use crate::format::{CDR_HEAD, ENCODING, GAP, HEAD, RecordedGap, SCHEMA_ENCODING, SPEC, first};
 use crate::recording::Recording;
-use crate::topics::{Topic, What, threads, topics};
+use crate::topics::{Topic, TopicContent, threads, topics};
 
 /// The arm, recorded.
 const SPEC_TEXT: &str = "
@@ -57,8 +57,8 @@ fn nodes() -> Kinds {
 
 fn plan() -> Plan {
     let kinds = nodes().catalogue();
-    let source = Source { file: "arm.yaml", text: SPEC_TEXT, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    let source = SpecSource { file: "arm.yaml", text: SPEC_TEXT, overrides: &[] };
+    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] });
     plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }
 
@@ -79,7 +79,7 @@ struct Flaws {
     /// Schemas of all topics.
     schema: Option<&'static str>,
     /// At the end.
-    gaps: Vec<Gap>,
+    gaps: Vec<RecordedGap>,
     /// A thread that has so many cycles fewer at its end.
     behind: Option<(usize, u64)>,
 }
@@ -171,12 +171,12 @@ fn write_cycle(
         ..Past::default()
     });
     let mut data = Vec::new();
-    Layout::of(plan, id).write(&record, Clock::from_rate(1.0), &mut data);
+    CycleLayout::of(plan, id).write(&record, Clock::from_rate(1.0), &mut data);
     let taps = taps(plan, nodes);
     for &(topic, channel_id) in topics {
         let mut data = match topic.what {
-            What::Cycle => data.clone(),
-            What::Tap(at) => [&CDR_HEAD[..], &vec![0; taps[at].size as usize]].concat(),
+            TopicContent::Cycle => data.clone(),
+            TopicContent::Tap(at) => [&CDR_HEAD[..], &vec![0; taps[at].size as usize]].concat(),
         };
         if flaws.short == Some(&topic.name) {
             data.pop();
@@ -223,7 +223,7 @@ fn play(file: &Path, until: Option<Until>) -> std::result::Result<Result, String
     player.play()?;
     let sum = |of: fn(&tally::Tally) -> u64| player.threads.iter().map(|it| of(&it.tally)).sum();
     // Whatever it came to can be shown.
-    let report = Report::new(&player, true, Some(1.0));
+    let report = ReplayReport::new(&player, true, Some(1.0));
     let (text, json) = (report.to_text(), report.to_json());
     let (cycles, differing) = (sum(|tally| tally.cycles), sum(|tally| tally.differing));
     let (stops, notes) = (player.stops.clone(), player.notes.clone());
@@ -352,7 +352,7 @@ fn where_each_thread_ends_is_said() {
 
 #[test]
 fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
-    let gap = |life| Gap {
+    let gap = |life| RecordedGap {
         life,
         domain: "plant".into(),
         thread: 0,

@@ -11,16 +11,16 @@ use sinew_spec::plan::Plan;
 use super::ends::Seen;
 use super::graphs::Graphs;
 use super::tally::{Inputs, Tally};
-use crate::cycle::{Cycle, Layout};
-use crate::topics::What;
+use crate::cycle::{CycleLayout, RecordedCycle};
+use crate::topics::TopicContent;
 
 /// A recorded thread.
-pub struct Thread {
+pub struct RecordedThread {
     /// In the recorded plan.
     pub id: ThreadId,
     /// `<domain>/<thread>`.
     pub(super) name: String,
-    pub(super) layout: Layout,
+    pub(super) layout: CycleLayout,
     pub(super) taps: Vec<Tap>,
     pub(super) tally: Tally,
     /// What of this life of the core is there.
@@ -36,7 +36,7 @@ pub struct Thread {
 struct Gathered {
     /// Low half of its number. `None` before the first message.
     sequence: Option<u32>,
-    cycle: Option<Cycle>,
+    cycle: Option<RecordedCycle>,
     /// For each tap whether there is a message, and its bytes.
     messages: Vec<(bool, Vec<u8>)>,
 }
@@ -52,15 +52,15 @@ struct Replay {
     past: Record,
 }
 
-impl Thread {
-    pub(super) fn new(plan: &Plan, id: ThreadId) -> Thread {
+impl RecordedThread {
+    pub(super) fn new(plan: &Plan, id: ThreadId) -> RecordedThread {
         let domain = &plan.domains[id.domain];
         let taps = taps(plan, &domain.threads()[id.thread].nodes);
         let messages = taps.iter().map(|tap| (false, vec![0; tap.size as usize])).collect();
-        Thread {
+        RecordedThread {
             id,
             name: format!("{}/{}", domain.name, id.thread),
-            layout: Layout::of(plan, id),
+            layout: CycleLayout::of(plan, id),
             taps,
             tally: Tally::default(),
             seen: None,
@@ -149,11 +149,16 @@ impl Thread {
     ///
     /// # Errors
     /// If it is not what it should be.
-    pub(super) fn take(&mut self, what: What, sequence: u32, data: &[u8]) -> Result<(), String> {
+    pub(super) fn take(
+        &mut self,
+        what: TopicContent,
+        sequence: u32,
+        data: &[u8],
+    ) -> Result<(), String> {
         let gathered = &mut self.gathered;
         gathered.sequence = Some(sequence);
         match what {
-            What::Cycle => {
+            TopicContent::Cycle => {
                 let cycle = self.layout.read(data);
                 let cycle = cycle.ok_or_else(|| {
                     format!("a cycle of {} bytes is none of thread {}", data.len(), self.name)
@@ -164,7 +169,7 @@ impl Thread {
                 }
                 gathered.cycle = Some(cycle);
             }
-            What::Tap(at) => {
+            TopicContent::Tap(at) => {
                 let (is_there, message) = &mut gathered.messages[at];
                 if data.len() != message.len() {
                     let (found, expected) = (data.len(), message.len());
@@ -194,13 +199,13 @@ impl Thread {
     }
 
     /// The cycle that was put together, if there is a whole one.
-    pub(super) fn gathered(&self) -> Option<&Cycle> {
+    pub(super) fn gathered(&self) -> Option<&RecordedCycle> {
         self.gathered.cycle.as_ref()
     }
 
     /// Notes the cycle that was put together.
     pub(super) fn see(&mut self) {
-        let Some(Cycle { past, .. }) = &self.gathered.cycle else { return };
+        let Some(RecordedCycle { past, .. }) = &self.gathered.cycle else { return };
         let first = self.seen.map_or(past.number, |seen| seen.first);
         let (last, start_ns, is_of_stop) = (past.number, past.start_ns, past.is_of_stop());
         self.seen = Some(Seen { first, last, start_ns, is_of_stop });
@@ -254,7 +259,7 @@ impl Thread {
 
 impl Replay {
     /// Puts what was recorded where it belongs.
-    fn restore(&mut self, cycle: &Cycle, messages: &[(bool, Vec<u8>)]) {
+    fn restore(&mut self, cycle: &RecordedCycle, messages: &[(bool, Vec<u8>)]) {
         let old = &cycle.past.signals;
         let mut past = cycle.past.clone();
         past.signals = self.signals.iter().map(|at| at.map_or(0.0, |at| old[at])).collect();

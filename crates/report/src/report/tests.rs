@@ -23,7 +23,10 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
             Asked { priority: 80, cpu: Some(1) },
             Obtained { policy: 0, priority: 0, cpu: Some(1), locked_kib: 5120 },
         )],
-        processes: vec![Process { pid: 7, resident_kib_max: Some(4096) }, Process::default()],
+        processes: vec![
+            ProcessMemory { pid: 7, resident_kib_max: Some(4096) },
+            ProcessMemory::default(),
+        ],
         services: vec![],
         broken_links: vec![],
         start_to_first_cycle_ms: Some(21.5),

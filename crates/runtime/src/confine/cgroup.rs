@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use sinew_core::clock::{now_ns, timespec};
-use sinew_spec::plan::Limits;
+use sinew_spec::plan::ServiceLimits;
 
 use super::line_of;
 
@@ -54,7 +54,7 @@ impl Controller {
         }
     }
 
-    fn value(self, limits: &Limits) -> Option<String> {
+    fn value(self, limits: &ServiceLimits) -> Option<String> {
         match self {
             Controller::Memory => limits.memory_bytes.map(|bytes| bytes.to_string()),
             Controller::Cpu => limits.cpu_percent.map(|percent| {
@@ -145,7 +145,11 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// Makes one with these limits below our own, `own`, and says what it does not limit. `None`
     /// if there is none at all.
-    pub(crate) fn make(own: &Path, name: &str, limits: &Limits) -> (Option<Cgroup>, Refusals) {
+    pub(crate) fn make(
+        own: &Path,
+        name: &str,
+        limits: &ServiceLimits,
+    ) -> (Option<Cgroup>, Refusals) {
         let _place = our_place();
         let base = base_of(own);
         sweep(&base);

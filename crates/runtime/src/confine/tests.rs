@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::set_capabilities;
 use sinew_control::status::LimitStatus;
-use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, Service};
+use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, ServiceDomain};
 
 use super::cgroup::Refusal;
 use super::*;
@@ -17,7 +17,7 @@ use super::*;
 /// How long anything may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn service(limits: Limits, user: Option<&str>) -> Domain {
+fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
     let restart = Restart {
         policy: RestartPolicy::Never,
         backoff_ns: 1,
@@ -25,7 +25,7 @@ fn service(limits: Limits, user: Option<&str>) -> Domain {
         restarts_max: 1,
         window_ns: 1,
     };
-    let role = Role::Service(Service {
+    let role = Role::Service(ServiceDomain {
         flows: Flows { workers: None, blocking: 1 },
         nodes: vec![],
         restart,
@@ -41,7 +41,7 @@ fn service(limits: Limits, user: Option<&str>) -> Domain {
 /// A script that ends with its shell, long after the test.
 const SLEEPS: &str = "sleep 600; true";
 
-fn prepared(test: &str, limits: Limits) -> Confinement {
+fn prepared(test: &str, limits: ServiceLimits) -> Confinement {
     Confinement::prepare(&service(limits, None), &run(test)).expect("no user")
 }
 
@@ -119,7 +119,7 @@ fn row<'a>(rows: &'a [LimitStatus], what: &str) -> &'a LimitStatus {
 
 #[test]
 fn a_user_that_does_not_exist_is_an_error_before_anything_starts() {
-    let domain = service(Limits::default(), Some("nobody_of_that_name"));
+    let domain = service(ServiceLimits::default(), Some("nobody_of_that_name"));
     let error = Confinement::prepare(&domain, &run("no-user")).expect_err("there is no such user");
     let text = error.to_string();
     assert!(text.contains("domain 'log': user 'nobody_of_that_name' does not exist"), "{text}");
@@ -134,7 +134,7 @@ fn who_may_not_change_the_user_is_told_so() {
         let mut held = capabilities(None).expect("our own");
         held.effective -= CapabilitySet::SETUID;
         set_capabilities(None, held).expect("less is always allowed");
-        Confinement::prepare(&service(Limits::default(), Some(other)), &run("no-right"))
+        Confinement::prepare(&service(ServiceLimits::default(), Some(other)), &run("no-right"))
     });
     let text = refused.join().expect("no panic").expect_err("not without it").to_string();
     let expected = format!("only root may start it as user '{other}'");
@@ -146,7 +146,7 @@ fn a_domain_runs_as_its_user_with_nothing_left_of_ours() {
     if !is_root() {
         return skip("only root may become another user");
     }
-    let domain = service(Limits::default(), Some("nobody"));
+    let domain = service(ServiceLimits::default(), Some("nobody"));
     let confinement = Confinement::prepare(&domain, &run("user")).expect("nobody is somebody");
     let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
@@ -197,7 +197,7 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
 
 #[test]
 fn descriptors_are_limited_and_read_back() {
-    let limits = Limits { descriptors: Some(32), ..Limits::default() };
+    let limits = ServiceLimits { descriptors: Some(32), ..ServiceLimits::default() };
     let confinement = prepared("files", limits);
     let shell = Shell::start(&confinement, SLEEPS);
     let rows = confinement.read_back(shell.id());
@@ -210,7 +210,7 @@ fn descriptors_are_limited_and_read_back() {
 
 #[test]
 fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
-    let limits = Limits {
+    let limits = ServiceLimits {
         memory_bytes: Some(64 << 20),
         cpu_percent: Some(50),
         descriptors: Some(64),
@@ -231,7 +231,7 @@ fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
 fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
     let refusal = Refusal { why: "a test".into(), remedy: "none".into() };
     let confinement = Confinement {
-        limits: Limits { memory_bytes: Some(32 << 20), ..Limits::default() },
+        limits: ServiceLimits { memory_bytes: Some(32 << 20), ..ServiceLimits::default() },
         user: None,
         cgroup: None,
         refusals: refuse_all(&refusal),
@@ -251,7 +251,7 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
 
 #[test]
 fn strays_are_found_by_their_mark_and_nobody_else() {
-    let confinement = prepared("strays", Limits::default());
+    let confinement = prepared("strays", ServiceLimits::default());
     let marker = run("mark");
     // One in the background, one that left the session and whose parent is gone.
     let time = format!("1{}.1", std::process::id());
@@ -267,7 +267,7 @@ fn strays_are_found_by_their_mark_and_nobody_else() {
 
 #[test]
 fn who_has_strays_sought_is_woken_once_they_are_gone() {
-    let confinement = prepared("sought", Limits::default());
+    let confinement = prepared("sought", ServiceLimits::default());
     let marker = run("sought");
     let _shell = Shell::start_as(&confinement, SLEEPS, &marker);
     let strays = Strays::seek(&marker);
@@ -290,7 +290,7 @@ fn who_kills_strays_does_not_kill_itself() {
 
 #[test]
 fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
-    let confinement = prepared("hide", Limits::default());
+    let confinement = prepared("hide", ServiceLimits::default());
     let Some(cgroup) = &confinement.cgroup else {
         return skip("we may make no cgroup here");
     };
@@ -315,7 +315,7 @@ fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
 }
 
 /// Limits that only cgroups of version 2 enforce.
-fn limited(test: &str, limits: Limits) -> Confinement {
+fn limited(test: &str, limits: ServiceLimits) -> Confinement {
     let confinement = prepared(test, limits);
     assert!(confinement.refusals.is_empty(), "{:?}", confinement.refusals);
     confinement
@@ -324,8 +324,10 @@ fn limited(test: &str, limits: Limits) -> Confinement {
 #[test]
 #[ignore = "needs a cgroup with controllers: systemd-run --scope -p Delegate=yes cargo test ..."]
 fn a_service_that_fills_its_memory_is_killed_and_that_is_counted() {
-    let confinement =
-        limited("memory", Limits { memory_bytes: Some(16 << 20), ..Limits::default() });
+    let confinement = limited(
+        "memory",
+        ServiceLimits { memory_bytes: Some(16 << 20), ..ServiceLimits::default() },
+    );
     assert_eq!(confinement.memory_kills(), 0);
     let mut shell = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=64M count=1; true");
     let rows = confinement.read_back(shell.id());
@@ -338,7 +340,8 @@ fn a_service_that_fills_its_memory_is_killed_and_that_is_counted() {
 #[test]
 #[ignore = "needs a cgroup with controllers: systemd-run --scope -p Delegate=yes cargo test ..."]
 fn a_service_that_starts_too_many_processes_is_refused_them() {
-    let limits = Limits { processes: Some(8), cpu_percent: Some(50), ..Limits::default() };
+    let limits =
+        ServiceLimits { processes: Some(8), cpu_percent: Some(50), ..ServiceLimits::default() };
     let confinement = limited("processes", limits);
     let script = "i=0; while [ $i -lt 20 ]; do sleep 600 & i=$((i+1)); done; wait";
     let shell = Shell::start(&confinement, script);

@@ -9,7 +9,7 @@ mod service;
 use sinew_core::cycle::assemble::Wrap;
 use sinew_core::fault::Fault;
 use sinew_core::node::Node;
-use sinew_core::transport::{Carrier, Sender, Shape, row};
+use sinew_core::transport::{Carrier, LinkShape, Sender, row};
 use sinew_spec::plan::Plan;
 
 use crate::inject::{Injection, Target};
@@ -23,7 +23,7 @@ pub(super) fn service(
 ) -> Box<dyn Service> {
     match Injection::of(injections, Target::Node(index)) {
         none if none.is_empty() => service,
-        injections => Box::new(service::Injected { service, injections }),
+        injections => Box::new(service::InjectedService { service, injections }),
     }
 }
 
@@ -38,7 +38,7 @@ impl Wrap for Injections<'_> {
         let kind = self.plan.nodes[index].kind;
         match Injection::of(self.all, Target::Node(index)) {
             none if none.is_empty() => node,
-            injections => Box::new(node::Injected::new(node, kind, injections)),
+            injections => Box::new(node::InjectedNode::new(node, kind, injections)),
         }
     }
 
@@ -48,10 +48,10 @@ impl Wrap for Injections<'_> {
             Carrier::Region(region) => Some(region.clone()),
             Carrier::Stream(_) => None,
         };
-        let sender = (row(planned.transport).sender)(carrier, &Shape::of(planned))?;
+        let sender = (row(planned.transport).sender)(carrier, &LinkShape::of(planned))?;
         Ok(match Injection::of(self.all, Target::Link(link)) {
             none if none.is_empty() => sender,
-            injections => Box::new(link::Injected::new(sender, region, injections)),
+            injections => Box::new(link::InjectedLink::new(sender, region, injections)),
         })
     }
 }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rustix::thread::gettid;
-use sinew_core::board::{Board, FaultAt, State};
+use sinew_core::board::{Board, BoardState, FaultAt};
 use sinew_core::clock::{Clock, now_ns};
-use sinew_core::cycle::assemble::{Assembly, Ends, Wrap};
-use sinew_core::cycle::release::{Cyclic, STOP_PERIODS_MAX, Times};
+use sinew_core::cycle::assemble::{Assembly, Carriers, Wrap};
+use sinew_core::cycle::release::{CycleTimes, Cyclic, STOP_PERIODS_MAX};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
@@ -31,7 +31,11 @@ const STACK_BYTES: usize = 512 * 1024;
 const HANG_NS_MAX: u64 = 5_000_000_000;
 
 /// Runs the domain until its threads have ended.
-pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> Result<(), FaultAt> {
+pub(super) fn run(
+    process: &Process<'_>,
+    domain: &Realtime,
+    mut ends: Carriers,
+) -> Result<(), FaultAt> {
     let Process { launch, plan, kinds, board, halt } = process;
     // What compiled the plan is not needed again, so it need not be locked.
     let_go_of_code();
@@ -50,7 +54,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
         let trace = trace::Writer::attach(region, executor.record(), domain.period_ns, launch.pace);
         let trace =
             trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
-        let times = Times::of(domain, launch.pace);
+        let times = CycleTimes::of(domain, launch.pace);
         made.push(Cyclic::new(executor, release, times, trace, Arc::clone(halt)));
     }
     process.heed_signal()?;
@@ -68,7 +72,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Realtime, mut ends: Ends) -> R
     drop(ready);
     // Each thread says once that it is ready; the channel closes early if one of them failed.
     if all_ready.iter().take(threads).count() == threads && !halt.is_faulted() {
-        halt.reached(State::Ready);
+        halt.reached(BoardState::Ready);
     }
     let hang_ns_max = HANG_NS_MAX + STOP_PERIODS_MAX * domain.period_ns;
     await_end(&all_ready, halt, launch.parent, hang_ns_max)
@@ -98,7 +102,7 @@ fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io
         let live = || {
             let mut cyclic = cyclic;
             if await_order(&start.board, &halt) {
-                halt.reached(State::Running);
+                halt.reached(BoardState::Running);
                 cyclic.run(start.board.start_ns());
             } else {
                 cyclic.stop();

@@ -14,19 +14,19 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_control::Supervisor;
 use sinew_control::counters::{Counted, counters_shape};
 use sinew_core::Parameters;
-use sinew_core::board::{FaultAt, State};
+use sinew_core::board::{BoardState, FaultAt};
 use sinew_core::cycle::assemble::Wrap;
-use sinew_core::cycle::assemble::{Ends, no_carrier};
+use sinew_core::cycle::assemble::{Carriers, no_carrier};
 use sinew_core::ends::leader;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::privileges::may_have;
 use sinew_core::sys::{Region, adopt, leave_realtime};
-use sinew_core::transport::{Receiver, Sender, Shape, row};
+use sinew_core::transport::{LinkShape, Receiver, Sender, row};
 use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
 use sinew_link::counter;
-use sinew_spec::plan::{Link, Plan, Release, Role, Service as Domain, Thread};
+use sinew_spec::plan::{Link, Plan, Release, Role, ServiceDomain as Domain, Thread};
 
 use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
@@ -48,7 +48,7 @@ struct Made {
 }
 
 /// Runs the domain until its nodes have ended, and writes its CPU profile if one is asked for.
-pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
+pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(), FaultAt> {
     let profile = process.launch.open.profile;
     let profiler = profile.map(|(file, frequency_hz)| Profiler::start(file, frequency_hz));
     let profiler = profiler.transpose().map_err(system("cannot take a CPU profile"))?;
@@ -57,7 +57,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<
     ended.and(written.map_err(system("cannot write the CPU profile")))
 }
 
-fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), FaultAt> {
+fn carry_out(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(), FaultAt> {
     keep_away_from_core(process.plan, &process.launch.spec.cpus);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
@@ -73,7 +73,7 @@ fn carry_out(process: &Process<'_>, domain: &Domain, ends: Ends) -> Result<(), F
         start(process, &name, running.clone(), move || serve(node, &halt))?;
     }
     drop(running);
-    process.halt.reached(State::Ready);
+    process.halt.reached(BoardState::Ready);
     let patience_ns = domain.stop_deadline_ns + GRACE_NS;
     let ended = await_end(&all_ended, process.halt, process.launch.parent, patience_ns);
     // What a node has started must not outlive it, also when no parent is left to see to it.
@@ -92,7 +92,7 @@ fn start(
     let body = move || {
         wake_with_parents_end();
         if await_order(&board, &halt) {
-            halt.reached(State::Running);
+            halt.reached(BoardState::Running);
             serve();
         }
         // Last of all: it says that this thread has ended.
@@ -107,7 +107,7 @@ fn start(
 fn make_all(
     process: &Process<'_>,
     domain: &Domain,
-    mut ends: Ends,
+    mut ends: Carriers,
 ) -> Result<(Vec<Made>, Option<Crew>), FaultAt> {
     let (making, all_made) = channel();
     let (halt, launch) = (Arc::clone(process.halt), process.launch);
@@ -152,7 +152,7 @@ fn make_all(
 fn open(
     process: &Process<'_>,
     domain: &Domain,
-    ends: &mut Ends,
+    ends: &mut Carriers,
     supervisor: Option<Supervisor>,
 ) -> Result<Crew, FaultAt> {
     let Process { launch, plan, kinds, .. } = process;
@@ -232,7 +232,12 @@ fn left(core: &[&Thread], cpus: &[u32], is_preempted: bool) -> Vec<u32> {
 }
 
 /// Makes and starts a node, and opens its links.
-fn make(process: &Process<'_>, index: usize, place: usize, ends: &mut Ends) -> Result<Made, Fault> {
+fn make(
+    process: &Process<'_>,
+    index: usize,
+    place: usize,
+    ends: &mut Carriers,
+) -> Result<Made, Fault> {
     let Process { launch, plan, kinds, .. } = process;
     let node = &plan.nodes[index];
     let made = kinds.service(node)(&Parameters::of(plan, node, &launch.spec.base))?;
@@ -280,12 +285,12 @@ type Linked<'a, End> = Vec<(&'a Link, Box<End>)>;
 fn inputs<'a>(
     plan: &'a Plan,
     node: usize,
-    ends: &mut Ends,
+    ends: &mut Carriers,
 ) -> Result<Linked<'a, dyn Receiver>, Fault> {
     let links = plan.links.iter().enumerate().filter(|(_, link)| link.to.node == node);
     let open = |(at, link): (usize, &'a Link)| {
         let carrier = ends.readers.remove(&at).ok_or_else(|| no_carrier(at))?;
-        Ok((link, (row(link.transport).receiver)(carrier, &Shape::of(link))?))
+        Ok((link, (row(link.transport).receiver)(carrier, &LinkShape::of(link))?))
     };
     links.map(open).collect()
 }
@@ -293,7 +298,7 @@ fn inputs<'a>(
 fn outputs<'a>(
     process: &Process<'a>,
     node: usize,
-    ends: &mut Ends,
+    ends: &mut Carriers,
 ) -> Result<Linked<'a, dyn Sender>, Fault> {
     let plan = process.plan;
     let injections = Injections { plan, all: &process.launch.injections };

@@ -2,8 +2,8 @@
 
 use sinew_flow::{input, output};
 use sinew_spec::catalogue::{Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile, render};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile, render};
 
 use super::*;
 
@@ -44,9 +44,9 @@ nodes:
 ";
 
 fn plan(text: &str) -> Plan {
-    let source = Source { file: "test.yaml", text, overrides: &[] };
+    let source = SpecSource { file: "test.yaml", text, overrides: &[] };
     let kinds = [&GIVE, &TAKE, &BEGIN, &NODE];
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0, 1] });
+    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] });
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }
 

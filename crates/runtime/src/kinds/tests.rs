@@ -5,8 +5,8 @@ use std::path::Path;
 use sinew_core::cycle::executor::Executor;
 use sinew_core::{Cycle, Fault, Io, Message, Node, fault};
 use sinew_spec::catalogue::{Direction, MessageType, SafeValue, type_hash};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile};
 
 use super::*;
 
@@ -128,8 +128,8 @@ nodes: [{kind: axis, domain: core, safe: {drive: {value: stop, after: 1}}}]
         }
     }
     let make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault> = |_| Ok(Box::new(Still));
-    let source = Source { file: "axis.yaml", text, overrides: &[] };
-    let plan = compile(&source, &[&FREE], &Machine { cpus: vec![0] }).expect("a good graph");
+    let source = SpecSource { file: "axis.yaml", text, overrides: &[] };
+    let plan = compile(&source, &[&FREE], &TargetMachine { cpus: vec![0] }).expect("a good graph");
     let assembled = |safe| {
         let table = [NodeEntry { kind: &FREE, make, safe }];
         Executor::fused(&plan, &table, Path::new("."))

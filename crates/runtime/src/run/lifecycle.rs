@@ -4,7 +4,7 @@
 use std::{io, mem};
 
 use sinew_control::status::{EventKind, Phase, StopStatus};
-use sinew_core::board::State;
+use sinew_core::board::BoardState;
 use sinew_core::clock::now_ns;
 use sinew_core::pace::Pace;
 use sinew_core::sys::let_go_of_code;
@@ -97,7 +97,7 @@ impl Run {
             return;
         }
         let Stage::Starting { until_ns } = self.lifecycle.stage else { return };
-        if self.core.domains.iter().all(|domain| domain.state() == State::Ready) {
+        if self.core.domains.iter().all(|domain| domain.state() == BoardState::Ready) {
             self.lifecycle.stage = Stage::Running;
             self.core.order_run(now_ns() + FIRST_RELEASE_NS);
             // What follows is the same few functions over and over.
@@ -105,7 +105,7 @@ impl Run {
         } else if now_ns() >= until_ns {
             let limit_ms = START_NS_MAX / 1_000_000;
             let unready = self.core.domains.iter_mut();
-            for domain in unready.filter(|domain| domain.state() != State::Ready) {
+            for domain in unready.filter(|domain| domain.state() != BoardState::Ready) {
                 domain.charge(format!("was not ready within {limit_ms} ms"));
             }
         }
@@ -122,7 +122,7 @@ impl Run {
     /// The job is done when a node of the core says so; without a core, when no service is left.
     fn has_finished(&self) -> bool {
         match self.core.domains.is_empty() {
-            false => self.core.domains.iter().any(|domain| domain.state() == State::Finished),
+            false => self.core.domains.iter().any(|domain| domain.state() == BoardState::Finished),
             true => !self.is_ending() && self.services.iter().all(Supervised::is_over),
         }
     }

@@ -15,7 +15,7 @@ use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_core::ends::{crosses_domains, leader, link_ends};
 use sinew_core::sys::Region;
-use sinew_core::transport::{Carrier, Shape, row};
+use sinew_core::transport::{Carrier, LinkShape, row};
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
@@ -54,7 +54,7 @@ impl Links {
         let links = plan.links.iter().enumerate().filter(|(_, link)| chosen(link));
         for (index, link) in links {
             if !link.fused && crosses_domains(plan, index) && leader(plan, index) == index {
-                let (writer, reader) = (row(link.transport).open)(&Shape::of(link))?;
+                let (writer, reader) = (row(link.transport).open)(&LinkShape::of(link))?;
                 self.writers.insert(index, writer);
                 self.readers.insert(index, reader);
             }
@@ -73,7 +73,7 @@ impl Links {
             let carrier = Carrier::Region(region.clone());
             // A reader closes its link when it is dropped. A region that the service has spoiled
             // has none, and is the service's affair.
-            drop((row(link.transport).receiver)(carrier, &Shape::of(link)));
+            drop((row(link.transport).receiver)(carrier, &LinkShape::of(link)));
         }
     }
 

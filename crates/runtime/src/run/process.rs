@@ -14,7 +14,7 @@ use sinew_core::board::Board;
 use sinew_core::clock::now_ns;
 
 use super::links::{Links, number};
-use super::{DOMAIN_COMMAND, Origin, Request};
+use super::{DOMAIN_COMMAND, Origin, RunRequest};
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::{Launch, Open};
 
@@ -35,7 +35,7 @@ pub(super) fn keep_endings() -> io::Result<()> {
 
 /// What every process of the run is started from.
 pub(super) struct Spawner<'a> {
-    pub(super) request: &'a Request,
+    pub(super) request: &'a RunRequest,
     pub(super) origin: &'a Origin,
     pub(super) links: &'a Links,
     /// How often the core was started anew before.

@@ -12,7 +12,7 @@ use crate::inject::Injection;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RunRequest {
     /// The spec's file as the user named it.
     pub file: String,
     /// Its text.
@@ -54,7 +54,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl Request {
+impl RunRequest {
     pub(super) fn spec(&self) -> Spec {
         Spec {
             file: self.file.clone(),

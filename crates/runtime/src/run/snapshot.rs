@@ -344,7 +344,8 @@ impl Run {
         let plan = self.plan();
         let link: &Link = &plan.links[at];
         let region = self.links.region(plan, at);
-        let seen = region.and_then(|region| transport::look(region, &transport::Shape::of(link)));
+        let seen =
+            region.and_then(|region| transport::look(region, &transport::LinkShape::of(link)));
         LinkStatus {
             from: plan.end_name(link.from),
             to: plan.end_name(link.to),

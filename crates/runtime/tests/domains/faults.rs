@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sinew_core::Cause;
 use sinew_core::trace::Record;
-use sinew_runtime::inject::{Injection, Target, What};
+use sinew_runtime::inject::{InjectedFault, Injection, Target};
 use sinew_runtime::run::{Outcome, Run};
 
 use crate::{
@@ -206,7 +206,7 @@ pub(crate) fn a_motor_whose_link_lies_comes_to_rest() {
     let mut request = request(&text);
     let command = request.plan.links.iter().position(|link| !link.delay).expect("a link");
     let target = Target::Link(command);
-    request.injections = vec![Injection { target, at_cycle: 100, what: What::Hostile }];
+    request.injections = vec![Injection { target, at_cycle: 100, what: InjectedFault::Hostile }];
     let seen = watch(request, Duration::from_millis(5), |_, _| ());
     assert_eq!(seen.outcome, Outcome::Faulted);
     let motor = seen.motor(1);

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use sinew_control::status::EventKind;
 use sinew_core::catalogue::{Kind, ParameterType, RunsIn};
 use sinew_core::{Fault, Parameters};
-use sinew_flow::{At, FlowNode, Local, Opened, Outlet, Source, Step, Stop, Value, input, output};
+use sinew_flow::{
+    At, FlowNode, Local, Opened, Outlet, Source, Step, StopSignal, Value, input, output,
+};
 use sinew_runtime::Edition;
 use tokio::time::sleep;
 
@@ -52,7 +54,11 @@ impl Source for Beat {
 }
 
 impl Opened for Beat {
-    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
+    fn serve(
+        self: Box<Self>,
+        outlet: Outlet,
+        stop: StopSignal,
+    ) -> Local<'static, Result<(), Fault>> {
         Box::pin(async move {
             while !stop.is_set() {
                 // What becomes of it is for the figures.

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 use sinew_core::pace::Pace;
 use sinew_core::trace::Record;
 use sinew_core::{Cause, privileges};
-use sinew_runtime::run::{Outcome, Request, Run};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
 
 use crate::{HANGS_AFTER, Seen, assert_stopped, request, request_on, two_domains, watch};
 
 const CYCLES: u64 = 20_000;
 
-fn freely(request: Request, cycles: u64) -> Request {
-    Request { pace: Pace::Free { cycles }, ..request }
+fn freely(request: RunRequest, cycles: u64) -> RunRequest {
+    RunRequest { pace: Pace::Free { cycles }, ..request }
 }
 
-fn run_freely(request: Request, cycles: u64) -> Seen {
+fn run_freely(request: RunRequest, cycles: u64) -> Seen {
     watch(freely(request, cycles), Duration::from_millis(5), |_, _| ())
 }
 

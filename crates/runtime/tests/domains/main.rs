@@ -41,9 +41,9 @@ use sinew_core::trace::Record;
 use sinew_core::{Cause, privileges};
 use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_runtime::domain;
-use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Request, Run};
-use sinew_spec::plan::Machine;
-use sinew_spec::{Source, compile};
+use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Run, RunRequest};
+use sinew_spec::plan::TargetMachine;
+use sinew_spec::{SpecSource, compile};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -208,19 +208,19 @@ impl Seen {
 }
 
 /// What a run of a graph on all CPUs is asked with.
-fn request(text: &str) -> Request {
+fn request(text: &str) -> RunRequest {
     request_on(text, &privileges::cpus().expect("affinity"))
 }
 
-fn request_on(text: &str, cpus: &[u32]) -> Request {
+fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
     let catalogue = kinds::all().catalogue();
-    let machine = Machine { cpus: cpus.to_vec() };
-    let source = Source { file: "test.yaml", text, overrides: &[] };
+    let machine = TargetMachine { cpus: cpus.to_vec() };
+    let source = SpecSource { file: "test.yaml", text, overrides: &[] };
     let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         panic!("{}", errors.join("\n"))
     });
-    Request {
+    RunRequest {
         file: "test.yaml".into(),
         text: text.into(),
         base: PathBuf::from("."),
@@ -259,7 +259,7 @@ fn run_and_signal(link: &str, domain: usize, name: Signal) -> Seen {
 }
 
 /// The same, with so long a pause between two looks.
-fn watch(request: Request, pause: Duration, mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
+fn watch(request: RunRequest, pause: Duration, mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
     let mut run = Run::start(request).expect("the run starts");
     let mut records: BTreeMap<ThreadId, Vec<Record>> = BTreeMap::new();
     let started = Instant::now();

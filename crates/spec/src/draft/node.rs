@@ -1,6 +1,6 @@
 //! Nodes as the user wrote them, read by the tables of their kinds, with the links they write to.
 
-use sinew_plan::catalogue::{Kind, Parameter, ParameterType, Value};
+use sinew_plan::catalogue::{Kind, Parameter, ParameterType, ParameterValue};
 use sinew_plan::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
 use sinew_plan::{Data, Entry, Item, Span};
 
@@ -20,7 +20,7 @@ pub(crate) struct Node<'a> {
     /// `None` if its kind is unknown or has no place here; that is reported already.
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) domain: Option<Named<'a>>,
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<ParameterValue>,
     pub(crate) spans: Vec<Span>,
     pub(crate) entries: Vec<Vec<Item>>,
     pub(crate) actuators: Vec<Actuator>,
@@ -66,7 +66,7 @@ pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &Rep
 /// A kind, with the defaults of its parameters read once for all its nodes.
 pub(super) struct Known {
     pub(super) kind: &'static Kind,
-    defaults: Vec<Option<Value>>,
+    defaults: Vec<Option<ParameterValue>>,
 }
 
 impl Known {
@@ -84,7 +84,7 @@ pub(super) fn texts(row: &Parameter, item: Option<&Item>) -> Vec<Item> {
     }
 }
 
-pub(super) fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>) -> Vec<Value> {
+pub(super) fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>) -> Vec<ParameterValue> {
     let report = fields.report;
     let mut values = Vec::with_capacity(known.defaults.len());
     for (row, default) in known.kind.parameters.iter().zip(&known.defaults) {
@@ -103,7 +103,7 @@ pub(super) fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>) -> Vec
 }
 
 /// A default of the catalogue, read as the spec would write it; `None` of one that is refused.
-pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<Value> {
+pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<ParameterValue> {
     let item = parse(text, 0, &Report::default()).unwrap_or_else(|| {
         // An empty default is an empty text.
         let data = Data::Scalar { text: text.to_owned(), plain: false };
@@ -112,7 +112,7 @@ pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<Value> {
     parameter(row, &item, &Report::default())
 }
 
-fn default_value(kind: &Kind, row: &Parameter, text: &str) -> Value {
+fn default_value(kind: &Kind, row: &Parameter, text: &str) -> ParameterValue {
     read_default(row, text).unwrap_or_else(|| {
         panic!("kind {} has a bad default '{text}' for '{}'", kind.name, row.name)
     })

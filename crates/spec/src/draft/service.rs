@@ -1,7 +1,7 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
 use sinew_plan::Span;
-use sinew_plan::plan::{self, Flows, Limits, Restart, RestartPolicy};
+use sinew_plan::plan::{self, Flows, Restart, RestartPolicy, ServiceLimits};
 
 use crate::fields::Fields;
 use crate::keys;
@@ -10,7 +10,7 @@ use crate::value::duration_text;
 /// What a service domain says of itself.
 pub(crate) struct Service {
     /// All of it, but for its nodes.
-    pub(crate) plan: plan::Service,
+    pub(crate) plan: plan::ServiceDomain,
     pub(crate) descriptors_at: Span,
     pub(crate) processes_at: Span,
     /// Where `flows` stands, if it does.
@@ -23,7 +23,7 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
     let time_ns = |key| domain.number(key).unwrap_or_default();
     let (flows, limits) = (domain.inner("flows"), domain.inner("limits"));
     Service {
-        plan: plan::Service {
+        plan: plan::ServiceDomain {
             nodes: Vec::new(),
             flows: Flows {
                 workers: flows.number("workers").map(|count| count as u32),
@@ -33,7 +33,7 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
             start_deadline_ns: time_ns("start_deadline"),
             heartbeat_ns: time_ns("heartbeat"),
             stop_deadline_ns: time_ns("stop_deadline"),
-            limits: Limits {
+            limits: ServiceLimits {
                 memory_bytes: limits.number("memory"),
                 cpu_percent: limits.number("cpu").map(|percent| percent as u32),
                 descriptors: limits.number("descriptors"),

@@ -1,10 +1,10 @@
 //! The plan as JSON.
 
 use serde_json::{Value as Json, json};
-use sinew_plan::catalogue::Value;
+use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
-    Domain, FlowLink, Limits, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, Service,
-    Thread,
+    Domain, FlowLink, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, ServiceDomain,
+    ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -51,9 +51,9 @@ fn realtime_json(plan: &Plan, realtime: &Realtime) -> Json {
     })
 }
 
-fn service_json(plan: &Plan, service: &Service) -> Json {
+fn service_json(plan: &Plan, service: &ServiceDomain) -> Json {
     let Restart { policy, backoff_ns, backoff_max_ns, restarts_max, window_ns } = service.restart;
-    let Limits { memory_bytes, cpu_percent, descriptors, processes } = service.limits;
+    let ServiceLimits { memory_bytes, cpu_percent, descriptors, processes } = service.limits;
     let names = service.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
     json!({
         "name": "",
@@ -107,17 +107,17 @@ fn node(plan: &Plan, node: &Node) -> Json {
     })
 }
 
-fn parameter(value: &Value) -> Json {
+fn parameter(value: &ParameterValue) -> Json {
     match value {
-        Value::Bool(value) => json!(value),
-        Value::Integer(value) => json!(value),
-        Value::Number(value) => json!(value),
-        Value::Numbers(values) => json!(values),
-        Value::Text(text) => json!(text),
-        Value::Texts(texts) => json!(texts),
-        Value::Duration(ns) => json!(duration_text(*ns)),
-        Value::Size(bytes) => json!(size_text(*bytes)),
-        Value::Yaml(item) => item_json(item),
+        ParameterValue::Bool(value) => json!(value),
+        ParameterValue::Integer(value) => json!(value),
+        ParameterValue::Number(value) => json!(value),
+        ParameterValue::Numbers(values) => json!(values),
+        ParameterValue::Text(text) => json!(text),
+        ParameterValue::Texts(texts) => json!(texts),
+        ParameterValue::Duration(ns) => json!(duration_text(*ns)),
+        ParameterValue::Size(bytes) => json!(size_text(*bytes)),
+        ParameterValue::Yaml(item) => item_json(item),
     }
 }
 

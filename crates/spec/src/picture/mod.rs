@@ -9,8 +9,8 @@ mod text;
 
 pub use json::json;
 use sinew_plan::plan::{
-    Delivery, Domain, Full, Limits, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
-    Service, Thread,
+    Delivery, Domain, Full, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
+    ServiceDomain, ServiceLimits, Thread,
 };
 pub use svg::{Escaped, svg};
 pub use text::{summary, text, wrap};
@@ -76,7 +76,7 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
 }
 
 /// The flow nodes of a service, and what they run on.
-fn flows_text(plan: &Plan, service: &Service) -> Option<String> {
+fn flows_text(plan: &Plan, service: &ServiceDomain) -> Option<String> {
     let nodes = service.nodes.iter().filter(|&&node| plan.is_flow(node)).count();
     let workers = match service.flows.workers {
         Some(workers) => count(workers as usize, "worker"),
@@ -96,7 +96,7 @@ fn restart_text(restart: &Restart) -> String {
 }
 
 /// What a service may use; nothing if that is all there is.
-fn limits_text(limits: &Limits) -> Option<String> {
+fn limits_text(limits: &ServiceLimits) -> Option<String> {
     let parts = [
         limits.memory_bytes.map(size_text),
         limits.cpu_percent.map(|percent| format!("{percent}% of a CPU")),

@@ -6,8 +6,8 @@ use sinew_spec::catalogue::{
     Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn, SafeValue, Scalar,
     type_hash,
 };
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Diagnostic, Source, compile, render};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{Diagnostic, SpecSource, compile, render};
 
 /// A message of so many words.
 pub(crate) const fn message(
@@ -165,8 +165,8 @@ pub(crate) fn compile_with(
     text: &str,
     overrides: &[(String, String)],
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let source = Source { file: "graph.yaml", text, overrides };
-    compile(&source, KINDS, &Machine { cpus: (0..cpus).collect() })
+    let source = SpecSource { file: "graph.yaml", text, overrides };
+    compile(&source, KINDS, &TargetMachine { cpus: (0..cpus).collect() })
 }
 
 /// Compiles a good spec for a machine with four CPUs.

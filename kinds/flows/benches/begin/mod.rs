@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use sinew_flow::testing::run;
-use sinew_flow::{Fixture, Value};
+use sinew_flow::{FlowFixture, Value};
 
 /// Nanoseconds of a flow with this packet from the node `begin`, on average of so many.
-pub(crate) async fn flow_ns(fixture: &Fixture, packet: &Value, flows: usize) -> f64 {
+pub(crate) async fn flow_ns(fixture: &FlowFixture, packet: &Value, flows: usize) -> f64 {
     let begun = Instant::now();
     for _ in 0..flows {
         let packet = std::hint::black_box(packet.clone());

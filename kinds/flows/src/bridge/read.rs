@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, MessageInput, Seen, Site, Step, Value, error,
-    input, output,
+    At, Error, FLOW, FlowEntry, FlowNode, LastMessage, Make, MessageInput, NodeContext, Step,
+    Value, error, input, output,
 };
 use tokio::time::sleep;
 
@@ -74,7 +74,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 }
 
 impl FlowNode for Read {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.from = site.inputs[FROM].clone();
     }
 
@@ -90,7 +90,7 @@ impl FlowNode for Read {
 impl Read {
     /// What is to be said of a look. `None`: nobody has looked for a while, so the message may be
     /// new, or as old as the last look; what comes within 'stale_after' tells.
-    fn judge(&self, looked: Result<Option<Seen>, Fault>) -> Option<Result<Value, Error>> {
+    fn judge(&self, looked: Result<Option<LastMessage>, Fault>) -> Option<Result<Value, Error>> {
         let seen = match looked {
             Ok(Some(seen)) => seen,
             Ok(None) => return Some(Err(unavailable("the core has sent no message yet"))),

@@ -9,8 +9,8 @@ use sinew_core::catalogue::{
 use sinew_core::transport::Sent;
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, MessageOutput, Site, Step, Value, error, input,
-    output, to_message,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, MessageOutput, NodeContext, Step, Value, error,
+    input, output, to_message,
 };
 
 use self::fields::{check, count_max};
@@ -72,7 +72,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 }
 
 impl FlowNode for Send {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.to = site.outputs[TO].clone();
     }
 

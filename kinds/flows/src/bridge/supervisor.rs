@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sinew_control::status::{Phase, Status, StopStatus};
 use sinew_control::{Answer, Request, Supervisor};
 use sinew_core::{Fault, Made};
-use sinew_flow::{Ahead, At, Error, FlowNode, Site, Step, Value};
+use sinew_flow::{Ahead, At, Error, FlowNode, NodeContext, Step, Value};
 use tokio::time::sleep;
 
 use super::{refused, unavailable};
@@ -44,7 +44,7 @@ pub(super) fn asks(ask: impl Ask) -> Made<dyn FlowNode> {
 }
 
 impl<A: Ask> FlowNode for Asks<A> {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.supervisor = site.supervisor.clone();
         self.holds = site.plan.hold;
     }

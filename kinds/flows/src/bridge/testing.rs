@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_core::{Message, Refusal};
-use sinew_flow::{Fixture, MessageInput, MessageOutput, Reply, Site, Value, testing};
+use sinew_flow::{FlowFixture, MessageInput, MessageOutput, NodeContext, Reply, Value, testing};
 use sinew_spec::plan::Plan;
 
 use crate::testing::{run, table};
@@ -62,7 +62,7 @@ pub(super) fn try_plan(nodes: &str) -> Result<Arc<Plan>, String> {
 }
 
 /// A graph with a core, and a node of the bridge that gets packets.
-pub(super) struct Graph(Fixture);
+pub(super) struct Graph(FlowFixture);
 
 impl Graph {
     /// A `read` with these keys, or why there is none.
@@ -85,7 +85,7 @@ impl Graph {
     fn new(
         core: &str,
         node: &str,
-        furnish: impl Fn(&Kind, &mut Site),
+        furnish: impl Fn(&Kind, &mut NodeContext),
     ) -> Result<Graph, Vec<Refusal>> {
         let plan = try_plan(&format!(
             "
@@ -95,12 +95,12 @@ impl Graph {
 "
         ));
         let plan = plan.unwrap_or_else(|errors| panic!("{errors}"));
-        let furnish_node = |at: usize, site: &mut Site| {
+        let furnish_node = |at: usize, site: &mut NodeContext| {
             if plan.nodes[at].name == "node" {
                 furnish(plan.nodes[at].kind, site);
             }
         };
-        Fixture::with_sites(&plan, &table(), Path::new("."), furnish_node).map(Graph)
+        FlowFixture::with_sites(&plan, &table(), Path::new("."), furnish_node).map(Graph)
     }
 
     /// The node's reply to a packet.

@@ -5,7 +5,7 @@ mod suite;
 pub(crate) mod test;
 
 use sinew_flow::Value;
-pub use suite::{Outcome, Suite};
+pub use suite::{Suite, TestOutcome};
 
 use crate::script::expression::shortened;
 

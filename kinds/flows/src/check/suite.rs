@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sinew_core::Parameters;
 use sinew_core::Refusal;
-use sinew_flow::{Fixture, FlowEntry, Reply, Value};
+use sinew_flow::{FlowEntry, FlowFixture, Reply, Value};
 use sinew_spec::plan::{Node, Plan};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
@@ -23,13 +23,13 @@ pub struct Suite {
     /// Each with its node's name, in the order of the spec.
     tests: Vec<(String, Test)>,
     /// `None` without tests.
-    fixture: Option<Fixture>,
+    fixture: Option<FlowFixture>,
     runtime: Runtime,
 }
 
 /// What became of a test.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TestOutcome {
     /// Its node.
     pub name: String,
     /// What was expected, as the spec says it.
@@ -59,7 +59,8 @@ impl Suite {
         let test =
             |node: &Node| Ok((node.name.clone(), Test::of(&Parameters::of(plan, node, folder))?));
         let tests = nodes.map(test).collect::<Result<Vec<_>, Vec<Refusal>>>()?;
-        let made = (!tests.is_empty()).then(|| Fixture::new(plan, table, folder)).transpose()?;
+        let made =
+            (!tests.is_empty()).then(|| FlowFixture::new(plan, table, folder)).transpose()?;
         let runtime = Builder::new_current_thread().enable_all().build();
         Ok(Suite { tests, fixture: made, runtime: runtime.expect("a timer and a poll of our own") })
     }
@@ -70,7 +71,7 @@ impl Suite {
     }
 
     /// Carries out the test with this name; `None` if there is none.
-    pub fn run(&self, name: &str) -> Option<Outcome> {
+    pub fn run(&self, name: &str) -> Option<TestOutcome> {
         let (name, test) = self.tests.iter().find(|(test, _)| test == name)?;
         let fixture = self.fixture.as_ref()?;
         let flow = fixture.flow();
@@ -85,7 +86,7 @@ impl Suite {
             }
         });
         let judged = test.judge(&flow, &packet, &reply);
-        Some(Outcome {
+        Some(TestOutcome {
             name: name.clone(),
             expected: test.expected().to_owned(),
             passed: judged == Ok(true),
@@ -95,13 +96,13 @@ impl Suite {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for TestOutcome {
     /// `ok      name`, or `FAILED  name` and what was expected, what came.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.passed {
             return write!(f, "ok      {}", self.name);
         }
-        let Outcome { name, expected, reason, .. } = self;
+        let TestOutcome { name, expected, reason, .. } = self;
         write!(f, "FAILED  {name}\n  expected: {expected}")?;
         if let Some(reason) = reason {
             write!(f, "\n  but: {reason}")?;

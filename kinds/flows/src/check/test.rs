@@ -6,7 +6,7 @@ use std::pin::pin;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
-    Error, Flow, FlowEntry, Limits, Make, Opened, Reply, Source, Value, WORK_DEFAULT, output,
+    Error, Flow, FlowEntry, FlowLimits, Make, Opened, Reply, Source, Value, WORK_DEFAULT, output,
 };
 
 use crate::script::expression::{Expression, Scope};
@@ -48,7 +48,7 @@ pub(super) struct Test {
     expect: Expression,
     /// Whether an error is a reply that may be expected.
     looks_at_error: bool,
-    pub(super) limits: Limits,
+    pub(super) limits: FlowLimits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use answer::Answer;
-use ask::{Ask, Form};
+use ask::{ClientRequest, Form};
 use connect::{Answered, Connector, Names};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
@@ -23,7 +23,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, Flow, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output,
+    At, Error, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
 };
 use sinew_spec::{Data, Item};
 use target::Hosts;
@@ -263,7 +263,7 @@ fn client(
 }
 
 impl FlowNode for Http {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.names.attach(site.pool.clone());
     }
 
@@ -296,7 +296,7 @@ impl Http {
     }
 
     /// Asks, and goes where the answers lead.
-    async fn exchange(&self, ask: &mut Ask) -> Result<Answer, String> {
+    async fn exchange(&self, ask: &mut ClientRequest) -> Result<Answer, String> {
         let mut redirects = 0;
         let response = loop {
             let response = self.send(ask).await?;
@@ -315,16 +315,16 @@ impl Http {
             return Err(format!("answered {}", parts.status));
         }
         let body = if self.streams {
-            answer::Body::Stream(answer::stream(body, self.patience))
+            answer::ReplyBody::Stream(answer::stream(body, self.patience))
         } else {
             let bytes = answer::gather(body, self.body_size_max).await?;
-            answer::Body::Whole(bytes, OnceLock::new())
+            answer::ReplyBody::Whole(bytes, OnceLock::new())
         };
         Ok(Answer::new(parts, body))
     }
 
     /// Sends a request, again if the connection that it went over was closed meanwhile.
-    async fn send(&self, ask: &mut Ask) -> Result<Response<Incoming>, String> {
+    async fn send(&self, ask: &mut ClientRequest) -> Result<Response<Incoming>, String> {
         let mut repeats = 0;
         loop {
             match self.client.request(ask.request()).await {
@@ -355,7 +355,7 @@ fn was_kept(error: &ClientError) -> bool {
 }
 
 #[cold]
-fn failed(ask: &Ask, text: &str) -> Error {
+fn failed(ask: &ClientRequest, text: &str) -> Error {
     Error::new(format_args!("{}: {text}", ask.shown()))
 }
 

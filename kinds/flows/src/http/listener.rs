@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Cause, Fault, Made, Parameters};
-use sinew_flow::{FlowEntry, Held, Local, Make, Opened, Outlet, Source, Stop, output};
+use sinew_flow::{FlowEntry, Held, Local, Make, Opened, Outlet, Source, StopSignal, output};
 
 use log::AccessLog;
 use options::Options;
@@ -259,7 +259,11 @@ impl Opened for Socket {
         self.socket.local_addr().ok().map(|address| format!("{scheme}://{address}"))
     }
 
-    fn serve(self: Box<Self>, outlet: Outlet, stop: Stop) -> Local<'static, Result<(), Fault>> {
+    fn serve(
+        self: Box<Self>,
+        outlet: Outlet,
+        stop: StopSignal,
+    ) -> Local<'static, Result<(), Fault>> {
         let worker = Worker::new(self.options, self.room, self.share, self.log, outlet);
         Box::pin(Rc::new(worker).serve(self.socket, stop))
     }

@@ -180,7 +180,7 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use sinew_flow::{Fixture, Limits, Pool, Site};
+    use sinew_flow::{FlowFixture, FlowLimits, NodeContext, Pool};
     use tokio::task::yield_now;
 
     use super::*;
@@ -283,7 +283,7 @@ mod tests {
                  - {{kind: snippet, name: a, language: {snippet}}}\n"
             ));
             let packet = Value::map([("p", document(request("/", "application/json", body)))]);
-            let limits = Limits { deadline: Duration::from_secs(60), work: u64::MAX };
+            let limits = FlowLimits { deadline: Duration::from_secs(60), work: u64::MAX };
             let flow = fixture.flow();
             let reply = run(fixture.send(&flow, "begin", 0, packet, limits));
             assert!(reply.is_ok(), "{snippet}: {reply:?}");
@@ -307,10 +307,10 @@ mod tests {
         let graph = "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n\
                      - {kind: snippet, name: a, language: cel, code: 'packet.body[0]'}\n";
         let pool = Pool::start(1).expect("a thread");
-        let site = |_: usize, site: &mut Site| site.pool = pool.clone();
-        let made = Fixture::with_sites(&plan(graph), &table(), Path::new("."), site);
+        let site = |_: usize, site: &mut NodeContext| site.pool = pool.clone();
+        let made = FlowFixture::with_sites(&plan(graph), &table(), Path::new("."), site);
         let fixture = made.unwrap_or_else(|refusals| panic!("{refusals:?}"));
-        let limits = |work| Limits { deadline: Duration::from_secs(60), work };
+        let limits = |work| FlowLimits { deadline: Duration::from_secs(60), work };
         let list = |len: usize| -> &'static str {
             Box::leak(format!("[{}1]", "1,".repeat(len / 2 - 2)).into_boxed_str())
         };

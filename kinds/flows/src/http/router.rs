@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 
 use bytestring::ByteString;
-pub use routes::{Found, Routes};
+pub use routes::{RouteMatch, Routes};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
@@ -67,12 +67,12 @@ impl FlowNode for Router {
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         match by_line(&packet, |method, path| self.routes.find(method, path)) {
-            Ok(Found::Route(port, None)) => Step::Pass(port, packet),
-            Ok(Found::Route(port, Some(params))) => {
+            Ok(RouteMatch::Route(port, None)) => Step::Pass(port, packet),
+            Ok(RouteMatch::Route(port, Some(params))) => {
                 let packet = with_params(at.flow(), packet, params);
                 packet.map_or_else(Step::Fail, |packet| Step::Pass(port, packet))
             }
-            Ok(Found::Options(allow)) => Step::Reply(Some(options(allow))),
+            Ok(RouteMatch::Options(allow)) => Step::Reply(Some(options(allow))),
             Ok(found) => {
                 let why = by_line(&packet, |method, path| refused(&found, method, path));
                 Step::Fail(why.unwrap_or_else(|error| error))
@@ -108,14 +108,14 @@ fn options(allow: &ByteString) -> Value {
 
 /// Why a request goes nowhere.
 #[cold]
-fn refused(found: &Found<'_>, method: &str, path: &str) -> Error {
+fn refused(found: &RouteMatch<'_>, method: &str, path: &str) -> Error {
     match found {
-        Found::NotAllowed(allow) => {
+        RouteMatch::NotAllowed(allow) => {
             Error::new(format_args!("no route for {method:?} {path:?}, only for {allow}"))
                 .with_status(405)
                 .with_header("allow", (*allow).clone())
         }
-        Found::Malformed => {
+        RouteMatch::Malformed => {
             Error::new(format_args!("the escapes in the path {path:?} are no UTF-8"))
                 .with_status(400)
         }

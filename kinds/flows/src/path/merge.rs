@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use sinew_core::catalogue::Kind;
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
 };
 
 use super::ports::linked_inputs;
@@ -58,7 +58,7 @@ enum State {
 }
 
 impl FlowNode for Merge {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.inputs = linked_inputs(site, IN);
     }
 

@@ -1,7 +1,9 @@
 //! `pipe`: one step after the other, each with the reply of the one before.
 
 use sinew_core::catalogue::Kind;
-use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, output};
+use sinew_flow::{
+    At, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
+};
 
 use super::ports::linked_outputs;
 
@@ -30,7 +32,7 @@ struct Pipe {
 }
 
 impl FlowNode for Pipe {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.steps = linked_outputs(site, OUT);
     }
 

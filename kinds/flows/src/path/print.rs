@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, input, one_line, output};
+use sinew_flow::{
+    At, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, input, one_line, output,
+};
 
 use crate::json;
 use crate::script::template::Template;
@@ -47,7 +49,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 }
 
 impl FlowNode for Print {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.printer = Some(Printer::of_this_process(site.supervisor.is_some()));
     }
 

@@ -3,8 +3,8 @@
 use futures_util::future::join_all;
 use sinew_core::catalogue::Kind;
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, Site, Step, Value, error, input, join_replies,
-    output,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
+    join_replies, output,
 };
 
 use super::ports::linked_outputs;
@@ -34,7 +34,7 @@ struct Split {
 }
 
 impl FlowNode for Split {
-    fn attach(&mut self, site: &Site) {
+    fn attach(&mut self, site: &NodeContext) {
         self.outputs = linked_outputs(site, OUT).last().map_or(0, |last| last + 1 - OUT);
     }
 

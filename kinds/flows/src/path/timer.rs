@@ -9,7 +9,8 @@ use schedule::{Clock, Schedule};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Fault, Made, Parameters};
 use sinew_flow::{
-    FLOW, FlowEntry, Limits, Local, Make, Opened, Outlet, Reply, Source, Stop, Value, output,
+    FLOW, FlowEntry, FlowLimits, Local, Make, Opened, Outlet, Reply, Source, StopSignal, Value,
+    output,
 };
 
 use super::LIMIT_NS_MAX;
@@ -65,7 +66,7 @@ struct Timer {
     open_max: usize,
     /// Packets that may wait for that.
     waiting_max: usize,
-    limits: Limits,
+    limits: FlowLimits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
@@ -91,7 +92,11 @@ impl Source for Timer {
 }
 
 impl Opened for Timer {
-    fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
+    fn serve(
+        self: Box<Self>,
+        outlet: Outlet,
+        mut stop: StopSignal,
+    ) -> Local<'static, Result<(), Fault>> {
         async move {
             let mut clock = Clock::new(&self.schedule);
             let mut turns = Turns::new(&self, outlet);

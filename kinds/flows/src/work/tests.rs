@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sinew_flow::{Limits, Reply, Value, WORK_DEFAULT};
+use sinew_flow::{FlowLimits, Reply, Value, WORK_DEFAULT};
 use tokio::task::{spawn_local, yield_now};
 
 use super::WORK_MAX;
@@ -71,7 +71,7 @@ fn turns(text: &str, packet: Value, work: u64) -> (Reply, u32) {
                 yield_now().await;
             }
         });
-        let reply = fixture.open("begin", 0, packet, Limits { deadline: DEADLINE, work }).await;
+        let reply = fixture.open("begin", 0, packet, FlowLimits { deadline: DEADLINE, work }).await;
         is_over.set(true);
         other.await.expect("it counts");
         (reply, turns.get())
@@ -163,7 +163,7 @@ fn what_forked_children_compute_is_drawn_from_their_parent() {
     let fixture = fixture(&text);
     run(async {
         let flow = fixture.flow();
-        let limits = Limits { deadline: DEADLINE, work: 1_000_000 };
+        let limits = FlowLimits { deadline: DEADLINE, work: 1_000_000 };
         let reply = fixture.send(&flow, "begin", 0, numbers(50), limits).await;
         assert_eq!(reply, Ok(None));
         let after_fork = flow.work_left();

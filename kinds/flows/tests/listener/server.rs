@@ -13,12 +13,12 @@ use bytes::Bytes;
 use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    Ahead, At, Error, Fixture, FlowEntry, FlowNode, Make, NodeFigures, Source as FlowSource, Step,
-    Stop, Stopper, Stream, Value, input,
+    Ahead, At, Error, FlowEntry, FlowFixture, FlowNode, Make, NodeFigures, Source as FlowSource,
+    Step, StopSignal, Stopper, Stream, Value, input,
 };
 use sinew_flows::FLOWS;
-use sinew_spec::plan::{Machine, Plan};
-use sinew_spec::{Source, compile, render};
+use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::{SpecSource, compile, render};
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
@@ -147,8 +147,8 @@ fn plan(options: &str) -> Arc<Plan> {
          port: in}}]}}, {options}}}\n- {{kind: app, name: app}}\n"
     );
     let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
-    let source = Source { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &kinds, &Machine { cpus: vec![0] });
+    let source = SpecSource { file: "test.yaml", text: &text, overrides: &[] };
+    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0] });
     Arc::new(plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false))))
 }
 
@@ -187,9 +187,9 @@ impl Server {
         let (sender, receiver) = sync_channel(1);
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let fixture = Fixture::new(&plan, &table(), Path::new("."));
+            let fixture = FlowFixture::new(&plan, &table(), Path::new("."));
             let fixture = fixture.unwrap_or_else(|refusals| panic!("{refusals:?}"));
-            let (stopper, stop) = Stop::new();
+            let (stopper, stop) = StopSignal::new();
             let said = (stopper, fixture.figures("listener"));
             sender.send(said).expect("the test listens");
             let serves = part.serve(fixture.outlet("listener"), stop);

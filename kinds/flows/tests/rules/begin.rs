@@ -7,8 +7,8 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::{
-    At, Error, FLOW, Fixture, FlowEntry, FlowNode, Make, Reply, Step, Value, error, input, output,
-    testing,
+    At, Error, FLOW, FlowEntry, FlowFixture, FlowNode, Make, Reply, Step, Value, error, input,
+    output, testing,
 };
 use sinew_flows::FLOWS;
 
@@ -50,7 +50,7 @@ impl FlowNode for Doer {
 }
 
 /// The nodes of a graph, made; `begin` is added.
-pub(crate) fn fixture(text: &str) -> Fixture {
+pub(crate) fn fixture(text: &str) -> FlowFixture {
     let step = FlowEntry { kind: &STEP, make: Make::Node(make_step) };
     testing::fixture(text, &[&[step], FLOWS].concat())
 }

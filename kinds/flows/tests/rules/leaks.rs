@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use sinew_flow::{Document, Error, Fixture, Reply, Value};
+use sinew_flow::{Document, Error, FlowFixture, Reply, Value};
 use tokio::time::{sleep, timeout};
 
 use crate::begin::{LIMIT, fixture, run};
@@ -70,7 +70,7 @@ enum End {
     Cancelled,
 }
 
-async fn one(fixture: &Fixture, number: i64, alive: &Arc<()>) -> End {
+async fn one(fixture: &FlowFixture, number: i64, alive: &Arc<()>) -> End {
     let mut random = fastrand::Rng::with_seed(number as u64);
     let pause_ms = random.i64(-1..4);
     let packet = || {

@@ -29,7 +29,7 @@ fn changed(from: &str, to: &str) -> String {
 #[test]
 fn the_example_is_the_arm_that_the_library_knows() {
     let robot = urdf_rs::read_from_string(&text()).expect("a URDF");
-    let ours = Chain::of(&robot).expect("a chain").geometry().expect("fits");
+    let ours = KinematicChain::of(&robot).expect("a chain").geometry().expect("fits");
     let theirs = Geometry::irb120_3_58();
     let lengths = |g: &Geometry| [g.a1, g.a2, g.b, g.c1, g.c2, g.c3, g.c4];
     for (our, their) in lengths(&ours).into_iter().zip(lengths(&theirs)) {
@@ -44,7 +44,7 @@ fn the_example_is_the_arm_that_the_library_knows() {
 #[test]
 fn limits_are_those_of_the_maker() {
     let robot = urdf_rs::read_from_string(&text()).expect("a URDF");
-    let limits = Chain::of(&robot).expect("a chain").limits;
+    let limits = KinematicChain::of(&robot).expect("a chain").limits;
     let deg = |rad: f64| (rad.to_degrees() * 1e6).round() / 1e6;
     assert_eq!(limits.map(|l| deg(l.min_rad)), [-165.0, -110.0, -110.0, -160.0, -120.0, -400.0]);
     assert_eq!(limits.map(|l| deg(l.max_rad)), [165.0, 110.0, 70.0, 160.0, 120.0, 400.0]);

@@ -7,10 +7,10 @@
 use std::f64::consts::TAU;
 
 use crate::ethercat::cia402::{
-    CYCLIC_SYNCHRONOUS_POSITION, Event, STATUS_FOLLOWS, STATUS_REMOTE, STATUS_VOLTAGE, State,
-    control,
+    CYCLIC_SYNCHRONOUS_POSITION, DriveEvent, DriveState, STATUS_FOLLOWS, STATUS_REMOTE,
+    STATUS_VOLTAGE, control,
 };
-use crate::ethercat::frame::{Command, Report};
+use crate::ethercat::frame::{Command, DriveFeedback};
 
 /// Longest step of the servo loop: 8 kHz, as in usual drives.
 const SERVO_S: f64 = 125e-6;
@@ -41,7 +41,7 @@ pub(super) struct Physics {
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     physics: Physics,
-    pub(super) state: State,
+    pub(super) state: DriveState,
     control: u16,
     mode: i8,
     pub(super) position_rad: f64,
@@ -61,7 +61,7 @@ impl Axis {
     pub(super) fn new(physics: Physics, position_rad: f64) -> Axis {
         Axis {
             physics,
-            state: State::NotReadyToSwitchOn,
+            state: DriveState::NotReadyToSwitchOn,
             control: 0,
             mode: 0,
             position_rad,
@@ -91,14 +91,14 @@ impl Axis {
         self.control = command.control;
         self.mode = if command.mode == CYCLIC_SYNCHRONOUS_POSITION { command.mode } else { 0 };
         self.enter(next);
-        if self.state == State::OperationEnabled && self.mode != 0 {
+        if self.state == DriveState::OperationEnabled && self.mode != 0 {
             self.target_rad = self.rad(command.target_counts);
         }
     }
 
     /// Lets periods pass whose commands nobody saw: they led to the target of `command`, the next.
     pub(super) fn make_up(&mut self, command: &Command, periods: u64, period_s: f64) {
-        let follows = self.state == State::OperationEnabled
+        let follows = self.state == DriveState::OperationEnabled
             && self.state.commanded(command.control, self.control) == self.state
             && command.mode == CYCLIC_SYNCHRONOUS_POSITION;
         let from = self.target_rad;
@@ -118,17 +118,17 @@ impl Axis {
     /// No voltage (object 6007h: 2): the brake closes. A fault stays to be seen.
     pub(super) fn disable(&mut self) {
         self.enter(match self.state {
-            State::FaultReactionActive => self.state.after(Event::Stopped),
+            DriveState::FaultReactionActive => self.state.after(DriveEvent::Stopped),
             state => state.commanded(control::DISABLE_VOLTAGE, self.control),
         });
     }
 
-    fn enter(&mut self, next: State) {
+    fn enter(&mut self, next: DriveState) {
         if next == self.state {
             return;
         }
         match next {
-            State::QuickStopActive | State::FaultReactionActive => {
+            DriveState::QuickStopActive | DriveState::FaultReactionActive => {
                 self.feed_rad_per_s = self.velocity_rad_per_s;
                 self.reference_rad = self.position_rad;
             }
@@ -154,17 +154,17 @@ impl Axis {
     fn advance(&mut self, period_s: f64) {
         let steps = (period_s / SERVO_S).ceil().max(1.0);
         let step_s = period_s / steps;
-        if self.state == State::OperationEnabled {
+        if self.state == DriveState::OperationEnabled {
             return self.follow(period_s, steps as u32, step_s);
         }
         for _ in 0..steps as u32 {
             // A ramp may end, and its state with it, in the middle of a period.
             match self.state {
-                State::QuickStopActive | State::FaultReactionActive => self.ramp(step_s),
+                DriveState::QuickStopActive | DriveState::FaultReactionActive => self.ramp(step_s),
                 _ => self.brake(step_s),
             }
         }
-        self.enter(self.state.after(Event::Booted));
+        self.enter(self.state.after(DriveEvent::Booted));
     }
 
     fn follow(&mut self, period_s: f64, steps: u32, step_s: f64) {
@@ -178,7 +178,7 @@ impl Axis {
         }
         self.reference_rad = self.target_rad;
         if (self.reference_rad - self.position_rad).abs() > self.physics.following_rad {
-            self.enter(self.state.after(Event::Faulted));
+            self.enter(self.state.after(DriveEvent::Faulted));
         }
     }
 
@@ -191,7 +191,7 @@ impl Axis {
         self.reference_rad += feed * step_s;
         self.feed_rad_per_s = feed;
         if feed == 0.0 && self.velocity_rad_per_s.abs() < STILL_RAD_PER_S {
-            self.enter(self.state.after(Event::Stopped));
+            self.enter(self.state.after(DriveEvent::Stopped));
         }
     }
 
@@ -228,9 +228,9 @@ impl Axis {
     }
 
     /// What the axis reports when a frame passes.
-    pub(super) fn report(&self) -> Report {
-        let follows = self.state == State::OperationEnabled && self.mode != 0;
-        Report {
+    pub(super) fn report(&self) -> DriveFeedback {
+        let follows = self.state == DriveState::OperationEnabled && self.mode != 0;
+        DriveFeedback {
             status: self.state.status()
                 | STATUS_VOLTAGE
                 | STATUS_REMOTE

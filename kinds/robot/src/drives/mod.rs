@@ -11,8 +11,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use self::axis::{Axis, Physics};
 use super::arm;
 use super::ethercat::DRIVES;
-use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, State, control};
-use super::ethercat::frame::{self, Command, FRAME_BYTES, View};
+use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
+use super::ethercat::frame::{self, CheckedFrame, Command, FRAME_BYTES};
 use super::ethercat_master::COUNTS_PER_TURN;
 use super::messages::Frame;
 
@@ -133,7 +133,7 @@ pub const INFO: Kind = Kind {
     ],
     signals: &[
         Signal {
-            labels: State::LABELS,
+            labels: DriveState::LABELS,
             ..Signal::new("state", "CiA 402 state of each drive.", "", DRIVES)
         },
         Signal {
@@ -250,7 +250,7 @@ impl Drives {
     /// Frames before this one that this process did not see, because it was held up: the datagrams'
     /// indices show them. They were on the wire, and a machine would have obeyed them meanwhile.
     fn unseen(&mut self, frame: &mut Frame) -> u64 {
-        let Ok(view) = View::new(frame) else { return 0 };
+        let Ok(view) = CheckedFrame::new(frame) else { return 0 };
         let sent = self.last_index.map_or(1, |last| u64::from(view.index().wrapping_sub(last)));
         self.last_index = Some(view.index());
         if sent > INDEX_AHEAD_MAX {
@@ -262,7 +262,7 @@ impl Drives {
     /// As a frame passes the drives: each takes its command and leaves its report. A frame that the
     /// master never sent (the port's safe value) is obeyed, but does not feed the watchdog.
     fn process(&mut self, frame: &mut Frame, genuine: bool, unseen: u64, cycle: &Cycle) {
-        let Ok(mut view) = View::new(frame) else {
+        let Ok(mut view) = CheckedFrame::new(frame) else {
             self.ignored += 1;
             return;
         };

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use sinew_core::Fixture;
+use sinew_core::NodeFixture;
 
 use super::*;
 use crate::testing::fixture;
 
-fn drives(given: &[(&str, &str)]) -> Fixture {
+fn drives(given: &[(&str, &str)]) -> NodeFixture {
     fixture(&NODE, Path::new("."), given).expect("makes")
 }
 
@@ -23,20 +23,20 @@ fn home_counts() -> [i32; DRIVES] {
     [0, 0, 0, 0, 104_857_600 / 4, 0]
 }
 
-fn enabled(given: &[(&str, &str)]) -> Fixture {
+fn enabled(given: &[(&str, &str)]) -> NodeFixture {
     let mut drives = drives(given);
     for control in [0, control::SHUTDOWN, control::SWITCH_ON, control::ENABLE_OPERATION] {
         drives.put(IN, &frame(0, control, &home_counts()));
         drives.update().expect("takes a frame");
     }
-    assert_eq!(drives.signal(STATE), [f64::from(State::OperationEnabled as u8); DRIVES]);
+    assert_eq!(drives.signal(STATE), [f64::from(DriveState::OperationEnabled as u8); DRIVES]);
     assert_eq!(drives.signal(BRAKE), [0.0; DRIVES]);
     assert!(!drives.at_rest());
     drives
 }
 
 /// A cycle in which each axis is told to go on by `step`.
-fn go_on(drives: &mut Fixture, index: u8, targets: &mut [i32; DRIVES], step: i32) {
+fn go_on(drives: &mut NodeFixture, index: u8, targets: &mut [i32; DRIVES], step: i32) {
     targets.iter_mut().for_each(|target| *target += step);
     drives.put(IN, &frame(index, control::ENABLE_OPERATION, targets));
     drives.update().expect("runs");
@@ -48,10 +48,10 @@ fn a_frame_comes_back_with_all_reports_and_the_full_counter() {
     drives.put(IN, &frame(77, control::ENABLE_OPERATION, &home_counts()));
     drives.update().expect("runs");
     let mut returned = drives.get::<Frame>(OUT).expect("sends it on");
-    let view = View::new(&mut returned).expect("ours");
+    let view = CheckedFrame::new(&mut returned).expect("ours");
     assert_eq!((view.index(), view.working_counter()), (77, 18));
     assert_eq!(view.report(4).position_counts, 104_857_600 / 4);
-    assert_eq!(State::from_status(view.report(4).status), Some(State::OperationEnabled));
+    assert_eq!(DriveState::from_status(view.report(4).status), Some(DriveState::OperationEnabled));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn without_frames_the_watchdog_closes_the_brakes() {
     drives.update().expect("runs");
     assert_eq!(drives.signal(WATCHDOG), [2.0]);
     assert_eq!(drives.signal(BRAKE), [1.0; DRIVES]);
-    assert_eq!(drives.signal(STATE), [f64::from(State::SwitchOnDisabled as u8); DRIVES]);
+    assert_eq!(drives.signal(STATE), [f64::from(DriveState::SwitchOnDisabled as u8); DRIVES]);
     assert!(drives.at_rest());
 }
 
@@ -106,11 +106,11 @@ fn worst_error_beside_frames_unseen(unseen: u8, lost: u64) -> f64 {
         drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
         drives.update().expect("runs");
         let mut returned = drives.get::<Frame>(OUT).expect("answers");
-        let view = View::new(&mut returned).expect("ours");
+        let view = CheckedFrame::new(&mut returned).expect("ours");
         for (drive, before) in before.iter().enumerate() {
             worst = worst.max(f64::from(view.report(drive).position_counts - before).abs());
         }
-        assert_eq!(drives.signal(STATE), [f64::from(State::OperationEnabled as u8); DRIVES]);
+        assert_eq!(drives.signal(STATE), [f64::from(DriveState::OperationEnabled as u8); DRIVES]);
     }
     worst
 }
@@ -176,7 +176,7 @@ fn a_frame_after_the_watchdog_is_obeyed_again() {
     drives.put(IN, &frame(0, control::SHUTDOWN, &home_counts()));
     drives.update().expect("runs");
     assert_eq!(drives.signal(WATCHDOG), [1.0]);
-    assert_eq!(drives.signal(STATE)[0], f64::from(State::ReadyToSwitchOn as u8));
+    assert_eq!(drives.signal(STATE)[0], f64::from(DriveState::ReadyToSwitchOn as u8));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_safe_values_are_frames_with_their_control_words() {
         let mut bytes = vec![0; size_of::<Frame>()];
         (NODE.safe.expect("an actuator"))(IN, index, &mut bytes);
         let mut frame: Frame = zerocopy::FromBytes::read_from_bytes(&bytes).expect("a frame");
-        let view = View::new(&mut frame).expect("ours");
+        let view = CheckedFrame::new(&mut frame).expect("ours");
         for drive in 0..DRIVES {
             assert_eq!(view.command(drive).control, control);
         }

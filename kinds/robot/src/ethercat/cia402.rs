@@ -30,9 +30,9 @@ pub mod control {
     pub const FAULT_RESET: u16 = 0x0080;
 }
 
-/// A state, numbered as in [`State::LABELS`].
+/// A state, numbered as in [`DriveState::LABELS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum DriveState {
     /// Booting.
     NotReadyToSwitchOn,
     /// No voltage allowed.
@@ -53,7 +53,7 @@ pub enum State {
 
 /// What happens to a drive by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum DriveEvent {
     /// Its self-test is done.
     Booted,
     /// It found a fault.
@@ -62,17 +62,17 @@ pub enum Event {
     Stopped,
 }
 
-impl State {
+impl DriveState {
     /// Every state.
-    pub const ALL: [State; 8] = [
-        State::NotReadyToSwitchOn,
-        State::SwitchOnDisabled,
-        State::ReadyToSwitchOn,
-        State::SwitchedOn,
-        State::OperationEnabled,
-        State::QuickStopActive,
-        State::FaultReactionActive,
-        State::Fault,
+    pub const ALL: [DriveState; 8] = [
+        DriveState::NotReadyToSwitchOn,
+        DriveState::SwitchOnDisabled,
+        DriveState::ReadyToSwitchOn,
+        DriveState::SwitchedOn,
+        DriveState::OperationEnabled,
+        DriveState::QuickStopActive,
+        DriveState::FaultReactionActive,
+        DriveState::Fault,
     ];
 
     /// Their names in the standard.
@@ -89,32 +89,32 @@ impl State {
 
     /// The name.
     pub fn label(self) -> &'static str {
-        State::LABELS[self as usize]
+        DriveState::LABELS[self as usize]
     }
 
     /// The status word's bits 0 to 3, 5 and 6.
     pub fn status(self) -> u16 {
         match self {
-            State::NotReadyToSwitchOn => 0x00,
-            State::SwitchOnDisabled => 0x40,
-            State::ReadyToSwitchOn => 0x21,
-            State::SwitchedOn => 0x23,
-            State::OperationEnabled => 0x27,
-            State::QuickStopActive => 0x07,
-            State::FaultReactionActive => 0x0F,
-            State::Fault => 0x08,
+            DriveState::NotReadyToSwitchOn => 0x00,
+            DriveState::SwitchOnDisabled => 0x40,
+            DriveState::ReadyToSwitchOn => 0x21,
+            DriveState::SwitchedOn => 0x23,
+            DriveState::OperationEnabled => 0x27,
+            DriveState::QuickStopActive => 0x07,
+            DriveState::FaultReactionActive => 0x0F,
+            DriveState::Fault => 0x08,
         }
     }
 
     /// The state that a status word tells, if it tells one.
-    pub fn from_status(status: u16) -> Option<State> {
+    pub fn from_status(status: u16) -> Option<DriveState> {
         // Bit 5 (quick stop) says nothing in these four, so the standard's table masks it.
-        State::ALL.into_iter().find(|state| {
+        DriveState::ALL.into_iter().find(|state| {
             let mask = match state {
-                State::NotReadyToSwitchOn
-                | State::SwitchOnDisabled
-                | State::FaultReactionActive
-                | State::Fault => 0x4F,
+                DriveState::NotReadyToSwitchOn
+                | DriveState::SwitchOnDisabled
+                | DriveState::FaultReactionActive
+                | DriveState::Fault => 0x4F,
                 _ => 0x6F,
             };
             status & mask == state.status() & mask
@@ -125,13 +125,15 @@ impl State {
     pub fn is_energised(self) -> bool {
         matches!(
             self,
-            State::OperationEnabled | State::QuickStopActive | State::FaultReactionActive
+            DriveState::OperationEnabled
+                | DriveState::QuickStopActive
+                | DriveState::FaultReactionActive
         )
     }
 
     /// The state after a control word (transitions 2 to 12 and 15). `before` is the word before it:
     /// fault reset works on a rising edge.
-    pub fn commanded(self, control: u16, before: u16) -> State {
+    pub fn commanded(self, control: u16, before: u16) -> DriveState {
         let shutdown = control & 0x87 == 0x06;
         // To an operation that is enabled, this is the command to disable it.
         let switch_on = control & 0x8F == 0x07;
@@ -140,29 +142,37 @@ impl State {
         let quick_stop = control & 0x86 == 0x02;
         let reset = control & !before & control::FAULT_RESET != 0;
         match self {
-            State::Fault if reset => State::SwitchOnDisabled,
-            State::NotReadyToSwitchOn | State::Fault | State::FaultReactionActive => self,
-            _ if disable_voltage => State::SwitchOnDisabled,
-            State::SwitchOnDisabled if shutdown => State::ReadyToSwitchOn,
-            State::ReadyToSwitchOn | State::SwitchedOn if quick_stop => State::SwitchOnDisabled,
-            State::ReadyToSwitchOn if switch_on => State::SwitchedOn,
+            DriveState::Fault if reset => DriveState::SwitchOnDisabled,
+            DriveState::NotReadyToSwitchOn
+            | DriveState::Fault
+            | DriveState::FaultReactionActive => self,
+            _ if disable_voltage => DriveState::SwitchOnDisabled,
+            DriveState::SwitchOnDisabled if shutdown => DriveState::ReadyToSwitchOn,
+            DriveState::ReadyToSwitchOn | DriveState::SwitchedOn if quick_stop => {
+                DriveState::SwitchOnDisabled
+            }
+            DriveState::ReadyToSwitchOn if switch_on => DriveState::SwitchedOn,
             // 3, then 4: the power stage needs no time to switch on.
-            State::ReadyToSwitchOn | State::SwitchedOn if enable => State::OperationEnabled,
-            State::SwitchedOn | State::OperationEnabled if shutdown => State::ReadyToSwitchOn,
-            State::OperationEnabled if switch_on => State::SwitchedOn,
-            State::OperationEnabled if quick_stop => State::QuickStopActive,
+            DriveState::ReadyToSwitchOn | DriveState::SwitchedOn if enable => {
+                DriveState::OperationEnabled
+            }
+            DriveState::SwitchedOn | DriveState::OperationEnabled if shutdown => {
+                DriveState::ReadyToSwitchOn
+            }
+            DriveState::OperationEnabled if switch_on => DriveState::SwitchedOn,
+            DriveState::OperationEnabled if quick_stop => DriveState::QuickStopActive,
             _ => self,
         }
     }
 
     /// The state after what no command asked for (transitions 1 and 12 to 14).
-    pub fn after(self, event: Event) -> State {
+    pub fn after(self, event: DriveEvent) -> DriveState {
         match (self, event) {
-            (State::NotReadyToSwitchOn, Event::Booted) => State::SwitchOnDisabled,
-            (State::QuickStopActive, Event::Stopped) => State::SwitchOnDisabled,
-            (State::FaultReactionActive, Event::Stopped) => State::Fault,
-            (State::Fault, Event::Faulted) => State::Fault,
-            (_, Event::Faulted) => State::FaultReactionActive,
+            (DriveState::NotReadyToSwitchOn, DriveEvent::Booted) => DriveState::SwitchOnDisabled,
+            (DriveState::QuickStopActive, DriveEvent::Stopped) => DriveState::SwitchOnDisabled,
+            (DriveState::FaultReactionActive, DriveEvent::Stopped) => DriveState::Fault,
+            (DriveState::Fault, DriveEvent::Faulted) => DriveState::Fault,
+            (_, DriveEvent::Faulted) => DriveState::FaultReactionActive,
             _ => self,
         }
     }
@@ -171,14 +181,14 @@ impl State {
     /// sent: a fault reset needs an edge.
     pub fn step_up(self, before: u16) -> u16 {
         match self {
-            State::NotReadyToSwitchOn | State::QuickStopActive | State::FaultReactionActive => {
-                control::DISABLE_VOLTAGE
-            }
-            State::Fault if before == control::FAULT_RESET => control::DISABLE_VOLTAGE,
-            State::Fault => control::FAULT_RESET,
-            State::SwitchOnDisabled => control::SHUTDOWN,
-            State::ReadyToSwitchOn => control::SWITCH_ON,
-            State::SwitchedOn | State::OperationEnabled => control::ENABLE_OPERATION,
+            DriveState::NotReadyToSwitchOn
+            | DriveState::QuickStopActive
+            | DriveState::FaultReactionActive => control::DISABLE_VOLTAGE,
+            DriveState::Fault if before == control::FAULT_RESET => control::DISABLE_VOLTAGE,
+            DriveState::Fault => control::FAULT_RESET,
+            DriveState::SwitchOnDisabled => control::SHUTDOWN,
+            DriveState::ReadyToSwitchOn => control::SWITCH_ON,
+            DriveState::SwitchedOn | DriveState::OperationEnabled => control::ENABLE_OPERATION,
         }
     }
 }

@@ -63,7 +63,7 @@ pub struct Command {
 
 /// What a drive tells the master.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct DriveFeedback {
     /// Object 6041h.
     pub status: u16,
     /// Object 6061h.
@@ -131,16 +131,16 @@ pub fn encode(bytes: &mut [u8], index: u8, commands: &[Command; DRIVES]) {
 
 /// A frame whose every field outside the process image is as it must be.
 #[derive(Debug)]
-pub struct View<'a> {
+pub struct CheckedFrame<'a> {
     bytes: &'a mut [u8; FRAME_BYTES],
 }
 
-impl<'a> View<'a> {
+impl<'a> CheckedFrame<'a> {
     /// Checks a frame.
     ///
     /// # Errors
     /// The first field that is not as it must be.
-    pub fn new(frame: &'a mut Frame) -> Result<View<'a>, BadFrame> {
+    pub fn new(frame: &'a mut Frame) -> Result<CheckedFrame<'a>, BadFrame> {
         let length = frame.length as usize;
         let bytes: &mut [u8; FRAME_BYTES] =
             frame.payload_mut().try_into().map_err(|_| BadFrame::Length(length))?;
@@ -153,7 +153,7 @@ impl<'a> View<'a> {
             () if address != LOGICAL_ADDRESS => Err(BadFrame::Address(address)),
             // The upper bit says that more datagrams follow, the one below that it circulates.
             () if word(22) != IMAGE_BYTES as u16 => Err(BadFrame::DataLength(word(22))),
-            () => Ok(View { bytes }),
+            () => Ok(CheckedFrame { bytes }),
         }
     }
 
@@ -178,9 +178,9 @@ impl<'a> View<'a> {
     }
 
     /// What drive `drive` tells the master.
-    pub fn report(&self, drive: usize) -> Report {
+    pub fn report(&self, drive: usize) -> DriveFeedback {
         let pdo = &self.bytes[IMAGE + DRIVES * RX_BYTES + drive * TX_BYTES..][..TX_BYTES];
-        Report {
+        DriveFeedback {
             status: u16::from_le_bytes([pdo[0], pdo[1]]),
             mode: pdo[2] as i8,
             position_counts: i32::from_le_bytes([pdo[3], pdo[4], pdo[5], pdo[6]]),
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
     }
 
     /// As drive `drive` does when the frame passes: fills in its report and counts.
-    pub fn answer(&mut self, drive: usize, report: &Report) {
+    pub fn answer(&mut self, drive: usize, report: &DriveFeedback) {
         let pdo = &mut self.bytes[IMAGE + DRIVES * RX_BYTES + drive * TX_BYTES..][..TX_BYTES];
         pdo[..2].copy_from_slice(&report.status.to_le_bytes());
         pdo[2] = report.mode as u8;

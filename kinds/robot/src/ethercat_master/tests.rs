@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sinew_core::Fixture;
+use sinew_core::NodeFixture;
 
 use super::*;
 use crate::testing::fixture;
@@ -11,8 +11,8 @@ const COUNTS_PER_TURN: f64 = 104_857_600.0;
 
 /// A master, and a bus that answers what the test says.
 struct Bus {
-    master: Fixture,
-    states: [State; DRIVES],
+    master: NodeFixture,
+    states: [DriveState; DRIVES],
     controls: [u16; DRIVES],
     returned: Option<Frame>,
     target_rad: f64,
@@ -23,7 +23,7 @@ impl Bus {
     fn new(given: &[(&str, &str)]) -> Bus {
         Bus {
             master: fixture(&NODE, Path::new("."), given).expect("makes"),
-            states: [State::SwitchOnDisabled; DRIVES],
+            states: [DriveState::SwitchOnDisabled; DRIVES],
             controls: [0; DRIVES],
             returned: None,
             target_rad: 0.0,
@@ -46,10 +46,10 @@ impl Bus {
         self.master.update()?;
         let sent = self.master.get::<Frame>(OUT).expect("sends every cycle");
         let mut frame = sent;
-        let mut view = View::new(&mut frame).expect("ours");
+        let mut view = CheckedFrame::new(&mut frame).expect("ours");
         for drive in 0..DRIVES {
             let status = self.states[drive].status() | 0x0210;
-            view.answer(drive, &Report { status, mode: 8, ..Report::default() });
+            view.answer(drive, &DriveFeedback { status, mode: 8, ..DriveFeedback::default() });
             let control = view.command(drive).control;
             self.states[drive] = self.states[drive].commanded(control, self.controls[drive]);
             self.controls[drive] = control;
@@ -83,7 +83,7 @@ impl Bus {
 }
 
 fn command(mut frame: Frame, drive: usize) -> Command {
-    View::new(&mut frame).expect("ours").command(drive)
+    CheckedFrame::new(&mut frame).expect("ours").command(drive)
 }
 
 #[test]
@@ -97,17 +97,17 @@ fn drives_are_led_up_state_by_state() {
         }
     }
     assert_eq!(controls, [0x00, 0x06, 0x07, 0x0F]);
-    assert_eq!(bus.states, [State::OperationEnabled; DRIVES]);
+    assert_eq!(bus.states, [DriveState::OperationEnabled; DRIVES]);
 }
 
 #[test]
 fn a_drive_in_fault_is_reset_on_the_way_up() {
     let mut bus = Bus::new(&[]);
-    bus.states[2] = State::Fault;
+    bus.states[2] = DriveState::Fault;
     for _ in 0..15 {
         bus.cycle().expect("comes up");
     }
-    assert_eq!(bus.states, [State::OperationEnabled; DRIVES]);
+    assert_eq!(bus.states, [DriveState::OperationEnabled; DRIVES]);
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn a_frame_with_a_strange_index_counts_as_lost() {
 #[test]
 fn a_drive_that_leaves_operation_is_named() {
     for (state, words) in [
-        (State::Fault, "drive 4 left 'operation enabled' for 'fault'"),
-        (State::SwitchOnDisabled, "drive 4 left 'operation enabled' for 'switch on dis"),
+        (DriveState::Fault, "drive 4 left 'operation enabled' for 'fault'"),
+        (DriveState::SwitchOnDisabled, "drive 4 left 'operation enabled' for 'switch on dis"),
     ] {
         let mut bus = Bus::operational();
         bus.states[3] = state;
@@ -245,7 +245,7 @@ fn drives_that_do_not_come_up_are_named() {
     let mut bus = Bus::new(&[("startup_ms", "20")]);
     let fault = (0..30)
         .find_map(|_| {
-            bus.states[1] = State::SwitchOnDisabled;
+            bus.states[1] = DriveState::SwitchOnDisabled;
             bus.cycle().err()
         })
         .expect("must fault");
@@ -266,7 +266,7 @@ fn on_the_way_down_drives_are_stopped_and_nothing_faults() {
     assert!(!bus.master.at_rest());
     let frame = bus.cycle().expect("goes on");
     assert_eq!(command(frame, 0).control, 0x0002);
-    bus.states = [State::SwitchOnDisabled; DRIVES];
+    bus.states = [DriveState::SwitchOnDisabled; DRIVES];
     bus.cycle().expect("goes on");
     let frame = bus.cycle().expect("goes on");
     assert_eq!(command(frame, 0).control, 0x0000);

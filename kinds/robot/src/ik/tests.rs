@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{fixture, graph};
 
-fn ik(given: &[(&str, &str)]) -> Result<sinew_core::Fixture, Fault> {
+fn ik(given: &[(&str, &str)]) -> Result<sinew_core::NodeFixture, Fault> {
     let mut given = given.to_vec();
     given.push(("arm", "irb120.urdf"));
     fixture(&NODE, &graph(), &given)

@@ -86,7 +86,7 @@ fn the_branches_are_those_of_the_library() {
 #[test]
 fn an_arm_with_shoulder_offsets_has_the_librarys_branches_too() {
     let parameters = Parameters { a1: 0.15, b: 0.03, ..Parameters::irb2400_10() };
-    let free = Limits { min_rad: -PI, max_rad: PI, speed_max_rad_per_s: 1.0 };
+    let free = JointLimits { min_rad: -PI, max_rad: PI, speed_max_rad_per_s: 1.0 };
     let solver = Solver::new(parameters, [free; 6], LOOSE);
     let mut random = Rng::with_seed(3);
     for _ in 0..1_000 {

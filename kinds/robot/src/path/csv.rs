@@ -3,7 +3,7 @@
 use rs_opw_kinematics::glam::{DQuat, DVec3, EulerRot};
 use rs_opw_kinematics::kinematic_traits::Pose;
 
-use super::{BadText, COORDINATE_MAX_M, MOVES_MAX, Move, Shape, number, shortened};
+use super::{BadText, COORDINATE_MAX_M, MOVES_MAX, Move, MoveShape, number, shortened};
 
 /// The only header that is understood. Angles turn about the fixed axes x, then y, then z; speed is
 /// that of the move to the waypoint.
@@ -76,5 +76,5 @@ fn waypoint(at: usize, line: &str) -> Result<Move, BadText> {
     let turn = [yaw, pitch, roll].map(f64::to_radians);
     let rotation = DQuat::from_euler(EulerRot::ZYX, turn[0], turn[1], turn[2]);
     let to = Pose { translation: DVec3::new(x, y, z) * 1e-3, rotation: rotation.normalize() };
-    Ok(Move { to, shape: Shape::Line, speed_m_per_s: speed * 1e-3, line: at })
+    Ok(Move { to, shape: MoveShape::Line, speed_m_per_s: speed * 1e-3, line: at })
 }

@@ -16,7 +16,7 @@
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
 
-use super::{BadText, COORDINATE_MAX_M, MOVES_MAX, Move, Shape, number, shortened};
+use super::{BadText, COORDINATE_MAX_M, MOVES_MAX, Move, MoveShape, number, shortened};
 
 /// Start and end of an arc may differ this much in their distance from its centre, m.
 pub const RADIUS_TOLERANCE_M: f64 = 1e-5;
@@ -256,7 +256,7 @@ impl Machine {
                     return block.bad(word.column, "a centre or radius; expected G2 or G3 with it");
                 }
                 let rapid = motion == Motion::Rapid;
-                (Shape::Line, if rapid { Some(f64::INFINITY) } else { self.feed_m_per_s })
+                (MoveShape::Line, if rapid { Some(f64::INFINITY) } else { self.feed_m_per_s })
             }
             Motion::Clockwise | Motion::CounterClockwise if self.moves.is_empty() => {
                 return block.bad(first.column, "an arc as first move; expected G0 or G1");
@@ -278,7 +278,7 @@ impl Machine {
         first: &Word,
         end: DVec3,
         motion: Motion,
-    ) -> Result<Shape, BadText> {
+    ) -> Result<MoveShape, BadText> {
         let sense = if motion == Motion::CounterClockwise { 1.0 } else { -1.0 };
         let start = self.plane.flat(self.place);
         let stop = self.plane.flat(end);
@@ -298,7 +298,7 @@ impl Machine {
         // An arc that ends where it begins is a full circle.
         let turn = if turn <= 1e-9 { turn + std::f64::consts::TAU } else { turn };
         let height = self.place[self.plane.0[2]];
-        Ok(Shape::Arc {
+        Ok(MoveShape::Arc {
             centre: self.origin + self.plane.point(centre, height),
             normal: self.plane.point((0.0, 0.0), 1.0),
             angle_rad: sense * turn,

@@ -9,7 +9,7 @@ use std::f64::consts::{PI, TAU};
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
 
-use super::{Move, Shape};
+use super::{Move, MoveShape};
 
 /// Ways shorter than this (m) and turns smaller than this (rad) are none.
 const NOTHING: f64 = 1e-9;
@@ -22,7 +22,7 @@ const SMOOTH: f64 = 1e-6;
 pub struct Segment {
     from: Pose,
     to: Pose,
-    shape: Shape,
+    shape: MoveShape,
     /// Length of the path coordinate: m, or rad if the tool only turns.
     pub span: f64,
     /// Whether the tool goes anywhere; else it only turns.
@@ -43,8 +43,8 @@ impl Segment {
         let to = step.to;
         let way = to.translation - from.translation;
         let (way_m, curvature_per_m) = match step.shape {
-            Shape::Line => (way.length(), 0.0),
-            Shape::Arc { centre, normal, angle_rad } => {
+            MoveShape::Line => (way.length(), 0.0),
+            MoveShape::Arc { centre, normal, angle_rad } => {
                 let radius = (from.translation - centre).length();
                 let around = radius * angle_rad.abs();
                 let length = around.hypot(way.dot(normal));
@@ -78,8 +78,8 @@ impl Segment {
         let rotation = DQuat::from_scaled_axis(self.turn * (part * self.span));
         let way = self.to.translation - self.from.translation;
         let translation = match self.shape {
-            Shape::Line => self.from.translation + way * part,
-            Shape::Arc { centre, normal, angle_rad } => {
+            MoveShape::Line => self.from.translation + way * part,
+            MoveShape::Arc { centre, normal, angle_rad } => {
                 let radius = self.from.translation - centre;
                 let around = |part: f64| DQuat::from_axis_angle(normal, angle_rad * part) * radius;
                 // What rounding leaves open at the end is spread over the whole way.
@@ -94,7 +94,7 @@ impl Segment {
     /// an arc turns.
     pub fn extremes(&self) -> Vec<f64> {
         let mut parts = vec![0.0, 1.0];
-        if let Shape::Arc { centre, normal, angle_rad } = self.shape {
+        if let MoveShape::Arc { centre, normal, angle_rad } = self.shape {
             let radius = self.from.translation - centre;
             let across = normal.cross(radius);
             let turned = DQuat::from_axis_angle(normal, angle_rad) * radius;
@@ -132,8 +132,8 @@ impl Segment {
     fn course(&self, part: f64) -> (DVec3, DVec3) {
         let way = self.to.translation - self.from.translation;
         match self.shape {
-            Shape::Line => (way.normalize_or_zero(), DVec3::ZERO),
-            Shape::Arc { centre, normal, angle_rad } => {
+            MoveShape::Line => (way.normalize_or_zero(), DVec3::ZERO),
+            MoveShape::Arc { centre, normal, angle_rad } => {
                 let turned = DQuat::from_axis_angle(normal, angle_rad * part);
                 let radius = turned * (self.from.translation - centre);
                 let along = normal.cross(radius) * angle_rad + normal * way.dot(normal);

@@ -27,7 +27,7 @@ pub const COORDINATE_MAX_M: f64 = 100.0;
 
 /// How the tool gets to the end of a move.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum MoveShape {
     /// Straight.
     Line,
     /// Around an axis; a helix if the end lies at another height along it.
@@ -47,7 +47,7 @@ pub struct Move {
     /// Where it ends.
     pub to: Pose,
     /// How.
-    pub shape: Shape,
+    pub shape: MoveShape,
     /// Programmed speed; infinite means as fast as the limits allow.
     pub speed_m_per_s: f64,
     /// Line of the file, from 1.

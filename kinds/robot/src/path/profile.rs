@@ -15,7 +15,7 @@ use super::geometry::Segment;
 
 /// What the tool may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct ToolLimits {
     /// m/s
     pub speed_m_per_s: f64,
     /// m/s²
@@ -39,7 +39,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn of(segment: &Segment, bounds: &Bounds) -> Pace {
+    fn of(segment: &Segment, bounds: &ToolLimits) -> Pace {
         let mut pace =
             Pace { speed: f64::INFINITY, acceleration: f64::INFINITY, jerk: f64::INFINITY };
         if segment.travels {
@@ -56,7 +56,7 @@ impl Pace {
 
     /// On an arc of curvature k the acceleration has components a and k v², the jerk has components
     /// j - k² v³ and 3 k v a (Frenet). The shares below keep the length of both within bounds.
-    fn of_way(segment: &Segment, bounds: &Bounds) -> Pace {
+    fn of_way(segment: &Segment, bounds: &ToolLimits) -> Pace {
         let mut pace = Pace {
             speed: segment.speed_m_per_s.min(bounds.speed_m_per_s),
             acceleration: bounds.acceleration_m_per_s2,
@@ -170,7 +170,7 @@ impl Motion {
         moves: &[Move],
         laps: u64,
         can_leave: bool,
-        bounds: &Bounds,
+        bounds: &ToolLimits,
     ) -> Result<Motion, Fault> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut place = home;
@@ -302,7 +302,11 @@ impl Motion {
 }
 
 /// Times segments from rest to rest and appends them.
-fn time(segments: &[Segment], bounds: &Bounds, stretches: &mut Vec<Stretch>) -> Result<(), Fault> {
+fn time(
+    segments: &[Segment],
+    bounds: &ToolLimits,
+    stretches: &mut Vec<Stretch>,
+) -> Result<(), Fault> {
     let paces: Vec<Pace> = segments.iter().map(|segment| Pace::of(segment, bounds)).collect();
     let speeds = joint_speeds(segments, &paces);
     let mut ruckig = Ruckig::<1, ThrowErrorHandler>::new(None, 1e-3);

@@ -7,10 +7,10 @@ use rs_opw_kinematics::glam::DQuat;
 
 use super::csv::HEADER;
 use super::geometry::Segment;
-use super::profile::{Bounds, Motion};
+use super::profile::{Motion, ToolLimits};
 use super::*;
 
-pub(crate) const BOUNDS: Bounds = Bounds {
+pub(crate) const BOUNDS: ToolLimits = ToolLimits {
     speed_m_per_s: 0.25,
     acceleration_m_per_s2: 2.0,
     jerk_m_per_s3: 20.0,

@@ -8,7 +8,7 @@
 //! bounds follows how long a change of pace must take, so that both lengths stay within the bounds
 //! wherever on the path it begins: around a corner, in an arc, in the middle of an acceleration.
 
-use crate::path::profile::Bounds;
+use crate::path::profile::ToolLimits;
 
 /// Share of acceleration and jerk that profiles leave to changes of pace. A tenth makes a path of
 /// short moves about a twentieth slower, and a pause from the default speed takes 1.4 s.
@@ -25,9 +25,9 @@ const TURN: f64 = 0.25;
 const MOMENTS: u32 = 200;
 
 /// The bounds that profiles are made with.
-pub(super) fn reserved(bounds: &Bounds) -> Bounds {
+pub(super) fn reserved(bounds: &ToolLimits) -> ToolLimits {
     let share = 1.0 - RESERVE;
-    Bounds {
+    ToolLimits {
         acceleration_m_per_s2: bounds.acceleration_m_per_s2 * share,
         jerk_m_per_s3: bounds.jerk_m_per_s3 * share,
         turn_acceleration_rad_per_s2: bounds.turn_acceleration_rad_per_s2 * share,
@@ -50,7 +50,7 @@ pub(super) struct Pacing {
 
 impl Pacing {
     /// Full pace.
-    pub(super) fn new(bounds: &Bounds) -> Pacing {
+    pub(super) fn new(bounds: &ToolLimits) -> Pacing {
         let mut change_s = CHANGE_S_MIN;
         // Ends: in a change that takes for ever only the reserved shares are left, below 1.
         while !keeps(bounds, change_s) {
@@ -78,7 +78,7 @@ impl Pacing {
 
 /// Whether a change that takes so long keeps to the bounds, on any path made with the reserve, also
 /// where it turns round.
-fn keeps(bounds: &Bounds, change_s: f64) -> bool {
+fn keeps(bounds: &ToolLimits, change_s: f64) -> bool {
     let way = (bounds.speed_m_per_s, bounds.acceleration_m_per_s2, bounds.jerk_m_per_s3);
     let turn = (
         bounds.turn_speed_rad_per_s,
@@ -155,7 +155,7 @@ mod tests {
         for (speed, acceleration, jerk) in
             [(10.0, 0.001, 0.01), (0.0001, 100.0, 1e4), (10.0, 100.0, 0.01), (0.01, 0.001, 1e4)]
         {
-            let bounds = Bounds {
+            let bounds = ToolLimits {
                 speed_m_per_s: speed,
                 acceleration_m_per_s2: acceleration,
                 jerk_m_per_s3: jerk,

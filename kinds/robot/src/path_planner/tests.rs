@@ -2,13 +2,13 @@
 
 mod commands;
 
-use sinew_core::Fixture;
+use sinew_core::NodeFixture;
 
 use super::*;
 use crate::testing::{fixture, graph};
 
 /// A planner for a path of the given waypoints, in a folder of its own.
-fn planner(name: &str, rows: &str, given: &[(&str, &str)]) -> Result<Fixture, Fault> {
+fn planner(name: &str, rows: &str, given: &[(&str, &str)]) -> Result<NodeFixture, Fault> {
     let folder = std::env::temp_dir().join(format!("sinew_planner_{}_{name}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let text = format!("{}\n{rows}", path::csv::HEADER);
@@ -188,7 +188,7 @@ fn at_home(sequence: u64) -> AxisFeedback {
     }
 }
 
-fn target(planner: &Fixture) -> CartesianTarget {
+fn target(planner: &NodeFixture) -> CartesianTarget {
     planner.get::<CartesianTarget>(OUT).expect("sends every cycle")
 }
 

@@ -3,7 +3,7 @@
 #[path = "../../src/testing.rs"]
 pub(crate) mod testing;
 
-use sinew_core::{Fault, Fixture, NodeEntry};
+use sinew_core::{Fault, NodeEntry, NodeFixture};
 use sinew_robot::NODES;
 use sinew_robot::messages::{AxisFeedback, CartesianTarget, Frame, JointTargets, PlannerCommand};
 
@@ -23,10 +23,10 @@ pub(crate) fn signal(kind: &str, name: &str) -> usize {
 
 /// Planner, ik, master and drives, with links of one cycle's delay back.
 pub(crate) struct Arm {
-    pub(crate) planner: Fixture,
-    pub(crate) ik: Fixture,
-    pub(crate) master: Fixture,
-    pub(crate) drives: Fixture,
+    pub(crate) planner: NodeFixture,
+    pub(crate) ik: NodeFixture,
+    pub(crate) master: NodeFixture,
+    pub(crate) drives: NodeFixture,
     pub(crate) feedback: Option<AxisFeedback>,
     pub(crate) returned: Option<Frame>,
     /// Whether the machine takes part.

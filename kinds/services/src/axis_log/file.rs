@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sinew_core::{Fault, fault};
 
 use sinew_robot::ethercat::DRIVES;
-use sinew_robot::ethercat::cia402::State;
+use sinew_robot::ethercat::cia402::DriveState;
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 
 /// Longer than any line of ours: the end of the last whole line is looked for that far back.
@@ -158,7 +158,7 @@ fn write_axes(line: &mut Vec<u8>, message: &AxisFeedback) -> io::Result<()> {
         write!(line, ",{velocity_rad_per_s:.6}")?;
     }
     for status in message.status {
-        match State::from_status(status) {
+        match DriveState::from_status(status) {
             Some(state) => write!(line, ",{}", state.label())?,
             None => write!(line, ",0x{status:04x}")?,
         }

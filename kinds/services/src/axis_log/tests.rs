@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sinew_core::catalogue::Value;
+use sinew_core::catalogue::ParameterValue;
 use sinew_core::zerocopy::FromZeros;
 use tempfile::TempDir;
 
@@ -184,7 +184,7 @@ fn a_file_that_cannot_be_written_is_a_fault_that_names_it() {
 fn making_it_writes_nothing() {
     let (_folder, path) = place();
     let base = path.parent().expect("a folder");
-    let values = [Value::Text("axes.csv".to_owned()), Value::Integer(10)];
+    let values = [ParameterValue::Text("axes.csv".to_owned()), ParameterValue::Integer(10)];
     let parameters = Parameters {
         kind: &INFO,
         values: &values,

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use sinew_core::{Fault, fault};
 
-use super::image::{POINTS_LEN, ROW_LEN, Row};
+use super::image::{POINTS_LEN, PixelRow, ROW_LEN};
 use super::jpeg;
-use super::source::{Shot, Source};
+use super::source::{FrameSource, Shot};
 
 /// Most bytes of a frame: its points take less without any coding, so more is a mistake.
 const FRAME_BYTES_MAX: u64 = 1 << 20;
@@ -93,7 +93,7 @@ impl Film {
     }
 }
 
-impl Source for Film {
+impl FrameSource for Film {
     fn is_over(&mut self) -> Result<bool, Fault> {
         if self.is_next || self.read()? {
             return Ok(false);
@@ -105,7 +105,7 @@ impl Source for Film {
         Ok(!self.read()?)
     }
 
-    fn frame(&mut self, _: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+    fn frame(&mut self, _: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault> {
         self.is_next = false;
         self.decode()?;
         self.points.as_chunks::<ROW_LEN>().0.iter().enumerate().for_each(|(y, row)| put(y, row));

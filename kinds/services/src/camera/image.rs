@@ -26,7 +26,7 @@ sinew_core::message! {
 }
 
 /// A row of points.
-pub type Row = [u8; ROW_LEN];
+pub type PixelRow = [u8; ROW_LEN];
 
 /// Where row `y` begins in an [`Image`], bytes.
 const fn row_at(y: usize) -> usize {
@@ -34,43 +34,43 @@ const fn row_at(y: usize) -> usize {
 }
 
 /// A frame that can be read row by row.
-pub trait Rows {
+pub trait PixelRows {
     /// Copies row `y` (0 is the top).
-    fn read_row(&self, y: usize, into: &mut Row);
+    fn read_row(&self, y: usize, into: &mut PixelRow);
 }
 
 /// A frame where the link keeps it. A writer that breaks the rules may change it meanwhile: then
 /// the picture is wrong, and nothing else.
-impl Rows for Peek<'_> {
-    fn read_row(&self, y: usize, into: &mut Row) {
+impl PixelRows for Peek<'_> {
+    fn read_row(&self, y: usize, into: &mut PixelRow) {
         self.read_at(row_at(y), into);
     }
 }
 
 /// The points of a frame in memory.
-impl Rows for [u8; POINTS_LEN] {
-    fn read_row(&self, y: usize, into: &mut Row) {
+impl PixelRows for [u8; POINTS_LEN] {
+    fn read_row(&self, y: usize, into: &mut PixelRow) {
         into.copy_from_slice(&self[y * ROW_LEN..][..ROW_LEN]);
     }
 }
 
 /// What a frame says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     /// [`Image::time_ns`].
     pub time_ns: u64,
     /// [`Image::sequence`].
     pub sequence: u64,
 }
 
-impl Head {
+impl FrameHead {
     /// The head of a frame where the link keeps it.
-    pub fn read(frame: &Peek<'_>) -> Head {
+    pub fn read(frame: &Peek<'_>) -> FrameHead {
         let mut bytes = [[0; 8]; 2];
         frame.read_at(offset_of!(Image, time_ns), &mut bytes[0]);
         frame.read_at(offset_of!(Image, sequence), &mut bytes[1]);
         let [time_ns, sequence] = bytes.map(u64::from_ne_bytes);
-        Head { time_ns, sequence }
+        FrameHead { time_ns, sequence }
     }
 
     /// Writes the head of a frame.
@@ -81,6 +81,6 @@ impl Head {
 }
 
 /// Writes row `y` (0 is the top) of a frame.
-pub(super) fn write_row(frame: &mut Claim<'_>, y: usize, row: &Row) {
+pub(super) fn write_row(frame: &mut Claim<'_>, y: usize, row: &PixelRow) {
     frame.write_at(row_at(y), row);
 }

@@ -7,7 +7,7 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
-use super::image::{HEIGHT, POINTS_LEN, ROW_LEN, Rows, WIDTH};
+use super::image::{HEIGHT, POINTS_LEN, PixelRows, ROW_LEN, WIDTH};
 
 /// Bytes that a JPEG of a frame needs at first: more than the arm's picture has at quality 80.
 const LEN: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const CONVERTED: usize = 16;
 /// The frame as JPEG (JFIF, 4:2:0). `quality` from 1 to 100; 80 is good for a page.
 ///
 /// Allocates; takes some 1.5 ms of one core for the picture of the arm.
-pub fn encode(frame: &impl Rows, quality: u8) -> Vec<u8> {
+pub fn encode(frame: &impl PixelRows, quality: u8) -> Vec<u8> {
     let mut jpeg = Vec::with_capacity(LEN);
     let mut encoder = Encoder::new(&mut jpeg, quality.clamp(1, 100));
     encoder.set_sampling_factor(SamplingFactor::F_2_2);
@@ -48,7 +48,7 @@ pub(super) fn decode(jpeg: &[u8], points: &mut [u8]) -> Result<(), String> {
 
 struct Source<'a, R>(&'a R);
 
-impl<R: Rows> ImageBuffer for Source<'_, R> {
+impl<R: PixelRows> ImageBuffer for Source<'_, R> {
     fn get_jpeg_color_type(&self) -> JpegColorType {
         JpegColorType::Ycbcr
     }

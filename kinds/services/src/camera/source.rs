@@ -1,11 +1,11 @@
-//! Where frames come from. A camera that Sinew does not know is a type that implements [`Source`],
-//! a [`Kind`](sinew_core::catalogue::Kind) with the ports of [`INFO`](super::INFO), and a
-//! [`Camera`](super::Camera) made with both.
+//! Where frames come from. A camera that Sinew does not know is a type that implements
+//! [`FrameSource`], a [`Kind`](sinew_core::catalogue::Kind) with the ports of
+//! [`INFO`](super::INFO), and a [`Camera`](super::Camera) made with both.
 
 use sinew_core::Fault;
 use sinew_robot::kinematics::Joints;
 
-use super::image::Row;
+use super::image::PixelRow;
 
 /// What is known of a frame before it is there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Shot {
 }
 
 /// A source of frames. A fault ends the camera's domain, which comes back by its restart policy.
-pub trait Source: Send {
+pub trait FrameSource: Send {
     /// Once, before the first frame: opens and prepares what takes its time.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ pub trait Source: Send {
     /// Asked before each frame: whether there are no more. Then the camera's work is done.
     ///
     /// # Errors
-    /// As for [`Source::frame`].
+    /// As for [`FrameSource::frame`].
     fn is_over(&mut self) -> Result<bool, Fault> {
         Ok(false)
     }
@@ -44,13 +44,13 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// The device is gone or talks nonsense; no row counts then.
-    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault>;
+    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault>;
 
     /// There is no room for the frame that is due: takes it and forgets it, so that the next one
     /// will not be an old one.
     ///
     /// # Errors
-    /// As for [`Source::frame`].
+    /// As for [`FrameSource::frame`].
     fn skip(&mut self) -> Result<(), Fault> {
         Ok(())
     }

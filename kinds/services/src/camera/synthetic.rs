@@ -14,17 +14,17 @@ use std::path::Path;
 
 use glam::Vec3;
 use sinew_core::Fault;
-use sinew_robot::arm::Chain;
+use sinew_robot::arm::KinematicChain;
 use sinew_robot::kinematics::Joints;
 use tiny_skia::{Pixmap, Shader};
 
 use self::arm::{Tube, frames};
 use self::brush::{colour, disc, fill, line, shapes, stroke};
 use self::track::{Piece, Track};
-use self::view::View;
+use self::view::Pinhole;
 use self::words::Label;
-use super::image::{HEIGHT, ROW_LEN, Row, WIDTH};
-use super::source::{Shot, Source};
+use super::image::{HEIGHT, PixelRow, ROW_LEN, WIDTH};
+use super::source::{FrameSource, Shot};
 
 /// The flange's path and its place now, words, and words that warn.
 const TRACK: [u8; 3] = [96, 224, 255];
@@ -43,9 +43,9 @@ const MISSED_NS: u64 = 1_000_000_000;
 
 /// The picture's maker.
 pub struct Synthetic {
-    chain: Chain,
+    chain: KinematicChain,
     tubes: Vec<Tube>,
-    view: View,
+    view: Pinhole,
     /// Without the arm.
     room: Pixmap,
     picture: Pixmap,
@@ -66,12 +66,12 @@ impl Synthetic {
     /// # Errors
     /// If the file cannot be read or describes no arm that fits.
     pub fn new(arm: &Path, joints: Joints) -> Result<Synthetic, Fault> {
-        let chain = Chain::read(arm)?;
+        let chain = KinematicChain::read(arm)?;
         let blank = Pixmap::new(WIDTH as u32, HEIGHT as u32).expect("a frame has points");
         Ok(Synthetic {
             tubes: arm::tubes(&chain),
             chain,
-            view: View::of_the_arm(),
+            view: Pinhole::of_the_arm(),
             room: blank.clone(),
             picture: blank,
             track: Track::new(),
@@ -115,7 +115,7 @@ impl Synthetic {
 
 impl Layer<'_> {
     /// The farthest comes first.
-    fn order(&self, view: &View) -> std::cmp::Reverse<u32> {
+    fn order(&self, view: &Pinhole) -> std::cmp::Reverse<u32> {
         let middle = match self {
             Layer::Slice(tube, slice) => tube.middle(*slice),
             Layer::Piece(piece) => piece.places[piece.places.len() / 2],
@@ -125,7 +125,7 @@ impl Layer<'_> {
         std::cmp::Reverse((view.eye.distance(middle) * 1e4) as u32)
     }
 
-    fn draw(&self, view: &View, picture: &mut Pixmap) {
+    fn draw(&self, view: &Pinhole, picture: &mut Pixmap) {
         match self {
             Layer::Slice(tube, slice) => tube.draw(*slice, view, picture),
             Layer::Piece(piece) => {
@@ -146,7 +146,7 @@ impl Layer<'_> {
     }
 }
 
-impl Source for Synthetic {
+impl FrameSource for Synthetic {
     fn start(&mut self) -> Result<(), Fault> {
         room::paint(&mut self.room, &self.view);
         Ok(())
@@ -158,7 +158,7 @@ impl Source for Synthetic {
         self.track.add(time_ns, flange.translation.into());
     }
 
-    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault> {
         self.draw(shot.time_ns);
         Synthetic::labels(shot).iter().for_each(|label| label.draw(&mut self.picture));
         let mut row = [0; ROW_LEN];

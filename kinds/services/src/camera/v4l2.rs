@@ -11,9 +11,9 @@ use moq_v4l::video::capture::Parameters;
 use moq_v4l::{Device, Format, FourCC};
 use sinew_core::{Fault, fault};
 
-use super::image::{HEIGHT, POINTS_LEN, ROW_LEN, Row, WIDTH};
+use super::image::{HEIGHT, POINTS_LEN, PixelRow, ROW_LEN, WIDTH};
 use super::jpeg;
-use super::source::{Shot, Source};
+use super::source::{FrameSource, Shot};
 use super::yuyv::{YUYV_ROW_LEN, to_rgb};
 
 /// Frames that the driver may hold: one being filled, one being read, one ready.
@@ -123,7 +123,7 @@ fn trouble(device: &str, error: &io::Error) -> Fault {
 
 impl Open {
     /// Takes the next frame and hands out its rows.
-    fn frame(&mut self, put: &mut dyn FnMut(usize, &Row)) -> io::Result<()> {
+    fn frame(&mut self, put: &mut dyn FnMut(usize, &PixelRow)) -> io::Result<()> {
         let mut torn = String::new();
         for _ in 0..=TORN_MAX {
             let (buffer, frame) = CaptureStream::next(&mut self.stream)?;
@@ -145,7 +145,7 @@ fn rows(
     bytes: &[u8],
     coding: Coding,
     stride: usize,
-    put: &mut dyn FnMut(usize, &Row),
+    put: &mut dyn FnMut(usize, &PixelRow),
 ) -> io::Result<()> {
     for y in 0..HEIGHT {
         let from = bytes.get(y * stride..).unwrap_or_default();
@@ -162,7 +162,7 @@ fn rows(
     Ok(())
 }
 
-impl Source for V4l2 {
+impl FrameSource for V4l2 {
     fn start(&mut self) -> Result<(), Fault> {
         let mut open = self.opened()?;
         open.stream.set_timeout(FIRST);
@@ -172,7 +172,7 @@ impl Source for V4l2 {
         Ok(())
     }
 
-    fn frame(&mut self, _: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+    fn frame(&mut self, _: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault> {
         let open = self.open.as_mut().expect("a source is started before its first frame");
         open.frame(put).map_err(|error| trouble(&self.device, &error))
     }

@@ -1,12 +1,12 @@
 //! Points as cameras send them: YUYV 4:2:2 to red, green and blue.
 
-use super::image::{ROW_LEN, Row, WIDTH};
+use super::image::{PixelRow, ROW_LEN, WIDTH};
 
 /// Bytes of a row of YUYV: two points share their colour in four bytes.
 pub(super) const YUYV_ROW_LEN: usize = 2 * WIDTH;
 
 /// A row of YUYV (luma 16 to 235, as ITU-R BT.601 says) as red, green and blue.
-pub(super) fn to_rgb(yuyv: &[u8; YUYV_ROW_LEN]) -> Row {
+pub(super) fn to_rgb(yuyv: &[u8; YUYV_ROW_LEN]) -> PixelRow {
     let mut row = [0; ROW_LEN];
     for (points, pair) in row.as_chunks_mut::<6>().0.iter_mut().zip(yuyv.as_chunks::<4>().0) {
         let [left, blue, right, red] = *pair;

@@ -15,7 +15,7 @@ use super::figures::{ThreadCosts, jitter_ns, latency_ns};
 use super::frame::ThreadMotion;
 use super::protocol::{
     FLAG_FAILED, FLAG_FEEDBACK_MISSING, FLAG_FRESH, FLAG_OVERRUN, FLAG_STOPPING,
-    FLAG_WITHOUT_INPUT, Hello, Stop, ThreadFigures, Times,
+    FLAG_WITHOUT_INPUT, Hello, StopTimes, ThreadFigures, TimeFigures,
 };
 
 /// The signal that says of each axis whether its brake is closed, and the word that says so.
@@ -140,7 +140,7 @@ impl Cycles {
     }
 
     /// Execution times of each node of the plan; `None` for a service.
-    pub(super) fn nodes(&self, plan: &Plan) -> Vec<Option<Times>> {
+    pub(super) fn nodes(&self, plan: &Plan) -> Vec<Option<TimeFigures>> {
         let times = |node: usize| {
             let (domain, thread) = (plan.nodes[node].domain, plan.nodes[node].thread);
             let home = self.threads.iter().find(|it| it.id == ThreadId { domain, thread })?;
@@ -151,11 +151,11 @@ impl Cycles {
     }
 
     /// A stop that the supervisor has measured, with the time when the last brake closed.
-    pub(super) fn stop(&self, stop: &StopStatus) -> Stop {
+    pub(super) fn stop(&self, stop: &StopStatus) -> StopTimes {
         let closed: Option<Vec<u64>> = self.brakes.iter().map(|brake| brake.closed_ns).collect();
         let closed_ns = closed.and_then(|all| all.into_iter().max());
         let after_us = |ns: u64| (ns as f64 - stop.asked_ns as f64) / 1000.0;
-        Stop {
+        StopTimes {
             reason: stop.reason.clone(),
             asked_ms: stop.asked_ns as f64 / 1e6,
             safe_output_us: stop.safe_output_us.map(|us| us as f64),

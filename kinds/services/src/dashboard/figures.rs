@@ -5,7 +5,7 @@ use sinew_core::clock::Clock;
 use sinew_core::trace::{Record, Totals};
 use sinew_figures::Distribution;
 
-use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, Times};
+use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, TimeFigures};
 
 /// Seven decades from 0.1 us, and what lies below and above.
 pub(super) const BUCKETS: HistogramInfo =
@@ -56,7 +56,7 @@ impl ThreadCosts {
     }
 
     /// Execution times of a node.
-    pub(super) fn node(&self, at: usize) -> Times {
+    pub(super) fn node(&self, at: usize) -> TimeFigures {
         times(&self.nodes[at])
     }
 }
@@ -88,9 +88,9 @@ fn bucket(ns: u64) -> usize {
     bucket.min(BUCKETS.count - 1)
 }
 
-fn times(values: &Distribution) -> Times {
+fn times(values: &Distribution) -> TimeFigures {
     let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1000.0);
-    Times {
+    TimeFigures {
         count: values.n(),
         max_us: us(values.max()),
         p50_us: us(values.quantile(0.5)),

@@ -4,7 +4,7 @@ use serde_json::json;
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::watch::Watch;
-use sinew_spec::catalogue::Value;
+use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};
 
 use super::figures::BUCKETS;
@@ -116,8 +116,8 @@ fn paths(plan: &Plan, planner: usize) -> Vec<String> {
         at.map(|at| &node.values[at])
     };
     let texts = PATHS.iter().flat_map(|name| match value(name) {
-        Some(Value::Text(text)) => vec![text.clone()],
-        Some(Value::Texts(texts)) => texts.clone(),
+        Some(ParameterValue::Text(text)) => vec![text.clone()],
+        Some(ParameterValue::Texts(texts)) => texts.clone(),
         _ => Vec::new(),
     });
     texts.collect()

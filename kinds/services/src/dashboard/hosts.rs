@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 pub(super) use sinew_control::hosts::Hosts;
-use sinew_control::hosts::Port;
+use sinew_control::hosts::PortRule;
 
 /// Whether a request calls this server by one of its names.
 ///
@@ -11,7 +11,7 @@ use sinew_control::hosts::Port;
 /// A sentence: what was called, and how to allow it.
 pub(super) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<String, String> {
     let host = one(headers, &HOST)?.to_ascii_lowercase();
-    if hosts.is_ours(&host, Port::Own) {
+    if hosts.is_ours(&host, PortRule::Own) {
         return Ok(host);
     }
     Err(hosts.refusal(&host, "dashboard"))

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 use super::hub::{Hub, Wish};
-use super::protocol::{Order, Signed, Text};
+use super::protocol::{PageOrder, Signed, Text};
 
 const WRONG_TOKEN: &str =
     "wrong token; the right one stands behind '#token=' in the address that 'sinew run' prints";
@@ -50,20 +50,20 @@ pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>
     };
     let plan = |what: u32, path: u32| Command::Plan { what, path };
     let (Signed { id, token }, command) = match order {
-        Order::Ping { at } => return done(Some(hub.encode(&Text::Pong { at }))),
-        Order::View { image } => return Reply { images: Some(image), ..done(None) },
-        Order::Check(signed) => (signed, Command::Check),
-        Order::Halt(signed) => {
+        PageOrder::Ping { at } => return done(Some(hub.encode(&Text::Pong { at }))),
+        PageOrder::View { image } => return Reply { images: Some(image), ..done(None) },
+        PageOrder::Check(signed) => (signed, Command::Check),
+        PageOrder::Halt(signed) => {
             let reason = Some("asked for on the dashboard".to_owned());
             (signed, Command::Ask(Request::Halt { reason }))
         }
-        Order::Reset(signed) => (signed, Command::Ask(Request::Reset {})),
-        Order::Restart { id, token, domain } => {
+        PageOrder::Reset(signed) => (signed, Command::Ask(Request::Reset {})),
+        PageOrder::Restart { id, token, domain } => {
             (Signed { id, token }, Command::Ask(Request::Restart { domain }))
         }
-        Order::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
-        Order::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
-        Order::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
+        PageOrder::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
+        PageOrder::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
+        PageOrder::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
     };
     if !bool::from(token.as_bytes().ct_eq(hub.owner.secret.as_bytes())) {
         return failed(hub, Told::WrongToken, Some(id), WRONG_TOKEN);
@@ -91,7 +91,7 @@ fn failed(hub: &Hub, told: Told, id: Option<u64>, text: &str) -> Reply {
 }
 
 /// The order in a message; else its id, if there is one, and what is wrong.
-fn parse(text: &str) -> Result<Order, (Option<u64>, String)> {
+fn parse(text: &str) -> Result<PageOrder, (Option<u64>, String)> {
     serde_json::from_str(text).map_err(|error| {
         let json: Option<serde_json::Value> = serde_json::from_str(text).ok();
         let id = json.and_then(|json| json.get("id")?.as_u64());
@@ -114,21 +114,21 @@ mod tests {
     fn every_order_of_the_protocol_is_understood() {
         let signed = || Signed { id: 1, token: "t".into() };
         let cases = [
-            (r#"{"do":"ping","at":1.5}"#, Order::Ping { at: 1.5 }),
-            (r#"{"do":"view","image":true}"#, Order::View { image: true }),
-            (r#"{"do":"check","id":1,"token":"t"}"#, Order::Check(signed())),
-            (r#"{"do":"halt","id":1,"token":"t"}"#, Order::Halt(signed())),
-            (r#"{"id":1,"token":"t","do":"reset"}"#, Order::Reset(signed())),
+            (r#"{"do":"ping","at":1.5}"#, PageOrder::Ping { at: 1.5 }),
+            (r#"{"do":"view","image":true}"#, PageOrder::View { image: true }),
+            (r#"{"do":"check","id":1,"token":"t"}"#, PageOrder::Check(signed())),
+            (r#"{"do":"halt","id":1,"token":"t"}"#, PageOrder::Halt(signed())),
+            (r#"{"id":1,"token":"t","do":"reset"}"#, PageOrder::Reset(signed())),
             (
                 r#"{"do":"restart","id":1,"token":"t","domain":"camera"}"#,
-                Order::Restart { id: 1, token: "t".into(), domain: "camera".into() },
+                PageOrder::Restart { id: 1, token: "t".into(), domain: "camera".into() },
             ),
             (
                 r#"{"do":"choose","id":1,"token":"t","path":2}"#,
-                Order::Choose { id: 1, token: "t".into(), path: 2 },
+                PageOrder::Choose { id: 1, token: "t".into(), path: 2 },
             ),
-            (r#"{"do":"pause","id":1,"token":"t"}"#, Order::Pause(signed())),
-            (r#"{"do":"resume","id":1,"token":"t"}"#, Order::Resume(signed())),
+            (r#"{"do":"pause","id":1,"token":"t"}"#, PageOrder::Pause(signed())),
+            (r#"{"do":"resume","id":1,"token":"t"}"#, PageOrder::Resume(signed())),
         ];
         for (text, order) in cases {
             assert_eq!(parse(text), Ok(order));

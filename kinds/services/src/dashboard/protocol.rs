@@ -48,7 +48,7 @@
 //! The numbers of cycles begin again at 0 when the core was reset: what is older than a falling
 //! number belongs to a former life of the core. A viewer that is slow misses frames, never texts.
 //!
-//! **Page to server, text.** JSON objects of at most [`ORDER_LEN_MAX`] bytes; see [`Order`].
+//! **Page to server, text.** JSON objects of at most [`ORDER_LEN_MAX`] bytes; see [`PageOrder`].
 //!
 //! ```text
 //! {"do":"ping","at":123.5}                           without a token
@@ -123,9 +123,9 @@ pub enum Text<'a> {
         missed: u64,
     },
     /// What the cycles cost.
-    Figures(&'a Figures),
+    Figures(&'a CycleCosts),
     /// How long a stop took.
-    Stop(&'a Stop),
+    Stop(&'a StopTimes),
     /// An order is carried out.
     Done {
         /// The order's.
@@ -281,11 +281,11 @@ pub struct HistogramInfo {
 /// What the cycles cost since the core's start, or since the dashboard's if that was later. Cycles
 /// of a stop do not count.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct CycleCosts {
     /// In the order of [`Hello::threads`].
     pub threads: Vec<ThreadFigures>,
     /// Execution times, in the order of the picture's nodes; `None` for a service.
-    pub nodes: Vec<Option<Times>>,
+    pub nodes: Vec<Option<TimeFigures>>,
     /// In the order of the picture's links.
     pub links: Vec<LinkFigures>,
     /// Pages that look on.
@@ -311,7 +311,7 @@ pub struct ThreadFigures {
 
 /// A time that was measured again and again. A percentile is there only with ten values beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
+pub struct TimeFigures {
     /// How often.
     pub count: u64,
     /// The greatest; `None` without any.
@@ -324,12 +324,12 @@ pub struct Times {
     pub p99_9_us: Option<f64>,
 }
 
-/// As [`Times`], with the buckets of [`HistogramInfo`].
+/// As [`TimeFigures`], with the buckets of [`HistogramInfo`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Histogram {
     /// In figures.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: TimeFigures,
     /// How many in each bucket.
     pub counts: Vec<u64>,
 }
@@ -350,7 +350,7 @@ pub struct LinkFigures {
 /// How long a stop of the core took. All times but the first are from `asked_ms` on; what was so
 /// before has a negative one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stop {
+pub struct StopTimes {
     /// Who or what stopped it, in words.
     pub reason: String,
     /// When the supervisor was asked, or learned of the fault; monotonic ms.
@@ -367,7 +367,7 @@ pub struct Stop {
 /// What the page asks for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Order {
+pub enum PageOrder {
     /// To be answered.
     Ping {
         /// Any number; it comes back.

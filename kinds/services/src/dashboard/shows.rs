@@ -15,9 +15,9 @@ use super::cycles::Cycles;
 use super::figures::Rates;
 use super::frame::{self, Motion};
 use super::hub::{Hub, Wish};
-use super::protocol::{Figures, Hello, Stop, Text};
+use super::protocol::{CycleCosts, Hello, StopTimes, Text};
 use super::{COMMAND, IMAGE};
-use crate::camera::image::{Head, Image};
+use crate::camera::image::{FrameHead, Image};
 use crate::camera::jpeg;
 
 /// Between two looks at the status; figures come with it.
@@ -50,7 +50,7 @@ pub(super) struct Shows {
     events_due_ns: u64,
     /// Number of the last event.
     event: u64,
-    stop: Option<Stop>,
+    stop: Option<StopTimes>,
 }
 
 impl Shows {
@@ -145,7 +145,7 @@ impl Shows {
                 // From when it was due: frames come when they like, and the rate shall stay.
                 let (now_ns, due_ns) = (now_ns(), self.image_due_ns + IMAGE_NS);
                 self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
-                let Head { time_ns, sequence } = Head::read(&frame);
+                let FrameHead { time_ns, sequence } = FrameHead::read(&frame);
                 let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);
                 image = Some(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
             }
@@ -177,8 +177,8 @@ impl Shows {
         Ok(())
     }
 
-    fn figures(&mut self, watch: &Watch, status: &Status) -> Figures {
-        Figures {
+    fn figures(&mut self, watch: &Watch, status: &Status) -> CycleCosts {
+        CycleCosts {
             threads: self.cycles.figures(watch),
             nodes: self.cycles.nodes(watch.plan()),
             links: self.rates.figures(self.looked_ns, &status.links, &self.cycles.written),

@@ -17,7 +17,7 @@ use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::registry::Registry;
-use sinew_control::hosts::{Hosts, Port};
+use sinew_control::hosts::{Hosts, PortRule};
 use sinew_core::clock::now_ns;
 use tokio::sync::Notify;
 
@@ -126,7 +126,7 @@ impl Page {
         }
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
         let own = self.address;
-        match Hosts::new(own, &[]).is_ours(&host.to_ascii_lowercase(), Port::Any) {
+        match Hosts::new(own, &[]).is_ours(&host.to_ascii_lowercase(), PortRule::Any) {
             true => Ok(()),
             false => Err(format!("this is {own}, not '{host}'; ask http://{own}/metrics\n")),
         }

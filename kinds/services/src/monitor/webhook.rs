@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
 use super::figures::Labels;
@@ -87,7 +87,7 @@ pub(super) fn outbox(
     webhook: Webhook,
     outcomes: Family<Labels, Counter>,
 ) -> (Outbox, Delivery, AllTold) {
-    let (put, waiting) = channel(WAITING_MAX);
+    let (put, waiting) = tokio::sync::mpsc::channel(WAITING_MAX);
     let (ends, told) = mpsc::channel();
     let outbox = Outbox { waiting: put, outcomes: outcomes.clone() };
     (outbox, Delivery { webhook, waiting, outcomes, _ends: ends }, AllTold(told))

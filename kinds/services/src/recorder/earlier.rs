@@ -4,8 +4,8 @@
 use std::io;
 use std::path::Path;
 
-use sinew_recording::cycle::Layout;
-use sinew_recording::format::Head;
+use sinew_recording::cycle::CycleLayout;
+use sinew_recording::format::PartHead;
 use sinew_recording::mend::{head, is_finished, scan};
 
 use super::folder::{Folder, open};
@@ -23,7 +23,7 @@ pub(super) struct Earlier {
 }
 
 /// The cycles of a thread in a file: their topic, how they lie.
-pub(super) type CycleTopic = (String, Layout);
+pub(super) type CycleTopic = (String, CycleLayout);
 
 impl Earlier {
     /// Looks through the folder and mends what is not finished; `beat` is called for each file.
@@ -95,7 +95,7 @@ impl Earlier {
 }
 
 /// What a part says of itself, if it is one of this run that nobody writes.
-fn of_run(path: &Path, run: &str) -> io::Result<Option<Head>> {
+fn of_run(path: &Path, run: &str) -> io::Result<Option<PartHead>> {
     let Some(file) = open(path, false)? else { return Ok(None) };
     Ok(head(&file)?.and_then(Result::ok).filter(|head| head.run == run))
 }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use sinew_core::clock::Clock;
 use sinew_core::trace::{Record, ThreadId};
-use sinew_recording::cycle::Layout;
-use sinew_recording::format::{CDR_HEAD, Gap};
+use sinew_recording::cycle::CycleLayout;
+use sinew_recording::format::{CDR_HEAD, RecordedGap};
 use sinew_recording::messages::{Messages, Stamp};
-use sinew_recording::topics::{Topic, What, topics};
+use sinew_recording::topics::{Topic, TopicContent, topics};
 use sinew_runtime::Watch;
 
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
@@ -37,9 +37,9 @@ pub(super) struct Batch {
     pub(super) life: u32,
     pub(super) messages: Messages,
     /// Cycles that are missing, before those of this batch.
-    pub(super) gaps: Vec<Gap>,
+    pub(super) gaps: Vec<RecordedGap>,
     /// The cycles in it, as the gaps that they would leave.
-    pub(super) cycles: Vec<Gap>,
+    pub(super) cycles: Vec<RecordedGap>,
 }
 
 impl Batch {
@@ -49,10 +49,10 @@ impl Batch {
     }
 
     /// The gaps that are there without this batch.
-    pub(super) fn missing(self, reason: &str) -> Vec<Gap> {
+    pub(super) fn missing(self, reason: &str) -> Vec<RecordedGap> {
         let Batch { mut gaps, cycles, .. } = self;
         for of_thread in cycles {
-            join(&mut gaps, Gap { reason: reason.into(), ..of_thread });
+            join(&mut gaps, RecordedGap { reason: reason.into(), ..of_thread });
         }
         gaps
     }
@@ -67,7 +67,7 @@ impl Batch {
 struct Thread {
     id: ThreadId,
     domain: String,
-    layout: Layout,
+    layout: CycleLayout,
     /// Number of its first tap's topic, and that of its cycles.
     taps: u16,
     cycles: u16,
@@ -102,9 +102,9 @@ impl Gather {
         let thread = |(at, (id, last)): (usize, (ThreadId, Option<Mark>))| Thread {
             id,
             domain: plan.domains[id.domain].name.clone(),
-            layout: Layout::of(plan, id),
+            layout: CycleLayout::of(plan, id),
             taps: first(&|topic| topic.thread == at),
-            cycles: first(&|topic| topic.thread == at && topic.what == What::Cycle),
+            cycles: first(&|topic| topic.thread == at && topic.what == TopicContent::Cycle),
             last,
             begun: false,
         };
@@ -166,7 +166,7 @@ impl Gather {
     }
 
     /// Puts gaps before the next batch of a life.
-    pub(super) fn missed(&mut self, life: u32, gaps: Vec<Gap>) {
+    pub(super) fn missed(&mut self, life: u32, gaps: Vec<RecordedGap>) {
         let batches = self.batches.entry(life).or_default();
         if batches.is_empty() {
             batches.push_back(Batch::begin(life));
@@ -177,16 +177,16 @@ impl Gather {
 
 impl Thread {
     /// Goes on to this cycle; the gap before it, if there is one.
-    fn go_on(&mut self, mark: Mark) -> Option<Gap> {
+    fn go_on(&mut self, mark: Mark) -> Option<RecordedGap> {
         let reason = if self.begun { LATE } else { AWAY };
         let gap = skipped(self.last, mark).map(|cycles| self.gap(mark.life, cycles, reason));
         (self.last, self.begun) = (Some(mark), true);
         gap
     }
 
-    fn gap(&self, life: u32, (first, cycles): (u64, u64), reason: &str) -> Gap {
+    fn gap(&self, life: u32, (first, cycles): (u64, u64), reason: &str) -> RecordedGap {
         let (domain, thread) = (self.domain.clone(), self.id.thread);
-        Gap { life, domain, thread, first, cycles, reason: reason.into() }
+        RecordedGap { life, domain, thread, first, cycles, reason: reason.into() }
     }
 
     /// Adds the messages of a cycle.
@@ -208,9 +208,10 @@ impl Thread {
 }
 
 /// Adds a gap, to the last one of its thread if it goes on there.
-pub(super) fn join(gaps: &mut Vec<Gap>, gap: Gap) {
-    let is_of =
-        |it: &&mut Gap| (it.life, it.thread) == (gap.life, gap.thread) && it.domain == gap.domain;
+pub(super) fn join(gaps: &mut Vec<RecordedGap>, gap: RecordedGap) {
+    let is_of = |it: &&mut RecordedGap| {
+        (it.life, it.thread) == (gap.life, gap.thread) && it.domain == gap.domain
+    };
     match gaps.iter_mut().rfind(is_of) {
         Some(last) if last.first + last.cycles == gap.first && last.reason == gap.reason => {
             last.cycles += gap.cycles;
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn a_batch_that_is_dropped_leaves_no_cycle_out_and_counts_none_twice() {
         let (_, mut batch) = Batch::begin(2);
-        let gap = |first, cycles, reason: &str| Gap {
+        let gap = |first, cycles, reason: &str| RecordedGap {
             life: 2,
             domain: "control".into(),
             thread: 0,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sinew_core::clock::now_ns;
-use sinew_recording::format::{ATTACHMENT_BYTES_MAX, Head, SPEC};
+use sinew_recording::format::{ATTACHMENT_BYTES_MAX, PartHead, SPEC};
 use sinew_recording::topics::{files, topics};
 use sinew_recording::writer::Opening;
 use sinew_runtime::Watch;
@@ -18,7 +18,7 @@ const CLOCK_LOOKS: usize = 16;
 /// What the parts of this run begin with, and what is to be said of files that are left out.
 pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
     let (plan, spec) = (watch.plan(), watch.spec());
-    let head = Head {
+    let head = PartHead {
         run: run(watch.secret()),
         part: 0,
         life: 0,

@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use sinew_recording::disk::is_full;
-use sinew_recording::format::Gap;
+use sinew_recording::format::RecordedGap;
 use sinew_recording::messages::Messages;
 use sinew_recording::writer::{Opening, PartWriter};
 
@@ -56,7 +56,7 @@ pub(super) struct Parts {
     rotation: Rotation,
     current: Option<Current>,
     /// Gaps that are in no part yet.
-    missing: Vec<Gap>,
+    missing: Vec<RecordedGap>,
     /// Since the disk has refused: when it is asked again.
     retry: Option<Instant>,
 }

@@ -9,8 +9,8 @@ use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{HEIGHT, Head, Image, ROW_LEN, Row, Rows};
-use sinew_services::camera::source::{Shot, Source};
+use sinew_services::camera::image::{FrameHead, HEIGHT, Image, PixelRow, PixelRows, ROW_LEN};
+use sinew_services::camera::source::{FrameSource, Shot};
 use sinew_services::camera::{Camera, INFO};
 
 use crate::kinds::{kind, port};
@@ -63,12 +63,12 @@ struct Numbered {
     left: u64,
 }
 
-fn row_of(number: u64, y: usize) -> Row {
+fn row_of(number: u64, y: usize) -> PixelRow {
     [(number as u8).wrapping_mul(31).wrapping_add(y as u8); ROW_LEN]
 }
 
-impl Source for Numbered {
-    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &Row)) -> Result<(), Fault> {
+impl FrameSource for Numbered {
+    fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault> {
         let is_pulled = self.left == 0;
         self.left = self.left.saturating_sub(1);
         // It goes in the middle of a frame.
@@ -95,7 +95,7 @@ impl Service for Screen {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         while io.wait(Duration::from_millis(2)) {
             while let Some(frame) = io.peek::<Image>(0)? {
-                let head = Head::read(&frame);
+                let head = FrameHead::read(&frame);
                 let mut row = [0; ROW_LEN];
                 let torn = (0..HEIGHT).find(|&y| {
                     frame.read_row(y, &mut row);

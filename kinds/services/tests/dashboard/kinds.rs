@@ -8,7 +8,7 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{Image, ROW_LEN, Row};
+use sinew_services::camera::image::{Image, PixelRow, ROW_LEN};
 
 use crate::kinds::{kind, port, signal};
 
@@ -100,7 +100,7 @@ impl Service for Film {
         while io.wait(self.pause) {
             let Some(mut frame) = io.claim::<Image>(0)? else { continue };
             sequence += 1;
-            let row: Row = [sequence as u8; ROW_LEN];
+            let row: PixelRow = [sequence as u8; ROW_LEN];
             let rows = (size_of::<Image>() - 16) / ROW_LEN;
             frame.write_at(0, &now_ns().to_ne_bytes());
             frame.write_at(8, &sequence.to_ne_bytes());

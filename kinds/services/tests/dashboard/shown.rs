@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::Instant;
 
 use sinew_control::status::{Event, EventKind};
-use sinew_runtime::run::{Outcome, Request, Run};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
 
 use crate::stage::{LOOK, PATIENCE, request, story, texts};
 
@@ -126,7 +126,7 @@ impl Drop for Shown {
 }
 
 /// Lets the run go on until it is told to stop, and notes its events.
-fn drive(request: Request, stop: &AtomicBool, events: &Mutex<Vec<Event>>) -> Outcome {
+fn drive(request: RunRequest, stop: &AtomicBool, events: &Mutex<Vec<Event>>) -> Outcome {
     let mut run = Run::start(request).expect("it starts");
     let mut told = None;
     while run.poll(LOOK, &mut |_, _| ()) {

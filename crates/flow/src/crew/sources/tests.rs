@@ -19,7 +19,7 @@ use crate::path::program::Base;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
 use crate::{
-    At, FLOW, FlowEntry, FlowNode, Local, Make, Opened, Pool, Site, Step, Value, input, make,
+    At, FLOW, FlowEntry, FlowNode, Local, Make, NodeContext, Opened, Pool, Step, Value, input, make,
 };
 
 /// Longest that a flow may take: a hang.
@@ -65,7 +65,11 @@ impl FlowNode for Gate {
 struct Begin;
 
 impl Opened for Begin {
-    fn serve(self: Box<Self>, outlet: Outlet, mut stop: Stop) -> Local<'static, Result<(), Fault>> {
+    fn serve(
+        self: Box<Self>,
+        outlet: Outlet,
+        mut stop: StopSignal,
+    ) -> Local<'static, Result<(), Fault>> {
         OUTLET.set(Some(outlet));
         Box::pin(async move {
             stop.wait().await;
@@ -113,7 +117,7 @@ fn shared() -> Arc<Shared> {
 
 fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
     let graph = graph(value);
-    let site = |node| Site::alone(node, &graph.plan, &shared.pool);
+    let site = |node| NodeContext::alone(node, &graph.plan, &shared.pool);
     let folder = &shared.setup.spec.base;
     let made = make::program(&graph.plan, &graph.nodes, TABLE, folder, base, site);
     Rc::new(made.unwrap_or_else(|(_, refusals)| panic!("{refusals:?}")))

@@ -11,7 +11,7 @@ fn arm() -> Plan {
 }
 
 /// The drill of a subject, by its name, and a fault.
-fn find(plan: &Plan, name: &str, fault: Fault) -> Drill {
+fn find(plan: &Plan, name: &str, fault: DrilledFault) -> Drill {
     let mut drills = all(plan).into_iter();
     let drill = drills.find(|it| it.subject.name(plan) == name && it.fault == fault);
     drill.unwrap_or_else(|| panic!("no drill {name} {}", fault.word()))
@@ -32,8 +32,8 @@ fn every_node_has_every_fault_and_so_has_every_domain_and_every_link_that_crosse
     let expected =
         OF_NODES.len() * plan.nodes.len() + OF_DOMAINS.len() * plan.domains.len() + 3 * crossing;
     assert_eq!(drills.len(), expected);
-    let has = |fault: &Fault| fault.lasts() || drills.iter().any(|it| it.fault == *fault);
-    let of_all = Fault::ALL.iter().all(has);
+    let has = |fault: &DrilledFault| fault.lasts() || drills.iter().any(|it| it.fault == *fault);
+    let of_all = DrilledFault::ALL.iter().all(has);
     assert!(of_all, "a fault that nothing can have");
 }
 
@@ -42,36 +42,36 @@ fn what_is_not_carried_out_says_why() {
     let plan = arm();
     let left_out: Vec<_> = all(&plan).into_iter().filter(|it| it.obstacle.is_some()).collect();
     let names: Vec<_> = left_out.iter().map(|it| (it.subject.name(&plan), it.fault)).collect();
-    assert_eq!(names, [("drives".to_string(), Fault::NotFinite)]);
+    assert_eq!(names, [("drives".to_string(), DrilledFault::NotFinite)]);
 }
 
 #[test]
 fn the_bar_is_two_cycles_and_what_watches_then() {
     let plan = arm();
     let rule = |name, fault| find(&plan, name, fault).rule;
-    assert_eq!(rule("ik", Fault::Panic), Rule::AtOnce);
-    assert_eq!(rule("ik", Fault::Kill), Rule::Guard(50));
-    assert_eq!(rule("control", Fault::Stop), Rule::Guard(50));
-    assert_eq!(rule("ethercat->drives", Fault::Stalled), Rule::Guard(50));
-    assert_eq!(rule("ethercat->drives", Fault::Hostile), Rule::Watchdog(100));
-    assert_eq!(rule("drives->ethercat", Fault::Stalled), Rule::Policy(50));
-    assert_eq!(rule("ik", Fault::LateBorne), Rule::GoesOn);
-    assert_eq!(rule("control", Fault::Freeze30), Rule::GoesOn);
-    assert_eq!(rule("control", Fault::Freeze50), Rule::Either(50));
-    assert_eq!(rule("control", Fault::Freeze80), Rule::Guard(50));
-    assert_eq!(rule("plant", Fault::Freeze1000), Rule::Late(1000));
-    assert!(matches!(rule("drives", Fault::Kill), Rule::NotMeasured(_)));
+    assert_eq!(rule("ik", DrilledFault::Panic), Rule::AtOnce);
+    assert_eq!(rule("ik", DrilledFault::Kill), Rule::Guard(50));
+    assert_eq!(rule("control", DrilledFault::Stop), Rule::Guard(50));
+    assert_eq!(rule("ethercat->drives", DrilledFault::Stalled), Rule::Guard(50));
+    assert_eq!(rule("ethercat->drives", DrilledFault::Hostile), Rule::Watchdog(100));
+    assert_eq!(rule("drives->ethercat", DrilledFault::Stalled), Rule::Policy(50));
+    assert_eq!(rule("ik", DrilledFault::LateBorne), Rule::GoesOn);
+    assert_eq!(rule("control", DrilledFault::Freeze30), Rule::GoesOn);
+    assert_eq!(rule("control", DrilledFault::Freeze50), Rule::Either(50));
+    assert_eq!(rule("control", DrilledFault::Freeze80), Rule::Guard(50));
+    assert_eq!(rule("plant", DrilledFault::Freeze1000), Rule::Late(1000));
+    assert!(matches!(rule("drives", DrilledFault::Kill), Rule::NotMeasured(_)));
     assert_eq!(Rule::Guard(50).cycles(), Some(52));
     assert_eq!(
-        find(&plan, "ik", Fault::Late).injected.map(|it| it.1),
-        Some(What::Late { cycles: 60 })
+        find(&plan, "ik", DrilledFault::Late).injected.map(|it| it.1),
+        Some(InjectedFault::Late { cycles: 60 })
     );
 }
 
 #[test]
 fn a_link_that_stalls_is_a_fault_where_its_reader_awaits_it() {
     let plan = arm();
-    let expected = |name| find(&plan, name, Fault::Stalled).expected;
+    let expected = |name| find(&plan, name, DrilledFault::Stalled).expected;
     assert_eq!(expected("drives->ethercat"), Expected::Faulted(None));
     // Whether the drives' silence is a fault is the master's affair.
     assert_eq!(expected("ethercat->drives"), Expected::Either);
@@ -89,7 +89,7 @@ fn the_short_form_has_every_fault_of_every_domain() {
                     && it.fault == fault
             };
             // Of the drives no output holds numbers.
-            let possible = usize::from(domain == 0 || fault != Fault::NotFinite);
+            let possible = usize::from(domain == 0 || fault != DrilledFault::NotFinite);
             assert_eq!(drills.iter().filter(is_it).count(), possible, "{domain} {fault:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! What is measured: every link that the runtime has, in every size.
 
-use sinew_core::transport::{Shape, TRANSPORTS, row};
+use sinew_core::transport::{LinkShape, TRANSPORTS, row};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use crate::harness::{Access, Placement, What};
@@ -77,14 +77,14 @@ impl Case {
     }
 
     /// The shape of its links.
-    pub(super) fn shape(&self, what: What) -> Shape {
+    pub(super) fn shape(&self, what: What) -> LinkShape {
         let capacity = match what {
             // As a graph would have it; the largest messages get by with what fits into a cache.
             What::RoundTrip if self.bytes <= 8192 => 8,
             What::RoundTrip => 2,
             What::PerMessage => (HELD_BYTES / self.bytes).clamp(2, 1024),
         };
-        Shape {
+        LinkShape {
             message_size: self.bytes,
             type_hash: 0,
             capacity,

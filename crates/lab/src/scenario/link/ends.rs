@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
-use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent, Shape, row};
+use sinew_core::transport::{Carrier, LinkShape, Received, Receiver, Sender, Sent, row};
 
 use super::case::Case;
 use crate::harness::in_place::{InPlace, Waits, sum};
@@ -28,7 +28,7 @@ pub(super) struct Carriers {
 
 impl Carriers {
     /// Two links, one each way: for the near side and for the far one.
-    pub(super) fn open(case: &Case, shape: &Shape) -> io::Result<(Carriers, Carriers)> {
+    pub(super) fn open(case: &Case, shape: &LinkShape) -> io::Result<(Carriers, Carriers)> {
         let open = row(case.transport).open;
         let ((there, there_end), (back, back_end)) = (open(shape)?, open(shape)?);
         let near = Carriers { out: there, into: back_end };
@@ -69,7 +69,7 @@ pub(super) enum Ends {
 impl Ends {
     pub(super) fn attach(
         case: &Case,
-        shape: &Shape,
+        shape: &LinkShape,
         carriers: Carriers,
         life: &Life,
     ) -> Result<Ends, Gone> {
@@ -81,7 +81,7 @@ impl Ends {
                     Carrier::Region(region) => Ok(region),
                     Carrier::Stream(_) => Err(Gone("a stream has no slots to work in".into())),
                 };
-                let Shape { message_size, type_hash, capacity, .. } = *shape;
+                let LinkShape { message_size, type_hash, capacity, .. } = *shape;
                 let shape = sinew_link::Shape::queue(message_size, type_hash, capacity);
                 let (out, into) = (region(carriers.out)?, region(carriers.into)?);
                 let ends = InPlace::attach(&shape, out, into, life)?;
@@ -121,7 +121,12 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    fn attach(case: &Case, shape: &Shape, carriers: Carriers, life: Life) -> Result<Copied, Gone> {
+    fn attach(
+        case: &Case,
+        shape: &LinkShape,
+        carriers: Carriers,
+        life: Life,
+    ) -> Result<Copied, Gone> {
         let (transport, buffer) = (row(case.transport), vec![0; case.bytes as usize]);
         let failed = |fault| Gone(format!("cannot attach to the link: {fault}"));
         Ok(Copied {

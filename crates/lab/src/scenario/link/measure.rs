@@ -4,11 +4,11 @@ use std::os::fd::OwnedFd;
 
 use super::case::Case;
 use super::ends::{Carriers, Ends};
-use crate::harness::process::{Part, Process};
+use crate::harness::process::{FarSide, Process};
 use crate::harness::{Cpus, Gone, Life, Placement, What, answer, on_thread, on_threads, stop};
 
 /// The far side of a link in a process of its own.
-pub(crate) const PART: Part = Part { name: "link", run: far };
+pub(crate) const PART: FarSide = FarSide { name: "link", run: far };
 
 /// Opens the links of `case`, and gives the near side to `time`; the far one answers.
 pub(super) fn with_link<T: Send>(

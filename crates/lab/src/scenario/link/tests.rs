@@ -9,14 +9,14 @@ use crate::bar::Holds;
 use crate::rounds::Silent;
 use crate::scenario::Selection;
 
-fn request(only: &[&str]) -> Request {
+fn request(only: &[&str]) -> ScenarioRequest {
     let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
     let only = Selection::parse(AXES, None, &only).expect("good axes");
     let cpus = privileges::cpus().expect("affinity");
-    Request { quick: true, only, rounds: Some(2), cpus, ..Request::default() }
+    ScenarioRequest { quick: true, only, rounds: Some(2), cpus, ..ScenarioRequest::default() }
 }
 
-fn run_with(request: &Request, stopped: bool) -> Result<Report, Refusal> {
+fn run_with(request: &ScenarioRequest, stopped: bool) -> Result<ScenarioReport, CannotRun> {
     let stop = AtomicBool::new(stopped);
     run(request, &Session { stop: &stop, progress: &Silent })
 }
@@ -61,7 +61,7 @@ fn an_interrupted_run_is_partial() {
 
 #[test]
 fn a_row_that_is_not_in_the_short_form_is_refused() {
-    let Refusal(why) = run_with(&request(&["delivery=broadcast"]), false).expect_err("none");
+    let CannotRun(why) = run_with(&request(&["delivery=broadcast"]), false).expect_err("none");
     assert!(why.contains("leave out --quick"), "{why}");
 }
 
@@ -145,19 +145,19 @@ fn a_selection_holds_for_the_rows_of_rivals_too() {
         row(&axes, "round_trip", &[2.5; 3])
     };
     let rows = vec![rival("rtrb", "8"), rival("rtrb", "48"), rival("gil", "8")];
-    let report = Report { rows, ..Report::default() };
+    let report = ScenarioReport { rows, ..ScenarioReport::default() };
     let run = |only: &[&str]| {
         let only: Vec<_> = only.iter().map(|&only| only.into()).collect();
         let only = Selection::parse(AXES, Some(&report), &only)?;
-        let request = Request { only, rivals: Some(report.clone()), ..request(&[]) };
+        let request = ScenarioRequest { only, rivals: Some(report.clone()), ..request(&[]) };
         let rows = run_with(&request, true)?.rows;
-        Ok::<_, Refusal>(rows.iter().map(Row::id).collect::<Vec<_>>())
+        Ok::<_, CannotRun>(rows.iter().map(Row::id).collect::<Vec<_>>())
     };
     let rtrb = ["rtrb/threads/copied/8", "rtrb/threads/copied/48"];
     assert_eq!(run(&["rival=rtrb"]).expect("rows"), rtrb);
     let ids = run(&["rival=sinew,gil", "bytes=8"]).expect("rows");
     assert!(ids.len() > 3 && ids.iter().all(|id| id.ends_with("/8")), "{ids:?}");
     assert!(ids.contains(&"gil/threads/copied/8".into()), "{ids:?}");
-    let Refusal(why) = run(&["rival=rtbr"]).expect_err("no such rival");
+    let CannotRun(why) = run(&["rival=rtbr"]).expect_err("no such rival");
     assert!(why.contains("rival is never 'rtbr'; it is sinew, rtrb, gil"), "{why}");
 }

@@ -10,7 +10,7 @@ use sinew_core::trace::Record;
 use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_figures::process;
 use sinew_runtime::Kinds;
-use sinew_runtime::run::{Outcome, Request, Run};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::Plan;
 
 use super::setup::{Period, Setup};
@@ -59,7 +59,7 @@ pub(super) struct PipelineRun<'a> {
     shared: &'a Shared<'a>,
     setup: Setup,
     share: Share,
-    graph: Request,
+    graph: RunRequest,
     all: GraphSeen,
     /// How long a free cycle is, if that is known.
     free_cycle_ns: Option<f64>,
@@ -115,7 +115,7 @@ impl<'a> PipelineRun<'a> {
 
     /// From start to end.
     fn run(&self, pace: Pace, mut seen: GraphSeen) -> Result<GraphSeen, String> {
-        let run = Run::start(Request { pace, ..self.graph.clone() });
+        let run = Run::start(RunRequest { pace, ..self.graph.clone() });
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
         let (clock, processes) = (run.clock(), run.processes());
         let mut before = None;

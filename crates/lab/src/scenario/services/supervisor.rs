@@ -28,7 +28,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(15);
 pub(super) struct Idle {
     /// The graph of idle services and no core: then the supervisor is a thread of this process.
     /// Else it is `sinew run --json` as a user starts it, of the arm and its log.
-    services: Option<run::Request>,
+    services: Option<run::RunRequest>,
     share: Duration,
     cpu_ns: u64,
     wall_ns: u64,
@@ -36,7 +36,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    pub(super) fn new(services: Option<run::Request>, share: Duration) -> Idle {
+    pub(super) fn new(services: Option<run::RunRequest>, share: Duration) -> Idle {
         Idle { services, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
     }
 
@@ -46,7 +46,7 @@ impl Idle {
         self.wall_ns += since.elapsed().as_nanos() as u64;
     }
 
-    fn services(&mut self, request: run::Request) -> Result<(), String> {
+    fn services(&mut self, request: run::RunRequest) -> Result<(), String> {
         let cpu = || Taken::by_this_thread().map(|taken| taken.cpu).map_err(|why| why.to_string());
         let run = Run::start(request);
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;

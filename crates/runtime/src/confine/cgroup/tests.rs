@@ -117,7 +117,7 @@ fn a_limit_goes_to_its_file() {
     for file in ["memory.max", "memory.swap.max", "memory.oom.group", "cpu.max", "pids.max"] {
         fake.put(file, "");
     }
-    let limits = Limits {
+    let limits = ServiceLimits {
         memory_bytes: Some(64 << 20),
         cpu_percent: Some(150),
         processes: Some(20),
@@ -136,7 +136,7 @@ fn a_limit_goes_to_its_file() {
         (fake.text("cpu.max"), fake.text("pids.max")),
         ("150000 100000".into(), "20".into())
     );
-    assert_eq!(Controller::Memory.value(&Limits::default()), None);
+    assert_eq!(Controller::Memory.value(&ServiceLimits::default()), None);
 }
 
 #[test]

@@ -5,14 +5,14 @@ use sinew_core::fault::Fault;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Claim, Sender, Sent};
 
-use crate::inject::{Injection, What, spoil};
+use crate::inject::{InjectedFault, Injection, spoil};
 
 /// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
 /// nothing new, and cost the writer, who is innocent, its time.
 const HOSTILE_CYCLES: u32 = 10;
 
 /// The wrapper. Its cycles are those of its writer: in each it either sends or flushes.
-pub(super) struct Injected {
+pub(super) struct InjectedLink {
     sender: Box<dyn Sender>,
     region: Option<Region>,
     injections: Vec<Injection>,
@@ -31,23 +31,23 @@ enum State {
     Hostile { random: Rng, cycles: u32 },
 }
 
-impl Injected {
+impl InjectedLink {
     pub(super) fn new(
         sender: Box<dyn Sender>,
         region: Option<Region>,
         injections: Vec<Injection>,
-    ) -> Injected {
-        Injected { sender, region, injections, cycle: 0, state: State::Well }
+    ) -> InjectedLink {
+        InjectedLink { sender, region, injections, cycle: 0, state: State::Well }
     }
 
     fn begin_cycle(&mut self) {
         match Injection::due(&self.injections, self.cycle) {
-            Some(What::PeerGone) => {
+            Some(InjectedFault::PeerGone) => {
                 self.sender.close();
                 self.state = State::Gone;
             }
-            Some(What::Stalled { messages }) => self.state = State::Stalled(messages),
-            Some(What::Hostile) => {
+            Some(InjectedFault::Stalled { messages }) => self.state = State::Stalled(messages),
+            Some(InjectedFault::Hostile) => {
                 let random = Rng::with_seed(self.cycle);
                 self.state = State::Hostile { random, cycles: HOSTILE_CYCLES };
             }
@@ -75,7 +75,7 @@ impl Injected {
     }
 }
 
-impl Sender for Injected {
+impl Sender for InjectedLink {
     fn send(&mut self, message: &[u8]) -> Result<Sent, Fault> {
         self.begin_cycle();
         if self.passes() { self.sender.send(message) } else { Ok(Sent::Done) }

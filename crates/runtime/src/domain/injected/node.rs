@@ -5,21 +5,25 @@ use sinew_core::fault::Fault;
 use sinew_core::node::{Cycle, Io, Node};
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
-use crate::inject::{Injection, What, error, hang, signal, write_nan};
+use crate::inject::{InjectedFault, Injection, error, hang, signal, write_nan};
 
-pub(super) struct Injected {
+pub(super) struct InjectedNode {
     node: Box<dyn Node>,
     injections: Vec<Injection>,
     /// Output ports, and what they carry.
     outputs: Vec<(usize, &'static MessageType)>,
 }
 
-impl Injected {
-    pub(super) fn new(node: Box<dyn Node>, kind: &Kind, injections: Vec<Injection>) -> Injected {
+impl InjectedNode {
+    pub(super) fn new(
+        node: Box<dyn Node>,
+        kind: &Kind,
+        injections: Vec<Injection>,
+    ) -> InjectedNode {
         let ports = kind.ports.iter().enumerate();
         let outputs = ports.filter(|(_, port)| port.direction == Direction::Out);
         let outputs = outputs.map(|(at, port)| (at, port.message)).collect();
-        Injected { node, injections, outputs }
+        InjectedNode { node, injections, outputs }
     }
 
     fn spoil(&self, io: &mut Io<'_>) {
@@ -29,9 +33,9 @@ impl Injected {
     }
 }
 
-impl Node for Injected {
+impl Node for InjectedNode {
     fn start(&mut self) -> Result<(), Fault> {
-        if self.injections.iter().any(|injection| injection.what == What::FailStart) {
+        if self.injections.iter().any(|injection| injection.what == InjectedFault::FailStart) {
             return Err(error("the node does not start"));
         }
         self.node.start()
@@ -39,12 +43,14 @@ impl Node for Injected {
 
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         match Injection::due(&self.injections, cycle.number) {
-            Some(What::Panic) => panic!("injected by a drill"),
-            Some(What::Error) => return Err(error("the node fails")),
-            Some(what @ (What::Segv | What::Kill | What::Stop)) => signal(what),
-            Some(What::Hang) => hang(),
-            Some(What::Late { cycles }) => be_busy(u64::from(cycles) * cycle.period_ns),
-            Some(What::NotFinite) => {
+            Some(InjectedFault::Panic) => panic!("injected by a drill"),
+            Some(InjectedFault::Error) => return Err(error("the node fails")),
+            Some(what @ (InjectedFault::Segv | InjectedFault::Kill | InjectedFault::Stop)) => {
+                signal(what)
+            }
+            Some(InjectedFault::Hang) => hang(),
+            Some(InjectedFault::Late { cycles }) => be_busy(u64::from(cycles) * cycle.period_ns),
+            Some(InjectedFault::NotFinite) => {
                 self.node.update(io, cycle)?;
                 self.spoil(io);
                 return Ok(());

@@ -4,17 +4,17 @@ use std::mem;
 
 use sinew_core::fault::Fault;
 
-use crate::inject::{Heartbeats, Injection, What, error};
+use crate::inject::{Heartbeats, InjectedFault, Injection, error};
 use crate::service::{Service, ServiceIo};
 
-pub(super) struct Injected {
+pub(super) struct InjectedService {
     pub(super) service: Box<dyn Service>,
     pub(super) injections: Vec<Injection>,
 }
 
-impl Service for Injected {
+impl Service for InjectedService {
     fn start(&mut self) -> Result<(), Fault> {
-        if self.injections.iter().any(|injection| injection.what == What::FailStart) {
+        if self.injections.iter().any(|injection| injection.what == InjectedFault::FailStart) {
             return Err(error("the service does not start"));
         }
         self.service.start()

@@ -4,9 +4,9 @@ use sinew_core::transport::{Received, Receiver, Sent};
 use sinew_spec::plan::{Delivery, Sync, Transport, Wait};
 
 use super::*;
-use crate::inject::{Heartbeats, What};
+use crate::inject::{Heartbeats, InjectedFault};
 
-const SHAPE: Shape = Shape {
+const SHAPE: LinkShape = LinkShape {
     message_size: 8,
     type_hash: 7,
     capacity: 16,
@@ -16,14 +16,14 @@ const SHAPE: Shape = Shape {
 };
 
 /// Both ends of a link, the writing one with `what` at cycle `at_cycle`.
-fn link(at_cycle: u64, what: What) -> (Box<dyn Sender>, Box<dyn Receiver>) {
+fn link(at_cycle: u64, what: InjectedFault) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let shared = row(Transport::SharedMemory);
     let (writer, reader) = (shared.open)(&SHAPE).expect("memfd");
     let Carrier::Region(region) = &writer else { panic!("shared memory is a region") };
     let region = Some(region.clone());
     let sender = (shared.sender)(writer, &SHAPE).expect("a new region");
     let injections = vec![Injection { target: Target::Link(0), at_cycle, what }];
-    let injected = Box::new(link::Injected::new(sender, region, injections));
+    let injected = Box::new(link::InjectedLink::new(sender, region, injections));
     (injected, (shared.receiver)(reader, &SHAPE).expect("a new region"))
 }
 
@@ -46,21 +46,21 @@ fn read(receiver: &mut dyn Receiver) -> (Vec<u8>, bool) {
 
 #[test]
 fn a_peer_that_is_gone_has_closed_the_link_and_the_writer_does_not_know() {
-    let (mut sender, mut receiver) = link(2, What::PeerGone);
+    let (mut sender, mut receiver) = link(2, InjectedFault::PeerGone);
     (0..5).for_each(|message| send(&mut *sender, message));
     assert_eq!(read(&mut *receiver), (vec![0, 1], true));
 }
 
 #[test]
 fn a_link_that_stalls_loses_so_many_messages_and_goes_on() {
-    let (mut sender, mut receiver) = link(1, What::Stalled { messages: 3 });
+    let (mut sender, mut receiver) = link(1, InjectedFault::Stalled { messages: 3 });
     (0..5).for_each(|message| send(&mut *sender, message));
     assert_eq!(read(&mut *receiver), (vec![0, 4], false));
 }
 
 #[test]
 fn a_cycle_without_a_message_counts_too() {
-    let (mut sender, mut receiver) = link(1, What::Stalled { messages: 1 });
+    let (mut sender, mut receiver) = link(1, InjectedFault::Stalled { messages: 1 });
     sender.flush().expect("nothing is left to move");
     (0..2).for_each(|message| send(&mut *sender, message));
     assert_eq!(read(&mut *receiver), (vec![1], false));
@@ -68,7 +68,7 @@ fn a_cycle_without_a_message_counts_too() {
 
 #[test]
 fn a_hostile_writer_is_found_out_by_its_reader() {
-    let (mut sender, mut receiver) = link(0, What::Hostile);
+    let (mut sender, mut receiver) = link(0, InjectedFault::Hostile);
     let mut into = [0; 8];
     let found = (0..100).any(|message| {
         send(&mut *sender, message);
@@ -79,7 +79,7 @@ fn a_hostile_writer_is_found_out_by_its_reader() {
 
 #[test]
 fn a_service_that_fails_is_told_to_end_at_its_heartbeat_and_not_again() {
-    let injection = Injection { target: Target::Node(0), at_cycle: 3, what: What::Error };
+    let injection = Injection { target: Target::Node(0), at_cycle: 3, what: InjectedFault::Error };
     let mut heartbeats = Heartbeats::new(vec![injection]);
     (1..=4).for_each(|number| heartbeats.beat(number));
     assert!(heartbeats.failed);

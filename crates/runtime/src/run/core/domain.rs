@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use sinew_control::status::{DomainState, EventKind, Events};
 use sinew_core::bell::Bell;
-use sinew_core::board::{FaultAt, State};
+use sinew_core::board::{BoardState, FaultAt};
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::release::{REST_NS_MAX, STOP_PERIODS_MAX};
 use sinew_core::fault::{Cause, Fault};
@@ -33,7 +33,7 @@ pub(crate) struct Domain {
     period_ns: u64,
     /// What the parent holds against it, if it says nothing itself.
     charge: Option<String>,
-    told: State,
+    told: BoardState,
     told_end: bool,
 }
 
@@ -59,7 +59,7 @@ impl Domain {
             output,
             period_ns: planned.period_ns,
             charge: None,
-            told: State::Starting,
+            told: BoardState::Starting,
             told_end: false,
         })
     }
@@ -77,7 +77,7 @@ impl Domain {
     /// From now on the domain is that one.
     pub(super) fn begin_again(&mut self, process: Process) {
         self.process = process;
-        (self.charge, self.told, self.told_end) = (None, State::Starting, false);
+        (self.charge, self.told, self.told_end) = (None, BoardState::Starting, false);
         self.threads.iter_mut().for_each(Thread::begin_again);
     }
 
@@ -120,7 +120,7 @@ impl Domain {
     /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
     pub(crate) fn listen(&mut self) {
         let is_silent = now_ns() >= self.silent_ns() && !self.has_ended();
-        if is_silent && self.state() == State::Running {
+        if is_silent && self.state() == BoardState::Running {
             let limit_ms = self.silent_ns_max() / 1_000_000;
             self.charge(format!(
                 "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
@@ -145,19 +145,19 @@ impl Domain {
     }
 
     /// How far it is, as it says itself.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> BoardState {
         self.process.board.state()
     }
 
     pub(crate) fn state_shown(&self) -> DomainState {
         match self.state() {
             _ if self.fault().is_some() => DomainState::Faulted,
-            State::Finished => DomainState::Finished,
+            BoardState::Finished => DomainState::Finished,
             _ if self.has_ended() => DomainState::Ended,
-            State::Starting => DomainState::Starting,
-            State::Ready => DomainState::Ready,
-            State::Running => DomainState::Running,
-            State::Faulted => DomainState::Faulted,
+            BoardState::Starting => DomainState::Starting,
+            BoardState::Ready => DomainState::Ready,
+            BoardState::Running => DomainState::Running,
+            BoardState::Faulted => DomainState::Faulted,
         }
     }
 
@@ -167,10 +167,10 @@ impl Domain {
         let (name, state) = (Some(name), self.state());
         if state != mem::replace(&mut self.told, state) {
             match state {
-                State::Ready => events.add(EventKind::Ready, name, "waits for the others"),
-                State::Running => events.add(EventKind::Ready, name, "runs"),
-                State::Finished => events.add(EventKind::Ended, name, "the job is done"),
-                State::Starting | State::Faulted => {}
+                BoardState::Ready => events.add(EventKind::Ready, name, "waits for the others"),
+                BoardState::Running => events.add(EventKind::Ready, name, "runs"),
+                BoardState::Finished => events.add(EventKind::Ended, name, "the job is done"),
+                BoardState::Starting | BoardState::Faulted => {}
             }
         }
         let fault = self.fault();
@@ -193,7 +193,7 @@ impl Domain {
 
     /// Whether the graph cannot go on with it.
     pub(crate) fn is_broken(&self) -> bool {
-        self.has_ended() || self.charge.is_some() || self.state() == State::Faulted
+        self.has_ended() || self.charge.is_some() || self.state() == BoardState::Faulted
     }
 
     /// What the domain reported, or what its death says.

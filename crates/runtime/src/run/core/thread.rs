@@ -122,7 +122,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sinew_core::trace::Head;
+    use sinew_core::trace::CycleHead;
 
     fn thread(record: &Record) -> (Thread, trace::Writer) {
         let thread = Thread::open(record, 100_000, Pace::AsPlanned).expect("memfd");
@@ -149,7 +149,10 @@ mod tests {
         let mut record = Record::new(3, 0, 0, &[]);
         let (mut thread, mut writer) = thread(&record);
         let (start_ns, number) = (u64::MAX, u64::MAX);
-        record.head(&Head { number, start_ns, skipped: u64::MAX, ..Head::default() }, &[0.0; 3]);
+        record.head(
+            &CycleHead { number, start_ns, skipped: u64::MAX, ..CycleHead::default() },
+            &[0.0; 3],
+        );
         record.ended(u64::MAX);
         thread.heard_ns = 1;
         (0..2).for_each(|_| writer.write(&record));

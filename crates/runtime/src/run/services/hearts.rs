@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use sinew_control::counters::{Counted, open_counters};
 use sinew_core::sys::Region;
-use sinew_spec::plan::{Plan, Service};
+use sinew_spec::plan::{Plan, ServiceDomain};
 
 use crate::run::links::number;
 
@@ -31,7 +31,7 @@ struct Heart {
 }
 
 impl Hearts {
-    pub(super) fn open(policy: &Service, plan: &Plan) -> io::Result<Hearts> {
+    pub(super) fn open(policy: &ServiceDomain, plan: &Plan) -> io::Result<Hearts> {
         let nodes = policy.nodes.iter();
         let heart = |&node: &usize| Heart::open(plan.nodes[node].name.clone(), plan.is_flow(node));
         Ok(Hearts(nodes.map(heart).collect::<io::Result<_>>()?))
@@ -76,7 +76,7 @@ impl Hearts {
 
     /// An edited graph is that of the run now. Nodes that it brings live with the other flow nodes
     /// of the domain, whose process has no counters for them.
-    pub(super) fn adopt(&mut self, policy: &Service, plan: &Plan) {
+    pub(super) fn adopt(&mut self, policy: &ServiceDomain, plan: &Plan) {
         let lender = self.0.iter().find(|heart| heart.is_flow).cloned();
         let before = self.0.drain(..).map(|heart| (heart.name.clone(), heart));
         let mut before: BTreeMap<String, Heart> = before.collect();

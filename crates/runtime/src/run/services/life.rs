@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
 use sinew_core::bell::Bell;
-use sinew_core::board::State;
+use sinew_core::board::BoardState;
 use sinew_core::clock::now_ns;
 use sinew_spec::plan::Plan;
 
@@ -129,7 +129,7 @@ impl Life {
     }
 
     /// How far it is, as it says itself.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> BoardState {
         self.process.board.state()
     }
 

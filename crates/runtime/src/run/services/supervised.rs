@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
 use sinew_control::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
-use sinew_core::board::{State, Wish};
+use sinew_core::board::{BoardState, Wish};
 use sinew_core::clock::now_ns;
 use sinew_spec::keys::NODES_MAX;
 use sinew_spec::plan::{self, Plan};
@@ -38,7 +38,7 @@ const FLOW_NODES_MAX: usize = NODES_MAX;
 pub(crate) struct Supervised {
     pub(crate) at: usize,
     pub(crate) name: String,
-    policy: plan::Service,
+    policy: plan::ServiceDomain,
     pub(crate) confinement: Confinement,
     standing: Standing,
     /// What is to become of it when it ends.
@@ -82,7 +82,7 @@ enum After {
 impl Supervised {
     pub(super) fn new(
         at: usize,
-        policy: &plan::Service,
+        policy: &plan::ServiceDomain,
         confinement: Confinement,
         plan: &Plan,
     ) -> io::Result<Supervised> {
@@ -239,16 +239,16 @@ impl Supervised {
     /// Looks whether its process does in time what it is to do.
     fn watch(&mut self, now_ns: u64, events: &mut Events) {
         let stop_ns_max = self.stop_ns_max();
-        let plan::Service { start_deadline_ns, heartbeat_ns, .. } = self.policy;
+        let plan::ServiceDomain { start_deadline_ns, heartbeat_ns, .. } = self.policy;
         let Standing::Alive(life) = &mut self.standing else { return };
         match (&life.progress, life.state()) {
-            (&Progress::Starting { since_ns }, State::Starting) => {
+            (&Progress::Starting { since_ns }, BoardState::Starting) => {
                 if now_ns - since_ns >= start_deadline_ns {
                     let limit_ms = start_deadline_ns / 1_000_000;
                     life.kill(format!("was not ready within {limit_ms} ms"), now_ns);
                 }
             }
-            (Progress::Starting { .. }, State::Faulted) => {
+            (Progress::Starting { .. }, BoardState::Faulted) => {
                 life.progress = Progress::Stopping { since_ns: now_ns, killed: false };
             }
             (&Progress::Starting { since_ns }, _) => {
@@ -258,7 +258,7 @@ impl Supervised {
                 self.hearts.begin(now_ns);
                 life.run(now_ns);
             }
-            (Progress::Running, State::Faulted) => self.order_stop(events),
+            (Progress::Running, BoardState::Faulted) => self.order_stop(events),
             (Progress::Running, _) => {
                 if let Some(charge) = self.hearts.silence(now_ns, heartbeat_ns) {
                     life.kill(charge, now_ns);

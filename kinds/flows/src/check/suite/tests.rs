@@ -8,12 +8,12 @@ use crate::testing::{plan, refusals, table};
 const LINKS: &str = "ports: {out: [{name: nop, port: in}]}";
 
 /// The outcome of a test with these keys, whose packet comes back as it is.
-fn outcome(keys: &str) -> Outcome {
+fn outcome(keys: &str) -> TestOutcome {
     run(&format!("- {{kind: test, name: t, {LINKS}, {keys}}}\n- {{kind: nop, name: nop}}\n"))
 }
 
 /// The outcome of the test `t` of a graph.
-fn run(graph: &str) -> Outcome {
+fn run(graph: &str) -> TestOutcome {
     suite(graph).run("t").expect("a test of this name")
 }
 

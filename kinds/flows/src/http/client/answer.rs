@@ -21,13 +21,13 @@ use crate::http::decode;
 pub(super) struct Answer {
     status: u16,
     headers: HeaderMap,
-    body: Body,
+    body: ReplyBody,
     header: OnceLock<Value>,
 }
 
 /// Its body.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum ReplyBody {
     /// All of it, and what its type makes of it once somebody asks.
     Whole(Bytes, OnceLock<Result<Value, Error>>),
     /// What is still to come.
@@ -36,15 +36,15 @@ pub(super) enum Body {
 
 impl Answer {
     /// An answer with this body.
-    pub(super) fn new(parts: Parts, body: Body) -> Answer {
+    pub(super) fn new(parts: Parts, body: ReplyBody) -> Answer {
         let (status, headers) = (parts.status.as_u16(), parts.headers);
         Answer { status, headers, body, header: OnceLock::new() }
     }
 
     fn body(&self) -> Result<Value, Error> {
         match &self.body {
-            Body::Stream(stream) => Ok(Value::Stream(stream.clone())),
-            Body::Whole(bytes, decoded) => {
+            ReplyBody::Stream(stream) => Ok(Value::Stream(stream.clone())),
+            ReplyBody::Whole(bytes, decoded) => {
                 let decode = || {
                     let decoded = decode::body(self.headers.get(CONTENT_TYPE), bytes);
                     // Whoever asked this machine has no part in what another one answers.
@@ -71,7 +71,7 @@ impl Document for Answer {
 
     fn price(&self, name: &str) -> u64 {
         match &self.body {
-            Body::Whole(bytes, decoded) if name == "body" && decoded.get().is_none() => {
+            ReplyBody::Whole(bytes, decoded) if name == "body" && decoded.get().is_none() => {
                 decode::price(self.headers.get(CONTENT_TYPE), bytes.len())
             }
             _ => 0,
@@ -79,7 +79,7 @@ impl Document for Answer {
     }
 
     fn heavy(&self) -> Option<&'static str> {
-        let Body::Whole(bytes, decoded) = &self.body else { return None };
+        let ReplyBody::Whole(bytes, decoded) = &self.body else { return None };
         let is_heavy = decode::is_heavy(&self.headers, bytes.len());
         (is_heavy && decoded.get().is_none()).then_some("body")
     }

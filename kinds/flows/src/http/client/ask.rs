@@ -32,7 +32,7 @@ pub(super) struct Form {
 }
 
 /// A request that can be sent, and often sent again.
-pub(super) struct Ask {
+pub(super) struct ClientRequest {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -46,7 +46,7 @@ impl Form {
     ///
     /// # Errors
     /// A template cannot be rendered, or makes what no request can be made of.
-    pub(super) async fn fill(&self, flow: &Flow, packet: &Value) -> Result<Ask, Error> {
+    pub(super) async fn fill(&self, flow: &Flow, packet: &Value) -> Result<ClientRequest, Error> {
         let method = method(&self.method.render(flow, packet).await?).map_err(Error::new)?;
         let uri = self.uri(flow, packet).await?;
         let mut headers = HeaderMap::new();
@@ -58,7 +58,7 @@ impl Form {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
         let is_streamed = matches!(content, Content::Stream(_));
-        Ok(Ask { method, uri, headers, content, is_streamed })
+        Ok(ClientRequest { method, uri, headers, content, is_streamed })
     }
 
     async fn uri(&self, flow: &Flow, packet: &Value) -> Result<Uri, Error> {
@@ -128,7 +128,7 @@ async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Cont
     Ok(typed.map_or((None, Content::Empty), |(content_type, it)| (Some(content_type), it)))
 }
 
-impl Ask {
+impl ClientRequest {
     /// What is asked, for the log: what follows a `?` may be secret.
     pub(super) fn shown(&self) -> String {
         let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
@@ -167,7 +167,7 @@ impl Ask {
         &mut self,
         answer: &Response<B>,
         hosts: &Hosts,
-    ) -> Result<Option<Ask>, String> {
+    ) -> Result<Option<ClientRequest>, String> {
         let keeps = match answer.status() {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method != Method::POST,
@@ -184,12 +184,12 @@ impl Ask {
         if !keeps {
             headers.remove(CONTENT_TYPE);
             let (method, content, is_streamed) = (Method::GET, Content::Empty, false);
-            return Ok(Some(Ask { method, uri, headers, content, is_streamed }));
+            return Ok(Some(ClientRequest { method, uri, headers, content, is_streamed }));
         }
         if self.is_streamed {
             return Err("a body that was streamed cannot be sent to another place".to_owned());
         }
         let (method, content) = (self.method.clone(), self.take_content());
-        Ok(Some(Ask { method, uri, headers, content, is_streamed: false }))
+        Ok(Some(ClientRequest { method, uri, headers, content, is_streamed: false }))
     }
 }

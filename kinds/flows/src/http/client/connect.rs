@@ -108,14 +108,14 @@ impl Service<Name> for Names {
 pub(super) type Answered = Arc<AtomicBool>;
 
 /// What makes a line of a stream.
-type OfStream = fn(TokioIo<TcpStream>) -> Line;
+type OfStream = fn(TokioIo<TcpStream>) -> MarkedStream;
 
 /// Makes connections over TCP.
 #[derive(Clone)]
 pub(super) struct Tcp(HttpConnector<Names>);
 
 impl Service<Uri> for Tcp {
-    type Response = Line;
+    type Response = MarkedStream;
     type Error = <HttpConnector<Names> as Service<Uri>>::Error;
     type Future = MapOk<<HttpConnector<Names> as Service<Uri>>::Future, OfStream>;
 
@@ -124,19 +124,19 @@ impl Service<Uri> for Tcp {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        self.0.call(to).map_ok(Line::new as OfStream)
+        self.0.call(to).map_ok(MarkedStream::new as OfStream)
     }
 }
 
 /// A connection over TCP with its mark.
-pub(super) struct Line {
+pub(super) struct MarkedStream {
     stream: TokioIo<TcpStream>,
     answered: Answered,
 }
 
-impl Line {
-    fn new(stream: TokioIo<TcpStream>) -> Line {
-        Line { stream, answered: Answered::default() }
+impl MarkedStream {
+    fn new(stream: TokioIo<TcpStream>) -> MarkedStream {
+        MarkedStream { stream, answered: Answered::default() }
     }
 
     fn stream(self: Pin<&mut Self>) -> Pin<&mut TokioIo<TcpStream>> {
@@ -144,13 +144,13 @@ impl Line {
     }
 }
 
-impl Connection for Line {
+impl Connection for MarkedStream {
     fn connected(&self) -> Connected {
         self.stream.connected().extra(Arc::clone(&self.answered))
     }
 }
 
-impl Read for Line {
+impl Read for MarkedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -160,7 +160,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for MarkedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -14,7 +14,7 @@ use futures_util::{FutureExt, StreamExt};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 use server::{Server, echo, parts, text, whole};
-use sinew_flow::{Error, Fixture, Limits, Pool, Reply, Site, Value};
+use sinew_flow::{Error, FlowFixture, FlowLimits, NodeContext, Pool, Reply, Value};
 use tokio::sync::Notify;
 
 use crate::testing::{fixture, plan, refusals, run, table};
@@ -30,7 +30,7 @@ fn graph(parameters: &str) -> String {
     )
 }
 
-async fn ask(fixture: &Fixture, packet: Value) -> Reply {
+async fn ask(fixture: &FlowFixture, packet: Value) -> Reply {
     fixture.open("begin", 0, packet, LIMIT).await
 }
 
@@ -87,7 +87,7 @@ fn what_is_written_and_decoded_is_paid_by_the_flow() {
         let list = Value::list((0..100_000).map(|_| Value::Integer(7)));
         let (writes, decodes) = (200_000 / 8, 200_000 / 4);
         let ask = async |work| {
-            let limits = Limits { deadline: LIMIT, work };
+            let limits = FlowLimits { deadline: LIMIT, work };
             fixture.open("begin", 0, list.clone(), limits).await
         };
         let enough = ask(2 * (writes + decodes) + 200_000).await;
@@ -123,8 +123,8 @@ fn names_are_looked_up_on_the_threads_for_what_blocks() {
         let graph = graph(&format!("url: 'http://localhost:{port}/', deadline: 50ms"));
         // The only thread.
         let pool = Pool::start(1).expect("a thread");
-        let site = |_: usize, site: &mut Site| site.pool = pool.clone();
-        let made = Fixture::with_sites(&plan(&graph), &table(), Path::new("."), site);
+        let site = |_: usize, site: &mut NodeContext| site.pool = pool.clone();
+        let made = FlowFixture::with_sites(&plan(&graph), &table(), Path::new("."), site);
         let fixture = made.unwrap_or_else(|refusals| panic!("{refusals:?}"));
         let (go_on, wait) = mpsc::channel::<()>();
         let mut kept = Box::pin(pool.run(move || wait.recv()));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sinew_core::{Cause, Fault};
-use sinew_flow::{Error, Stop};
+use sinew_flow::{Error, StopSignal};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
@@ -32,7 +32,7 @@ impl Worker {
     pub(super) async fn serve(
         self: Rc<Self>,
         held: Arc<StdListener>,
-        mut stop: Stop,
+        mut stop: StopSignal,
     ) -> Result<(), Fault> {
         let socket = held.try_clone().and_then(TcpListener::from_std).map_err(|error| {
             Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use sinew_control::hosts::{Hosts, Port};
+use sinew_control::hosts::{Hosts, PortRule};
 use sinew_core::{Parameters, Refusal};
 
 /// Allows every name, or every page.
@@ -71,7 +71,7 @@ impl Callers {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_ascii_lowercase();
         let host = host.map(text);
         if let (Some(hosts), Some(host)) = (&self.hosts, &host)
-            && !hosts.is_ours(host, Port::Any)
+            && !hosts.is_ours(host, PortRule::Any)
         {
             return Err(hosts.refusal(host, "listener") + "\n");
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_core::{Parameters, Refusal};
-use sinew_flow::Limits;
+use sinew_flow::FlowLimits;
 
 use super::callers::Callers;
 use super::life::{Patience, rounds};
@@ -16,7 +16,7 @@ use crate::work::limits;
 pub(super) struct Options {
     pub(super) address: SocketAddr,
     /// What a flow may take.
-    pub(super) limits: Limits,
+    pub(super) limits: FlowLimits,
     pub(super) patience: Patience,
     pub(super) body_deadline: Duration,
     pub(super) head_size_max: usize,

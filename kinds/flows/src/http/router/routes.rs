@@ -31,7 +31,7 @@ pub struct Routes {
 
 /// What a method and a path lead to.
 #[derive(Debug, PartialEq)]
-pub enum Found<'a> {
+pub enum RouteMatch<'a> {
     /// An output (index into the kind's ports), with what the parameters are, if the path has any.
     Route(usize, Option<Map>),
     /// Nothing, but the question which methods there are.
@@ -88,19 +88,19 @@ impl Routes {
 
     /// What a method and a path lead to. Of all paths that match, the one that is most exact from
     /// the left decides; then the method. It allocates only for parameters and escapes.
-    pub fn find(&self, method: &str, path: &str) -> Found<'_> {
+    pub fn find(&self, method: &str, path: &str) -> RouteMatch<'_> {
         if path == "*" && method == "OPTIONS" {
-            return Found::Options(&self.allow);
+            return RouteMatch::Options(&self.allow);
         }
         // Most paths come as they stand in the table, whose spelling is the normal one.
         if let Some(leaf) = self.fixed.get(path) {
             return leaf.find(method);
         }
-        let Some(path) = pattern::normal(path) else { return Found::Malformed };
+        let Some(path) = pattern::normal(path) else { return RouteMatch::Malformed };
         if let Some(leaf) = self.fixed.get(&*path) {
             return leaf.find(method);
         }
-        let Ok(matched) = self.tree.at(&path) else { return Found::NotFound };
+        let Ok(matched) = self.tree.at(&path) else { return RouteMatch::NotFound };
         let Some(route) = matched.value.route(method) else {
             return matched.value.without(method);
         };
@@ -108,8 +108,8 @@ impl Routes {
         let named = route.names.iter().zip(values);
         let params = named.map(|(name, value)| Some((name.clone(), Value::Text(value?))));
         match params.collect::<Option<Map>>() {
-            Some(params) => Found::Route(route.port, Some(params)),
-            None => Found::Malformed,
+            Some(params) => RouteMatch::Route(route.port, Some(params)),
+            None => RouteMatch::Malformed,
         }
     }
 
@@ -126,9 +126,9 @@ impl Routes {
 
 impl Leaf {
     /// What a method leads to, where the path has no parameters.
-    fn find(&self, method: &str) -> Found<'_> {
+    fn find(&self, method: &str) -> RouteMatch<'_> {
         self.route(method)
-            .map_or_else(|| self.without(method), |route| Found::Route(route.port, None))
+            .map_or_else(|| self.without(method), |route| RouteMatch::Route(route.port, None))
     }
 
     /// The route of a method: GET's serves HEAD too, and ANY's whatever no other one does.
@@ -139,10 +139,10 @@ impl Leaf {
     }
 
     /// What becomes of a method that has no route.
-    fn without(&self, method: &str) -> Found<'_> {
+    fn without(&self, method: &str) -> RouteMatch<'_> {
         match method {
-            "OPTIONS" => Found::Options(&self.allow),
-            _ => Found::NotAllowed(&self.allow),
+            "OPTIONS" => RouteMatch::Options(&self.allow),
+            _ => RouteMatch::NotAllowed(&self.allow),
         }
     }
 }

@@ -254,11 +254,11 @@ fn a_route_without_parameters_allocates_nothing() {
         {
             found.push(routes.find(method, path));
         }
-        assert!(matches!(routes.find("PUT", "/ping"), Found::NotAllowed(_)));
-        assert!(matches!(routes.find("OPTIONS", "/ping"), Found::Options(_)));
-        assert!(matches!(routes.find("GET", "/no/where"), Found::NotFound));
+        assert!(matches!(routes.find("PUT", "/ping"), RouteMatch::NotAllowed(_)));
+        assert!(matches!(routes.find("OPTIONS", "/ping"), RouteMatch::Options(_)));
+        assert!(matches!(routes.find("GET", "/no/where"), RouteMatch::NotFound));
     });
-    assert_eq!(found, [0, 0, 1, 2].map(|at| Found::Route(OUT + at, None)));
+    assert_eq!(found, [0, 0, 1, 2].map(|at| RouteMatch::Route(OUT + at, None)));
     assert_eq!(allocations.count_total, 0);
     // The counter does count.
     let parameters = allocation_counter::measure(|| drop(routes.find("GET", "/x")));
@@ -347,11 +347,11 @@ proptest! {
         };
         for path in &paths {
             let found = match routes.find(method, path) {
-                Found::Route(port, _) => Ok(port - OUT),
-                Found::NotFound => Err(404),
-                Found::NotAllowed(_) => Err(405),
-                Found::Options(_) => Err(204),
-                Found::Malformed => Err(400),
+                RouteMatch::Route(port, _) => Ok(port - OUT),
+                RouteMatch::NotFound => Err(404),
+                RouteMatch::NotAllowed(_) => Err(405),
+                RouteMatch::Options(_) => Err(204),
+                RouteMatch::Malformed => Err(400),
             };
             prop_assert_eq!(found, naive(&table, method, path), "{} {} {:?}", method, path, table);
         }

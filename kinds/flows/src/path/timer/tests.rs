@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sinew_core::Refusal;
-use sinew_flow::Fixture;
+use sinew_flow::FlowFixture;
 use tokio::time::timeout;
 
 use super::*;
@@ -28,7 +28,7 @@ fn refusals(parameters: &str) -> Vec<Refusal> {
 }
 
 /// A timer whose flows go to a node `next` of this kind.
-fn timer(overlap: &str, next: &str) -> (Timer, Fixture) {
+fn timer(overlap: &str, next: &str) -> (Timer, FlowFixture) {
     let (open_max, waiting_max) = bounds(overlap);
     let schedule = Schedule::Every(Duration::from_millis(2));
     let timer = Timer { schedule, open_max, waiting_max, limits: LIMIT.into() };
@@ -74,7 +74,7 @@ fn a_packet_says_when_which_and_what_was_left_out() {
 fn a_timer_that_stops_lets_its_flow_end_and_begins_none() {
     let (timer, fixture) = timer("queue", "sleep, duration: 10ms");
     run(async {
-        let (stopper, stop) = Stop::new();
+        let (stopper, stop) = StopSignal::new();
         let serving = Box::new(timer).serve(fixture.outlet("timer"), stop);
         let stops = async {
             while fixture.figures("next").packets() < 3 {

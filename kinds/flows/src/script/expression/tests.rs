@@ -2,7 +2,7 @@
 
 use super::budget::WORK_MAX;
 use super::*;
-use crate::testing::Request;
+use crate::testing::MalformedRequest;
 
 /// How many texts are tried; reading one takes a millisecond in a debug build.
 const RANDOM_TEXTS: usize = 1000;
@@ -167,7 +167,7 @@ fn an_error_repeats_neither_a_long_expression_nor_a_long_packet() {
 
 #[test]
 fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
-    let packet = Value::Document(Arc::new(Request));
+    let packet = Value::Document(Arc::new(MalformedRequest));
     assert_eq!(value("packet.path == '/x' && has(packet.path)", &packet), Value::Bool(true));
     assert_eq!(value("has(packet.method)", &packet), Value::Bool(false));
     for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)", "size(packet)"] {

@@ -29,7 +29,7 @@ fn enabled() -> Axis {
         assert!(axis.brake_closed());
         send(&mut axis, control, 0.25);
     }
-    assert_eq!(axis.state, State::OperationEnabled);
+    assert_eq!(axis.state, DriveState::OperationEnabled);
     assert!(!axis.brake_closed());
     axis
 }
@@ -80,14 +80,14 @@ fn torque_never_exceeds_its_limit() {
 fn a_target_beyond_the_following_window_is_a_fault_that_ends_behind_the_brake() {
     let mut axis = enabled();
     send(&mut axis, control::ENABLE_OPERATION, 0.5);
-    assert_eq!(axis.state, State::FaultReactionActive);
+    assert_eq!(axis.state, DriveState::FaultReactionActive);
     for _ in 0..1_000 {
         send(&mut axis, control::ENABLE_OPERATION, 0.5);
     }
-    assert_eq!(axis.state, State::Fault);
+    assert_eq!(axis.state, DriveState::Fault);
     assert!(axis.at_rest());
     send(&mut axis, control::FAULT_RESET, 0.5);
-    assert_eq!(axis.state, State::SwitchOnDisabled);
+    assert_eq!(axis.state, DriveState::SwitchOnDisabled);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_path_of_which_every_second_target_is_lost_is_followed() {
 }
 
 /// The states of an axis, one for each period, until it has left its ramp for good.
-fn states_until_rest(axis: &mut Axis, control: u16) -> Vec<State> {
+fn states_until_rest(axis: &mut Axis, control: u16) -> Vec<DriveState> {
     let mut states = vec![axis.state];
     for _ in 0..300 {
         send(axis, control, 0.5);
@@ -128,9 +128,9 @@ fn a_fault_is_shown_whenever_in_a_period_its_reaction_ends() {
     for hundredth in 0..100 {
         let mut axis = moving();
         axis.velocity_rad_per_s *= f64::from(hundredth) / 100.0;
-        axis.enter(State::FaultReactionActive);
+        axis.enter(DriveState::FaultReactionActive);
         let states = states_until_rest(&mut axis, control::ENABLE_OPERATION);
-        assert_eq!(states, [State::FaultReactionActive, State::Fault], "{hundredth}");
+        assert_eq!(states, [DriveState::FaultReactionActive, DriveState::Fault], "{hundredth}");
         assert!(axis.at_rest());
     }
 }
@@ -138,29 +138,29 @@ fn a_fault_is_shown_whenever_in_a_period_its_reaction_ends() {
 #[test]
 fn only_a_reset_that_rises_leaves_a_fault() {
     let mut axis = moving();
-    axis.enter(State::FaultReactionActive);
+    axis.enter(DriveState::FaultReactionActive);
     // The bit rises while the drive still brakes, and stays.
     let states = states_until_rest(&mut axis, control::FAULT_RESET);
-    assert_eq!(states, [State::FaultReactionActive, State::Fault]);
+    assert_eq!(states, [DriveState::FaultReactionActive, DriveState::Fault]);
     for control in (0..0x80).chain(0x100..0x180) {
         send(&mut axis, control, 0.5);
-        assert_eq!(axis.state, State::Fault, "{control:#06x}");
+        assert_eq!(axis.state, DriveState::Fault, "{control:#06x}");
     }
     axis.disable();
-    assert_eq!(axis.state, State::Fault, "a watchdog resets nothing");
+    assert_eq!(axis.state, DriveState::Fault, "a watchdog resets nothing");
     send(&mut axis, control::FAULT_RESET, 0.5);
-    assert_eq!(axis.state, State::SwitchOnDisabled);
+    assert_eq!(axis.state, DriveState::SwitchOnDisabled);
     send(&mut axis, control::FAULT_RESET, 0.5);
-    assert_eq!(axis.state, State::SwitchOnDisabled);
+    assert_eq!(axis.state, DriveState::SwitchOnDisabled);
 }
 
 #[test]
 fn a_quick_stop_cannot_be_called_off() {
     let mut axis = moving();
     send(&mut axis, control::QUICK_STOP, 0.0);
-    assert_eq!(axis.state, State::QuickStopActive);
+    assert_eq!(axis.state, DriveState::QuickStopActive);
     let states = states_until_rest(&mut axis, control::ENABLE_OPERATION);
-    assert_eq!(states, [State::QuickStopActive, State::SwitchOnDisabled]);
+    assert_eq!(states, [DriveState::QuickStopActive, DriveState::SwitchOnDisabled]);
 }
 
 #[test]
@@ -180,10 +180,10 @@ fn every_ramp_of_every_motor_ends_behind_the_brake() {
             counts_per_rad: between(1000.0, 1e8) / TAU,
         };
         for (begin, end) in [
-            (State::QuickStopActive, State::SwitchOnDisabled),
-            (State::FaultReactionActive, State::Fault),
+            (DriveState::QuickStopActive, DriveState::SwitchOnDisabled),
+            (DriveState::FaultReactionActive, DriveState::Fault),
         ] {
-            let mut axis = Axis { physics, state: State::OperationEnabled, ..moving() };
+            let mut axis = Axis { physics, state: DriveState::OperationEnabled, ..moving() };
             axis.enter(begin);
             // A coarse encoder sees less than a count as nothing: such a motor may creep for
             // seconds before it stands.
@@ -204,7 +204,7 @@ fn quick_stop_brakes_along_its_ramp_and_ends_behind_the_brake() {
     let mut axis = moving();
     let start = axis.position_rad;
     let mut cycles = 0;
-    while axis.state != State::SwitchOnDisabled {
+    while axis.state != DriveState::SwitchOnDisabled {
         send(&mut axis, control::QUICK_STOP, 0.0);
         let target_velocity = (1.0 - 0.02 * f64::from(cycles + 1)).max(0.0);
         assert!((axis.velocity_rad_per_s - target_velocity).abs() < 0.03);
@@ -241,7 +241,7 @@ fn a_target_that_stays_away_is_held() {
         axis.advance(PERIOD_S);
     }
     assert!((axis.position_rad - held).abs() < 1e-5, "{}", axis.position_rad);
-    assert_eq!(axis.state, State::OperationEnabled);
+    assert_eq!(axis.state, DriveState::OperationEnabled);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The state machine against the tables of the standard, written down here as data: IEC 61800-7-201
 //! (CiA 402-2), "Power drive system", transitions 0 to 16, command coding, status word coding.
 
-use super::State::{
+use super::DriveState::{
     Fault, FaultReactionActive, NotReadyToSwitchOn, OperationEnabled, QuickStopActive,
     ReadyToSwitchOn, SwitchOnDisabled, SwitchedOn,
 };
@@ -22,15 +22,15 @@ const COMMANDS: [(&str, &str); 7] = [
 #[derive(Clone, Copy, Debug)]
 enum Cause {
     Command(&'static str),
-    Event(Event),
+    Event(DriveEvent),
 }
 use Cause::{Command, Event as Own};
 
 /// The transitions. 0 leads into the first state. 12 and 16 depend on the quick stop option code
 /// (605Ah): with 1 to 4 the drive goes on to `switch on disabled`, with 5 to 8 it stays and may be
 /// enabled again. This drive has 2, so 16 is not among them.
-const TRANSITIONS: [(u8, State, Cause, State); 19] = [
-    (1, NotReadyToSwitchOn, Own(Event::Booted), SwitchOnDisabled),
+const TRANSITIONS: [(u8, DriveState, Cause, DriveState); 19] = [
+    (1, NotReadyToSwitchOn, Own(DriveEvent::Booted), SwitchOnDisabled),
     (2, SwitchOnDisabled, Command("shutdown"), ReadyToSwitchOn),
     (3, ReadyToSwitchOn, Command("switch on"), SwitchedOn),
     (4, SwitchedOn, Command("enable operation"), OperationEnabled),
@@ -44,17 +44,17 @@ const TRANSITIONS: [(u8, State, Cause, State); 19] = [
     (10, SwitchedOn, Command("quick stop"), SwitchOnDisabled),
     (11, OperationEnabled, Command("quick stop"), QuickStopActive),
     (12, QuickStopActive, Command("disable voltage"), SwitchOnDisabled),
-    (12, QuickStopActive, Own(Event::Stopped), SwitchOnDisabled),
-    (14, FaultReactionActive, Own(Event::Stopped), Fault),
+    (12, QuickStopActive, Own(DriveEvent::Stopped), SwitchOnDisabled),
+    (14, FaultReactionActive, Own(DriveEvent::Stopped), Fault),
     (15, Fault, Command("fault reset"), SwitchOnDisabled),
     // "Switch on" with bit 3 set: 3, and from there 4 by itself.
     (3, ReadyToSwitchOn, Command("enable operation"), OperationEnabled),
     // No transition of its own: a drive in a fault that finds another one stays.
-    (13, Fault, Own(Event::Faulted), Fault),
+    (13, Fault, Own(DriveEvent::Faulted), Fault),
 ];
 
 /// Status words, bits 6 to 0 with the mask `x`.
-const STATUS: [(State, &str); 8] = [
+const STATUS: [(DriveState, &str); 8] = [
     (NotReadyToSwitchOn, "0xx0000"),
     (SwitchOnDisabled, "1xx0000"),
     (ReadyToSwitchOn, "01x0001"),
@@ -99,7 +99,7 @@ fn status_fits(pattern: &str, word: u16) -> bool {
 
 #[test]
 fn every_control_word_in_every_state_does_what_the_table_says() {
-    for state in State::ALL {
+    for state in DriveState::ALL {
         for (word, before) in (0..=u16::MAX).flat_map(|word| [(word, 0), (word, 0xFFFF)]) {
             let row = TRANSITIONS.iter().find(|(_, from, cause, _)| match cause {
                 Command(name) => *from == state && is_command(name, word, before),
@@ -114,14 +114,14 @@ fn every_control_word_in_every_state_does_what_the_table_says() {
 
 #[test]
 fn every_event_in_every_state_does_what_the_table_says() {
-    for state in State::ALL {
-        for event in [Event::Booted, Event::Faulted, Event::Stopped] {
+    for state in DriveState::ALL {
+        for event in [DriveEvent::Booted, DriveEvent::Faulted, DriveEvent::Stopped] {
             let row = TRANSITIONS.iter().find(|(_, from, cause, _)| match cause {
                 Own(other) => (*from, *other) == (state, event),
                 Command(_) => false,
             });
             // 13 leads from every other state.
-            let otherwise = if event == Event::Faulted { FaultReactionActive } else { state };
+            let otherwise = if event == DriveEvent::Faulted { FaultReactionActive } else { state };
             assert_eq!(
                 state.after(event),
                 row.map_or(otherwise, |row| row.3),
@@ -137,7 +137,7 @@ fn every_status_word_is_read_as_the_table_says() {
         let mut rows = STATUS.iter().filter(|(_, pattern)| status_fits(pattern, word));
         let (row, other) = (rows.next(), rows.next());
         assert!(other.is_none(), "{word:#06x} is two states");
-        assert_eq!(State::from_status(word), row.map(|row| row.0), "{word:#06x}");
+        assert_eq!(DriveState::from_status(word), row.map(|row| row.0), "{word:#06x}");
     }
 }
 
@@ -147,7 +147,7 @@ fn a_drive_says_its_state_in_the_words_of_the_table() {
         for others in [0, STATUS_VOLTAGE | STATUS_REMOTE | STATUS_FOLLOWS] {
             assert!(status_fits(pattern, state.status() | others), "{state:?}");
         }
-        assert_eq!(State::LABELS[state as usize], state.label());
+        assert_eq!(DriveState::LABELS[state as usize], state.label());
     }
 }
 
@@ -160,15 +160,15 @@ fn the_master_sends_the_commands_that_it_means() {
 
 #[test]
 fn the_master_leads_every_state_up_by_transitions_of_the_table() {
-    for start in State::ALL {
+    for start in DriveState::ALL {
         // A reset that is already in the word before needs an edge first.
         for first in [control::DISABLE_VOLTAGE, control::FAULT_RESET, control::ENABLE_OPERATION] {
             let (mut state, mut before, mut words) = (start, first, 0);
             while state != OperationEnabled {
                 let control = state.step_up(before);
                 state = match state {
-                    NotReadyToSwitchOn => state.after(Event::Booted),
-                    FaultReactionActive => state.after(Event::Stopped),
+                    NotReadyToSwitchOn => state.after(DriveEvent::Booted),
+                    FaultReactionActive => state.after(DriveEvent::Stopped),
                     _ => state.commanded(control, before),
                 };
                 before = control;

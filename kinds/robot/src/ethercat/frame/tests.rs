@@ -51,9 +51,13 @@ fn the_masters_frame_is_as_written_by_hand() {
 #[test]
 fn an_answered_frame_is_as_written_by_hand() {
     let mut frame = frame(42, &commands());
-    let report =
-        Report { status: 0x1637, mode: 8, position_counts: 0x0A0B_0C0D, velocity_counts_per_s: -1 };
-    View::new(&mut frame).expect("ours").answer(1, &report);
+    let report = DriveFeedback {
+        status: 0x1637,
+        mode: 8,
+        position_counts: 0x0A0B_0C0D,
+        velocity_counts_per_s: -1,
+    };
+    CheckedFrame::new(&mut frame).expect("ours").answer(1, &report);
     let mut expected = BY_HAND;
     expected[6] = 0x12; // the source's locally administered bit
     #[rustfmt::skip]
@@ -65,7 +69,7 @@ fn an_answered_frame_is_as_written_by_hand() {
     ]);
     expected[134] = 3; // one slave wrote (2) and read (1)
     assert_eq!(frame.payload(), expected);
-    let view = View::new(&mut frame).expect("still ours");
+    let view = CheckedFrame::new(&mut frame).expect("still ours");
     assert_eq!(view.report(1), report);
     assert_eq!(view.command(0), commands()[0]);
     assert_eq!((view.index(), view.working_counter()), (42, 3));
@@ -76,7 +80,7 @@ fn frames_that_are_not_ours_say_why() {
     let check = |at: usize, byte: u8, expected: BadFrame, words: &str| {
         let mut frame = frame(0, &commands());
         frame.bytes[at] = byte;
-        let bad = View::new(&mut frame).expect_err("changed");
+        let bad = CheckedFrame::new(&mut frame).expect_err("changed");
         assert_eq!(bad, expected);
         assert_eq!(bad.to_string(), words);
     };
@@ -89,7 +93,7 @@ fn frames_that_are_not_ours_say_why() {
     for length in [0, 60, 135, 137, 184, u32::MAX] {
         let mut frame = frame(0, &commands());
         frame.length = length;
-        let bad = View::new(&mut frame).expect_err("another length");
+        let bad = CheckedFrame::new(&mut frame).expect_err("another length");
         assert_eq!(bad, BadFrame::Length(length as usize));
     }
 }

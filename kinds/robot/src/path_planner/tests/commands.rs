@@ -19,7 +19,7 @@ const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
 /// A planner whose drives are enabled, and all that it has sent.
 struct Course {
-    planner: Fixture,
+    planner: NodeFixture,
     poses: Vec<Pose>,
     /// Where in them the machine has stood, for nobody commanded it.
     stood: Vec<usize>,

@@ -4,12 +4,12 @@
 use std::f32::consts::TAU;
 
 use glam::{Affine3A, Vec2, Vec3};
-use sinew_robot::arm::Chain;
+use sinew_robot::arm::KinematicChain;
 use sinew_robot::kinematics::Joints;
 use tiny_skia::{Color, Pixmap, Shader};
 
 use super::brush::{blend, fill, hull, shapes};
-use super::view::View;
+use super::view::Pinhole;
 
 /// Upper arm and forearm of the arm that the thicknesses are taken from, m.
 const LENGTH_M: f32 = 0.572;
@@ -48,7 +48,7 @@ pub(super) struct Tube {
 }
 
 /// All tubes of the arm, each in the frame of its link.
-pub(super) fn tubes(chain: &Chain) -> Vec<Tube> {
+pub(super) fn tubes(chain: &KinematicChain) -> Vec<Tube> {
     let poses = chain.forward(&[0.0; 6]);
     // All joints at zero, the arm lies in a plane; where a joint is along its axis does not matter.
     let middle = poses[4].translation.y;
@@ -129,7 +129,7 @@ fn covered(end: (Vec3, f32), tubes: &[Tube]) -> bool {
 }
 
 /// Where the base, the six links and the flange are, in this order.
-pub(super) fn frames(chain: &Chain, joints: &Joints) -> [Affine3A; 8] {
+pub(super) fn frames(chain: &KinematicChain, joints: &Joints) -> [Affine3A; 8] {
     let poses = chain.forward(joints);
     std::array::from_fn(|at| match at.checked_sub(1) {
         None => Affine3A::IDENTITY,
@@ -147,7 +147,7 @@ impl Tube {
     }
 
     /// The shape of its shadow on the floor.
-    pub(super) fn shadow(&self, view: &View) -> Vec<Vec2> {
+    pub(super) fn shadow(&self, view: &Pinhole) -> Vec<Vec2> {
         let floor = |place: Vec3| place - LAMP * (place.z / LAMP.z);
         let places = [0, self.slices].map(|cut| self.rim(cut, 1.0));
         hull(places.into_iter().flatten().map(|place| view.spot(floor(place))).collect())
@@ -159,7 +159,7 @@ impl Tube {
     }
 
     /// Draws a slice, with the ends of the tube that it has.
-    pub(super) fn draw(&self, slice: usize, view: &View, picture: &mut Pixmap) {
+    pub(super) fn draw(&self, slice: usize, view: &Pinhole, picture: &mut Pixmap) {
         let axis = (self.ends[1] - self.ends[0]).normalize_or(Vec3::Z);
         let middle = self.middle(slice);
         let eye = (view.eye - middle).normalize();

@@ -4,7 +4,7 @@ use glam::{Vec2, Vec3};
 use tiny_skia::{GradientStop, Pixmap, Point, RadialGradient, Shader, SpreadMode, Transform};
 
 use super::brush::{blend, colour, fill, line, shapes, stroke};
-use super::view::View;
+use super::view::Pinhole;
 use crate::camera::image::{HEIGHT, WIDTH};
 
 /// From the top of the picture down, each so far, of its height.
@@ -17,7 +17,7 @@ const GRID: [(i32, f32, f32); 2] = [(1, 0.9, 0.3), (5, 1.7, 0.5)];
 const STEPS: (i32, i32) = (10, 24);
 
 /// Paints it.
-pub(super) fn paint(picture: &mut Pixmap, view: &View) {
+pub(super) fn paint(picture: &mut Pixmap, view: &Pinhole) {
     let (wide, high) = (WIDTH as f32, HEIGHT as f32);
     let all = || shapes([[(0.0, 0.0), (wide, 0.0), (wide, high), (0.0, high)].map(Vec2::from)]);
     let floor = FLOOR.map(|(at, code)| (at, colour(code, 1.0)));

@@ -26,7 +26,7 @@ fn frame(camera: &mut Synthetic, time_s: u64, pose_s: u64) -> Vec<u8> {
     let mut points = vec![0; POINTS_LEN];
     let mut rows = 0..HEIGHT;
     let shot = Shot { time_ns, number: 1, pose_ns };
-    let put = &mut |y: usize, row: &Row| {
+    let put = &mut |y: usize, row: &PixelRow| {
         assert_eq!(Some(y), rows.next(), "each row once, from the top");
         points[y * ROW_LEN..][..ROW_LEN].copy_from_slice(row);
     };

@@ -14,7 +14,7 @@ const NEAREST_M: f32 = 0.05;
 
 /// A pinhole camera.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View {
+pub(super) struct Pinhole {
     pub(super) eye: Vec3,
     right: Vec3,
     down: Vec3,
@@ -23,13 +23,13 @@ pub(super) struct View {
     focal: f32,
 }
 
-impl View {
+impl Pinhole {
     /// The camera before the arm.
-    pub(super) fn of_the_arm() -> View {
+    pub(super) fn of_the_arm() -> Pinhole {
         let ahead = (TARGET - EYE).normalize();
         let right = ahead.cross(Vec3::Z).normalize();
         let focal = HEIGHT as f32 / 2.0 / (ANGLE_DEG.to_radians() / 2.0).tan();
-        View { eye: EYE, right, down: ahead.cross(right), ahead, focal }
+        Pinhole { eye: EYE, right, down: ahead.cross(right), ahead, focal }
     }
 
     /// Where a place is seen: points from the left and from the top.
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_target_is_in_the_middle_and_a_place_lies_where_a_pinhole_shows_it() {
-        let view = View::of_the_arm();
+        let view = Pinhole::of_the_arm();
         assert!(view.spot(TARGET).distance(Vec2::new(320.0, 240.0)) < 1e-3);
         assert!(view.spot(Vec3::Z).y < view.spot(Vec3::ZERO).y, "up is up");
         // 31 degrees from top to bottom: half of it below the line of sight is the lowest row.

@@ -11,7 +11,7 @@ use sinew_flow::{Reply, Value};
 
 use super::pattern::Matcher;
 use super::*;
-use crate::testing::{Request, fixture, reply, run};
+use crate::testing::{MalformedRequest, fixture, reply, run};
 
 const LIMITS: Limits =
     Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
@@ -117,7 +117,7 @@ fn a_script_sees_and_sets_values_of_its_flow() {
 
 #[test]
 fn of_a_request_only_those_fields_are_made_that_the_code_asks_for() {
-    let request = || Value::Document(Arc::new(Request));
+    let request = || Value::Document(Arc::new(MalformedRequest));
     assert_eq!(value("return packet.path .. packet.query.a", request()), Value::text("/x1"));
     assert_eq!(value("return packet.nothing", request()), Value::Null);
     for code in ["return packet.body", "for _ in pairs(packet) do end", "return packet"] {
