@@ -69,11 +69,12 @@ fn head(program: &str, addresses: &str, rest: &str) -> Option<Mapping> {
     })
 }
 
-/// The pieces of a mapping of which something is in memory, ascending.
+/// The pieces of a mapping of which something is in memory, or that hold one of these addresses,
+/// ascending.
 ///
 /// # Errors
 /// Where the kernel does not tell.
-pub(crate) fn needed(mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+pub(crate) fn needed(mapping: &Mapping, too: &[usize]) -> io::Result<Vec<Range<usize>>> {
     let Mapping { addresses: Range { start, end }, page_bytes, .. } = *mapping;
     if !PIECE_BYTES.is_multiple_of(page_bytes) {
         return Err(io::Error::other("pages of an unknown size"));
@@ -83,10 +84,15 @@ pub(crate) fn needed(mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
     pagemap.read_exact_at(&mut entries, (start / page_bytes * 8) as u64)?;
     let is_here =
         |entry: &[u8]| entry.try_into().is_ok_and(|entry| u64::from_ne_bytes(entry) & PRESENT != 0);
-    let pieces = entries.chunks(PIECE_BYTES / page_bytes * 8);
-    let pieces = (start..end).step_by(PIECE_BYTES).zip(pieces);
-    let needed = pieces.filter(|(_, entries)| entries.chunks(8).any(is_here));
-    Ok(needed.map(|(at, _)| at..end.min(at + PIECE_BYTES)).collect())
+    let pieces = (start..end).step_by(PIECE_BYTES).map(|at| at..end.min(at + PIECE_BYTES));
+    let is_needed = |piece: &Range<usize>, entries: &[u8]| {
+        too.iter().any(|at| piece.contains(at)) || entries.chunks(8).any(is_here)
+    };
+    let needed = pieces.zip(entries.chunks(PIECE_BYTES / page_bytes * 8));
+    Ok(needed
+        .filter(|(piece, entries)| is_needed(piece, entries))
+        .map(|(piece, _)| piece)
+        .collect())
 }
 
 #[cfg(test)]
@@ -124,8 +130,18 @@ mod tests {
         let code = all().into_iter().find(|mapping| mapping.addresses.contains(&here));
         let code = code.expect("this function is somewhere");
         assert!(code.is_code && code.resident_kib > 0, "{code:?}");
-        let pieces = needed(&code).expect("the kernel tells");
+        let pieces = needed(&code, &[]).expect("the kernel tells");
         assert!(pieces.iter().any(|piece| piece.contains(&here)), "{here:x} is in no {pieces:x?}");
         assert!(pieces.iter().all(|piece| code.addresses.end >= piece.end), "{pieces:x?}");
+    }
+
+    #[test]
+    fn a_piece_is_needed_when_somebody_says_so() {
+        // Address space of a mapping of which nothing is in memory.
+        let nothing =
+            Mapping { addresses: 0x1000_0000..0x1010_0000, page_bytes: 4096, ..all()[0].clone() };
+        assert_eq!(needed(&nothing, &[]).expect("the kernel tells"), []);
+        let told = needed(&nothing, &[0x1004_0123]).expect("the kernel tells");
+        assert_eq!(told, [0x1004_0000..0x1008_0000]);
     }
 }

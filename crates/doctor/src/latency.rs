@@ -99,7 +99,7 @@ pub(crate) struct Latency {
 /// # Errors
 /// If a thread cannot be started.
 pub(crate) fn measure(aim: &Aim, rounds: Rounds, progress: &dyn Fn(usize)) -> io::Result<Latency> {
-    privileges::lock_memory();
+    privileges::lock_memory(&[]);
     let root = Root::here();
     let before = Stolen::read(&root);
     let mut both = Both::new(aim, rounds.count);

@@ -105,6 +105,23 @@ struct Released {
     no_input: bool,
 }
 
+/// Where code begins that runs after a fault only, so that it can be in memory before one. What
+/// panics need is there after [`panics::rehearse`].
+pub fn code_of_faults() -> [usize; 10] {
+    [
+        Cyclic::fail as fn(&mut Cyclic, Fault) as usize,
+        Cyclic::overrun_fault as fn(&Cyclic, &Released, u64) -> Fault as usize,
+        Cyclic::fall_back as fn(&mut Cyclic) as usize,
+        Executor::safe_outputs as fn(&mut Executor) as usize,
+        Executor::keep_actuators as fn(&mut Executor) -> Result<(), Fault> as usize,
+        Executor::look_for_rest as fn(&mut Executor) as usize,
+        Executor::stop as fn(&mut Executor) -> Result<(), Fault> as usize,
+        Halt::fault as fn(&Halt, FaultAt) as usize,
+        Halt::stop as fn(&Halt) as usize,
+        Fault::new as fn(Cause, fmt::Arguments<'_>) -> Fault as usize,
+    ]
+}
+
 impl Cyclic {
     /// The loop of one thread.
     pub fn new(

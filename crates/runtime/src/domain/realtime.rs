@@ -11,7 +11,7 @@ use rustix::thread::gettid;
 use sinew_core::board::{Board, BoardState, FaultAt};
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::assemble::{Assembly, Carriers, Wrap};
-use sinew_core::cycle::release::{CycleTimes, Cyclic, STOP_PERIODS_MAX};
+use sinew_core::cycle::release::{CycleTimes, Cyclic, STOP_PERIODS_MAX, code_of_faults};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
@@ -59,7 +59,7 @@ pub(super) fn run(
     }
     process.heed_signal()?;
     panics::rehearse();
-    lock_memory();
+    lock_memory(&code_of_faults());
     // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
     now_ns();
     let threads = made.len();
