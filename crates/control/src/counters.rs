@@ -1,10 +1,10 @@
 //! What is counted of each node of a service domain: its process writes, the supervisor reads.
 
 use sinew_core::sys::Region;
-use sinew_link::{counter, create};
+use sinew_link::counter;
 
-/// So many figures are counted for each node of a service domain. They outlive the process.
-const COUNTERS: u32 = 6;
+/// What is counted for each node of a service domain. The counters outlive the process.
+pub const COUNTERS: [&str; 6] = ["beats", "received", "lost", "sent", "dropped", "ended"];
 /// Heartbeats.
 pub const BEATS: u32 = 0;
 /// Messages received.
@@ -19,17 +19,18 @@ pub const DROPPED: u32 = 4;
 pub const ENDED: u32 = 5;
 
 /// Tells the counters of a service from other regions.
-const TYPE_HASH: u32 = u32::from_le_bytes(*b"serv");
+const NAMES_HASH: u32 = u32::from_le_bytes(*b"serv");
 
 /// The shape of a service node's counters.
 pub const fn counters_shape() -> sinew_link::Shape {
-    counter::shape(COUNTERS, TYPE_HASH)
+    counter::shape(COUNTERS.len() as u32, NAMES_HASH)
 }
 
 /// Makes the counters of a service node.
 pub fn open_counters() -> std::io::Result<Region> {
     let region = Region::shared("sinew-counters", counters_shape().region_len())?;
-    create(&region, &counters_shape()).map_err(|error| std::io::Error::other(error.to_string()))?;
+    let made = counter::Writer::create(region.clone(), &COUNTERS, NAMES_HASH);
+    made.map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(region)
 }
 
