@@ -10,8 +10,8 @@
 //! - metadata [`GAP`]: a [`RecordedGap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
-//! nanoseconds since 1970 (add [`PartHead::clock_offset_ns`] to a monotonic time); `sequence` is the
-//! low half of the cycle's number.
+//! nanoseconds since 1970 (add [`PartHead::clock_offset_ns`] to a monotonic time); `sequence` is
+//! the low half of the cycle's number.
 //!
 //! Messages are CDR after a schema in the language of ROS 2, because ours are CDR but for four
 //! bytes in front: little endian, without padding, arrays of fixed length, eight-byte scalars at
