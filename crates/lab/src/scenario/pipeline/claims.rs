@@ -365,12 +365,12 @@ pub(super) fn bars(evidence: &Evidence<'_>) -> Table {
     let rows = [
         ("lock-free, two threads that spin: P50 / token", Bar::AtMost(1.7), token(&THREADS)),
         (
-            "condition variable / lock-free, two threads",
+            "a mutex that parks / lock-free that spins, two threads",
             Bar::AtLeast(30.0),
             free(&THREADS_MUTEX, &THREADS),
         ),
         (
-            "condition variable, two threads / fused",
+            "a mutex that parks, two threads / fused",
             Bar::AtLeast(300.0),
             free(&THREADS_MUTEX, &FUSED),
         ),
