@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sinew_link::{RegionError, Shape, broadcast, create};
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{End, Plan};
-use zerocopy::IntoBytes;
+use zerocopy::{IntoBytes, transmute_mut, transmute_ref};
 
 pub use self::totals::{Tally, Totals};
 use crate::ends::link_ends;
@@ -25,15 +25,9 @@ const START: usize = 2;
 const TICKS: usize = 3;
 const FLAGS: usize = 4;
 const SKIPPED: usize = 5;
-const LOST: usize = 6;
-const DROPPED: usize = 7;
-const LIFE: usize = 8;
-const CYCLES: usize = 9;
-const STOPPING_CYCLES: usize = 10;
-const OVERRUNS: usize = 11;
-const SKIPPED_TOTAL: usize = 12;
-const WITHOUT_INPUT: usize = 13;
-const WITHOUT_FEEDBACK: usize = 14;
+const LIFE: usize = 6;
+/// [`Totals`], word by word.
+const TOTALS: usize = 7;
 const SAFE_SINCE: usize = 15;
 const REST_SINCE: usize = 16;
 const NODES: usize = 17;
@@ -41,6 +35,9 @@ const NODES: usize = 17;
 /// Whether records say how often nodes allocate in their updates: in a debug build, as far as the
 /// program has [`Counting`](crate::sys::Counting) as its allocator.
 pub const COUNTS_ALLOCATIONS: bool = cfg!(debug_assertions);
+
+/// Why the totals are there to be looked at.
+const WHOLE: &str = "a bug: a record without its first words";
 
 /// Words of a node: begin, end, and its allocations if they are counted.
 const NODE_WORDS: usize = if COUNTS_ALLOCATIONS { 3 } else { 2 };
@@ -125,9 +122,9 @@ pub struct Past {
     pub latency_ticks: u64,
     /// [`Record::skipped`].
     pub skipped: u64,
-    /// [`Record::lost_total`].
+    /// [`Totals::messages_lost`].
     pub lost_total: u64,
-    /// [`Record::dropped_total`].
+    /// [`Totals::messages_dropped`].
     pub dropped_total: u64,
     /// [`Record::flags`].
     pub flags: u32,
@@ -248,7 +245,7 @@ impl Record {
 
     /// Makes this the record of a cycle of the past; its messages are put in one by one, see
     /// [`Record::restore_message`]. What each link has lost is not in it, nor the life and what was
-    /// counted in it.
+    /// counted in it, but for messages.
     ///
     /// # Panics
     /// If it is of a thread with another number of nodes or signals.
@@ -263,8 +260,8 @@ impl Record {
         self.words[START] = past.start_ns;
         self.words[TICKS] = past.latency_ticks;
         self.words[SKIPPED] = past.skipped;
-        self.words[LOST] = past.lost_total;
-        self.words[DROPPED] = past.dropped_total;
+        let (messages_lost, messages_dropped) = (past.lost_total, past.dropped_total);
+        *self.totals_mut() = Totals { messages_lost, messages_dropped, ..Totals::default() };
         self.words[FLAGS] = u64::from(past.flags);
         for (at, &ticks) in past.execution_ticks.iter().enumerate() {
             self.executed(at, 0, ticks);
@@ -350,26 +347,17 @@ impl Record {
         self.words[SKIPPED]
     }
 
-    /// Messages that this thread's links have lost on their way in, since the start.
-    pub fn lost_total(&self) -> u64 {
-        self.words[LOST]
-    }
-
-    /// Messages that this thread has dropped at full queues, since the start.
-    pub fn dropped_total(&self) -> u64 {
-        self.words[DROPPED]
-    }
-
     /// What the thread has counted in this life, this cycle among it.
     pub fn totals(&self) -> Totals {
-        Totals {
-            cycles: self.words[CYCLES],
-            stopping_cycles: self.words[STOPPING_CYCLES],
-            overruns: self.words[OVERRUNS],
-            skipped: self.words[SKIPPED_TOTAL],
-            without_input: self.words[WITHOUT_INPUT],
-            without_feedback: self.words[WITHOUT_FEEDBACK],
-        }
+        let words: &[u64; SAFE_SINCE - TOTALS] = self.words[TOTALS..].first_chunk().expect(WHOLE);
+        *transmute_ref!(words)
+    }
+
+    #[inline]
+    fn totals_mut(&mut self) -> &mut Totals {
+        let words: &mut [u64; SAFE_SINCE - TOTALS] =
+            self.words[TOTALS..].first_chunk_mut().expect(WHOLE);
+        transmute_mut!(words)
     }
 
     /// Since when the actuators of this thread have had their safe values without a break: start of
@@ -479,13 +467,13 @@ impl Record {
 
     #[inline]
     pub(crate) fn lost(&mut self, end: usize, count: u32) {
-        self.words[LOST] += u64::from(count);
+        self.totals_mut().messages_lost += u64::from(count);
         *self.link(end) += u64::from(count);
     }
 
     #[inline]
     pub(crate) fn dropped(&mut self, end: usize) {
-        self.words[DROPPED] += 1;
+        self.totals_mut().messages_dropped += 1;
         *self.link(end) += 1;
     }
 
@@ -544,15 +532,16 @@ impl Record {
 
     #[inline]
     fn count(&mut self, head: &CycleHead) {
+        let totals = self.totals_mut();
         if head.stopping || head.failed.is_some() {
-            self.words[STOPPING_CYCLES] += 1;
+            totals.stopping_cycles += 1;
             return;
         }
-        self.words[CYCLES] += 1;
-        self.words[OVERRUNS] += u64::from(head.overrun);
-        self.words[SKIPPED_TOTAL] += head.skipped;
-        self.words[WITHOUT_INPUT] += u64::from(head.no_input);
-        self.words[WITHOUT_FEEDBACK] += u64::from(head.feedback_missing);
+        totals.cycles += 1;
+        totals.overruns += u64::from(head.overrun);
+        totals.skipped += head.skipped;
+        totals.without_input += u64::from(head.no_input);
+        totals.without_feedback += u64::from(head.feedback_missing);
     }
 
     /// Word `at` says since when something holds.

@@ -70,8 +70,8 @@ impl CycleLayout {
         word(record.start_ns());
         word(clock.ns(record.latency_ticks()));
         word(record.skipped());
-        word(record.lost_total());
-        word(record.dropped_total());
+        word(record.totals().messages_lost);
+        word(record.totals().messages_dropped);
         record.links().for_each(|(total, _)| word(total));
         let mut signals = record.signals();
         for (node, &count) in self.nodes.iter().enumerate() {

@@ -241,8 +241,8 @@ fn thread_json(thread: &ThreadStats) -> Value {
     put("cycles_without_input", json!(thread.totals().without_input));
     put("cycles_without_feedback", json!(thread.totals().without_feedback));
     put("records_lost", json!(thread.records_lost));
-    put("messages_lost", json!(thread.messages_lost));
-    put("messages_dropped", json!(thread.messages_dropped));
+    put("messages_lost", json!(thread.totals().messages_lost));
+    put("messages_dropped", json!(thread.totals().messages_dropped));
     Value::Object(object)
 }
 

@@ -37,10 +37,6 @@ pub struct Observed {
     pub is_stopping: bool,
     /// Whether feedback did not come by the deadline.
     pub is_feedback_missing: bool,
-    /// Lost by the thread in this life.
-    pub messages_lost: u64,
-    /// Dropped by the thread in this life.
-    pub messages_dropped: u64,
     /// One for each node of the thread.
     pub execution_ns: Vec<u64>,
     /// How often each has allocated in this life; empty where nobody counts.
@@ -61,8 +57,6 @@ impl Observed {
         self.is_overrun = record.is_overrun();
         self.is_stopping = record.is_stopping();
         self.is_feedback_missing = record.is_feedback_missing();
-        self.messages_lost = record.lost_total();
-        self.messages_dropped = record.dropped_total();
         self.execution_ns.clear();
         self.execution_ns.extend((0..nodes).map(|node| clock.ns(record.execution_ticks(node))));
         self.allocations.clear();
@@ -218,12 +212,6 @@ pub struct ThreadStats {
     pub records_lost: u64,
     /// Of the records that were read.
     pub overruns_by: OverrunsBy,
-    /// Lost and dropped in lives of the core before this one.
-    earlier_messages: [u64; 2],
-    /// In all lives.
-    pub messages_lost: u64,
-    /// In all lives.
-    pub messages_dropped: u64,
     /// When its first cycle began, monotonic.
     pub first_start_ns: Option<u64>,
     life: u32,
@@ -259,9 +247,6 @@ impl ThreadStats {
             tally: Tally::default(),
             records_lost: 0,
             overruns_by: OverrunsBy::default(),
-            earlier_messages: [0; 2],
-            messages_lost: 0,
-            messages_dropped: 0,
             first_start_ns: None,
             life: 0,
             latency: Distribution::new(),
@@ -291,9 +276,8 @@ impl ThreadStats {
     fn add(&mut self, observed: &Observed) {
         self.first_start_ns.get_or_insert(observed.start_ns);
         if observed.life != self.life {
-            // What it has lost begins at nothing again.
+            // What its nodes have allocated begins at nothing again.
             self.life = observed.life;
-            self.earlier_messages = [self.messages_lost, self.messages_dropped];
             for node in &mut self.nodes {
                 node.allocations = node.allocations().map(|count| [count, 0]);
             }
@@ -301,10 +285,7 @@ impl ThreadStats {
         for (node, &count) in self.nodes.iter_mut().zip(&observed.allocations) {
             node.allocations.get_or_insert_default()[1] = count;
         }
-        let [lost, dropped] = self.earlier_messages;
         self.tally.take(observed.life, observed.totals);
-        self.messages_lost = lost.saturating_add(observed.messages_lost);
-        self.messages_dropped = dropped.saturating_add(observed.messages_dropped);
         self.add_signals(observed);
         if observed.is_stopping {
             return;
@@ -450,9 +431,9 @@ mod tests {
             let mut nonsense = fixture::observed(0);
             (nonsense.cycle, nonsense.release_ns, nonsense.start_ns) = (cycle, 0, u64::MAX);
             (nonsense.latency_ns, nonsense.skipped) = (u64::MAX, u64::MAX);
-            (nonsense.messages_lost, nonsense.messages_dropped) = (u64::MAX, u64::MAX);
             (nonsense.execution_ns, nonsense.is_overrun) = (vec![u64::MAX; 4], true);
-            nonsense.totals = Totals { cycles, skipped: u64::MAX, ..Totals::default() };
+            let (skipped, messages_lost) = (u64::MAX, u64::MAX);
+            nonsense.totals = Totals { cycles, skipped, messages_lost, ..Totals::default() };
             nonsense.life = cycle as u32;
             nonsense.signals.clear();
             stats.add(CONTROL, &nonsense);
@@ -467,12 +448,13 @@ mod tests {
         for (life, cycle) in [(0, 0), (0, 2), (1, 1)] {
             let mut observed = fixture::observed(cycle);
             observed.life = life;
-            (observed.messages_lost, observed.messages_dropped) = (cycle, 2 * cycle);
+            (observed.totals.messages_lost, observed.totals.messages_dropped) = (cycle, 2 * cycle);
             stats.add(CONTROL, &observed);
         }
         let control = stats.control().expect("a core");
-        assert_eq!((control.totals().cycles, control.latency.n()), (5, 3));
-        assert_eq!((control.messages_lost, control.messages_dropped), (3, 6));
+        let totals = control.totals();
+        assert_eq!((totals.cycles, control.latency.n()), (5, 3));
+        assert_eq!((totals.messages_lost, totals.messages_dropped), (3, 6));
     }
 
     #[test]

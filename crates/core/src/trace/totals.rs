@@ -1,11 +1,16 @@
 //! What the threads of the core count themselves.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
+
 /// What a thread has counted itself in this life of the core. It stands in every record, so the
 /// newest one tells of all cycles, also of those whose records nobody has read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout,
+)]
+#[repr(C)]
 pub struct Totals {
     /// Cycles of the control loop: neither failed nor of a stop. All others but `stopping_cycles`
-    /// are of these.
+    /// and messages are of these.
     pub cycles: u64,
     /// The other ones.
     pub stopping_cycles: u64,
@@ -17,6 +22,10 @@ pub struct Totals {
     pub without_input: u64,
     /// Cycles whose feedback stayed away.
     pub without_feedback: u64,
+    /// Messages that the thread's links have lost on their way in.
+    pub messages_lost: u64,
+    /// Messages that it has dropped at full queues.
+    pub messages_dropped: u64,
 }
 
 impl Totals {
@@ -32,14 +41,9 @@ impl Totals {
     }
 
     fn each(self, other: Totals, of: fn(u64, u64) -> u64) -> Totals {
-        Totals {
-            cycles: of(self.cycles, other.cycles),
-            stopping_cycles: of(self.stopping_cycles, other.stopping_cycles),
-            overruns: of(self.overruns, other.overruns),
-            skipped: of(self.skipped, other.skipped),
-            without_input: of(self.without_input, other.without_input),
-            without_feedback: of(self.without_feedback, other.without_feedback),
-        }
+        let [own, others]: [[u64; 8]; 2] = [transmute!(self), transmute!(other)];
+        let each: [u64; 8] = std::array::from_fn(|at| of(own[at], others[at]));
+        transmute!(each)
     }
 }
 
@@ -73,14 +77,8 @@ mod tests {
 
     #[test]
     fn what_was_counted_since_a_record_tells_of_lost_ones_too() {
-        let of = |n| Totals {
-            cycles: n,
-            stopping_cycles: 2 * n,
-            overruns: 3 * n,
-            skipped: 4 * n,
-            without_input: 5 * n,
-            without_feedback: 6 * n,
-        };
+        let of =
+            |n| -> Totals { transmute!([1, 2, 3, 4, 5, 6, 7, 8].map(|figure: u64| figure * n)) };
         assert_eq!(of(9).since(of(4)), of(5));
         assert_eq!(of(1).since(of(4)), Totals::default(), "nonsense is no panic");
     }

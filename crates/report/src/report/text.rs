@@ -305,8 +305,8 @@ fn losses(thread: &ThreadStats) -> String {
         (totals.without_input, "cycle", "without input"),
         (totals.without_feedback, "cycle", "without feedback"),
         (thread.records_lost, "record", "lost"),
-        (thread.messages_lost, "message", "lost"),
-        (thread.messages_dropped, "message", "dropped"),
+        (totals.messages_lost, "message", "lost"),
+        (totals.messages_dropped, "message", "dropped"),
     ];
     let counts = counts.into_iter().filter(|row| row.0 > 0);
     parts.extend(counts.map(|(n, what, how)| format!("{} {how}", counted(n, what))));

@@ -136,7 +136,7 @@ nodes:
         if cause.is_some() {
             assert!(seen.fault().fault.text().contains("queue to node 'motor' is full"), "{full}");
         } else {
-            assert!(seen.of(0, 0).last().expect("records").dropped_total() > 0);
+            assert!(seen.of(0, 0).last().expect("records").totals().messages_dropped > 0);
         }
         assert_stopped(&seen.motor(1));
     }
