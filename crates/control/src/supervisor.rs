@@ -20,23 +20,14 @@ pub struct Supervisor(Arc<Mutex<Talk>>);
 #[derive(Debug)]
 struct Talk {
     connection: Connection,
-    owed: Owed,
-}
-
-/// What an earlier question still brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owed {
-    Nothing,
-    /// One line.
-    Answer,
-    /// Lines up to the log's end.
-    Log,
+    /// Whether an earlier question still brings something: one line, or those of a log.
+    is_owed: bool,
 }
 
 impl Supervisor {
     /// Over a connection that it has made.
     pub fn over(stream: UnixStream) -> Supervisor {
-        let talk = Talk { connection: Connection::over(stream), owed: Owed::Nothing };
+        let talk = Talk { connection: Connection::over(stream), is_owed: false };
         Supervisor(Arc::new(Mutex::new(talk)))
     }
 
@@ -46,20 +37,18 @@ impl Supervisor {
     /// The supervisor does not answer, or is gone: then this process is to end too.
     pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
         let mut talk = self.talk()?;
-        talk.owed = Owed::Answer;
+        talk.is_owed = true;
         let answer = talk.connection.ask(request).map_err(|error| silent(&error))?;
-        talk.owed = Owed::Nothing;
+        talk.is_owed = false;
         Ok(answer)
     }
 
     /// The connection, once what earlier questions still bring has come.
     fn talk(&self) -> Result<MutexGuard<'_, Talk>, Fault> {
         let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while talk.owed != Owed::Nothing {
+        while talk.is_owed {
             let late = talk.connection.next_in_time().map_err(|error| silent(&error))?;
-            if talk.owed == Owed::Answer || is_last(&late) {
-                talk.owed = Owed::Nothing;
-            }
+            talk.is_owed = !is_last(&late);
         }
         Ok(talk)
     }
@@ -82,13 +71,11 @@ impl Supervisor {
     pub fn events(&self, after: u64) -> Result<(Vec<Event>, u64), Fault> {
         let request = Request::Log { after, follow: false };
         let mut talk = self.talk()?;
-        talk.owed = Owed::Log;
+        talk.is_owed = true;
         let mut answer = talk.connection.ask(&request).map_err(|error| silent(&error))?;
         let (mut events, mut missed) = (Vec::new(), 0);
         loop {
-            if is_last(&answer) {
-                talk.owed = Owed::Nothing;
-            }
+            talk.is_owed = !is_last(&answer);
             match answer {
                 Answer::Event(event) => events.push(event),
                 Answer::Missed(count) => missed += count,
@@ -112,7 +99,7 @@ impl Supervisor {
     }
 }
 
-/// Whether nothing follows it in answer to a question for the log.
+/// Whether nothing follows it in answer to the same question: only a log has several lines.
 fn is_last(answer: &Answer) -> bool {
     !matches!(answer, Answer::Event(_) | Answer::Missed(_))
 }
@@ -157,9 +144,9 @@ mod tests {
     fn an_answer_that_came_late_is_not_taken_for_the_next_one() {
         let supervisor = answers(vec![Some(REFUSED), None, Some(DONE)]);
         // As after a question whose answer did not come in time.
-        supervisor.0.lock().expect("nobody has panicked").owed = Owed::Answer;
+        supervisor.0.lock().expect("nobody has panicked").is_owed = true;
         assert_eq!(supervisor.order(&Request::Stop {}), Ok("yes".into()));
-        assert_eq!(supervisor.0.lock().expect("as above").owed, Owed::Nothing);
+        assert!(!supervisor.0.lock().expect("as above").is_owed);
     }
 
     #[test]
@@ -167,7 +154,7 @@ mod tests {
         let missed = r#"{"sinew":1,"missed":7}"#;
         let end = r#"{"sinew":1,"end":3}"#;
         let supervisor = answers(vec![Some(missed), Some(missed), Some(end), None, Some(DONE)]);
-        supervisor.0.lock().expect("nobody has panicked").owed = Owed::Log;
+        supervisor.0.lock().expect("nobody has panicked").is_owed = true;
         assert_eq!(supervisor.order(&Request::Stop {}), Ok("yes".into()));
     }
 }
