@@ -13,7 +13,8 @@ use sinew_core::privileges::{Asked, Obtained};
 
 pub use self::stop::{DomainStop, StopStatus};
 
-/// Declares a state: an enum whose words are the same in JSON and on the screen.
+/// Declares a state: an enum whose words are the same in JSON and on the screen, and which begins
+/// with the first of them.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -26,6 +27,11 @@ macro_rules! words {
             /// Its word.
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
+            }
+        }
+        impl Default for $name {
+            fn default() -> $name {
+                $name::ALL[0]
             }
         }
         impl fmt::Display for $name {
@@ -125,7 +131,7 @@ words! {
 }
 
 /// A run at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Name of the graph.
     pub graph: String,
@@ -148,7 +154,7 @@ pub struct Status {
 }
 
 /// A domain at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DomainStatus {
     /// Its name.
     pub name: String,
@@ -181,7 +187,7 @@ pub struct DomainStatus {
 }
 
 /// A realtime thread at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadStatus {
     /// Cycles so far, as the thread counts them; so are overruns and skipped.
     pub cycles: u64,
@@ -208,7 +214,7 @@ pub struct ThreadStatus {
 }
 
 /// What a thread asked of the kernel, and what it got; in words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrivilegesStatus {
     /// By the plan.
     pub asked: String,
@@ -233,7 +239,7 @@ impl PrivilegesStatus {
 }
 
 /// A node at a moment. A realtime node has no counters of its own: they are 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Its name.
     pub name: String,

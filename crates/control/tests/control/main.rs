@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, poll};
 use sinew_control::client::Connection;
-use sinew_control::status::{EventKind, Events, Phase, Status};
+use sinew_control::status::{EventKind, Events, Status};
 use sinew_control::{Answer, Request, Server};
 
 /// How long anybody waits for an answer. Past it the server hangs.
@@ -116,14 +116,9 @@ impl Served {
     fn status(&self) -> Status {
         Status {
             graph: "made up".into(),
-            file: "none.yaml".into(),
             pid: std::process::id(),
-            phase: Phase::Running,
-            elapsed_ms: 1,
-            domains: vec![],
-            links: vec![],
             notes: self.notes.clone(),
-            stop: None,
+            ..Status::default()
         }
     }
 

@@ -259,18 +259,13 @@ impl Run {
         DomainStatus {
             name: planned.name.clone(),
             role: planned.service().map_or(DomainRole::Realtime, |_| DomainRole::Service),
-            state: DomainState::Waiting,
             pid: process.map(Process::id),
             user: planned.user.clone().or(process.and_then(user)).unwrap_or_default(),
             up_ms: process.map_or(0, |process| (now_ns() - process.started_ns) / 1_000_000),
-            restarts: 0,
-            last_reason: None,
-            next_restart_ms: None,
-            address: None,
             resident_kib: resident.map(|(now_kib, _)| now_kib),
-            threads: Vec::new(),
             nodes: self.node_statuses(at),
             limits: limits.unwrap_or_default(),
+            ..DomainStatus::default()
         }
     }
 

@@ -38,10 +38,8 @@ fn camera() -> DomainStatus {
         kind: "camera".into(),
         beats: 17,
         received: 2,
-        lost: 0,
         sent: 11,
-        dropped: 0,
-        flow: None,
+        ..NodeStatus::default()
     };
     let limit = LimitStatus {
         what: "memory".into(),
