@@ -34,8 +34,6 @@ pub(crate) struct Pace {
 impl Pace {
     /// Shows the cycles of a plan, `speed` times as fast as they were.
     pub(crate) fn new(plan: &Plan, threads: &[RecordedThread], speed: f64, json: bool) -> Pace {
-        let nodes =
-            |thread: &RecordedThread| &plan.domains[thread.id.domain].threads()[thread.id.thread];
         let stats = Stats::new(plan);
         Pace {
             speed,
@@ -43,7 +41,7 @@ impl Pace {
             view: View::open(json, &stats),
             stats,
             observed: Observed::default(),
-            records: threads.iter().map(|it| Record::of(plan, &nodes(it).nodes)).collect(),
+            records: threads.iter().map(|it| Record::of(plan, it.id.nodes(plan))).collect(),
             begun: None,
             shown: None,
         }

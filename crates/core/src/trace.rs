@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sinew_link::{RegionError, Shape, broadcast, create};
 use sinew_plan::catalogue::Direction;
-use sinew_plan::plan::{End, Plan};
+use sinew_plan::plan::{End, Node, Plan};
 use zerocopy::{IntoBytes, transmute_mut, transmute_ref};
 
 pub use self::totals::{Tally, Totals};
@@ -74,6 +74,28 @@ pub struct ThreadId {
     pub domain: usize,
     /// Index into the domain's threads.
     pub thread: usize,
+}
+
+impl ThreadId {
+    /// The thread of a node of the core.
+    pub fn of(node: &Node) -> ThreadId {
+        ThreadId { domain: node.domain, thread: node.thread }
+    }
+
+    /// All threads of the core, in the order of the plan.
+    pub fn all(plan: &Plan) -> impl Iterator<Item = ThreadId> {
+        (0..plan.domains.len()).flat_map(|domain| ThreadId::all_of(plan, domain))
+    }
+
+    /// Those of one domain.
+    pub fn all_of(plan: &Plan, domain: usize) -> impl Iterator<Item = ThreadId> + use<> {
+        (0..plan.domains[domain].threads().len()).map(move |thread| ThreadId { domain, thread })
+    }
+
+    /// Its nodes, in order.
+    pub fn nodes(self, plan: &Plan) -> &[usize] {
+        &plan.domains[self.domain].threads()[self.thread].nodes
+    }
 }
 
 /// Where and why a cycle failed.

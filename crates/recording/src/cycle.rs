@@ -43,7 +43,7 @@ pub struct CycleLayout {
 impl CycleLayout {
     /// Of a thread of a plan that is observed, as that of each recording is.
     pub fn of(plan: &Plan, id: ThreadId) -> CycleLayout {
-        let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
+        let nodes = id.nodes(plan);
         let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|it| it.count).sum();
         CycleLayout {
             nodes: nodes.iter().map(signals).collect(),
@@ -130,7 +130,7 @@ impl CycleLayout {
 /// Name and text of the schema of a thread's cycles.
 pub fn schema(plan: &Plan, id: ThreadId) -> (String, String) {
     let domain = &plan.domains[id.domain];
-    let nodes = &domain.threads()[id.thread].nodes;
+    let nodes = id.nodes(plan);
     let layout = CycleLayout::of(plan, id);
     let name = Names::default().of_type(&format!("{} thread {} cycle", domain.name, id.thread));
     let (mut text, mut of_nodes, mut types) = (String::new(), String::new(), String::new());

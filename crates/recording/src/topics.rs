@@ -16,7 +16,7 @@ use super::schema::{schema_name, schema_text};
 pub struct Topic {
     /// `/<node>/<port>` or `/<domain>/<thread>/cycle`.
     pub name: String,
-    /// Its thread, by the place among [`threads`].
+    /// Its thread, by the place among [`ThreadId::all`].
     pub thread: usize,
     /// What its messages are.
     pub what: TopicContent,
@@ -35,14 +35,6 @@ pub enum TopicContent {
     Cycle,
 }
 
-/// The threads of the core, in the order of the plan.
-pub fn threads(plan: &Plan) -> impl Iterator<Item = ThreadId> {
-    let domains = plan.domains.iter().enumerate();
-    domains.flat_map(|(domain, row)| {
-        (0..row.threads().len()).map(move |thread| ThreadId { domain, thread })
-    })
-}
-
 /// Topic of the cycles of a thread.
 pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
     format!("/{}/{}/cycle", plan.domains[id.domain].name, id.thread)
@@ -51,8 +43,8 @@ pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
 /// All topics: those of a thread stand together, its taps in order, its cycles behind them.
 pub fn topics(plan: &Plan) -> Vec<Topic> {
     let mut topics = Vec::new();
-    for (thread, id) in threads(plan).enumerate() {
-        let taps = taps(plan, &plan.domains[id.domain].threads()[id.thread].nodes);
+    for (thread, id) in ThreadId::all(plan).enumerate() {
+        let taps = taps(plan, id.nodes(plan));
         topics.extend(taps.iter().enumerate().map(|(at, tap)| tapped(plan, thread, id, at, tap)));
         topics.push(Topic {
             name: cycle_topic(plan, id),

@@ -57,13 +57,9 @@ pub struct Late {
 impl Late {
     /// Nothing yet of this plan.
     pub fn new(plan: &Plan) -> Late {
-        let domains = plan.domains.iter().enumerate();
-        let ids = domains.flat_map(|(domain, planned)| {
-            (0..planned.threads().len()).map(move |thread| ThreadId { domain, thread })
-        });
         Late {
             observer: Observer::default(),
-            threads: ids.filter_map(|id| Thread::new(plan, id)).collect(),
+            threads: ThreadId::all(plan).filter_map(|id| Thread::new(plan, id)).collect(),
             found: vec![],
             cycles: 0,
             by_cause: [0; Cause::ALL.len()],
@@ -195,10 +191,7 @@ impl Thread {
         });
         let mut feedback: Vec<_> = awaited
             .map(|link| &plan.nodes[link.from.node])
-            .map(|node| {
-                let id = ThreadId { domain: node.domain, thread: node.thread };
-                (node.name.clone(), id)
-            })
+            .map(|node| (node.name.clone(), ThreadId::of(node)))
             .collect();
         feedback.dedup();
         let nodes = planned.nodes.iter().map(node).collect();

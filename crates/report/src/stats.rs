@@ -335,11 +335,8 @@ pub struct Stats {
 impl Stats {
     /// Nothing yet of this plan.
     pub fn new(plan: &Plan) -> Stats {
-        let domains = plan.domains.iter().enumerate();
-        let ids = domains.flat_map(|(domain, planned)| {
-            (0..planned.threads().len()).map(move |thread| ThreadId { domain, thread })
-        });
-        let threads: Vec<_> = ids.map(|id| ThreadStats::new(plan, id)).collect();
+        let threads = ThreadId::all(plan).map(|id| ThreadStats::new(plan, id));
+        let threads: Vec<_> = threads.collect();
         let first = (!threads.is_empty()).then_some(0);
         let control = threads.iter().position(ThreadStats::is_timer_released).or(first);
         Stats { threads, control }

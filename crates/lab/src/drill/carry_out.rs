@@ -159,7 +159,7 @@ impl Due {
         let node = &plan.nodes[drill.subject.node(plan)];
         // What comes from outside to a service comes when the core has gone so far.
         let thread = match plan.domains[node.domain].realtime() {
-            Some(_) => Some(ThreadId { domain: node.domain, thread: node.thread }),
+            Some(_) => Some(ThreadId::of(node)),
             None if drill.injected.is_none() => leader(plan),
             None => None,
         };

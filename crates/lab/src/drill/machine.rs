@@ -105,7 +105,7 @@ impl Machine {
         let cycles = |ms: f64| (ms * 1e6 / realtime.period_ns as f64).ceil() as u64;
         Some(Machine {
             node: index,
-            thread: ThreadId { domain: node.domain, thread: node.thread },
+            thread: ThreadId::of(node),
             after,
             watchdog: watchdog_ms.map(|(_, value)| value).find_map(|value| match value {
                 ParameterValue::Number(ms) => Some(cycles(*ms)),

@@ -17,7 +17,7 @@ use super::{Onlooker, Until};
 use crate::format::{self, GAP, RecordedGap};
 use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
-use crate::topics::{Topic, TopicContent, threads, topics};
+use crate::topics::{Topic, TopicContent, topics};
 
 /// Topics that nobody knows are named up to so many.
 const UNKNOWN_MAX: usize = 8;
@@ -81,7 +81,7 @@ impl<'a> Player<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Player<'a>, String> {
         let plan = &graphs.recorded;
-        let threads: Vec<_> = threads(plan).map(|id| RecordedThread::new(plan, id)).collect();
+        let threads: Vec<_> = ThreadId::all(plan).map(|id| RecordedThread::new(plan, id)).collect();
         if threads.is_empty() {
             let name = &plan.name;
             return Err(format!(

@@ -346,8 +346,7 @@ fn node_at(plan: &Plan, thread: &RecordedThread, place: usize) -> String {
 }
 
 fn plain_node<'a>(plan: &'a Plan, thread: &RecordedThread, place: usize) -> Option<&'a str> {
-    let id = thread.replayed()?;
-    let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
+    let nodes = thread.replayed()?.nodes(plan);
     nodes.get(place).map(|&node| plan.nodes[node].name.as_str())
 }
 

@@ -22,7 +22,7 @@ use crate::cycle::CycleLayout;
 use crate::fixture::OBSERVER;
 use crate::format::{CDR_HEAD, ENCODING, GAP, HEAD, RecordedGap, SCHEMA_ENCODING, SPEC, first};
 use crate::recording::Recording;
-use crate::topics::{Topic, TopicContent, threads, topics};
+use crate::topics::{Topic, TopicContent, topics};
 
 /// The arm, recorded.
 const SPEC_TEXT: &str = "
@@ -90,7 +90,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
     let options = WriteOptions::new().compression(Some(Compression::Lz4)).chunk_size(Some(4096));
     let mut writer = options.create(Cursor::new(Vec::new())).expect("memory");
     write_head(&mut writer, flaws);
-    let (threads, topics): (Vec<_>, _) = (threads(&plan).collect(), topics(&plan));
+    let (threads, topics): (Vec<_>, _) = (ThreadId::all(&plan).collect(), topics(&plan));
     let mut channels = BTreeMap::new();
     let mut add = |writer: &mut Writer<_>, topic: String, name: &str, text: &str| {
         let text = flaws.schema.unwrap_or(text);

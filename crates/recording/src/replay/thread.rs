@@ -55,7 +55,7 @@ struct Replay {
 impl RecordedThread {
     pub(super) fn new(plan: &Plan, id: ThreadId) -> RecordedThread {
         let domain = &plan.domains[id.domain];
-        let taps = taps(plan, &domain.threads()[id.thread].nodes);
+        let taps = taps(plan, id.nodes(plan));
         let messages = taps.iter().map(|tap| (false, vec![0; tap.size as usize])).collect();
         RecordedThread {
             id,
@@ -284,8 +284,7 @@ fn counterpart(graphs: &Graphs, id: ThreadId) -> Option<ThreadId> {
 
 /// Node and signal of each number in the records of a thread, and which of the signal's it is.
 fn signals(plan: &Plan, id: ThreadId) -> Vec<(&str, &'static str, usize)> {
-    let nodes = plan.domains[id.domain].threads()[id.thread].nodes.iter();
-    let nodes = nodes.map(|&node| &plan.nodes[node]);
+    let nodes = id.nodes(plan).iter().map(|&node| &plan.nodes[node]);
     let rows = nodes.flat_map(|node| node.kind.signals.iter().map(move |row| (node, row)));
     let numbers = rows
         .flat_map(|(node, row)| (0..row.count).map(move |at| (node.name.as_str(), row.name, at)));

@@ -64,8 +64,7 @@ impl Run {
     /// `None` for a domain without actuators.
     fn domain_stop(&self, stop: &Stop, domain: usize) -> Option<DomainStop> {
         let plan = &self.request.plan;
-        let ids =
-            (0..plan.domains[domain].threads().len()).map(|thread| ThreadId { domain, thread });
+        let ids = ThreadId::all_of(plan, domain);
         let ids: Vec<_> = ids.filter(|&id| holds_actuators(plan, id)).collect();
         let last = |of: &dyn Fn(ThreadId) -> Option<u64>| {
             ids.iter().map(|&id| of(id)).collect::<Option<Vec<_>>>()?.into_iter().max()
@@ -85,7 +84,7 @@ impl Run {
     fn safe_ns(&self, id: ThreadId) -> Option<u64> {
         let plan = &self.request.plan;
         let counts = &self.core.thread(id).counts;
-        let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
+        let nodes = id.nodes(plan);
         let is_actuator = |&place: &usize| {
             nodes.get(place).is_some_and(|&node| !plan.nodes[node].actuators.is_empty())
         };
@@ -103,16 +102,12 @@ impl Run {
 }
 
 fn holds_actuators(plan: &Plan, id: ThreadId) -> bool {
-    let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
-    nodes.iter().any(|&node| !plan.nodes[node].actuators.is_empty())
+    id.nodes(plan).iter().any(|&node| !plan.nodes[node].actuators.is_empty())
 }
 
 /// The other threads that write to actuators of this one.
 fn commanders(plan: &Plan, id: ThreadId) -> impl Iterator<Item = ThreadId> + '_ {
-    let home = |node: usize| {
-        let node = &plan.nodes[node];
-        ThreadId { domain: node.domain, thread: node.thread }
-    };
+    let home = |node: usize| ThreadId::of(&plan.nodes[node]);
     let commands = plan.links.iter().filter(move |link| {
         let actuators = &plan.nodes[link.to.node].actuators;
         home(link.to.node) == id && actuators.iter().any(|it| it.port == link.to.port)
