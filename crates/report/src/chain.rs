@@ -145,7 +145,7 @@ impl<'a> Chained<'a> {
                 "domain": self.plan.domains[row.domain].name,
                 "thread": row.thread,
                 "period_ns": self.period_ns(node),
-                "execution_ns": execution.map(distribution),
+                "execution_ns": execution,
                 "period_share_max": share,
             })
         });
@@ -155,7 +155,7 @@ impl<'a> Chained<'a> {
         });
         let jitters = self.report.map(|report| {
             let row = |(domain, thread): (usize, usize)| {
-                let jitter = report.jitters[domain][thread].map(distribution);
+                let jitter = report.jitters[domain][thread];
                 let name = &self.plan.domains[domain].name;
                 json!({ "domain": name, "thread": thread, "activation_jitter_ns": jitter })
             };
@@ -169,10 +169,6 @@ impl<'a> Chained<'a> {
             "machine": self.report.map(|report| report.machine.to_json()),
         })
     }
-}
-
-fn distribution(observed: Figures) -> Value {
-    json!({ "n": observed.count, "p50": observed.p50_ns, "max": observed.max_ns })
 }
 
 /// The medians of all together, if each has one, and the maxima.

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use sinew_figures::Machine;
 use sinew_spec::plan::Plan;
 
@@ -16,13 +17,16 @@ const AGAIN: &str = "the graph was changed, or the run was too short: run it aga
 /// How to get a report.
 const HOW: &str = "write one with 'sinew run --json GRAPH > run.json'";
 
-/// A distribution as the report sums it up, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A distribution as the report sums it up, ns; one of which nothing was observed is none.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Cycles.
+    #[serde(rename = "n")]
     pub(crate) count: u64,
     /// `None` where too few were observed.
+    #[serde(rename = "p50")]
     pub(crate) p50_ns: Option<u64>,
+    #[serde(rename = "max")]
     pub(crate) max_ns: u64,
 }
 
@@ -51,7 +55,8 @@ struct Written {
 struct WrittenThread {
     domain: String,
     thread: usize,
-    activation_jitter_ns: Option<WrittenFigures>,
+    #[serde(default, deserialize_with = "observed")]
+    activation_jitter_ns: Option<Figures>,
     /// Each as [`WrittenNode`].
     nodes: Value,
 }
@@ -59,21 +64,15 @@ struct WrittenThread {
 #[derive(Deserialize)]
 struct WrittenNode {
     name: String,
-    execution_ns: Option<WrittenFigures>,
+    #[serde(default, deserialize_with = "observed")]
+    execution_ns: Option<Figures>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-struct WrittenFigures {
-    n: u64,
-    p50: Option<u64>,
-    max: Option<u64>,
-}
-
-impl WrittenFigures {
-    /// `None` if nothing was observed.
-    fn read(self) -> Option<Figures> {
-        Some(Figures { count: self.n, p50_ns: self.p50, max_ns: self.max? })
-    }
+/// Without a maximum nothing was observed.
+fn observed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Figures>, D::Error> {
+    let written = Option::<Map<String, Value>>::deserialize(from)?;
+    let observed = written.filter(|it| it.get("max").is_some_and(|max| !max.is_null()));
+    observed.map(|it| Figures::deserialize(Value::Object(it)).map_err(D::Error::custom)).transpose()
 }
 
 impl Earlier {
@@ -100,7 +99,7 @@ impl Earlier {
                     |row: &&WrittenThread| row.domain == domain.name && row.thread == number;
                 let row = written.threads.iter().find(is_it);
                 let row = row.ok_or_else(|| wrong(format!("the report lacks {place}; {AGAIN}")))?;
-                threads.push(row.activation_jitter_ns.and_then(WrittenFigures::read));
+                threads.push(row.activation_jitter_ns);
                 for &node in &thread.nodes {
                     let name = &plan.nodes[node].name;
                     executions[node] = Some(row.execution(name).map_err(|what| {
@@ -119,8 +118,7 @@ impl WrittenThread {
     fn execution(&self, name: &str) -> Result<Figures, &'static str> {
         let nodes = Vec::<WrittenNode>::deserialize(&self.nodes).map_err(|_| "lacks")?;
         let node = nodes.iter().find(|node| node.name == name).ok_or("lacks")?;
-        let figures = node.execution_ns.and_then(WrittenFigures::read);
-        figures.ok_or("has no execution time of")
+        node.execution_ns.ok_or("has no execution time of")
     }
 }
 

@@ -70,23 +70,20 @@ impl LateCycle {
         let outside_ns = observed.latency_ns.saturating_sub(nodes_ns);
         let outside = if observed.is_feedback_missing { Place::Feedback } else { Place::Outside };
         let before = Place::CycleBefore(observed.cycle.saturating_sub(1));
+        let before_part_ns = before_ns.saturating_sub(since_ns);
+        let late_start_ns = observed.start_ns.saturating_sub(since_ns.max(before_ns));
         // Of equal shares the last one is taken: what came first may have caused the rest.
         let (_, part_ns, place) = [
             (nodes_ns, slowest.1, Place::Node(slowest.0)),
             (outside_ns, outside_ns, outside),
-            (before_ns.saturating_sub(since_ns), before_ns.saturating_sub(since_ns), before),
-            late_start(observed.start_ns, since_ns.max(before_ns)),
+            (before_part_ns, before_part_ns, before),
+            (late_start_ns, late_start_ns, Place::BeforeFirstNode),
         ]
         .into_iter()
         .max_by_key(|share| share.0)?;
         let Observed { cycle, is_feedback_missing, .. } = *observed;
         Some(LateCycle { cycle, late_ns, since_ns, place, part_ns, is_feedback_missing, slowest })
     }
-}
-
-fn late_start(start_ns: u64, due_ns: u64) -> (u64, u64, Place) {
-    let ns = start_ns.saturating_sub(due_ns);
-    (ns, ns, Place::BeforeFirstNode)
 }
 
 #[cfg(test)]
