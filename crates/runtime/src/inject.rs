@@ -78,9 +78,16 @@ pub enum InjectedFault {
 }
 
 impl Injection {
-    /// Those that happen to `target`.
-    pub(crate) fn of(injections: &[Injection], target: Target) -> Vec<Injection> {
-        injections.iter().filter(|injection| injection.target == target).cloned().collect()
+    /// Those that happen to `target`, if any do.
+    pub(crate) fn of(injections: &[Injection], target: Target) -> Option<Vec<Injection>> {
+        let its = injections.iter().filter(|injection| injection.target == target);
+        Some(its.cloned().collect::<Vec<_>>()).filter(|its| !its.is_empty())
+    }
+
+    /// That the target does not start, if that is among them.
+    pub(crate) fn start(injections: &[Injection], text: &str) -> Result<(), Fault> {
+        let fails = injections.iter().any(|injection| injection.what == InjectedFault::FailStart);
+        if fails { Err(error(text)) } else { Ok(()) }
     }
 
     /// What is due at this number.
@@ -114,17 +121,12 @@ impl Heartbeats {
     /// Heartbeat `number`, counted over all lives of the service: so nothing happens twice.
     pub(crate) fn beat(&mut self, number: u64) {
         match Injection::due(&self.injections, number) {
-            Some(InjectedFault::Panic) => panic!("injected by a drill"),
             Some(InjectedFault::Error) => self.failed = true,
-            Some(what @ (InjectedFault::Segv | InjectedFault::Kill | InjectedFault::Stop)) => {
-                signal(what)
-            }
-            Some(InjectedFault::Hang) => hang(),
             Some(InjectedFault::NotFinite) => self.spoils = true,
             Some(InjectedFault::Late { cycles }) => {
                 sleep(Duration::from_millis(100 * u64::from(cycles)));
             }
-            _ => {}
+            what => what.into_iter().for_each(strike),
         }
     }
 
@@ -138,7 +140,7 @@ impl Heartbeats {
     }
 }
 
-/// The fault of [`What::Error`] and [`What::FailStart`].
+/// The fault of [`InjectedFault::Error`] and [`InjectedFault::FailStart`].
 pub(crate) fn error(text: &str) -> Fault {
     Fault::new(Cause::Error, format_args!("injected by a drill: {text}"))
 }
@@ -155,18 +157,24 @@ pub(crate) fn write_nan(message: &mut [u8], ty: &MessageType) {
     }
 }
 
-/// Ends or stops this process as [`What::Segv`], [`What::Kill`] and [`What::Stop`] say; returns
-/// after the last, once somebody continues the process.
-pub(crate) fn signal(what: InjectedFault) {
+/// What befalls this thread or all of its process alike, whatever runs on it; returns after a
+/// [`InjectedFault::Stop`], once somebody continues the process, and at once after what is of
+/// another sort.
+pub(crate) fn strike(what: InjectedFault) {
     // Nothing is to be done if the kernel refuses: whoever injected it looks whether it happened.
     let _ = match what {
+        InjectedFault::Panic => panic!("injected by a drill"),
         InjectedFault::Segv => {
             leave_no_core_file();
             // The standard library has a handler of its own, which a raised signal would survive.
             emulate_default_handler(SIGSEGV)
         }
         InjectedFault::Kill => raise(SIGKILL),
-        _ => raise(SIGSTOP),
+        InjectedFault::Stop => raise(SIGSTOP),
+        InjectedFault::Hang => loop {
+            std::thread::park();
+        },
+        _ => Ok(()),
     };
 }
 
@@ -175,11 +183,4 @@ fn leave_no_core_file() {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // If it is refused, there is a file.
     let _ = setrlimit(Resource::Core, limit);
-}
-
-/// Never comes back.
-pub(crate) fn hang() -> ! {
-    loop {
-        std::thread::park();
-    }
 }

@@ -22,8 +22,8 @@ pub(super) fn service(
     injections: &[Injection],
 ) -> Box<dyn Service> {
     match Injection::of(injections, Target::Node(index)) {
-        none if none.is_empty() => service,
-        injections => Box::new(service::InjectedService { service, injections }),
+        None => service,
+        Some(injections) => Box::new(service::InjectedService { service, injections }),
     }
 }
 
@@ -37,8 +37,8 @@ impl Wrap for Injections<'_> {
     fn node(&self, node: Box<dyn Node>, index: usize) -> Box<dyn Node> {
         let kind = self.plan.nodes[index].kind;
         match Injection::of(self.all, Target::Node(index)) {
-            none if none.is_empty() => node,
-            injections => Box::new(node::InjectedNode::new(node, kind, injections)),
+            None => node,
+            Some(injections) => Box::new(node::InjectedNode::new(node, kind, injections)),
         }
     }
 
@@ -50,8 +50,8 @@ impl Wrap for Injections<'_> {
         };
         let sender = (row(planned.transport).sender)(carrier, &LinkShape::of(planned))?;
         Ok(match Injection::of(self.all, Target::Link(link)) {
-            none if none.is_empty() => sender,
-            injections => Box::new(link::InjectedLink::new(sender, region, injections)),
+            None => sender,
+            Some(injections) => Box::new(link::InjectedLink::new(sender, region, injections)),
         })
     }
 }

@@ -10,6 +10,7 @@ use sinew_control::Answer;
 use sinew_control::status::EventKind;
 use sinew_core::board::Wish;
 use sinew_core::clock::now_ns;
+use sinew_figures::units::counted;
 use sinew_spec::plan::Plan;
 
 use super::Run;
@@ -239,10 +240,7 @@ fn told(changed: &[String], flows: u64) -> String {
     if changed.len() > NAMES_TOLD_MAX {
         names += ", ...";
     }
-    let text = match changed.len() {
-        1 => format!("1 node changed ({names})"),
-        n => format!("{n} nodes changed ({names})"),
-    };
+    let text = format!("{} changed ({names})", counted(changed.len(), "node"));
     match flows {
         0 => text,
         1 => format!("{text}; 1 flow finishes on the old graph"),

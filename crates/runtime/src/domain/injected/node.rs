@@ -5,7 +5,7 @@ use sinew_core::fault::Fault;
 use sinew_core::node::{Cycle, Io, Node};
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
-use crate::inject::{InjectedFault, Injection, error, hang, signal, write_nan};
+use crate::inject::{InjectedFault, Injection, error, strike, write_nan};
 
 pub(super) struct InjectedNode {
     node: Box<dyn Node>,
@@ -25,37 +25,26 @@ impl InjectedNode {
         let outputs = outputs.map(|(at, port)| (at, port.message)).collect();
         InjectedNode { node, injections, outputs }
     }
-
-    fn spoil(&self, io: &mut Io<'_>) {
-        for &(port, message) in &self.outputs {
-            write_nan(io.write_bytes(port), message);
-        }
-    }
 }
 
 impl Node for InjectedNode {
     fn start(&mut self) -> Result<(), Fault> {
-        if self.injections.iter().any(|injection| injection.what == InjectedFault::FailStart) {
-            return Err(error("the node does not start"));
-        }
+        Injection::start(&self.injections, "the node does not start")?;
         self.node.start()
     }
 
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         match Injection::due(&self.injections, cycle.number) {
-            Some(InjectedFault::Panic) => panic!("injected by a drill"),
             Some(InjectedFault::Error) => return Err(error("the node fails")),
-            Some(what @ (InjectedFault::Segv | InjectedFault::Kill | InjectedFault::Stop)) => {
-                signal(what)
-            }
-            Some(InjectedFault::Hang) => hang(),
             Some(InjectedFault::Late { cycles }) => be_busy(u64::from(cycles) * cycle.period_ns),
             Some(InjectedFault::NotFinite) => {
                 self.node.update(io, cycle)?;
-                self.spoil(io);
+                for &(port, message) in &self.outputs {
+                    write_nan(io.write_bytes(port), message);
+                }
                 return Ok(());
             }
-            _ => {}
+            what => what.into_iter().for_each(strike),
         }
         self.node.update(io, cycle)
     }

@@ -4,7 +4,7 @@ use std::mem;
 
 use sinew_core::fault::Fault;
 
-use crate::inject::{Heartbeats, InjectedFault, Injection, error};
+use crate::inject::{Heartbeats, Injection, error};
 use crate::service::{Service, ServiceIo};
 
 pub(super) struct InjectedService {
@@ -14,9 +14,7 @@ pub(super) struct InjectedService {
 
 impl Service for InjectedService {
     fn start(&mut self) -> Result<(), Fault> {
-        if self.injections.iter().any(|injection| injection.what == InjectedFault::FailStart) {
-            return Err(error("the service does not start"));
-        }
+        Injection::start(&self.injections, "the service does not start")?;
         self.service.start()
     }
 
