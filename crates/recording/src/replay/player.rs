@@ -57,7 +57,6 @@ pub struct Player<'a> {
     /// Where threads end in the recording; empty if not all of it was read.
     pub(super) ends: Vec<ThreadEnd>,
     unknown: BTreeSet<String>,
-    wrong: Option<Wrong>,
     /// What is to be known.
     pub(super) notes: Vec<String>,
     /// Where less was replayed than the recording should hold, and why.
@@ -107,7 +106,6 @@ impl<'a> Player<'a> {
             gaps: Gaps::default(),
             ends: Vec::new(),
             unknown: BTreeSet::new(),
-            wrong: None,
             notes: [&recording.notes[..], &graphs.notes].concat(),
             stops: Vec::from_iter(recording.what_is_missing()),
             recorded_ns: 0,
@@ -159,19 +157,20 @@ impl<'a> Player<'a> {
         }
         self.schemas.clear();
         self.channels.clear();
-        let end = read::read(&part.path, &mut |record| match self.take(record) {
-            Ok(flow) => flow,
-            Err(wrong) => {
-                self.wrong = Some(wrong);
-                ControlFlow::Break(())
+        let mut taken = Ok(());
+        let end = read::read(&part.path, &mut |record| {
+            taken = self.take(record);
+            match taken.is_err() || self.is_over() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         })?;
-        let end = match self.wrong.take() {
-            Some(Wrong::Refused(text)) => {
+        let end = match taken {
+            Err(Wrong::Refused(text)) => {
                 return Err(format!("'{}': {text}", part.path.display()));
             }
-            Some(Wrong::Damaged(text)) => Extent::Damaged(text),
-            None => end,
+            Err(Wrong::Damaged(text)) => Extent::Damaged(text),
+            Ok(()) => end,
         };
         let is_last =
             self.recording.parts.last().is_some_and(|last| last.head.part == part.head.part);
@@ -249,7 +248,7 @@ impl<'a> Player<'a> {
         self.stops.extend(self.ends.iter().filter_map(|end| self.gaps.tail(end)));
     }
 
-    fn take(&mut self, record: &Record<'_>) -> Result<ControlFlow<()>, Wrong> {
+    fn take(&mut self, record: &Record<'_>) -> Result<(), Wrong> {
         match record {
             Record::Schema { header, data } => {
                 self.schemas.insert(header.id, data.to_vec());
@@ -263,7 +262,7 @@ impl<'a> Player<'a> {
         }
         // Relaxed: the flag orders nothing.
         self.interrupted |= self.stop.load(Ordering::Relaxed);
-        Ok(if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(())
     }
 
     /// Takes notice of a topic: its messages must be what this program's kinds have.

@@ -109,17 +109,16 @@ impl RecordedThread {
         };
         let old: Vec<_> = self.taps.iter().map(|tap| port(recorded, tap)).collect();
         let new: Vec<_> = replayer.taps().iter().map(|tap| port(now, tap)).collect();
-        for (node, name, direction, _) in old.iter().filter(|tap| !new.contains(tap)) {
-            notes.push(match direction {
-                Direction::In => format!("'{node}.{name}' was recorded and is not read any more"),
-                Direction::Out => format!("'{node}.{name}' was recorded and has no counterpart"),
-            });
-        }
-        for (node, name, direction, _) in new.iter().filter(|tap| !old.contains(tap)) {
-            notes.push(match direction {
-                Direction::In => format!("'{node}.{name}' was not recorded: nothing comes in"),
-                Direction::Out => format!("'{node}.{name}' was not recorded: not compared"),
-            });
+        let gone = old.iter().filter(|tap| !new.contains(tap)).map(|tap| (tap, true));
+        let added = new.iter().filter(|tap| !old.contains(tap)).map(|tap| (tap, false));
+        for ((node, name, direction, _), is_gone) in gone.chain(added) {
+            let what = match (is_gone, direction) {
+                (true, Direction::In) => "was recorded and is not read any more",
+                (true, Direction::Out) => "was recorded and has no counterpart",
+                (false, Direction::In) => "was not recorded: nothing comes in",
+                (false, Direction::Out) => "was not recorded: not compared",
+            };
+            notes.push(format!("'{node}.{name}' {what}"));
         }
         let taps: Vec<_> =
             new.iter().map(|tap| old.iter().position(|other| other == tap)).collect();
