@@ -121,8 +121,7 @@ fn the_arm_is_commanded_over_http_and_garbage_does_not_disturb_it() {
     stop_and_reset(&api);
 
     // The core has never been at fault.
-    place.sinew(&["stop", &pid]).ended_with(0);
-    let report = running.answer().ended_with(0).json();
+    let report = place.stop(running).json();
     assert_eq!((&report["outcome"], &report["resets"]), (&json!("stopped"), &json!(1)), "{report}");
     assert_eq!(report["earlier_faults"].as_array().map_or(0, Vec::len), 0);
 }

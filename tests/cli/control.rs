@@ -49,6 +49,12 @@ impl Place {
         (running, pid)
     }
 
+    /// Stops a run, which has fared well.
+    pub(crate) fn stop(&self, running: Running) -> Answer {
+        self.sinew(&["stop", &running.pid().to_string()]).ended_with(0);
+        running.answer().ended_with(0)
+    }
+
     /// A run with a service beside the core.
     pub(crate) fn run_with_log(&self) -> (Running, String) {
         let file = format!("log.file={}", self.0.join("axes.csv").display());
@@ -93,8 +99,7 @@ fn a_graph_says_that_another_one_is_on_its_cpus() {
     }
     assert!(said.contains(&format!("(process {pid})")), "{said}");
     assert!(said.contains(&format!("'sinew stop {pid}'")), "{said}");
-    place.sinew(&["stop", &pid]).ended_with(0);
-    first.answer().ended_with(0);
+    place.stop(first);
 }
 
 #[test]
@@ -170,8 +175,7 @@ fn a_service_is_restarted_and_the_core_is_not() {
     assert!(refused.contains("'control' is realtime: the core starts as a whole"), "{refused}");
     let refused = place.sinew(&["restart", "lgo", "--run", &pid]).ended_with(1).err;
     assert!(refused.contains("no domain 'lgo'; there are: control, plant, log"), "{refused}");
-    place.sinew(&["stop", &pid]).ended_with(0);
-    running.answer().ended_with(0);
+    place.stop(running);
 }
 
 #[test]
@@ -216,8 +220,7 @@ fn a_run_that_does_not_answer_is_named() {
     let stop = place.sinew(&["stop", &pid]).ended_with(1).err;
     assert!(stop.contains(&format!("process {pid}: it does not answer")), "{stop}");
     running.signal(Signal::CONT);
-    place.sinew(&["stop", &pid]).ended_with(0);
-    running.answer().ended_with(0);
+    place.stop(running);
 }
 
 #[test]

@@ -62,9 +62,8 @@ fn a_fault_is_held_and_named_after_a_reset() {
     assert_eq!(domain["last_reason"], "its process was ended by signal 9");
     place.sinew(&["reset", &pid]).ended_with(0);
     assert!(!is_alive(control));
-    place.sinew(&["stop", &pid]).ended_with(0);
     // What counts is the last life.
-    let report = running.answer().ended_with(0).json();
+    let report = place.stop(running).json();
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(0));
     let earlier = &report["earlier_faults"][0];
     assert_eq!((&earlier["life"], &earlier["domain"]), (&1.into(), &"control".into()));
@@ -89,8 +88,7 @@ fn a_reset_that_cannot_be_says_why() {
     let (holds, pid) = place.run(&[&holding("reset_refused")]);
     let refused = place.sinew(&["reset", &pid]).ended_with(1).err;
     assert!(refused.contains("the graph is running, expected held"), "{refused}");
-    place.sinew(&["stop", &pid]).ended_with(0);
-    holds.answer().ended_with(0);
+    place.stop(holds);
     let (ends, pid) = place.run(&[&crate::program::calm()]);
     let refused = place.sinew(&["reset", &pid, "--json"]).ended_with(1).json();
     let text = refused["errors"][0]["message"].as_str().expect("a text");

@@ -118,10 +118,15 @@ impl Disk for Small {
     }
 }
 
+/// A part with room enough.
+fn part() -> PartWriter<Small> {
+    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
+    PartWriter::begin(disk, opening(), 0).expect("room")
+}
+
 #[test]
 fn a_part_on_a_disk_that_fills_up_can_be_read_whatever_room_there_was() {
-    let begin = PartWriter::begin(Small { bytes: Vec::new(), room: 1 << 20 }, opening(), 0);
-    let begin_len = begin.expect("room").len() as usize;
+    let begin_len = part().len() as usize;
     let mut most = 0;
     for room in begin_len..begin_len + 6000 {
         let disk = Small { bytes: Vec::new(), room };
@@ -159,8 +164,7 @@ fn file(name: &str, bytes: &[u8]) -> (PathBuf, File) {
 
 #[test]
 fn a_part_that_breaks_off_anywhere_can_be_mended() {
-    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let mut part = PartWriter::begin(disk, opening(), 0).expect("room");
+    let mut part = part();
     let mut ends = vec![(part.len(), 0)];
     for at in 0..3 {
         part.add(&[gap()], &messages(at * 4..at * 4 + 4, b"data")).expect("room");
@@ -189,8 +193,7 @@ fn a_part_that_breaks_off_anywhere_can_be_mended() {
 
 #[test]
 fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
-    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let mut part = PartWriter::begin(disk, opening(), 0).expect("room");
+    let mut part = part();
     part.add(&[gap()], &messages(0..400, b"data")).expect("room");
     let whole = usize::try_from(part.len()).expect("it is in memory");
     let bytes = part.finish().0.expect("room").bytes[..whole].to_vec();
@@ -206,9 +209,7 @@ fn what_is_whole_in_a_part_makes_no_room_for_the_end_that_mends_it() {
 
 #[test]
 fn a_part_of_another_version_is_still_one_of_ours() {
-    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let part = PartWriter::begin(disk, opening(), 0).expect("room");
-    let mut bytes = part.finish().0.expect("room").bytes;
+    let mut bytes = part().finish().0.expect("room").bytes;
     let key = b"version";
     let at = bytes.windows(key.len()).position(|it| it == key).expect("it says its version");
     // Behind the key stands the length of the value.
@@ -253,8 +254,7 @@ fn a_file_that_no_recorder_wrote_is_left_alone() {
 fn a_length_that_only_a_header_claims_is_not_believed() {
     const CLAIMED: u64 = 1 << 40;
     let claim = |op: u8| [&[op][..], &CLAIMED.to_le_bytes()].concat();
-    let disk = Small { bytes: Vec::new(), room: 1 << 20 };
-    let mut part = PartWriter::begin(disk, opening(), 0).expect("room");
+    let mut part = part();
     part.add(&[], &messages(0..4, b"data")).expect("room");
     let whole = usize::try_from(part.len()).expect("it is in memory");
     let bytes = part.finish().0.expect("room").bytes[..whole].to_vec();

@@ -254,14 +254,9 @@ fn a_replay_ends_where_it_is_told_to() {
 
 #[test]
 fn what_is_no_recording_is_refused_in_words() {
-    for (bytes, expected) in [
-        (&b""[..], "no MCAP file"),
-        (b"name: arm\n", "no MCAP file"),
-        (&[0; 4096], "no MCAP file"),
-        (mcap::MAGIC, "no MCAP file"),
-    ] {
+    for bytes in [&b""[..], b"name: arm\n", &[0; 4096], mcap::MAGIC] {
         let text = replay(bytes, None).expect_err("no recording");
-        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("no MCAP file"), "{text}");
     }
     let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
     writer.finish().expect("memory");

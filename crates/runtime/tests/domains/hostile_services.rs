@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use sinew_control::status::{DomainState, EventKind, LinkStatus};
 
 use crate::service_kinds::FILLED;
-use crate::stage::{QUICK, Service, Stage, graph, marked};
+use crate::stage::{QUICK, Service, Stage, marked};
 use crate::{Test, signal};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -51,7 +51,7 @@ fn garbage_in_its_links_harms_only_a_service() {
         // These read the same output.
         let newest = honest("newest", "second", "delivery: latest");
         let all = honest("all", "third", "delivery: broadcast, capacity: 16");
-        let mut stage = Stage::start(&graph(false, &[hostile, newest, all]));
+        let mut stage = Stage::beside(&[hostile, newest, all]);
         stage.until("a link is broken", |stage| {
             links(stage, "servant").iter().any(|link| link.broken)
         });
@@ -80,7 +80,7 @@ fn garbage_on_its_board_harms_only_a_service() {
     for mood in ["garble_board", "garble_counters"] {
         let node = format!("mood: {mood}");
         let other = Service { name: "other", to: "first", ..Service::ALONE };
-        let mut stage = Stage::start(&graph(false, &[with(&node), other]));
+        let mut stage = Stage::beside(&[with(&node), other]);
         // Either the supervisor finds it out, or nobody is disturbed.
         stage.until("the garbage is there", |stage| {
             stage.status("servant").nodes[0].beats == 0 || stage.status("servant").restarts > 0
@@ -94,7 +94,7 @@ fn garbage_on_its_board_harms_only_a_service() {
 }
 
 fn no_service_can_take_a_region_away() {
-    let mut stage = Stage::start(&graph(false, &[Service { to: "first", ..with("mood: shrink") }]));
+    let mut stage = Stage::beside(&[Service { to: "first", ..with("mood: shrink") }]);
     stage.until_event("servant", EventKind::Faulted, 1);
     let tried = "in node 'servant': no region can be shrunk";
     assert_eq!(stage.texts("servant", EventKind::Faulted)[0], tried);
@@ -103,7 +103,7 @@ fn no_service_can_take_a_region_away() {
 
 fn what_is_not_finite_never_reaches_the_core() {
     for to in ["first", "first, delivery: latest"] {
-        let mut stage = Stage::start(&graph(false, &[Service { to, ..with("mood: not_finite") }]));
+        let mut stage = Stage::beside(&[Service { to, ..with("mood: not_finite") }]);
         stage.until("many are dropped", |stage| links(stage, "servant")[0].lost > Some(20));
         let before = stage.arrived[0].len();
         stage.until("others come", |stage| stage.arrived[0].len() > before + 20);
@@ -115,7 +115,7 @@ fn what_is_not_finite_never_reaches_the_core() {
 }
 
 fn what_a_service_has_started_ends_with_it() {
-    let mut stage = Stage::start(&graph(false, &[with("mood: fork")]));
+    let mut stage = Stage::beside(&[with("mood: fork")]);
     let mark = format!("{}-1", stage.marker());
     for kill in 1..=3 {
         // The service, a shell, and what that has started: one of them in a session of its own.
@@ -134,10 +134,7 @@ fn a_service_cannot_fill_the_memory() {
     for limits in ["limits: {memory: 64MiB}", "heartbeat: 3s"] {
         let is_bounded = limits.starts_with("limits");
         let policy = format!("restart: {{policy: never}}, {limits}");
-        let mut stage = Stage::start(&graph(
-            false,
-            &[Service { domain: &policy, ..with("mood: fill_memory") }],
-        ));
+        let mut stage = Stage::beside(&[Service { domain: &policy, ..with("mood: fill_memory") }]);
         stage.until("its end", |stage| stage.is("servant", DomainState::Ended));
         let filled = stage.texts("servant", EventKind::Output);
         assert_eq!(filled.contains(&FILLED), !is_bounded, "{limits}: {filled:?}");
@@ -151,7 +148,7 @@ fn a_service_cannot_fill_the_memory() {
 
 fn a_service_may_close_its_descriptors() {
     let hostile = Service { to: "first", ..with("mood: close_descriptors") };
-    let mut stage = Stage::start(&graph(false, &[hostile]));
+    let mut stage = Stage::beside(&[hostile]);
     stage.until("it has closed them", |stage| {
         let open = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(1, Iterator::count);
         stage.status("servant").pid.is_some_and(|pid| open(pid) == 0)
@@ -166,7 +163,7 @@ fn a_service_may_close_its_descriptors() {
 
 fn a_service_that_talks_without_end_is_cut_short() {
     let quiet = Service { name: "quiet", to: "first", ..Service::ALONE };
-    let mut stage = Stage::start(&graph(false, &[with("mood: talk"), quiet]));
+    let mut stage = Stage::beside(&[with("mood: talk"), quiet]);
     stage.until_event("servant", EventKind::Note, 1);
     let over = stage.texts("servant", EventKind::Note)[0];
     assert!(over.ends_with("more lines, which are not kept"), "{over}");
@@ -178,8 +175,7 @@ fn a_service_that_talks_without_end_is_cut_short() {
 
 fn what_a_service_says_cannot_harm_a_terminal() {
     for mood in ["babble", "panic"] {
-        let node = format!("mood: {mood}");
-        let mut stage = Stage::start(&graph(false, &[with(&node)]));
+        let mut stage = Stage::beside(&[with(&format!("mood: {mood}"))]);
         let what = if mood == "babble" { EventKind::Output } else { EventKind::Faulted };
         stage.until_event("servant", what, 2);
         let texts = stage.texts("servant", what).join("");
@@ -192,7 +188,7 @@ fn no_service_can_keep_the_supervisor_busy() {
     for mood in ["ring", "burn"] {
         let node = format!("mood: {mood}");
         let other = Service { name: "other", to: "first", ..Service::ALONE };
-        let mut stage = Stage::start(&graph(false, &[other, with(&node)]));
+        let mut stage = Stage::beside(&[other, with(&node)]);
         stage.run_on(200);
         signal(Signal::KILL, stage.process("other"));
         stage.until_event("other", EventKind::Started, 2);
@@ -205,7 +201,7 @@ fn no_service_can_keep_the_supervisor_busy() {
 fn no_service_can_make_the_supervisor_wait() {
     let domain = format!("{QUICK}, start_deadline: 100ms");
     let hostile = Service { domain: &domain, ..with("mood: jam_bell") };
-    let mut stage = Stage::start(&graph(false, &[hostile]));
+    let mut stage = Stage::beside(&[hostile]);
     stage.until_event("servant", EventKind::Started, 3);
     assert_eq!(stage.texts("servant", EventKind::Faulted)[0], "was not ready within 100 ms");
     stage.run_on(20);

@@ -47,7 +47,7 @@ fn a_service_fails_alone_and_comes_back() {
     ];
     for (mood, what, reason) in rows {
         let node = format!("mood: {mood}, after: 5");
-        let mut stage = Stage::start(&graph(false, &[with_mood(QUICK, &node)]));
+        let mut stage = Stage::beside(&[with_mood(QUICK, &node)]);
         stage.until_event("servant", EventKind::Started, 4);
         let texts = stage.texts("servant", what);
         assert!(texts.len() >= 3, "{mood}: {:#?}", stage.story());
@@ -68,7 +68,7 @@ fn a_service_that_hangs_is_killed_and_comes_back() {
         [("hang", silent), ("stop", silent), ("hang_in_make", unready), ("hang_in_start", unready)];
     for (mood, reason) in rows {
         let (domain, node) = (format!("{QUICK}, start_deadline: 100ms"), format!("mood: {mood}"));
-        let mut stage = Stage::start(&graph(false, &[with_mood(&domain, &node)]));
+        let mut stage = Stage::beside(&[with_mood(&domain, &node)]);
         stage.until_event("servant", EventKind::Started, 3);
         let reasons = stage.texts("servant", EventKind::Faulted);
         assert_eq!(reasons[..2], [reason, reason], "{mood}");
@@ -100,7 +100,7 @@ fn a_service_comes_back_as_its_policy_says() {
         node,
         ..Service::ALONE
     });
-    let mut stage = Stage::start(&graph(false, &services));
+    let mut stage = Stage::beside(&services);
     for ((_, _, state), (name, ..)) in rows.iter().zip(&texts) {
         let starts = if state.is_some() { 1 } else { 3 };
         stage.until_event(name, EventKind::Started, starts);
@@ -120,7 +120,7 @@ fn a_service_comes_back_as_its_policy_says() {
 
 fn pauses_double_until_a_service_is_given_up() {
     let policy = "restart: {backoff: 10ms, backoff_max: 40ms, restarts_max: 4, window: 60s}";
-    let mut stage = Stage::start(&graph(false, &[with_mood(policy, "mood: error, after: 1")]));
+    let mut stage = Stage::beside(&[with_mood(policy, "mood: error, after: 1")]);
     for round in 1..=2 {
         stage.until_event("servant", EventKind::GivenUp, round);
         let pauses = stage.texts("servant", EventKind::Restarting);
@@ -143,7 +143,7 @@ fn a_request_restarts_a_service_at_once() {
     let policy = "restart: {policy: never}, stop_deadline: 300ms";
     for mood in ["serve", "deaf"] {
         let node = format!("mood: {mood}");
-        let mut stage = Stage::start(&graph(false, &[with_mood(policy, &node)]));
+        let mut stage = Stage::beside(&[with_mood(policy, &node)]);
         for round in 1..=3 {
             stage.until("it runs", |stage| stage.is("servant", DomainState::Running));
             let before = stage.process("servant");
@@ -173,7 +173,7 @@ fn services_start_one_after_the_other() {
         row("mute", never, "mood: hang_in_start"),
         row("last", patient, "mood: serve"),
     ];
-    let mut stage = Stage::start(&graph(false, &services));
+    let mut stage = Stage::beside(&services);
     stage.run.restart("last").expect("it is a service, whose turn comes all the same");
     stage.run_on(20);
     assert_eq!(stage.order(EventKind::Started), ["core", "slow", "bad", "mute", "last"]);
@@ -193,7 +193,7 @@ fn a_killed_writer_tears_and_doubles_nothing() {
     for to in ["first", "first, delivery: latest"] {
         // It sends without a pause, so a kill falls in the middle of something.
         let writer = Service { node: "pause_us: 0", to, ..Service::ALONE };
-        let mut stage = Stage::start(&graph(false, &[writer]));
+        let mut stage = Stage::beside(&[writer]);
         for kill in 1..=20 {
             let before = stage.arrived[0].len();
             stage.until("newer numbers", |stage| stage.arrived[0].len() >= before + 10);
@@ -227,7 +227,7 @@ fn a_killed_reader_goes_on_with_what_is_newer() {
             ..Service::ALONE
         },
     ];
-    let mut stage = Stage::start(&graph(false, &services));
+    let mut stage = Stage::beside(&services);
     for kill in 1..=10 {
         for (at, name) in ["newest", "all"].into_iter().enumerate() {
             let newest = *stage.cycles.last().unwrap_or(&0);
@@ -281,7 +281,7 @@ fn a_service_that_ignores_the_stop_is_killed() {
         let domain = "stop_deadline: 100ms, heartbeat: 10s";
         let ignores = with_mood(domain, &node);
         let other = Service { name: "other", ..Service::ALONE };
-        let mut stage = Stage::start(&graph(false, &[other, ignores]));
+        let mut stage = Stage::beside(&[other, ignores]);
         stage.run_on(50);
         stage.stop_unharmed();
         let ends = stage.texts("servant", EventKind::Faulted);
@@ -302,7 +302,7 @@ fn a_stop_ends_a_service_in_every_phase() {
     for (what, domain, node, state) in rows {
         let first = with_mood(domain, node);
         let waiting = Service { name: "waiting", ..Service::ALONE };
-        let mut stage = Stage::start(&graph(false, &[first, waiting]));
+        let mut stage = Stage::beside(&[first, waiting]);
         stage.until(what, |stage| stage.is("servant", state));
         if state == DomainState::Starting {
             assert!(stage.is("waiting", DomainState::Waiting), "{what}");
@@ -313,7 +313,7 @@ fn a_stop_ends_a_service_in_every_phase() {
         assert_eq!([stage.status("servant").state, stage.status("waiting").state], last, "{what}");
     }
     // While it is restarted: it does not come back.
-    let mut stage = Stage::start(&graph(false, &[with_mood(QUICK, "mood: deaf")]));
+    let mut stage = Stage::beside(&[with_mood(QUICK, "mood: deaf")]);
     stage.run_on(20);
     stage.run.restart("servant").expect("it is a service");
     stage.until("it stops", |stage| stage.is("servant", DomainState::Stopping));
@@ -357,7 +357,7 @@ fn a_dead_core_takes_its_services_along() {
 fn a_run_that_is_dropped_leaves_no_service() {
     let forks = with_mood(QUICK, "mood: fork");
     let deaf = Service { name: "deaf", node: "mood: deaf", ..Service::ALONE };
-    let mut stage = Stage::start(&graph(false, &[forks, deaf]));
+    let mut stage = Stage::beside(&[forks, deaf]);
     let mark = stage.marker();
     // The core, two services, a shell and two that it started.
     stage.until("all are there", |_| marked(&mark).len() == 6);

@@ -96,6 +96,11 @@ impl Stage {
         }
     }
 
+    /// A core without a motor, and these services beside it.
+    pub(crate) fn beside(services: &[Service<'_>]) -> Stage {
+        Stage::start(&graph(false, services))
+    }
+
     /// One look. Whether the graph still runs.
     pub(crate) fn look(&mut self) -> bool {
         let Stage { run, cycles, arrived, torn, motor, .. } = self;
