@@ -51,7 +51,7 @@ pub struct FarSide {
 /// A far side that runs. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    child: Killed,
     life: Life,
 }
 
@@ -77,14 +77,10 @@ impl Process {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         keep_open(&mut command, open);
         let failed = |error: io::Error| Gone(format!("cannot start a process: {error}"));
-        let mut child = command.spawn().map_err(failed)?;
-        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(pidfd) => Ok(Process { child, life: Life::Process(Arc::new(pidfd)) }),
-            Err(error) => {
-                end(&mut child);
-                Err(failed(error.into()))
-            }
-        }
+        let child = Killed(command.spawn().map_err(failed)?);
+        let pidfd = pidfd_open(Pid::from_child(&child.0), PidfdFlags::empty());
+        let pidfd = pidfd.map_err(|error| failed(error.into()))?;
+        Ok(Process { child, life: Life::Process(Arc::new(pidfd)) })
     }
 
     /// Its life.
@@ -94,7 +90,7 @@ impl Process {
 
     /// Its number.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Waits for its end after it was told to stop, and gives back what the near side found. If
@@ -105,10 +101,14 @@ impl Process {
     pub fn join<T>(mut self, found: Result<T, Gone>) -> Result<T, Gone> {
         // After an error it may just be ending, and its last words say more than the error.
         self.await_end(if found.is_ok() { END_S_MAX } else { LAST_WORDS_S_MAX });
-        let ended = self.child.try_wait().ok().flatten();
+        let ended = self.child.0.try_wait().ok().flatten();
+        let pipe = self.child.0.stderr.take();
         // Its end of the pipe must be closed before all of it can be read.
-        end(&mut self.child);
-        let said = self.said();
+        drop(self.child);
+        let mut said = String::new();
+        // What is not text or cannot be read is left out.
+        let _ = pipe.map(|mut pipe| pipe.read_to_string(&mut said));
+        let said = said.trim_end();
         let far = match ended {
             Some(status) if status.success() => return found,
             Some(status) => match status.signal() {
@@ -134,28 +134,6 @@ impl Process {
             let _ = retry_on_intr(|| poll(&mut ended, Some(&limit)));
         }
     }
-
-    fn said(&mut self) -> String {
-        let mut said = String::new();
-        if let Some(mut pipe) = self.child.stderr.take() {
-            // What is not text or cannot be read is left out.
-            let _ = pipe.read_to_string(&mut said);
-        }
-        said.trim_end().into()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        end(&mut self.child);
-    }
-}
-
-/// Kills a child and waits for its end.
-fn end(child: &mut Child) {
-    // Either may fail only because it has ended.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// The main function of a far side: to be called before anything else by every program that starts
