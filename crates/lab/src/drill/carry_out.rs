@@ -96,52 +96,40 @@ pub(super) fn carry_out(
     let injections = injected.into_iter().collect();
     let run = Run::start(RunRequest { injections, ..graph.clone() });
     let run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
-    let recording = Recording::new(&graph.plan, run.clock());
-    let mut watch = Watch {
-        run,
-        drill,
-        timing,
-        at,
-        recording,
+    let seen = Carried {
+        recording: Recording::new(&graph.plan, run.clock()),
         struck_ns: None,
         sent_ns: None,
         proof: None,
+        rest_ns: None,
         told_ns: None,
-        freeze: None,
+        outcome: run.outcome(),
+        faults: vec![],
+        events: vec![],
+        left: vec![],
+        frozen_ns: None,
         outside: None,
+        unread: 0,
+        ended: false,
     };
-    let ended = watch.watch_over();
-    let frozen_ns = watch.freeze.take().and_then(Freeze::end);
-    let outside = watch.outside.take().map(Outside::end);
-    if let Some(seen) = &outside {
-        watch.proof = seen.proof.clone();
-        watch.told_ns = seen.told_ns.or(watch.told_ns);
+    let mut watch = Watch { run, drill, timing, at, seen, freeze: None, outside: None };
+    watch.seen.ended = watch.watch_over();
+    watch.seen.frozen_ns = watch.freeze.take().and_then(Freeze::end);
+    watch.seen.outside = watch.outside.take().map(Outside::end);
+    if let Some(outside) = &watch.seen.outside {
+        watch.seen.proof = outside.proof.clone();
+        watch.seen.told_ns = outside.told_ns.or(watch.seen.told_ns);
     }
-    watch.look_for_proof(frozen_ns);
-    let Watch { run, recording, struck_ns, sent_ns, proof, told_ns, .. } = watch;
-    let (outcome, faults, unread) = (run.outcome(), run.faults(), run.records_lost());
-    let events = run.events().after(0).cloned().collect();
-    let rest_ns = run
+    watch.look_for_proof();
+    let Watch { run, mut seen, .. } = watch;
+    (seen.outcome, seen.faults, seen.unread) = (run.outcome(), run.faults(), run.records_lost());
+    seen.events = run.events().after(0).cloned().collect();
+    seen.rest_ns = run
         .stop_status()
         .and_then(|stop| Some(stop.asked_ns.saturating_add_signed(stop.at_rest_us? * 1000)));
     drop(run);
-    let left = before.since();
-    Ok(Carried {
-        recording,
-        struck_ns,
-        sent_ns,
-        proof,
-        rest_ns,
-        told_ns,
-        outcome,
-        faults,
-        events,
-        left,
-        frozen_ns,
-        outside,
-        unread,
-        ended,
-    })
+    seen.left = before.since();
+    Ok(seen)
 }
 
 /// When a fault is to come.
@@ -179,11 +167,7 @@ struct Watch<'a> {
     drill: &'a Drill,
     timing: &'a Timing,
     at: Due,
-    recording: Recording,
-    struck_ns: Option<u64>,
-    sent_ns: Option<u64>,
-    proof: Option<String>,
-    told_ns: Option<u64>,
+    seen: Carried,
     freeze: Option<Freeze>,
     outside: Option<Outside>,
 }
@@ -193,7 +177,7 @@ impl Watch<'_> {
     fn watch_over(&mut self) -> bool {
         let begun_ns = now_ns();
         loop {
-            let recording = &mut self.recording;
+            let recording = &mut self.seen.recording;
             if !self.run.poll(LOOK, &mut |id, record| recording.take(id, record)) {
                 return true;
             }
@@ -210,7 +194,7 @@ impl Watch<'_> {
             // A graph that holds does not end with its core.
             let is_held = self.run.phase() == Phase::Held;
             if elapsed_ns > LIMIT_NS || is_held || self.has_seen_enough() {
-                self.told_ns.get_or_insert_with(now_ns);
+                self.seen.told_ns.get_or_insert_with(now_ns);
                 self.run.stop();
             }
         }
@@ -218,14 +202,14 @@ impl Watch<'_> {
 
     /// Lets what comes from outside happen, and notes when the fault came.
     fn notice(&mut self) {
-        if self.struck_ns.is_some() {
+        if self.seen.struck_ns.is_some() {
             return;
         }
         let Some(id) = self.at.thread else {
-            self.struck_ns = self.event_of_service().map(|event| event.time_ns);
+            self.seen.struck_ns = self.event_of_service().map(|event| event.time_ns);
             return;
         };
-        let last = self.recording.cycles(id).last();
+        let last = self.seen.recording.cycles(id).last();
         if last.is_none_or(|seen| seen.number < self.at.cycle) {
             // A domain that died with its cycle left no record of it.
             let over = self.drill.injected.is_some() && !self.run.faults().is_empty();
@@ -233,16 +217,16 @@ impl Watch<'_> {
                 return;
             }
         }
-        self.struck_ns = match (self.drill.injected, self.drill.subject) {
+        self.seen.struck_ns = match (self.drill.injected, self.drill.subject) {
             (None, Subject::Domain(domain)) if self.drill.fault.lasts() => self.begin(domain),
             (None, Subject::Domain(domain)) => {
                 let struck_ns = self.signal(domain);
                 // Between the clock and the signal this thread may be held up.
-                self.sent_ns = struck_ns.map(|_| now_ns());
+                self.seen.sent_ns = struck_ns.map(|_| now_ns());
                 struck_ns
             }
             (None, Subject::Link(link)) => self.run.spoil(link).then(now_ns),
-            _ => self.recording.start_ns(id, self.at.cycle, self.at.period_ns),
+            _ => self.seen.recording.start_ns(id, self.at.cycle, self.at.period_ns),
         };
     }
 
@@ -291,14 +275,14 @@ impl Watch<'_> {
 
     /// A process that stands can only be seen while it does.
     fn look_for_stop(&mut self) {
-        if self.drill.fault != DrilledFault::Stop || self.proof.is_some() {
+        if self.drill.fault != DrilledFault::Stop || self.seen.proof.is_some() {
             return;
         }
         let domain = self.drill.subject.domain(self.run.plan());
         if let Some(pid) = self.process(domain)
             && left::state(pid) == Some('T')
         {
-            self.proof = Some(format!("/proc/{pid}/stat shows state T"));
+            self.seen.proof = Some(format!("/proc/{pid}/stat shows state T"));
         }
     }
 
@@ -309,7 +293,7 @@ impl Watch<'_> {
             Expected::Either => false,
             Expected::Faulted(_) => return false,
         };
-        let Some(struck_ns) = self.struck_ns else { return false };
+        let Some(struck_ns) = self.seen.struck_ns else { return false };
         if let Some(outside) = &self.outside {
             return outside.is_over();
         }
@@ -340,24 +324,24 @@ impl Watch<'_> {
 
     /// Whether an axis has left its limits.
     fn is_out(&self) -> bool {
-        let machines = self.recording.machines.iter();
+        let machines = self.seen.recording.machines.iter();
         let last = machines.filter_map(|(_, moments)| moments.last());
         last.flat_map(|moment| moment.position_rad.iter().zip(&self.timing.limits_rad))
             .any(|(position, (low, high))| position < low || position > high)
     }
 
     /// What proves, now that all is over, that the fault came.
-    fn look_for_proof(&mut self, frozen_ns: Option<u64>) {
-        if self.proof.is_none() {
-            self.proof = self.proof(frozen_ns);
+    fn look_for_proof(&mut self) {
+        if self.seen.proof.is_none() {
+            self.seen.proof = self.proof();
         }
-        if self.struck_ns.is_none() && self.proof.is_some() {
-            let start = |id| self.recording.start_ns(id, self.at.cycle, self.at.period_ns);
-            self.struck_ns = self.at.thread.and_then(start);
+        if self.seen.struck_ns.is_none() && self.seen.proof.is_some() {
+            let start = |id| self.seen.recording.start_ns(id, self.at.cycle, self.at.period_ns);
+            self.seen.struck_ns = self.at.thread.and_then(start);
         }
     }
 
-    fn proof(&self, frozen_ns: Option<u64>) -> Option<String> {
+    fn proof(&self) -> Option<String> {
         let plan = self.run.plan();
         let domain = self.drill.subject.domain(plan);
         let name = &plan.domains[domain].name;
@@ -381,7 +365,7 @@ impl Watch<'_> {
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80
             | DrilledFault::Freeze1000 => {
-                let frozen_ms = frozen_ns? as f64 / 1e6;
+                let frozen_ms = self.seen.frozen_ns? as f64 / 1e6;
                 Some(format!("it stood for {frozen_ms:.1} ms, in state T"))
             }
             DrilledFault::Hostile if self.drill.injected.is_none() => self.broken(),
@@ -393,13 +377,13 @@ impl Watch<'_> {
 
     /// The thread left no record of the cycle in which it hangs, nor of any later one.
     fn silence(&self) -> Option<String> {
-        let last = self.recording.cycles(self.at.thread?).last()?;
+        let last = self.seen.recording.cycles(self.at.thread?).last()?;
         (last.number + 1 == self.at.cycle).then(|| format!("no record after cycle {}", last.number))
     }
 
     /// The cycle took as long as it should.
     fn lateness(&self) -> Option<String> {
-        let mut cycles = self.recording.cycles(self.at.thread?).iter();
+        let mut cycles = self.seen.recording.cycles(self.at.thread?).iter();
         let seen = cycles.find(|seen| seen.number == self.at.cycle)?;
         let took = seen.latency_ns / self.at.period_ns;
         (took >= 1).then(|| format!("cycle {} took {took} periods", seen.number))
@@ -408,7 +392,7 @@ impl Watch<'_> {
     /// The writer came to the cycle in which its link is struck.
     fn passed(&self) -> Option<String> {
         let Some(id) = self.at.thread else { return self.seen_from_core() };
-        let last = self.recording.cycles(id).last()?;
+        let last = self.seen.recording.cycles(id).last()?;
         (last.number >= self.at.cycle).then(|| format!("its writer passed cycle {}", self.at.cycle))
     }
 
@@ -423,7 +407,7 @@ impl Watch<'_> {
 
     /// The core lost something, or found a link broken.
     fn seen_from_core(&self) -> Option<String> {
-        let last = self.recording.threads.values().filter_map(|cycles| cycles.last());
+        let last = self.seen.recording.threads.values().filter_map(|cycles| cycles.last());
         let (mut lost, mut broken) = (0, false);
         for seen in last {
             lost += seen.lost;
