@@ -114,6 +114,11 @@ impl Row {
         self.axes.iter().find(|(axis, _)| axis == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it has these values on these axes.
+    pub(crate) fn is(&self, axes: &[(&str, &str)]) -> bool {
+        axes.iter().all(|&(axis, value)| self.axis(axis) == Some(value))
+    }
+
     /// All values in one word: `shared_memory/lock_free/spin`.
     pub fn id(&self) -> String {
         let values: Vec<_> = self.axes.iter().map(|(_, value)| value.as_str()).collect();
@@ -210,6 +215,15 @@ pub struct Table {
 }
 
 impl Table {
+    /// With these columns.
+    pub(crate) fn of<const N: usize>(
+        title: &str,
+        columns: [&str; N],
+        rows: Vec<Vec<String>>,
+    ) -> Table {
+        Table { title: title.into(), columns: columns.map(Into::into).to_vec(), rows }
+    }
+
     /// What is to be reached, what was measured of it, if anything, and whether that is enough.
     pub fn of_bars(
         title: &str,
@@ -224,11 +238,8 @@ impl Table {
             let here = here.map_or("-".into(), |here| here.to_string());
             vec![what, bar.to_string(), here, reached.into()]
         };
-        Table {
-            title: title.into(),
-            columns: ["ratio", "bar", "here", "reached"].map(Into::into).to_vec(),
-            rows: bars.into_iter().map(row).collect(),
-        }
+        let rows = bars.into_iter().map(row).collect();
+        Table::of(title, ["ratio", "bar", "here", "reached"], rows)
     }
 }
 

@@ -201,18 +201,16 @@ fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
-        let rows: Vec<_> = rows.map(cells).collect();
-        let is_empty = rows.is_empty();
-        let table = Table { title: title.into(), columns: columns(sort), rows };
-        (!is_empty).then_some((table, 2..9))
+        let table = Table::of(title, columns(sort), rows.map(cells).collect());
+        (!table.rows.is_empty()).then_some((table, 2..9))
     };
     let mut tables: Vec<_> = sorts.into_iter().filter_map(table).collect();
     tables.extend(report.article.as_ref().map(|article| (article_table(article), 2..6)));
     tables
 }
 
-fn columns(sort: &str) -> Vec<String> {
-    let columns = [
+fn columns(sort: &str) -> [&str; 11] {
+    [
         sort,
         "fault",
         "safe ms",
@@ -224,8 +222,7 @@ fn columns(sort: &str) -> Vec<String> {
         "core max us",
         "came back",
         "as expected",
-    ];
-    columns.map(Into::into).to_vec()
+    ]
 }
 
 fn cells(row: &DrillRow) -> Vec<String> {
@@ -316,11 +313,9 @@ fn endings(report: &DrillReport) -> Table {
         };
         row.rounds.iter().map(line).collect::<Vec<_>>()
     };
-    Table {
-        title: "what shows that the fault came, and how the run ended".into(),
-        columns: ["drill", "proof", "end", "supervisor"].map(Into::into).to_vec(),
-        rows: report.rows.iter().flat_map(row).collect(),
-    }
+    let rows = report.rows.iter().flat_map(row).collect();
+    let title = "what shows that the fault came, and how the run ended";
+    Table::of(title, ["drill", "proof", "end", "supervisor"], rows)
 }
 
 fn article_table(article: &Article) -> Table {
@@ -337,11 +332,8 @@ fn article_table(article: &Article) -> Table {
             or_none(variant.limit, limit),
         ]
     };
-    Table {
-        title: "the inverse kinematics dies in the middle of a move".into(),
-        columns: columns.map(Into::into).to_vec(),
-        rows: article.variants.iter().map(row).collect(),
-    }
+    let rows = article.variants.iter().map(row).collect();
+    Table::of("the inverse kinematics dies in the middle of a move", columns, rows)
 }
 
 /// What it comes to, in sentences.
@@ -397,7 +389,7 @@ mod tests {
             "NO",
         ];
         let rows = vec![row.map(String::from).to_vec(), vec![NONE.to_owned(); 11]];
-        let table = Table { title: "processes".into(), columns: columns("domain"), rows };
+        let table = Table::of("processes", columns("domain"), rows);
         let text = stacked(&table, 2..9);
         assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
         let words =

@@ -82,11 +82,8 @@ impl BesideEvidence<'_> {
             "activation jitter P99",
             "overruns more per round",
         ];
-        Table {
-            title: "over the core alone, round by round: median and where the true one lies".into(),
-            columns: columns.map(Into::into).to_vec(),
-            rows: besides.iter().map(row).collect(),
-        }
+        let title = "over the core alone, round by round: median and where the true one lies";
+        Table::of(title, columns, besides.iter().map(row).collect())
     }
 
     /// Whether these leave the core as it is; `they` is who they are in a sentence of its own.

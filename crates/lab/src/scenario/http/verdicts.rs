@@ -25,11 +25,8 @@ const SCALE_MIN: f64 = 1.8;
 const BUSY_MIN: f64 = 0.9;
 
 fn row(rows: &[Row], server: Server, graph: Shape, load: Load) -> Option<&Row> {
-    let is = |row: &&Row| {
-        let is = |axis: &str, word: &str| row.axis(axis) == Some(word);
-        is("server", server.word()) && is("graph", graph.word()) && is("load", load.word())
-    };
-    rows.iter().find(is)
+    let axes = [("server", server.word()), ("graph", graph.word()), ("load", load.word())];
+    rows.iter().find(|row| row.is(&axes))
 }
 
 /// A measure of one row over that of another, round by round.
@@ -49,11 +46,8 @@ pub(super) fn ratios(rows: &[Row]) -> Table {
         [vec![server.word().to_owned()], cells.to_vec()].concat()
     };
     let columns = ["sinew over", "CPU per request", "time per request", "latency P50"];
-    Table {
-        title: "sinew over the others, round by round: median and where the true one lies".into(),
-        columns: columns.map(Into::into).to_vec(),
-        rows: Server::ALL[1..].iter().map(line).collect(),
-    }
+    let title = "sinew over the others, round by round: median and where the true one lies";
+    Table::of(title, columns, Server::ALL[1..].iter().map(line).collect())
 }
 
 /// One for each bar, on a machine with so many CPUs.

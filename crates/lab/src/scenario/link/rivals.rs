@@ -59,10 +59,7 @@ impl Cell<'_> {
             "copied" => queues(rows, self.bytes),
             access => find(rows, &[("access", access)]),
         };
-        let rows = rows
-            .into_iter()
-            .filter(|row| wanted.iter().all(|(axis, value)| row.axis(axis) == Some(value)));
-        rows.filter_map(|row| self.ratio(row)).next()
+        rows.into_iter().filter(|row| row.is(&wanted)).find_map(|row| self.ratio(row))
     }
 
     /// The ratios of the rivals.

@@ -36,8 +36,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
 
 /// The rows with these values.
 pub(super) fn find<'a>(rows: &'a [Row], axes: &[(&str, &str)]) -> Vec<&'a Row> {
-    let is = |row: &&Row| axes.iter().all(|(axis, value)| row.axis(axis) == Some(value));
-    rows.iter().filter(is).collect()
+    rows.iter().filter(|row| row.is(axes)).collect()
 }
 
 /// The round trips of the first of them that was measured.

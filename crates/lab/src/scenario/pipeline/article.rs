@@ -101,9 +101,6 @@ pub(super) fn table(rows: &[Row]) -> Table {
             figure("overruns").map_or("-".into(), |count| count.to_string()),
         ]
     };
-    Table {
-        title: "the article's rows, lock-free, and ours".into(),
-        columns: columns.map(Into::into).to_vec(),
-        rows: PUBLISHED.iter().map(cells).collect(),
-    }
+    let rows = PUBLISHED.iter().map(cells).collect();
+    Table::of("the article's rows, lock-free, and ours", columns, rows)
 }

@@ -56,10 +56,8 @@ fn back(evidence: &BesideEvidence<'_>) -> Judged {
 
 /// The row of the supervisor of these.
 fn supervisor<'a>(evidence: &'a BesideEvidence<'_>, beside: &str) -> Option<&'a Row> {
-    let is = |row: &&Row| {
-        row.axis("measured") == Some("supervisor") && row.axis("beside") == Some(beside)
-    };
-    evidence.rows.iter().find(is)
+    let axes = [("measured", "supervisor"), ("beside", beside)];
+    evidence.rows.iter().find(|row| row.is(&axes))
 }
 
 fn cpu(evidence: &BesideEvidence<'_>) -> Judged {
