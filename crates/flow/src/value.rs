@@ -48,8 +48,8 @@ pub enum Value {
 /// Values by name, in order.
 pub type Map = IndexMap<ByteString, Value>;
 
-/// A mapping whose fields are made on demand.
-pub trait Document: fmt::Debug + Send + Sync + 'static {
+/// A mapping whose fields are made on demand. As [`Any`] it is for who knows its type.
+pub trait Document: Any + fmt::Debug + Send + Sync {
     /// The field `name`; [`Value::Null`] if there is none.
     ///
     /// # Errors
@@ -74,10 +74,6 @@ pub trait Document: fmt::Debug + Send + Sync + 'static {
     fn compact(&self) -> Option<Arc<dyn Document>> {
         None
     }
-    /// For who knows the type.
-    fn as_any(&self) -> &dyn Any;
-    /// For who knows the type, while nobody else holds it.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 /// Bytes that are still to come, part by part. Clones share them, and only one can take them.

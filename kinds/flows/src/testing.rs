@@ -1,6 +1,5 @@
 //! Graphs of flow nodes in tests: text in, reply out.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +28,6 @@ impl Document for MalformedRequest {
     }
     fn names(&self) -> &'static [&'static str] {
         &["path", "query", "body"]
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 

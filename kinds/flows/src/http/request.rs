@@ -53,7 +53,7 @@ impl Request {
     /// A packet as the request of a listener, if it is one.
     pub(crate) fn of(packet: &Value) -> Option<&Request> {
         let Value::Document(document) = packet else { return None };
-        document.as_any().downcast_ref()
+        (&**document as &dyn Any).downcast_ref()
     }
 
     /// What stands before the body.
@@ -153,14 +153,6 @@ impl Document for Request {
         let mut copy = Request::new(parts, bytes, self.scheme, self.remote);
         copy.params = self.params.clone();
         Some(Arc::new(copy))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 

@@ -5,6 +5,7 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -142,10 +143,10 @@ const PARAMS: ByteString = ByteString::from_static("params");
 
 /// Sets the parameters of a request, or of a copy of it.
 fn set_params(document: &mut Arc<dyn Document>, params: Map) {
-    if let Some(request) = Arc::get_mut(document).and_then(|it| it.as_any_mut().downcast_mut()) {
-        let request: &mut Request = request;
+    let own = Arc::get_mut(document).map(|it| it as &mut dyn Any);
+    if let Some(request) = own.and_then(|it| it.downcast_mut::<Request>()) {
         request.set_params(params);
-    } else if let Some(request) = document.as_any().downcast_ref::<Request>() {
+    } else if let Some(request) = (&**document as &dyn Any).downcast_ref::<Request>() {
         let mut copy = request.clone();
         copy.set_params(params);
         *document = Arc::new(copy);

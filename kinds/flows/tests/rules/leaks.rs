@@ -1,7 +1,6 @@
 //! Ten thousand flows through all that keeps something of a flow; some fail, some are cancelled.
 //! They never see each other, and nothing of them stays.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,14 +50,6 @@ impl Document for Tracked {
 
     fn names(&self) -> &'static [&'static str] {
         &["number", "pause_ms", "rest_ms"]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 

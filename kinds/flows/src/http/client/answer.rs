@@ -1,6 +1,5 @@
 //! The answer of another server as a packet: `status`, `header`, and `body`, whole or to come.
 
-use std::any::Any;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -86,14 +85,6 @@ impl Document for Answer {
 
     fn names(&self) -> &'static [&'static str] {
         &["status", "header", "body"]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 
