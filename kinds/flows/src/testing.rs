@@ -1,5 +1,7 @@
 //! Graphs of flow nodes in tests: text in, reply out.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ pub(crate) use sinew_flow::testing::run;
 use sinew_flow::testing::{self, BEGIN};
 use sinew_flow::{Document, Error, FlowEntry, FlowFixture, Reply, Value};
 use sinew_spec::plan::Plan;
+use tokio::task::{spawn_local, yield_now};
 
 use crate::FLOWS;
 
@@ -34,6 +37,22 @@ impl Document for MalformedRequest {
 /// All kinds, and `begin`.
 pub(crate) fn table() -> Vec<FlowEntry> {
     [&[BEGIN], FLOWS].concat()
+}
+
+/// What a future gives, and how often others of its worker had a turn meanwhile.
+pub(crate) async fn turns<T>(work: impl Future<Output = T>) -> (T, u32) {
+    let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+    let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
+    let other = spawn_local(async move {
+        while !over.get() {
+            counted.set(counted.get() + 1);
+            yield_now().await;
+        }
+    });
+    let made = work.await;
+    is_over.set(true);
+    other.await.expect("it counts");
+    (made, turns.get())
 }
 
 /// The plan of a graph.

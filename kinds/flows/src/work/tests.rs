@@ -1,15 +1,13 @@
 //! One budget for all that a flow computes, and its turns with others.
 
-use std::cell::Cell;
 use std::fmt::Write;
-use std::rc::Rc;
 use std::time::Duration;
 
 use sinew_flow::{FlowLimits, Reply, Value, WORK_DEFAULT};
-use tokio::task::{spawn_local, yield_now};
+use tokio::task::yield_now;
 
 use super::WORK_MAX;
-use crate::testing::{fixture, run};
+use crate::testing::{self, fixture, run};
 
 /// Longest that a flow in these tests may take.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -61,21 +59,8 @@ fn lua(code: &str) -> String {
 
 /// The reply to a packet, and how often others of the worker had a turn meanwhile.
 fn turns(text: &str, packet: Value, work: u64) -> (Reply, u32) {
-    let fixture = fixture(text);
-    run(async {
-        let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
-        let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
-        let other = spawn_local(async move {
-            while !over.get() {
-                counted.set(counted.get() + 1);
-                yield_now().await;
-            }
-        });
-        let reply = fixture.open("begin", 0, packet, FlowLimits { deadline: DEADLINE, work }).await;
-        is_over.set(true);
-        other.await.expect("it counts");
-        (reply, turns.get())
-    })
+    let (fixture, limits) = (fixture(text), FlowLimits { deadline: DEADLINE, work });
+    run(testing::turns(fixture.open("begin", 0, packet, limits)))
 }
 
 #[test]

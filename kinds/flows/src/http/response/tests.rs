@@ -1,24 +1,20 @@
 //! Every sort of reply, and what it becomes.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::Read;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use hyper::body::Body as _;
 use sinew_flow::Stream;
-use tokio::task::{spawn_local, yield_now};
 
 use super::*;
 use crate::http::body::{Body, Gzip};
-use crate::testing::{fixture, run};
+use crate::testing::{fixture, run, turns};
 
 /// A graph that does nothing.
-const NOTHING: &str =
-    "- {kind: begin, name: begin, ports: {out: [{name: a, port: in}]}}\n- {kind: nop, name: a}\n";
+const NOTHING: &str = "- {kind: nop, name: a}";
 
 /// The answer, and the error that was told.
 fn response(reply: Reply) -> (Response<Content>, Option<Error>) {
@@ -147,19 +143,10 @@ fn a_long_reply_is_paid_and_lets_others_have_their_turn() {
     let reply = || Ok(Some(Value::map([("body", list.clone()), ("status", Value::Integer(200))])));
     run(async {
         let flow = fixture.flow();
-        let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
-        let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
-        let other = spawn_local(async move {
-            while !over.get() {
-                counted.set(counted.get() + 1);
-                yield_now().await;
-            }
-        });
-        let answer = super::response(&flow, reply(), |error| panic!("{error}")).await;
-        is_over.set(true);
-        other.await.expect("it counts");
+        let answers = super::response(&flow, reply(), |error| panic!("{error}"));
+        let (answer, turns) = turns(answers).await;
         assert_eq!(answer.status(), 200);
-        assert!(turns.get() > 3, "{} turns", turns.get());
+        assert!(turns > 3, "{turns} turns");
         let mut told = None;
         flow.allow(1000);
         let fail = |error: &Error| told = Some(error.clone());
