@@ -14,14 +14,11 @@ use sinew_core::catalogue::{Kind, RunsIn};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
     Ahead, At, Error, FlowEntry, FlowFixture, FlowNode, Make, NodeFigures, Source as FlowSource,
-    Step, StopSignal, Stopper, Stream, Value, input,
+    Step, StopSignal, Stopper, Stream, Value, input, testing,
 };
 use sinew_flows::FLOWS;
-use sinew_spec::plan::{Plan, TargetMachine};
-use sinew_spec::{SpecSource, compile, render};
+use sinew_spec::plan::Plan;
 use socket2::{Domain, Socket, Type};
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
 
 /// Longest that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -147,9 +144,7 @@ fn plan(options: &str) -> Arc<Plan> {
          port: in}}]}}, {options}}}\n- {{kind: app, name: app}}\n"
     );
     let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
-    let source = SpecSource { file: "test.yaml", text: &text, overrides: &[] };
-    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0] });
-    Arc::new(plan.unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false))))
+    testing::try_plan(&text, &kinds).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// The listener with these options, made.
@@ -186,14 +181,13 @@ impl Server {
         let address = address.split("//").nth(1).expect("a URI").parse().expect("an address");
         let (sender, receiver) = sync_channel(1);
         let thread = thread::spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             let fixture = FlowFixture::new(&plan, &table(), Path::new("."));
             let fixture = fixture.unwrap_or_else(|refusals| panic!("{refusals:?}"));
             let (stopper, stop) = StopSignal::new();
             let said = (stopper, fixture.figures("listener"));
             sender.send(said).expect("the test listens");
             let serves = part.serve(fixture.outlet("listener"), stop);
-            LocalSet::new().block_on(&runtime, serves).expect("served");
+            testing::run(serves).expect("served");
         });
         let (stopper, figures) = receiver.recv().expect("a stopper");
         Server { address, figures, stopper, thread: Some(thread) }
