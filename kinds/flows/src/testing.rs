@@ -15,7 +15,7 @@ use tokio::task::{spawn_local, yield_now};
 use crate::FLOWS;
 
 /// Longest that a flow in a test may take.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A request of which the path and the query can be had, and the body is malformed.
 #[derive(Debug)]

@@ -2,17 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
 use sinew_core::{Message, Refusal};
 use sinew_flow::{FlowFixture, MessageInput, MessageOutput, NodeContext, Reply, Value, testing};
 use sinew_spec::plan::Plan;
 
-use crate::testing::{run, table};
-
-/// Longest that a flow in a test may take.
-const LIMIT: Duration = Duration::from_secs(20);
+use crate::testing::{LIMIT, run, table};
 
 sinew_core::message! {
     /// What the core says and hears in tests.

@@ -17,10 +17,7 @@ use server::{Server, echo, parts, text, whole};
 use sinew_flow::{Error, FlowFixture, FlowLimits, NodeContext, Pool, Reply, Value};
 use tokio::sync::Notify;
 
-use crate::testing::{fixture, plan, refusals, run, table};
-
-/// Longest that a flow in a test may take.
-const LIMIT: Duration = Duration::from_secs(20);
+use crate::testing::{LIMIT, fixture, plan, refusals, run, table};
 
 /// The source and one node `http` with these parameters.
 fn graph(parameters: &str) -> String {

@@ -8,10 +8,7 @@ use sinew_flow::FlowFixture;
 use tokio::time::timeout;
 
 use super::*;
-use crate::testing::{fixture, plan, run, table};
-
-/// Longest that a test waits.
-const LIMIT: Duration = Duration::from_secs(20);
+use crate::testing::{LIMIT, fixture, plan, run, table};
 
 fn graph(parameters: &str, next: &str) -> String {
     format!(
