@@ -29,20 +29,14 @@ static SWAY: Kind = Kind {
     doc: "Pushes the carriage to and fro; every second it rests for a while.",
     ports: &[OUT, Port::input("place", "Where it is.", Place::TYPE)],
     parameters: &[
-        Parameter {
-            name: "speed_mm_per_s",
-            doc: "How fast at most.",
-            unit: "mm/s",
-            ty: ParameterType::Number { min: 0.0, max: 1000.0 },
-            default: Some("100"),
-        },
-        Parameter {
-            name: "pushes_s",
-            doc: "For how long; then it says nothing any more.",
-            unit: "s",
-            ty: ParameterType::Number { min: 0.0, max: 1e6 },
-            default: Some("1e6"),
-        },
+        Parameter::new("speed_mm_per_s", ParameterType::Number { min: 0.0, max: 1000.0 })
+            .or("100")
+            .unit("mm/s")
+            .doc("How fast at most."),
+        Parameter::new("pushes_s", ParameterType::Number { min: 0.0, max: 1e6 })
+            .or("1e6")
+            .unit("s")
+            .doc("For how long; then it says nothing any more."),
     ],
     signals: &[],
 };

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::clock::Clock;
 use sinew_core::cycle::executor::Executor;
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
@@ -29,18 +29,15 @@ message! {
     }
 }
 
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "", direction, message: Payload::TYPE, optional: true, safe: &[] }
-}
-
-static PASS: Kind = Kind {
-    name: "pass",
-    runs_in: RunsIn::Realtime,
-    doc: "Passes on.",
-    ports: &[port("in", Direction::In), port("out", Direction::Out)],
-    parameters: &[],
-    signals: &[],
-};
+/// Passes on.
+static PASS: Kind = Kind::new(
+    "pass",
+    RunsIn::Realtime,
+    &[
+        Port::input("in", "", Payload::TYPE).optional(),
+        Port::output("out", "", Payload::TYPE).optional(),
+    ],
+);
 
 struct Pass;
 

@@ -45,7 +45,7 @@ pub use value::error::Error;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 pub use values::FlowValues;
 
-use sinew_spec::catalogue::{Direction, Kind, PACKET, Port, RunsIn};
+use sinew_spec::catalogue::{Kind, PACKET, Port, RunsIn};
 
 /// What is the same in all kinds whose nodes take packets; a kind says the rest itself.
 pub const FLOW: Kind =
@@ -53,12 +53,12 @@ pub const FLOW: Kind =
 
 /// An input for packets. Some link must lead to it.
 pub const fn input(name: &'static str, doc: &'static str) -> Port {
-    Port { name, doc, direction: Direction::In, message: &PACKET, optional: false, safe: &[] }
+    Port::input(name, doc, &PACKET)
 }
 
 /// An output for packets. Where it leads nowhere, a packet that is sent there is the reply.
 pub const fn output(name: &'static str, doc: &'static str) -> Port {
-    Port { name, doc, direction: Direction::Out, message: &PACKET, optional: true, safe: &[] }
+    Port::output(name, doc, &PACKET).optional()
 }
 
 /// The `error` port: where it leads somewhere, what comes back takes the place of the node's error.

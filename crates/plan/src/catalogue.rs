@@ -164,6 +164,11 @@ impl Port {
     ) -> Port {
         Port { direction: Direction::Out, ..Port::input(name, doc, message) }
     }
+
+    /// The same, but it may stay unlinked.
+    pub const fn optional(self) -> Port {
+        Port { optional: true, ..self }
+    }
 }
 
 /// The type, and with it the limits, of a parameter.
@@ -361,6 +366,11 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// One without parameters and signals; its sentence is still to come.
+    pub const fn new(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
+        Kind { name, runs_in, doc: "", ports, parameters: &[], signals: &[] }
+    }
+
     /// The port with this index; one past the end is an element of the last, `name[]`.
     ///
     /// # Panics

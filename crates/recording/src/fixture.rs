@@ -5,17 +5,8 @@ use sinew_core::{Fault, Parameters, fault};
 use sinew_runtime::{Service, ServiceEntry};
 
 /// Stands for the recorder in graphs that are not run.
-pub(crate) const OBSERVER: ServiceEntry = ServiceEntry {
-    kind: &Kind {
-        name: "recorder",
-        runs_in: RunsIn::Observer,
-        doc: "Observes.",
-        ports: &[],
-        parameters: &[],
-        signals: &[],
-    },
-    make,
-};
+pub(crate) const OBSERVER: ServiceEntry =
+    ServiceEntry { kind: &Kind::new("recorder", RunsIn::Observer, &[]), make };
 
 fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     Err(fault!("it is not to be run"))

@@ -7,7 +7,7 @@ use sinew_spec::plan::{
 };
 use sinew_spec::{SpecSource, compile};
 
-use crate::kinds::{WORD, free, kind};
+use crate::kinds::{WORD, free};
 
 const STOP: &[SafeValue] = &[SafeValue { name: "stop", doc: "Stands still." }];
 const PORTS: &[Port] = &[
@@ -17,9 +17,9 @@ const PORTS: &[Port] = &[
     free("out", Direction::Out, &WORD),
 ];
 
-static CYCLIC: Kind = kind("cyclic", RunsIn::Realtime, PORTS);
-static SERVICE: Kind = kind("service", RunsIn::Service, PORTS);
-static OBSERVER: Kind = kind("observer", RunsIn::Observer, &[]);
+static CYCLIC: Kind = Kind::new("cyclic", RunsIn::Realtime, PORTS);
+static SERVICE: Kind = Kind::new("service", RunsIn::Service, PORTS);
+static OBSERVER: Kind = Kind::new("observer", RunsIn::Observer, &[]);
 
 /// Three realtime threads in two domains, and a service.
 const TEXT: &str = "

@@ -6,7 +6,7 @@ use sinew_spec::catalogue::{
 };
 use sinew_spec::catalogue_errors;
 
-use crate::kinds::{free, kind, message};
+use crate::kinds::{free, message};
 
 const FIELDS: &[Field] = &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 }];
 const ODD: &[Field] = &[
@@ -22,13 +22,12 @@ static CROOKED: MessageType = message("Crooked", 2, ODD);
 
 const STOP: SafeValue = SafeValue { name: "stop", doc: "" };
 const IN: Port = free("in", Direction::In, &NUMBER);
-const GAIN: Parameter =
-    Parameter { name: "gain", doc: "", unit: "", ty: ParameterType::Bool, default: Some("true") };
-const SPEED: Signal = Signal { name: "speed", doc: "", unit: "", count: 1, labels: &[] };
+const GAIN: Parameter = Parameter::new("gain", ParameterType::Bool).or("true");
+const SPEED: Signal = Signal::new("speed", "", "", 1);
 const GOOD: Kind = Kind {
     parameters: &[GAIN],
     signals: &[SPEED],
-    ..kind("good", RunsIn::Realtime, &[IN, Port { name: "drive", safe: &[STOP], ..IN }])
+    ..Kind::new("good", RunsIn::Realtime, &[IN, Port { name: "drive", safe: &[STOP], ..IN }])
 };
 
 /// What is said of a kind alone.

@@ -15,13 +15,10 @@ const INFO: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "First-order low-pass filter on the joint targets; delays them by 1 / (2 pi cutoff).",
     ports: &[IN, OUT],
-    parameters: &[Parameter {
-        name: "cutoff_hz",
-        doc: "Frequency of which a factor of 0.7 is left.",
-        unit: "Hz",
-        ty: ParameterType::Number { min: 1.0, max: 500.0 },
-        default: Some("100"),
-    }],
+    parameters: &[Parameter::new("cutoff_hz", ParameterType::Number { min: 1.0, max: 500.0 })
+        .or("100")
+        .unit("Hz")
+        .doc("Frequency of which a factor of 0.7 is left.")],
     signals: &[],
 };
 

@@ -25,40 +25,29 @@ pub const URDF_BYTES_MAX: u64 = 1 << 20;
 const TOLERANCE: f64 = 1e-6;
 
 /// Parameter: the arm's file.
-pub const ARM: Parameter = Parameter {
-    name: "arm",
-    doc: "URDF of the arm: a serial chain with six revolute joints and a spherical wrist.",
-    unit: "",
-    ty: ParameterType::Path,
-    default: None,
-};
+pub const ARM: Parameter = Parameter::new("arm", ParameterType::Path)
+    .doc("URDF of the arm: a serial chain with six revolute joints and a spherical wrist.");
 
 /// Parameter: where the arm stands at first.
-pub const HOME_DEG: Parameter = Parameter {
-    name: "home_deg",
-    doc: "Joint angles at which the machine starts; the same for planner, ik and drives.",
-    unit: "deg",
-    ty: ParameterType::Numbers { count: 6, min: -720.0, max: 720.0 },
-    default: Some("[0, 0, 0, 0, 90, 0]"),
-};
+pub const HOME_DEG: Parameter =
+    Parameter::new("home_deg", ParameterType::Numbers { count: 6, min: -720.0, max: 720.0 })
+        .or("[0, 0, 0, 0, 90, 0]")
+        .unit("deg")
+        .doc("Joint angles at which the machine starts; the same for planner, ik and drives.");
 
 /// Parameter: margin of wrist and elbow.
-pub const SINGULARITY_DEG: Parameter = Parameter {
-    name: "singularity_deg",
-    doc: "Least angle of wrist (joint 5) and elbow (joint 3) from straight.",
-    unit: "deg",
-    ty: ParameterType::Number { min: 0.01, max: 45.0 },
-    default: Some("5"),
-};
+pub const SINGULARITY_DEG: Parameter =
+    Parameter::new("singularity_deg", ParameterType::Number { min: 0.01, max: 45.0 })
+        .or("5")
+        .unit("deg")
+        .doc("Least angle of wrist (joint 5) and elbow (joint 3) from straight.");
 
 /// Parameter: margin of the shoulder.
-pub const SHOULDER_M: Parameter = Parameter {
-    name: "shoulder_m",
-    doc: "Least distance of the wrist centre from axis 1.",
-    unit: "m",
-    ty: ParameterType::Number { min: 0.0001, max: 1.0 },
-    default: Some("0.05"),
-};
+pub const SHOULDER_M: Parameter =
+    Parameter::new("shoulder_m", ParameterType::Number { min: 0.0001, max: 1.0 })
+        .or("0.05")
+        .unit("m")
+        .doc("Least distance of the wrist centre from axis 1.");
 
 /// All parameters that say where the arm and its flange may be.
 pub const PLACE: [Parameter; 7] =

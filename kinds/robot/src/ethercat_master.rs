@@ -22,14 +22,16 @@ const LOST: usize = 1;
 const ROUND_TRIP: usize = 2;
 
 /// Parameter: resolution of the encoders, the same for master and drives.
-pub(super) const COUNTS_PER_TURN: Parameter = Parameter {
-    name: "counts_per_turn",
-    doc: "Encoder counts per turn of a joint; the default is 20 bit per turn of the motor behind a \
-          gear of 100. The same for ethercat_master and drives.",
-    unit: "counts",
-    ty: ParameterType::Integer { min: 1000, max: 1 << 28 },
-    default: Some("104857600"),
-};
+pub(super) const COUNTS_PER_TURN: Parameter = Parameter::new(
+    "counts_per_turn",
+    ParameterType::Integer { min: 1000, max: 1 << 28 },
+)
+.or("104857600")
+.unit("counts")
+.doc(
+    "Encoder counts per turn of a joint; the default is 20 bit per turn of the motor behind a gear \
+     of 100. The same for ethercat_master and drives.",
+);
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
@@ -55,27 +57,18 @@ pub const INFO: Kind = Kind {
     ],
     parameters: &[
         COUNTS_PER_TURN,
-        Parameter {
-            name: "lost_frames_max",
-            doc: "Cycles in a row without a frame from the drives that are still borne.",
-            unit: "cycles",
-            ty: ParameterType::Integer { min: 0, max: 100 },
-            default: Some("5"),
-        },
-        Parameter {
-            name: "startup_ms",
-            doc: "Time in which all drives must reach 'operation enabled'.",
-            unit: "ms",
-            ty: ParameterType::Number { min: 10.0, max: 60_000.0 },
-            default: Some("5000"),
-        },
-        Parameter {
-            name: "handover_deg",
-            doc: "Greatest distance between target and joint when the drives begin to follow.",
-            unit: "deg",
-            ty: ParameterType::Number { min: 0.001, max: 10.0 },
-            default: Some("0.1"),
-        },
+        Parameter::new("lost_frames_max", ParameterType::Integer { min: 0, max: 100 })
+            .or("5")
+            .unit("cycles")
+            .doc("Cycles in a row without a frame from the drives that are still borne."),
+        Parameter::new("startup_ms", ParameterType::Number { min: 10.0, max: 60_000.0 })
+            .or("5000")
+            .unit("ms")
+            .doc("Time in which all drives must reach 'operation enabled'."),
+        Parameter::new("handover_deg", ParameterType::Number { min: 0.001, max: 10.0 })
+            .or("0.1")
+            .unit("deg")
+            .doc("Greatest distance between target and joint when the drives begin to follow."),
     ],
     signals: &[
         Signal::new(

@@ -74,7 +74,7 @@ const fn number(
     (min, max): (f64, f64),
     default: &'static str,
 ) -> Parameter {
-    Parameter { name, doc, unit, ty: ParameterType::Number { min, max }, default: Some(default) }
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
 }
 
 /// What the compiler knows of the kind.
@@ -108,21 +108,12 @@ pub const INFO: Kind = Kind {
         },
     ],
     parameters: &[
-        Parameter {
-            name: "path",
-            doc: "Waypoints: .csv, or G-code in .gcode, .nc or .ngc.",
-            unit: "",
-            ty: ParameterType::Path,
-            default: None,
-        },
-        Parameter {
-            name: "other_paths",
-            doc: "Paths that people may choose: after the lap under way the tool goes home and \
-                  takes the other path. 'path' has number 0, these begin at 1.",
-            unit: "",
-            ty: ParameterType::Paths { max: OTHER_PATHS_MAX },
-            default: Some("[]"),
-        },
+        Parameter::new("path", ParameterType::Path)
+            .doc("Waypoints: .csv, or G-code in .gcode, .nc or .ngc."),
+        Parameter::new("other_paths", ParameterType::Paths { max: OTHER_PATHS_MAX }).or("[]").doc(
+            "Paths that people may choose: after the lap under way the tool goes home and takes \
+             the other path. 'path' has number 0, these begin at 1.",
+        ),
         arm::ARM,
         arm::HOME_DEG,
         arm::SINGULARITY_DEG,
@@ -130,22 +121,17 @@ pub const INFO: Kind = Kind {
         workspace::FLOOR_MM,
         workspace::BOX_MIN_MM,
         workspace::BOX_MAX_MM,
-        Parameter {
-            name: "laps",
-            doc: "How often to go around, on whichever path; 0 means until stopped. With more \
-                  than one lap, or with other paths, the tool goes back from the last waypoint to \
-                  the first.",
-            unit: "",
-            ty: ParameterType::Integer { min: 0, max: 1_000_000_000 },
-            default: Some("1"),
-        },
-        Parameter {
-            name: "work_origin_mm",
-            doc: "Where the zero of the G-code programs lies in the arm's base frame.",
-            unit: "mm",
-            ty: ParameterType::Numbers { count: 3, min: -10_000.0, max: 10_000.0 },
-            default: Some("[0, 0, 0]"),
-        },
+        Parameter::new("laps", ParameterType::Integer { min: 0, max: 1_000_000_000 }).or("1").doc(
+            "How often to go around, on whichever path; 0 means until stopped. With more than one \
+             lap, or with other paths, the tool goes back from the last waypoint to the first.",
+        ),
+        Parameter::new(
+            "work_origin_mm",
+            ParameterType::Numbers { count: 3, min: -10_000.0, max: 10_000.0 },
+        )
+        .or("[0, 0, 0]")
+        .unit("mm")
+        .doc("Where the zero of the G-code programs lies in the arm's base frame."),
         number("speed_mm_per_s", "Greatest speed along the path.", "mm/s", (0.1, 10_000.0), "250"),
         number("acceleration_mm_per_s2", "Greatest acceleration.", "mm/s2", (1.0, 1e5), "2000"),
         number("jerk_mm_per_s3", "Greatest jerk.", "mm/s3", (10.0, 1e7), "20000"),

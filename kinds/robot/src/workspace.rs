@@ -15,18 +15,20 @@ const FAR_MM: f64 = 100_000.0;
 
 const fn corner(name: &'static str, doc: &'static str, default: &'static str) -> Parameter {
     let ty = ParameterType::Numbers { count: 3, min: -FAR_MM, max: FAR_MM };
-    Parameter { name, doc, unit: "mm", ty, default: Some(default) }
+    Parameter::new(name, ty).or(default).unit("mm").doc(doc)
 }
 
 /// Parameter: the floor.
-pub const FLOOR_MM: Parameter = Parameter {
-    name: "floor_mm",
-    doc: "Least height of the flange; 0 is the plane on which the arm stands. The same for planner \
-          and ik.",
-    unit: "mm",
-    ty: ParameterType::Number { min: -FAR_MM, max: FAR_MM },
-    default: Some("0"),
-};
+pub const FLOOR_MM: Parameter = Parameter::new(
+    "floor_mm",
+    ParameterType::Number { min: -FAR_MM, max: FAR_MM },
+)
+.or("0")
+.unit("mm")
+.doc(
+    "Least height of the flange; 0 is the plane on which the arm stands. The same for planner and \
+     ik.",
+);
 
 /// Parameter: one corner of the box.
 pub const BOX_MIN_MM: Parameter = corner(

@@ -7,7 +7,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
 use sinew_robot::messages::AxisFeedback;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
@@ -35,29 +35,19 @@ pub const INFO: Kind = Kind {
           cannot be written is a fault, and the domain's restart policy decides. Link it with \
           'delivery: broadcast' and room for as long as it may be away, and that second; what it \
           was too slow for is counted and said.",
-    ports: &[Port {
-        name: "in",
-        doc: "What the drives report; ethercat_master gives it at its port 'feedback'.",
-        direction: Direction::In,
-        message: AxisFeedback::TYPE,
-        optional: false,
-        safe: &[],
-    }],
+    ports: &[Port::input(
+        "in",
+        "What the drives report; ethercat_master gives it at its port 'feedback'.",
+        AxisFeedback::TYPE,
+    )],
     parameters: &[
-        Parameter {
-            name: "file",
-            doc: "The CSV file, seen from the folder of the spec. One process writes it at a time.",
-            unit: "",
-            ty: ParameterType::Path,
-            default: None,
-        },
-        Parameter {
-            name: "every",
-            doc: "A line for every so many messages; 1 for each.",
-            unit: "messages",
-            ty: ParameterType::Integer { min: 1, max: 1_000_000 },
-            default: Some("10"),
-        },
+        Parameter::new("file", ParameterType::Path).doc(
+            "The CSV file, seen from the folder of the spec. One process writes it at a time.",
+        ),
+        Parameter::new("every", ParameterType::Integer { min: 1, max: 1_000_000 })
+            .or("10")
+            .unit("messages")
+            .doc("A line for every so many messages; 1 for each."),
     ],
     signals: &[],
 };

@@ -11,7 +11,7 @@ mod yuyv;
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_robot::arm::{HOME_DEG, joints_rad};
@@ -47,68 +47,34 @@ pub const INFO: Kind = Kind {
           passed is missed and not made up for. A camera that is unplugged is a fault of its \
           domain, whose restart policy brings it back.",
     ports: &[
-        Port {
-            name: "pose",
-            doc: "What the drives report: the pose that is drawn.",
-            direction: Direction::In,
-            message: AxisFeedback::TYPE,
-            optional: true,
-            safe: &[],
-        },
-        Port {
-            name: "out",
-            doc: "A frame.",
-            direction: Direction::Out,
-            message: Image::TYPE,
-            optional: false,
-            safe: &[],
-        },
+        Port::input("pose", "What the drives report: the pose that is drawn.", AxisFeedback::TYPE)
+            .optional(),
+        Port::output("out", "A frame.", Image::TYPE),
     ],
     parameters: &[
-        Parameter {
-            name: "source",
-            doc: "Where frames come from: 'synthetic' draws the arm, 'v4l2' is a camera, 'file' a \
-                  film.",
-            unit: "",
-            ty: ParameterType::Choice(&["synthetic", "v4l2", "file"]),
-            default: Some("synthetic"),
-        },
-        Parameter {
-            name: "rate_hz",
-            doc: "Frames per second.",
-            unit: "Hz",
-            ty: ParameterType::Integer { min: 1, max: 60 },
-            default: Some("30"),
-        },
-        Parameter {
-            name: "arm",
-            doc: "URDF of the arm that 'synthetic' draws, as for the planner.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("\"\""),
-        },
+        Parameter::new("source", ParameterType::Choice(&["synthetic", "v4l2", "file"]))
+            .or("synthetic")
+            .doc(
+                "Where frames come from: 'synthetic' draws the arm, 'v4l2' is a camera, 'file' a \
+                 film.",
+            ),
+        Parameter::new("rate_hz", ParameterType::Integer { min: 1, max: 60 })
+            .or("30")
+            .unit("Hz")
+            .doc("Frames per second."),
+        Parameter::new("arm", ParameterType::Text)
+            .or("\"\"")
+            .doc("URDF of the arm that 'synthetic' draws, as for the planner."),
         HOME_DEG,
-        Parameter {
-            name: "device",
-            doc: "The camera that 'v4l2' takes frames from.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("/dev/video0"),
-        },
-        Parameter {
-            name: "file",
-            doc: "The film that 'file' takes frames from: Motion JPEG, 640 x 480 points.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("\"\""),
-        },
-        Parameter {
-            name: "repeat",
-            doc: "Whether the film begins again after its last frame; if not, the camera is done.",
-            unit: "",
-            ty: ParameterType::Bool,
-            default: Some("true"),
-        },
+        Parameter::new("device", ParameterType::Text)
+            .or("/dev/video0")
+            .doc("The camera that 'v4l2' takes frames from."),
+        Parameter::new("file", ParameterType::Text)
+            .or("\"\"")
+            .doc("The film that 'file' takes frames from: Motion JPEG, 640 x 480 points."),
+        Parameter::new("repeat", ParameterType::Bool)
+            .or("true")
+            .doc("Whether the film begins again after its last frame; if not, the camera is done."),
     ],
     signals: &[],
 };

@@ -27,7 +27,7 @@ use std::time::Duration;
 use axum::extract::ws::close_code;
 use sinew_control::Request;
 use sinew_control::status::Phase;
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_robot::messages::PlannerCommand;
@@ -57,54 +57,24 @@ pub const INFO: Kind = Kind {
           events, and orders for those who have the token. Announces its address with the token \
           when it starts. Whoever reaches the address sees the run; only the token commands it.",
     ports: &[
-        Port {
-            name: "image",
-            doc: "Frames of a camera.",
-            direction: Direction::In,
-            message: Image::TYPE,
-            optional: true,
-            safe: &[],
-        },
-        Port {
-            name: "command",
-            doc: "What people ask of the planner.",
-            direction: Direction::Out,
-            message: PlannerCommand::TYPE,
-            optional: true,
-            safe: &[],
-        },
+        Port::input("image", "Frames of a camera.", Image::TYPE).optional(),
+        Port::output("command", "What people ask of the planner.", PlannerCommand::TYPE).optional(),
     ],
     parameters: &[
-        Parameter {
-            name: "listen",
-            doc: "Address and port of the page; port 0 takes a free one. Any but a loopback \
-                  address lets other machines in, without encryption.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("127.0.0.1:8600"),
-        },
-        Parameter {
-            name: "hosts",
-            doc: "Further names under which browsers may call it, such as robot.local, or \
-                  arm.example:443 for a proxy.",
-            unit: "",
-            ty: ParameterType::Texts { max: 16 },
-            default: Some("[]"),
-        },
-        Parameter {
-            name: "arm",
-            doc: "URDF of the arm that the page draws; empty for none.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some(""),
-        },
-        Parameter {
-            name: "viewers_max",
-            doc: "Pages that may look on at the same time.",
-            unit: "",
-            ty: ParameterType::Integer { min: 1, max: 1000 },
-            default: Some("64"),
-        },
+        Parameter::new("listen", ParameterType::Text).or("127.0.0.1:8600").doc(
+            "Address and port of the page; port 0 takes a free one. Any but a loopback address \
+             lets other machines in, without encryption.",
+        ),
+        Parameter::new("hosts", ParameterType::Texts { max: 16 }).or("[]").doc(
+            "Further names under which browsers may call it, such as robot.local, or \
+             arm.example:443 for a proxy.",
+        ),
+        Parameter::new("arm", ParameterType::Text)
+            .or("")
+            .doc("URDF of the arm that the page draws; empty for none."),
+        Parameter::new("viewers_max", ParameterType::Integer { min: 1, max: 1000 })
+            .or("64")
+            .doc("Pages that may look on at the same time."),
     ],
     signals: &[],
 };

@@ -52,34 +52,18 @@ pub const INFO: Kind = Kind {
           or stops the core. The grammar and all quantities stand in docs/monitor.md.",
     ports: &[],
     parameters: &[
-        Parameter {
-            name: "listen",
-            doc: "Address and port; port 0 for any that is free. Whoever reaches it can read it.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("127.0.0.1:9600"),
-        },
-        Parameter {
-            name: "rules",
-            doc: "What is watched, and what is done about it: a text for each rule.",
-            unit: "",
-            ty: ParameterType::Texts { max: RULES_MAX },
-            default: Some("[]"),
-        },
-        Parameter {
-            name: "webhook",
-            doc: "Who is told by the rules that say 'webhook': http://host:port/path, by POST.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some(""),
-        },
-        Parameter {
-            name: "signals",
-            doc: "Whether the signals of all nodes are served too, as of the last look.",
-            unit: "",
-            ty: ParameterType::Bool,
-            default: Some("false"),
-        },
+        Parameter::new("listen", ParameterType::Text)
+            .or("127.0.0.1:9600")
+            .doc("Address and port; port 0 for any that is free. Whoever reaches it can read it."),
+        Parameter::new("rules", ParameterType::Texts { max: RULES_MAX })
+            .or("[]")
+            .doc("What is watched, and what is done about it: a text for each rule."),
+        Parameter::new("webhook", ParameterType::Text)
+            .or("")
+            .doc("Who is told by the rules that say 'webhook': http://host:port/path, by POST."),
+        Parameter::new("signals", ParameterType::Bool)
+            .or("false")
+            .doc("Whether the signals of all nodes are served too, as of the last look."),
     ],
     signals: &[],
 };

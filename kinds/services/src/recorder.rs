@@ -49,30 +49,22 @@ pub const INFO: Kind = Kind {
           cannot be written is a fault, and the domain's restart policy decides.",
     ports: &[],
     parameters: &[
-        Parameter {
-            name: "folder",
-            doc: "The folder of the files, seen from the folder of the spec; made if it is \
-                  missing. Each file is named after the graph, when it was begun, and its number \
-                  in the run. No two recorders write into one.",
-            unit: "",
-            ty: ParameterType::Path,
-            default: Some("recordings"),
-        },
-        Parameter {
-            name: "part_mib",
-            doc: "A file that is so long is finished, and the next one is begun.",
-            unit: "MiB",
-            ty: ParameterType::Integer { min: 1, max: 65_536 },
-            default: Some("256"),
-        },
-        Parameter {
-            name: "keep",
-            doc: "So many files of this graph are kept in the folder, earlier runs among them; the \
-                  oldest go first. 0 keeps all.",
-            unit: "files",
-            ty: ParameterType::Integer { min: 0, max: 1_000_000 },
-            default: Some("32"),
-        },
+        Parameter::new("folder", ParameterType::Path).or("recordings").doc(
+            "The folder of the files, seen from the folder of the spec; made if it is missing. \
+             Each file is named after the graph, when it was begun, and its number in the run. No \
+             two recorders write into one.",
+        ),
+        Parameter::new("part_mib", ParameterType::Integer { min: 1, max: 65_536 })
+            .or("256")
+            .unit("MiB")
+            .doc("A file that is so long is finished, and the next one is begun."),
+        Parameter::new("keep", ParameterType::Integer { min: 0, max: 1_000_000 })
+            .or("32")
+            .unit("files")
+            .doc(
+                "So many files of this graph are kept in the folder, earlier runs among them; the \
+                 oldest go first. 0 keeps all.",
+            ),
     ],
     signals: &[],
 };

@@ -5,7 +5,6 @@
 mod axis_log;
 mod camera;
 mod dashboard;
-mod kinds;
 mod monitor;
 mod recorder;
 mod stage;

@@ -2,29 +2,22 @@
 //! never looks how old its input is for the sake of safety: without a new target it makes one up,
 //! by going on with the last commanded speed, so that the drives always have something to do.
 
-use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry};
 use sinew_robot::messages::JointTargets;
 
 const IN: usize = 0;
 const OUT: usize = 1;
 
-const fn port(name: &'static str, doc: &'static str, direction: Direction) -> Port {
-    Port { name, doc, direction, message: JointTargets::TYPE, optional: false, safe: &[] }
-}
-
 /// What the compiler knows of the kind.
-static KIND: Kind = Kind {
-    name: "naive_targets",
-    runs_in: RunsIn::Realtime,
-    doc: "Passes joint targets on; without a new one it goes on with the last speed.",
-    ports: &[
-        port("in", "Joint targets.", Direction::In),
-        port("out", "The same, or made up.", Direction::Out),
+static KIND: Kind = Kind::new(
+    "naive_targets",
+    RunsIn::Realtime,
+    &[
+        Port::input("in", "Joint targets.", JointTargets::TYPE),
+        Port::output("out", "The same, or made up.", JointTargets::TYPE),
     ],
-    parameters: &[],
-    signals: &[],
-};
+);
 
 /// The kind's row in the table; users do not see it.
 pub(super) const NODE: NodeEntry =

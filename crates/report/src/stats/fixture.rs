@@ -9,30 +9,18 @@ use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thr
 
 use super::{Observed, Stats};
 
-const fn signal(name: &'static str, unit: &'static str, count: usize) -> Signal {
-    Signal { name, doc: "", unit, count, labels: &[] }
-}
-
 static PLANNER: Kind = Kind {
-    name: "path_planner",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: &[],
-    parameters: &[],
-    signals: &[signal("tracking_error_m", "m", 1), signal("target_m", "m", 3)],
+    signals: &[Signal::new("tracking_error_m", "", "m", 1), Signal::new("target_m", "", "m", 3)],
+    ..Kind::new("path_planner", RunsIn::Realtime, &[])
 };
 
 static DRIVES: Kind = Kind {
-    name: "drives",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: &[],
-    parameters: &[],
     signals: &[
-        Signal { labels: &["disabled", "enabled", "fault"], ..signal("state", "", 6) },
-        Signal { labels: &["open", "closed"], ..signal("brake", "", 6) },
-        signal("position_rad", "rad", 6),
+        Signal { labels: &["disabled", "enabled", "fault"], ..Signal::new("state", "", "", 6) },
+        Signal { labels: &["open", "closed"], ..Signal::new("brake", "", "", 6) },
+        Signal::new("position_rad", "", "rad", 6),
     ],
+    ..Kind::new("drives", RunsIn::Realtime, &[])
 };
 
 fn domain(name: &str, release: Release, node: usize) -> Domain {

@@ -1,7 +1,7 @@
 //! What an edit may change, and what it may not.
 
 use sinew_flow::{input, output};
-use sinew_spec::catalogue::{Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn};
+use sinew_spec::catalogue::{Kind, MessageType, Parameter, ParameterType, Port, RunsIn};
 use sinew_spec::plan::TargetMachine;
 use sinew_spec::{SpecSource, compile, render};
 
@@ -9,24 +9,14 @@ use super::*;
 
 static WORD: MessageType = MessageType { name: "word", size: 8, align: 8, fields: &[], hash: 0 };
 
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "", direction, message: &WORD, optional: true, safe: &[] }
-}
-
-static GIVE: Kind = kind("give", RunsIn::Realtime, &[port("out", Direction::Out)]);
-static TAKE: Kind = kind("take", RunsIn::Service, &[port("in", Direction::In)]);
+static GIVE: Kind = kind("give", RunsIn::Realtime, &[Port::output("out", "", &WORD).optional()]);
+static TAKE: Kind = kind("take", RunsIn::Service, &[Port::input("in", "", &WORD).optional()]);
 static BEGIN: Kind = kind("begin", RunsIn::Flow, &[output("out", "")]);
 static NODE: Kind = kind("node", RunsIn::Flow, &[input("in", ""), output("out", "")]);
 
 const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
-    const PARAMETERS: &[Parameter] = &[Parameter {
-        name: "value",
-        doc: "",
-        ty: ParameterType::Yaml,
-        default: Some("1"),
-        unit: "",
-    }];
-    Kind { name, runs_in, doc: "", ports, parameters: PARAMETERS, signals: &[] }
+    const PARAMETERS: &[Parameter] = &[Parameter::new("value", ParameterType::Yaml).or("1")];
+    Kind { parameters: PARAMETERS, ..Kind::new(name, runs_in, ports) }
 }
 
 const GRAPH: &str = "

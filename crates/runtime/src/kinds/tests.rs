@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sinew_core::cycle::executor::Executor;
 use sinew_core::{Cycle, Fault, Io, Message, Node, fault};
-use sinew_spec::catalogue::{Direction, MessageType, SafeValue, type_hash};
+use sinew_spec::catalogue::{MessageType, SafeValue, type_hash};
 use sinew_spec::plan::TargetMachine;
 use sinew_spec::{SpecSource, compile};
 
@@ -19,21 +19,10 @@ sinew_core::message! {
 }
 
 const DRIVE: Port = Port {
-    name: "drive",
-    doc: "",
-    direction: Direction::In,
-    message: Command::TYPE,
-    optional: false,
     safe: &[SafeValue { name: "stop", doc: "" }, SafeValue { name: "hold", doc: "" }],
+    ..Port::input("drive", "", Command::TYPE)
 };
-static AXIS: Kind = Kind {
-    name: "axis",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: &[DRIVE],
-    parameters: &[],
-    signals: &[],
-};
+static AXIS: Kind = Kind::new("axis", RunsIn::Realtime, &[DRIVE]);
 static PLAIN: Kind = Kind { name: "plain", ports: &[], ..AXIS };
 
 const GOOD: NodeEntry =

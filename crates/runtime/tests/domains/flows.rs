@@ -5,15 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_control::status::EventKind;
-use sinew_core::catalogue::{Kind, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Fault, Parameters};
 use sinew_flow::{
-    At, FlowNode, Local, Opened, Outlet, Source, Step, StopSignal, Value, input, output,
+    At, FLOW, FlowNode, Local, Opened, Outlet, Source, Step, StopSignal, Value, input, output,
 };
 use sinew_runtime::Edition;
 use tokio::time::sleep;
 
-use crate::kinds::parameter;
 use crate::stage::{QUICK, Stage};
 use crate::{Test, request};
 
@@ -38,11 +37,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) static BEAT: Kind = Kind {
     name: "beat",
-    runs_in: RunsIn::Flow,
     doc: "Begins a flow every other millisecond.",
     ports: &[output("out", "Nothing.")],
-    parameters: &[],
-    signals: &[],
+    ..FLOW
 };
 
 pub(crate) struct Beat;
@@ -84,11 +81,10 @@ const DEEDS: &[&str] = &[
 
 pub(crate) static STEP: Kind = Kind {
     name: "step",
-    runs_in: RunsIn::Flow,
     doc: "Passes packets on, but for what it is told.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
-    parameters: &[parameter("does", ParameterType::Choice(DEEDS), "pass")],
-    signals: &[],
+    parameters: &[Parameter::new("does", ParameterType::Choice(DEEDS)).or("pass")],
+    ..FLOW
 };
 
 const OUT: usize = 1;

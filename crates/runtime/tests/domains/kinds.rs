@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::ftruncate;
 use rustix::mm::munlockall;
-use sinew_core::catalogue::{
-    Direction, Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
-};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::sys::let_go_of_code;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
 use sinew_flow::FlowEntry;
@@ -57,24 +55,8 @@ const FLOWS: &[FlowEntry] = &[
 /// For so many cycles a source that lets go tells the motor to halt; then it says nothing.
 const HALTS: u64 = 10;
 
-const fn port(name: &'static str, direction: Direction, optional: bool) -> Port {
-    Port { name, doc: "", direction, message: Command::TYPE, optional, safe: &[] }
-}
-
-pub(crate) const fn parameter(
-    name: &'static str,
-    ty: ParameterType,
-    default: &'static str,
-) -> Parameter {
-    Parameter { name, doc: "", unit: "", ty, default: Some(default) }
-}
-
 pub(crate) const fn whole(name: &'static str, default: &'static str) -> Parameter {
-    parameter(name, ParameterType::Integer { min: 0, max: 1_000_000 }, default)
-}
-
-const fn signal(name: &'static str) -> Signal {
-    Signal { name, doc: "", unit: "", count: 1, labels: &[] }
+    Parameter::new(name, ParameterType::Integer { min: 0, max: 1_000_000 }).or(default)
 }
 
 const FAILURES: &[&str] = &[
@@ -107,13 +89,16 @@ static SOURCE: Kind = Kind {
     name: "source",
     runs_in: RunsIn::Realtime,
     doc: "Commands velocity 1 and fails as told.",
-    ports: &[port("out", Direction::Out, false), port("feedback", Direction::In, true)],
+    ports: &[
+        Port::output("out", "", Command::TYPE),
+        Port::input("feedback", "", Command::TYPE).optional(),
+    ],
     parameters: &[
         whole("finish_at", "0"),
         whole("fail_at", "0"),
-        parameter("failure", ParameterType::Choice(FAILURES), "error"),
+        Parameter::new("failure", ParameterType::Choice(FAILURES)).or("error"),
     ],
-    signals: &[signal("feedback_number")],
+    signals: &[Signal::new("feedback_number", "", "", 1)],
 };
 
 struct Source {
@@ -213,14 +198,12 @@ impl Node for Source {
     }
 }
 
-static RELAY: Kind = Kind {
-    name: "relay",
-    runs_in: RunsIn::Realtime,
-    doc: "Passes on.",
-    ports: &[port("in", Direction::In, false), port("out", Direction::Out, false)],
-    parameters: &[],
-    signals: &[],
-};
+/// Passes on.
+static RELAY: Kind = Kind::new(
+    "relay",
+    RunsIn::Realtime,
+    &[Port::input("in", "", Command::TYPE), Port::output("out", "", Command::TYPE)],
+);
 
 struct Relay;
 
@@ -246,17 +229,21 @@ static MOTOR: Kind = Kind {
                     doc: "Velocity -0: as still as 'halt', but not the same.",
                 },
             ],
-            ..port("in", Direction::In, false)
+            ..Port::input("in", "", Command::TYPE)
         },
-        port("out", Direction::Out, true),
+        Port::output("out", "", Command::TYPE).optional(),
     ],
     parameters: &[
         whole("coast_cycles", "0"),
         whole("exit_at", "0"),
         // File that holds what the motor did last; for when nobody else is left to say so.
-        parameter("witness", ParameterType::Text, ""),
+        Parameter::new("witness", ParameterType::Text).or(""),
     ],
-    signals: &[signal("velocity"), signal("is_safe"), signal("number")],
+    signals: &[
+        Signal::new("velocity", "", "", 1),
+        Signal::new("is_safe", "", "", 1),
+        Signal::new("number", "", "", 1),
+    ],
 };
 
 struct Motor {

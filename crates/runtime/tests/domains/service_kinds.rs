@@ -14,12 +14,12 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
 };
-use sinew_core::catalogue::{Direction, Kind, ParameterType, Port, RunsIn, Signal as Shown};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal as Shown};
 use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, Parameters, fault, message};
 use sinew_runtime::{Service, ServiceIo};
 
-use crate::kinds::{parameter, whole};
+use crate::kinds::whole;
 
 pub(crate) const INPUTS: usize = 3;
 /// Bytes of the memory that a servant fills at once, and at most: nobody else is to suffer.
@@ -51,26 +51,18 @@ impl Numbered {
     }
 }
 
-const fn port(name: &'static str, direction: Direction) -> Port {
-    Port { name, doc: "", direction, message: Numbered::TYPE, optional: true, safe: &[] }
-}
-
-const fn shown(name: &'static str, count: usize) -> Shown {
-    Shown { name, doc: "", unit: "", count, labels: &[] }
-}
-
 pub(crate) static HUB: Kind = Kind {
     name: "hub",
     runs_in: RunsIn::Realtime,
     doc: "Sends the number of its cycle to servants, and shows what each of them sent.",
     ports: &[
-        port("first", Direction::In),
-        port("second", Direction::In),
-        port("third", Direction::In),
-        port("out", Direction::Out),
+        Port::input("first", "", Numbered::TYPE).optional(),
+        Port::input("second", "", Numbered::TYPE).optional(),
+        Port::input("third", "", Numbered::TYPE).optional(),
+        Port::output("out", "", Numbered::TYPE).optional(),
     ],
     parameters: &[],
-    signals: &[shown("arrived", INPUTS), shown("torn", INPUTS)],
+    signals: &[Shown::new("arrived", "", "", INPUTS), Shown::new("torn", "", "", INPUTS)],
 };
 
 #[derive(Default)]
@@ -97,15 +89,18 @@ pub(crate) static SERVANT: Kind = Kind {
     name: "servant",
     runs_in: RunsIn::Service,
     doc: "Sends numbers, or passes on what it gets, until its mood strikes.",
-    ports: &[port("in", Direction::In), port("out", Direction::Out)],
+    ports: &[
+        Port::input("in", "", Numbered::TYPE).optional(),
+        Port::output("out", "", Numbered::TYPE).optional(),
+    ],
     parameters: &[
-        parameter("mood", ParameterType::Choice(MOODS), "serve"),
+        Parameter::new("mood", ParameterType::Choice(MOODS)).or("serve"),
         // Turns until its mood strikes.
         whole("after", "20"),
         // Between two turns.
         whole("pause_us", "2000"),
         // Sends what it gets, and nothing else.
-        parameter("passes_on", ParameterType::Bool, "false"),
+        Parameter::new("passes_on", ParameterType::Bool).or("false"),
     ],
     signals: &[],
 };

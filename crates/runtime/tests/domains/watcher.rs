@@ -7,12 +7,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use sinew_control::Request;
-use sinew_core::catalogue::{Kind, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::sys::Region;
 use sinew_core::{Fault, Parameters, fault};
 use sinew_runtime::{Service, ServiceIo};
 
-use crate::kinds::parameter;
 use crate::service_kinds::{descriptors, duplicate};
 
 /// Turns until a mood strikes.
@@ -20,13 +19,10 @@ const TURNS: u32 = 20;
 
 const MOODS: &[&str] = &["watch", "write", "grow", "sleep", "secret", "say", "cry", "deaf"];
 
+/// Says when it sees the core begin and stop.
 pub(crate) static WATCHER: Kind = Kind {
-    name: "watcher",
-    runs_in: RunsIn::Observer,
-    doc: "Says when it sees the core begin and stop.",
-    ports: &[],
-    parameters: &[parameter("mood", ParameterType::Choice(MOODS), "watch")],
-    signals: &[],
+    parameters: &[Parameter::new("mood", ParameterType::Choice(MOODS)).or("watch")],
+    ..Kind::new("watcher", RunsIn::Observer, &[])
 };
 
 pub(crate) struct Watcher {

@@ -29,7 +29,7 @@ static FRAME: MessageType = message("Frame", 10, TEN);
 
 /// A port that must be linked.
 const fn port(name: &'static str, direction: Direction, message: &'static MessageType) -> Port {
-    Port { name, doc: "A port.", direction, message, optional: false, safe: &[] }
+    Port { direction, ..Port::input(name, "A port.", message) }
 }
 
 /// A port that may stay unlinked.
@@ -38,7 +38,7 @@ pub(crate) const fn free(
     direction: Direction,
     message: &'static MessageType,
 ) -> Port {
-    Port { optional: true, ..port(name, direction, message) }
+    port(name, direction, message).optional()
 }
 
 const fn packets(name: &'static str, direction: Direction) -> Port {
@@ -53,10 +53,6 @@ const fn parameter(
     Parameter { name, doc: "A parameter.", unit: "", ty, default }
 }
 
-pub(crate) const fn kind(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
-    Kind { name, runs_in, doc: "A kind.", ports, parameters: &[], signals: &[] }
-}
-
 const SPEED: ParameterType = ParameterType::Number { min: 0.001, max: 5.0 };
 const ANGLES: ParameterType = ParameterType::Numbers { count: 3, min: -4.0, max: 4.0 };
 const PAUSE: ParameterType =
@@ -69,7 +65,7 @@ static PLANNER: Kind = Kind {
         parameter("laps", ParameterType::Integer { min: 0, max: 1000 }, Some("1")),
         Parameter { unit: "m/s", ..parameter("speed_max_m_per_s", SPEED, Some("0.5")) },
     ],
-    ..kind(
+    ..Kind::new(
         "path_planner",
         RunsIn::Realtime,
         &[free("feedback", In, &JOINTS), port("out", Out, &POSE)],
@@ -78,7 +74,7 @@ static PLANNER: Kind = Kind {
 
 static IK: Kind = Kind {
     parameters: &[Parameter { unit: "rad", ..parameter("home_rad", ANGLES, Some("[0, 0, 0]")) }],
-    ..kind("ik", RunsIn::Realtime, &[port("in", In, &POSE), port("out", Out, &JOINTS)])
+    ..Kind::new("ik", RunsIn::Realtime, &[port("in", In, &POSE), port("out", Out, &JOINTS)])
 };
 
 static MASTER: Kind = Kind {
@@ -93,10 +89,10 @@ static MASTER: Kind = Kind {
         parameter("mode", ParameterType::Choice(&["csp", "csv", "cst"]), Some("csp")),
         parameter("label", ParameterType::Text, Some("")),
     ],
-    ..kind("ethercat_master", RunsIn::Realtime, &[])
+    ..Kind::new("ethercat_master", RunsIn::Realtime, &[])
 };
 
-static DRIVES: Kind = kind(
+static DRIVES: Kind = Kind::new(
     "drives",
     RunsIn::Realtime,
     &[
@@ -111,13 +107,13 @@ static DRIVES: Kind = kind(
     ],
 );
 
-static FILTER: Kind = kind(
+static FILTER: Kind = Kind::new(
     "filter",
     RunsIn::Realtime,
     &[free("in", In, &JOINTS), free("extra", In, &JOINTS), free("out", Out, &JOINTS)],
 );
 
-static GAUGE: Kind = kind(
+static GAUGE: Kind = Kind::new(
     "gauge",
     RunsIn::Service,
     &[
@@ -128,9 +124,9 @@ static GAUGE: Kind = kind(
     ],
 );
 
-static BEGIN: Kind = kind("begin", RunsIn::Flow, &[packets("out", Out)]);
+static BEGIN: Kind = Kind::new("begin", RunsIn::Flow, &[packets("out", Out)]);
 
-static TRIAL: Kind = kind("trial", RunsIn::Test, &[packets("out", Out)]);
+static TRIAL: Kind = Kind::new("trial", RunsIn::Test, &[packets("out", Out)]);
 
 static STEP: Kind = Kind {
     parameters: &[
@@ -139,12 +135,16 @@ static STEP: Kind = Kind {
         parameter("body_max", BODY, Some("1MiB")),
         parameter("body", ParameterType::Yaml, Some("")),
     ],
-    ..kind("step", RunsIn::Flow, &[packets("in", In), packets("out", Out), packets("error", Out)])
+    ..Kind::new(
+        "step",
+        RunsIn::Flow,
+        &[packets("in", In), packets("out", Out), packets("error", Out)],
+    )
 };
 
-static FAN: Kind = kind("fan", RunsIn::Flow, &[packets("in", In), packets("out[]", Out)]);
+static FAN: Kind = Kind::new("fan", RunsIn::Flow, &[packets("in", In), packets("out[]", Out)]);
 
-static LOOK: Kind = kind(
+static LOOK: Kind = Kind::new(
     "look",
     RunsIn::Flow,
     &[packets("in", In), port("message", In, &ANY_MESSAGE), free("wish", Out, &ANY_MESSAGE)],

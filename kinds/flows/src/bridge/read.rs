@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sinew_core::catalogue::{ANY_MESSAGE, Direction, Kind, Parameter, ParameterType, Port};
+use sinew_core::catalogue::{ANY_MESSAGE, Kind, Parameter, ParameterType, Port};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
     At, Error, FLOW, FlowEntry, FlowNode, LastMessage, Make, MessageInput, NodeContext, Step,
@@ -23,14 +23,7 @@ static INFO: Kind = Kind {
         input("in", "Any packet: it asks for the newest message."),
         output("out", "The message as a mapping of its fields."),
         error(),
-        Port {
-            name: "from",
-            doc: "The link from the core.",
-            direction: Direction::In,
-            message: &ANY_MESSAGE,
-            optional: false,
-            safe: &[],
-        },
+        Port::input("from", "The link from the core.", &ANY_MESSAGE),
     ],
     parameters: &[Parameter::new(
         "stale_after",

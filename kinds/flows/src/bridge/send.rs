@@ -3,9 +3,7 @@
 mod fields;
 
 use bytestring::ByteString;
-use sinew_core::catalogue::{
-    ANY_MESSAGE, Direction, Kind, MessageType, Parameter, ParameterType, Port,
-};
+use sinew_core::catalogue::{ANY_MESSAGE, Kind, MessageType, Parameter, ParameterType, Port};
 use sinew_core::transport::Sent;
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
@@ -29,14 +27,7 @@ static INFO: Kind = Kind {
         input("in", "The packet, from which 'value' is made."),
         output("out", "{sent: true}."),
         error(),
-        Port {
-            name: "to",
-            doc: "The link into the core.",
-            direction: Direction::Out,
-            message: &ANY_MESSAGE,
-            optional: false,
-            safe: &[],
-        },
+        Port::output("to", "The link into the core.", &ANY_MESSAGE),
     ],
     parameters: &[
         Parameter::new("value", ParameterType::Yaml)

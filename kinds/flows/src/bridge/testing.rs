@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sinew_core::catalogue::{Direction, Kind, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Message, Refusal};
 use sinew_flow::{FlowFixture, MessageInput, MessageOutput, NodeContext, Reply, Value, testing};
 use sinew_spec::plan::Plan;
@@ -24,31 +24,15 @@ sinew_core::message! {
     }
 }
 
-static CORE: Kind = Kind {
-    name: "core",
-    runs_in: RunsIn::Realtime,
-    doc: "A node of the core.",
-    ports: &[
-        Port {
-            name: "hears",
-            doc: "A mailbox.",
-            direction: Direction::In,
-            message: Word::TYPE,
-            optional: true,
-            safe: &[],
-        },
-        Port {
-            name: "says",
-            doc: "Words.",
-            direction: Direction::Out,
-            message: Word::TYPE,
-            optional: true,
-            safe: &[],
-        },
+/// A node of the core.
+static CORE: Kind = Kind::new(
+    "core",
+    RunsIn::Realtime,
+    &[
+        Port::input("hears", "A mailbox.", Word::TYPE).optional(),
+        Port::output("says", "Words.", Word::TYPE).optional(),
     ],
-    parameters: &[],
-    signals: &[],
-};
+);
 
 /// The plan of nodes that stand in the domains `core` and `api`, or what the compiler says.
 pub(super) fn try_plan(nodes: &str) -> Result<Arc<Plan>, String> {

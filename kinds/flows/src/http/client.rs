@@ -20,10 +20,11 @@ use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
+    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
+    output,
 };
 use sinew_spec::{Data, Item};
 use target::Hosts;
@@ -51,12 +52,11 @@ const fn yaml(name: &'static str, doc: &'static str, default: Option<&'static st
 }
 
 const fn flag(name: &'static str, doc: &'static str) -> Parameter {
-    Parameter { name, doc, unit: "", ty: ParameterType::Bool, default: Some("false") }
+    Parameter::new(name, ParameterType::Bool).or("false").doc(doc)
 }
 
 static INFO: Kind = Kind {
     name: "http",
-    runs_in: RunsIn::Flow,
     doc: "Asks another server over HTTP, and passes its answer on as {status, header, body}. An \
           answer is an answer whatever its status, unless 'fail' says otherwise; a server that \
           cannot be reached or answers nonsense is an error with status 502, one that is late 504. \
@@ -77,70 +77,49 @@ static INFO: Kind = Kind {
              nothing; any other value becomes JSON.",
             Some("null"),
         ),
-        Parameter {
-            name: "hosts",
-            doc: "Where requests and redirects may go: hosts with or without a port, or '*' for \
-                  all. Without it only the host in the url, which then must not be a template.",
-            unit: "",
-            ty: ParameterType::Texts { max: 1024 },
-            default: Some("[]"),
-        },
-        Parameter {
-            name: "deadline",
-            doc: "Longest time until the whole answer is there; with 'stream' until it begins, and \
-                  then for each part.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
-            default: Some("30s"),
-        },
-        Parameter {
-            name: "redirects",
-            doc: "How many redirects are followed, to the same scheme only. With 0 a redirect is \
-                  the answer.",
-            unit: "",
-            ty: ParameterType::Integer { min: 0, max: 20 },
-            default: Some("0"),
-        },
+        Parameter::new("hosts", ParameterType::Texts { max: 1024 }).or("[]").doc(
+            "Where requests and redirects may go: hosts with or without a port, or '*' for all. \
+             Without it only the host in the url, which then must not be a template.",
+        ),
+        Parameter::new(
+            "deadline",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
+        )
+        .or("30s")
+        .doc(
+            "Longest time until the whole answer is there; with 'stream' until it begins, and then \
+             for each part.",
+        ),
+        Parameter::new("redirects", ParameterType::Integer { min: 0, max: 20 }).or("0").doc(
+            "How many redirects are followed, to the same scheme only. With 0 a redirect is the \
+             answer.",
+        ),
         flag("stream", "Whether the body is passed on while it comes, instead of gathered."),
         flag("fail", "Whether an answer with a status of 400 or more is an error (502)."),
-        Parameter {
-            name: "body_size_max",
-            doc: "Longest body that is gathered.",
-            unit: "",
-            ty: ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
-            default: Some("8MiB"),
-        },
-        Parameter {
-            name: "protocol",
-            doc: "auto: HTTP/2 where TLS agrees on it, else HTTP/1.1. h2: HTTP/2 without asking.",
-            unit: "",
-            ty: ParameterType::Choice(&["auto", "http1", "h2"]),
-            default: Some("auto"),
-        },
-        Parameter {
-            name: "ca",
-            doc: "A PEM file with the authorities to trust, instead of those that browsers trust; \
-                  empty: those.",
-            unit: "",
-            ty: ParameterType::Text,
-            default: Some("''"),
-        },
-        Parameter {
-            name: "idle_connections_max",
-            doc: "Most unused connections that each worker keeps for a host.",
-            unit: "",
-            ty: ParameterType::Integer { min: 0, max: 100_000 },
-            default: Some("32"),
-        },
-        Parameter {
-            name: "idle_max",
-            doc: "How long an unused connection is kept.",
-            unit: "",
-            ty: ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
-            default: Some("60s"),
-        },
+        Parameter::new(
+            "body_size_max",
+            ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 },
+        )
+        .or("8MiB")
+        .doc("Longest body that is gathered."),
+        Parameter::new("protocol", ParameterType::Choice(&["auto", "http1", "h2"]))
+            .or("auto")
+            .doc("auto: HTTP/2 where TLS agrees on it, else HTTP/1.1. h2: HTTP/2 without asking."),
+        Parameter::new("ca", ParameterType::Text).or("''").doc(
+            "A PEM file with the authorities to trust, instead of those that browsers trust; \
+             empty: those.",
+        ),
+        Parameter::new("idle_connections_max", ParameterType::Integer { min: 0, max: 100_000 })
+            .or("32")
+            .doc("Most unused connections that each worker keeps for a host."),
+        Parameter::new(
+            "idle_max",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
+        )
+        .or("60s")
+        .doc("How long an unused connection is kept."),
     ],
-    signals: &[],
+    ..FLOW
 };
 
 const OUT: usize = 1;

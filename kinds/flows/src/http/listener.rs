@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Cause, Fault, Made, Parameters};
-use sinew_flow::{FlowEntry, Held, Local, Make, Opened, Outlet, Source, StopSignal, output};
+use sinew_flow::{FLOW, FlowEntry, Held, Local, Make, Opened, Outlet, Source, StopSignal, output};
 
 use log::AccessLog;
 use options::Options;
@@ -36,7 +36,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 
 static INFO: Kind = Kind {
     name: "listener",
-    runs_in: RunsIn::Flow,
     doc: "Begins a flow for each HTTP request (HTTP/1.1 and HTTP/2 on the same port) and answers \
           with its reply. Nothing is 204; a text, bytes and streams are the body; a mapping of \
           'status', 'header' and 'body' is the whole answer; anything else is JSON. An error has \
@@ -46,7 +45,7 @@ static INFO: Kind = Kind {
         "{method, scheme, host, path, query, protocol, header, body, params, remote}.",
     )],
     parameters: PARAMETERS,
-    signals: &[],
+    ..FLOW
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -60,13 +59,8 @@ static PARAMETERS: &[Parameter] = &[
         "Address of this machine to listen at; 0.0.0.0 or '::' for all. The default is reached \
          from this machine alone.",
     ),
-    Parameter {
-        name: "port",
-        doc: "Port to listen at; 0: any free one, which is said at the start.",
-        unit: "",
-        ty: ParameterType::Integer { min: 0, max: 65535 },
-        default: None,
-    },
+    Parameter::new("port", ParameterType::Integer { min: 0, max: 65535 })
+        .doc("Port to listen at; 0: any free one, which is said at the start."),
     parameter(
         "certificate",
         ParameterType::Text,
@@ -145,7 +139,7 @@ const fn parameter(
     default: &'static str,
     doc: &'static str,
 ) -> Parameter {
-    Parameter { name, doc, unit: "", ty, default: Some(default) }
+    Parameter::new(name, ty).or(default).doc(doc)
 }
 
 const fn texts(name: &'static str, doc: &'static str) -> Parameter {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 pub use routes::{RouteMatch, Routes};
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
-    Ahead, At, Document, Error, Flow, FlowEntry, FlowNode, Make, Map, Step, Value, error, input,
-    output,
+    Ahead, At, Document, Error, FLOW, Flow, FlowEntry, FlowNode, Make, Map, Step, Value, error,
+    input, output,
 };
 
 use super::request::Request;
@@ -24,7 +24,6 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "router",
-    runs_in: RunsIn::Flow,
     doc: "Passes a request on by its method and path, with the parameters of the path in 'params'. \
           Without a route for its path it answers 404, without one for its method 405 with Allow; \
           both are errors of this node. OPTIONS is answered, and HEAD goes where GET does, unless \
@@ -34,18 +33,13 @@ static INFO: Kind = Kind {
         error(),
         output("out[]", "What the routes lead here."),
     ],
-    parameters: &[Parameter {
-        name: "routes",
-        doc: "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: \
-              literal text, with :name or {name} for a segment and *name for all that follows; a \
-              slash at the end counts. port: out[0], out[1] and so on. reserved: whether load must \
-              not keep requests of this route out; default: true where it leads to halt, reset or \
-              status.",
-        unit: "",
-        ty: ParameterType::Yaml,
-        default: None,
-    }],
-    signals: &[],
+    parameters: &[Parameter::new("routes", ParameterType::Yaml).doc(
+        "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: \
+         literal text, with :name or {name} for a segment and *name for all that follows; a slash \
+         at the end counts. port: out[0], out[1] and so on. reserved: whether load must not keep \
+         requests of this route out; default: true where it leads to halt, reset or status.",
+    )],
+    ..FLOW
 };
 
 struct Router {

@@ -10,11 +10,11 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sinew_core::catalogue::{Kind, RunsIn};
+use sinew_core::catalogue::Kind;
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    Ahead, At, Error, FlowEntry, FlowFixture, FlowNode, Make, NodeFigures, Source as FlowSource,
-    Step, StopSignal, Stopper, Stream, Value, input, testing,
+    Ahead, At, Error, FLOW, FlowEntry, FlowFixture, FlowNode, Make, NodeFigures,
+    Source as FlowSource, Step, StopSignal, Stopper, Stream, Value, input, testing,
 };
 use sinew_flows::FLOWS;
 use sinew_spec::plan::Plan;
@@ -23,14 +23,8 @@ use socket2::{Domain, Socket, Type};
 /// Longest that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-static APP: Kind = Kind {
-    name: "app",
-    runs_in: RunsIn::Flow,
-    doc: "Answers by the path.",
-    ports: &[input("in", "A request.")],
-    parameters: &[],
-    signals: &[],
-};
+static APP: Kind =
+    Kind { name: "app", doc: "Answers by the path.", ports: &[input("in", "A request.")], ..FLOW };
 
 struct App;
 

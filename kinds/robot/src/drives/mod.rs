@@ -46,7 +46,7 @@ const fn per_axis(
     default: &'static str,
 ) -> Parameter {
     let ty = ParameterType::Numbers { count: DRIVES, min, max: 1e6 };
-    Parameter { name, doc, unit, ty, default: Some(default) }
+    Parameter::new(name, ty).or(default).unit(unit).doc(doc)
 }
 
 /// What the compiler knows of the kind.
@@ -81,13 +81,12 @@ pub const INFO: Kind = Kind {
     parameters: &[
         arm::HOME_DEG,
         COUNTS_PER_TURN,
-        Parameter {
-            name: "watchdog_ms",
-            doc: "Sync manager watchdog: time without a frame after which all drives are disabled.",
-            unit: "ms",
-            ty: ParameterType::Number { min: 1.0, max: 6553.5 },
-            default: Some("100"),
-        },
+        Parameter::new("watchdog_ms", ParameterType::Number { min: 1.0, max: 6553.5 })
+            .or("100")
+            .unit("ms")
+            .doc(
+                "Sync manager watchdog: time without a frame after which all drives are disabled.",
+            ),
         per_axis(
             "inertia_kg_m2",
             "Inertia at each joint.",
@@ -116,20 +115,14 @@ pub const INFO: Kind = Kind {
             1e-3,
             "[60, 60, 30, 8, 8, 4]",
         ),
-        Parameter {
-            name: "quick_stop_rad_per_s2",
-            doc: "Deceleration of the quick stop ramp (object 6085h).",
-            unit: "rad/s2",
-            ty: ParameterType::Number { min: 0.1, max: 1e4 },
-            default: Some("20"),
-        },
-        Parameter {
-            name: "following_deg",
-            doc: "A drive faults when its axis is further from its target (object 6065h).",
-            unit: "deg",
-            ty: ParameterType::Number { min: 0.001, max: 360.0 },
-            default: Some("2"),
-        },
+        Parameter::new("quick_stop_rad_per_s2", ParameterType::Number { min: 0.1, max: 1e4 })
+            .or("20")
+            .unit("rad/s2")
+            .doc("Deceleration of the quick stop ramp (object 6085h)."),
+        Parameter::new("following_deg", ParameterType::Number { min: 0.001, max: 360.0 })
+            .or("2")
+            .unit("deg")
+            .doc("A drive faults when its axis is further from its target (object 6065h)."),
     ],
     signals: &[
         Signal {

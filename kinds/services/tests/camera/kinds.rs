@@ -4,7 +4,7 @@
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-use sinew_core::catalogue::{Direction, Kind, RunsIn};
+use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::ServiceEntry;
@@ -12,8 +12,6 @@ use sinew_runtime::{Service, ServiceIo};
 use sinew_services::camera::image::{FrameHead, HEIGHT, Image, PixelRow, PixelRows, ROW_LEN};
 use sinew_services::camera::source::{FrameSource, Shot};
 use sinew_services::camera::{Camera, INFO};
-
-use crate::kinds::{kind, port};
 
 /// Frames after which the cable is pulled out.
 const PULLED_AFTER: u64 = 8;
@@ -31,11 +29,11 @@ pub(crate) const SERVICES: [ServiceEntry; 3] = [
 ];
 
 static JOINTS_INFO: Kind =
-    kind("joints", RunsIn::Realtime, &[port("out", Direction::Out, AxisFeedback::TYPE)]);
-static NUMBERED_INFO: Kind = kind("numbered", RunsIn::Service, INFO.ports);
-static PULLED_INFO: Kind = kind("pulled", RunsIn::Service, INFO.ports);
+    Kind::new("joints", RunsIn::Realtime, &[Port::output("out", "", AxisFeedback::TYPE)]);
+static NUMBERED_INFO: Kind = Kind::new("numbered", RunsIn::Service, INFO.ports);
+static PULLED_INFO: Kind = Kind::new("pulled", RunsIn::Service, INFO.ports);
 static SCREEN_INFO: Kind =
-    kind("screen", RunsIn::Service, &[port("in", Direction::In, Image::TYPE)]);
+    Kind::new("screen", RunsIn::Service, &[Port::input("in", "", Image::TYPE)]);
 
 /// An arm that swings.
 struct Joints;

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
 use sinew_services::camera::image::{Image, PixelRow, ROW_LEN};
-
-use crate::kinds::{kind, port, signal};
 
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
 const REST_CYCLES: u32 = 5;
@@ -21,26 +19,20 @@ pub(crate) const PROBE: NodeEntry =
 
 static PROBE_INFO: Kind = Kind {
     parameters: &[
-        Parameter { name: "path", doc: "", unit: "", ty: ParameterType::Path, default: Some("a") },
-        Parameter {
-            name: "other_paths",
-            doc: "",
-            unit: "",
-            ty: ParameterType::Paths { max: 2 },
-            default: Some("[b]"),
-        },
+        Parameter::new("path", ParameterType::Path).or("a"),
+        Parameter::new("other_paths", ParameterType::Paths { max: 2 }).or("[b]"),
     ],
     signals: &[
-        signal("commands", 1, &[]),
-        signal("what", 1, &[]),
-        signal("path", 1, &[]),
-        signal("actual_m", 3, &[]),
-        signal("brake", 2, &["open", "closed"]),
+        Signal::new("commands", "", "", 1),
+        Signal::new("what", "", "", 1),
+        Signal::new("path", "", "", 1),
+        Signal::new("actual_m", "", "", 3),
+        Signal { labels: &["open", "closed"], ..Signal::new("brake", "", "", 2) },
     ],
-    ..kind(
+    ..Kind::new(
         "probe",
         RunsIn::Realtime,
-        &[Port { optional: true, ..port("command", Direction::In, PlannerCommand::TYPE) }],
+        &[Port::input("command", "", PlannerCommand::TYPE).optional()],
     )
 };
 
@@ -76,14 +68,11 @@ impl Node for Probe {
 pub(crate) const FILM: ServiceEntry = ServiceEntry { kind: &FILM_INFO, make: film };
 
 static FILM_INFO: Kind = Kind {
-    parameters: &[Parameter {
-        name: "pause_ms",
-        doc: "Between two frames.",
-        unit: "ms",
-        ty: ParameterType::Integer { min: 0, max: 1000 },
-        default: Some("20"),
-    }],
-    ..kind("film", RunsIn::Service, &[port("out", Direction::Out, Image::TYPE)])
+    parameters: &[Parameter::new("pause_ms", ParameterType::Integer { min: 0, max: 1000 })
+        .or("20")
+        .unit("ms")
+        .doc("Between two frames.")],
+    ..Kind::new("film", RunsIn::Service, &[Port::output("out", "", Image::TYPE)])
 };
 
 fn film(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {

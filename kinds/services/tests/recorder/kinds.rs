@@ -1,10 +1,8 @@
 //! Two kinds whose messages follow from the number of the cycle alone: what is recorded can be
 //! compared, bit by bit, with what was sent.
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
-
-use crate::kinds::{kind, port, signal};
 
 message! {
     /// Every sort of scalar but one, and bytes that nobody can compress.
@@ -47,23 +45,19 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-const IN: Port = port("in", Direction::In, Noise::TYPE);
-const OUT: Port = port("out", Direction::Out, Noise::TYPE);
+const IN: Port = Port::input("in", "", Noise::TYPE);
+const OUT: Port = Port::output("out", "", Noise::TYPE);
 
 static SOURCE: Kind = Kind {
-    parameters: &[Parameter {
-        name: "file",
-        doc: "",
-        unit: "",
-        ty: ParameterType::Path,
-        default: Some("notes.txt"),
-    }],
-    signals: &[signal("thirds", 3, &[])],
-    ..kind("source", RunsIn::Realtime, &[OUT])
+    parameters: &[Parameter::new("file", ParameterType::Path).or("notes.txt")],
+    signals: &[Signal::new("thirds", "", "", 3)],
+    ..Kind::new("source", RunsIn::Realtime, &[OUT])
 };
-static RELAY: Kind = kind("relay", RunsIn::Realtime, &[IN, OUT]);
-static SINK: Kind =
-    Kind { signals: &[signal("number", 1, &[])], ..kind("sink", RunsIn::Realtime, &[IN]) };
+static RELAY: Kind = Kind::new("relay", RunsIn::Realtime, &[IN, OUT]);
+static SINK: Kind = Kind {
+    signals: &[Signal::new("number", "", "", 1)],
+    ..Kind::new("sink", RunsIn::Realtime, &[IN])
+};
 
 /// The kinds of the core.
 pub(crate) const CORE: [NodeEntry; 3] = [

@@ -10,14 +10,7 @@ use super::*;
 use crate::node::{Node, Wiring};
 use crate::transport::{Sender, Sent};
 
-static KIND: Kind = Kind {
-    name: "idle",
-    runs_in: RunsIn::Realtime,
-    doc: "",
-    ports: &[],
-    parameters: &[],
-    signals: &[],
-};
+static KIND: Kind = Kind::new("idle", RunsIn::Realtime, &[]);
 
 struct Idle;
 

@@ -2,9 +2,7 @@
 
 #![expect(unreachable_pub, reason = "`message!` declares public types")]
 
-use sinew_plan::catalogue::{
-    Direction, Kind, MessageType, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal,
-};
+use sinew_plan::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 
 use crate::fault;
 use crate::fault::Fault;
@@ -41,33 +39,21 @@ pub(super) const NODES: &[NodeEntry] = &[
 /// Those of services, which are not made.
 pub(super) static SERVICES: [&Kind; 2] = [&WRITER, &OBSERVER];
 
-const fn port(name: &'static str, direction: Direction, message: &'static MessageType) -> Port {
-    Port { name, doc: "", direction, message, optional: true, safe: &[] }
-}
-
-const fn parameter(name: &'static str, ty: ParameterType, default: &'static str) -> Parameter {
-    Parameter { name, doc: "", unit: "", ty, default: Some(default) }
-}
-
-const fn signal(name: &'static str) -> Signal {
-    Signal { name, doc: "", unit: "", count: 1, labels: &[] }
-}
-
 static SOURCE: Kind = Kind {
     name: "source",
     runs_in: RunsIn::Realtime,
     doc: "Commands what feedback, trim and wishes add up to.",
     ports: &[
-        port("out", Direction::Out, Command::TYPE),
-        port("feedback", Direction::In, Command::TYPE),
-        port("trim", Direction::In, Command::TYPE),
-        port("wish", Direction::In, Wish::TYPE),
+        Port::output("out", "", Command::TYPE).optional(),
+        Port::input("feedback", "", Command::TYPE).optional(),
+        Port::input("trim", "", Command::TYPE).optional(),
+        Port::input("wish", "", Wish::TYPE).optional(),
     ],
     parameters: &[
-        parameter("fail_at", ParameterType::Integer { min: 0, max: 1_000_000 }, "1000000"),
-        parameter("failure", ParameterType::Choice(&["error", "panic", "nan"]), "error"),
+        Parameter::new("fail_at", ParameterType::Integer { min: 0, max: 1_000_000 }).or("1000000"),
+        Parameter::new("failure", ParameterType::Choice(&["error", "panic", "nan"])).or("error"),
     ],
-    signals: &[signal("sum"), signal("silent")],
+    signals: &[Signal::new("sum", "", "", 1), Signal::new("silent", "", "", 1)],
 };
 
 struct Source {
@@ -117,9 +103,12 @@ static FILTER: Kind = Kind {
     name: "filter",
     runs_in: RunsIn::Realtime,
     doc: "Half of what it reads and half of what it wrote; every other time it says nothing.",
-    ports: &[port("in", Direction::In, Command::TYPE), port("out", Direction::Out, Command::TYPE)],
-    parameters: &[parameter("gain", ParameterType::Number { min: 0.0, max: 1.0 }, "0.5")],
-    signals: &[signal("velocity")],
+    ports: &[
+        Port::input("in", "", Command::TYPE).optional(),
+        Port::output("out", "", Command::TYPE).optional(),
+    ],
+    parameters: &[Parameter::new("gain", ParameterType::Number { min: 0.0, max: 1.0 }).or("0.5")],
+    signals: &[Signal::new("velocity", "", "", 1)],
 };
 
 struct Filter {
@@ -154,12 +143,12 @@ static MOTOR: Kind = Kind {
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "Stands." }],
-            ..port("in", Direction::In, Command::TYPE)
+            ..Port::input("in", "", Command::TYPE).optional()
         },
-        port("out", Direction::Out, Command::TYPE),
+        Port::output("out", "", Command::TYPE).optional(),
     ],
     parameters: &[],
-    signals: &[signal("position"), signal("safe")],
+    signals: &[Signal::new("position", "", "", 1), Signal::new("safe", "", "", 1)],
 };
 
 #[derive(Default)]
@@ -180,20 +169,9 @@ impl Node for Motor {
     }
 }
 
-static WRITER: Kind = Kind {
-    name: "writer",
-    runs_in: RunsIn::Service,
-    doc: "Wishes; played by the test.",
-    ports: &[port("out", Direction::Out, Wish::TYPE)],
-    parameters: &[],
-    signals: &[],
-};
+/// Wishes; played by the test.
+static WRITER: Kind =
+    Kind::new("writer", RunsIn::Service, &[Port::output("out", "", Wish::TYPE).optional()]);
 
-static OBSERVER: Kind = Kind {
-    name: "observer",
-    runs_in: RunsIn::Observer,
-    doc: "Is there, so that cycles leave their messages behind.",
-    ports: &[],
-    parameters: &[],
-    signals: &[],
-};
+/// Is there, so that cycles leave their messages behind.
+static OBSERVER: Kind = Kind::new("observer", RunsIn::Observer, &[]);

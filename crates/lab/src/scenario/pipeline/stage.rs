@@ -1,7 +1,7 @@
 //! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
 //! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
 
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
 
 message! {
@@ -16,31 +16,19 @@ const IN: usize = 0;
 const OUT: usize = 1;
 const PASSED: usize = 0;
 
-const fn port(name: &'static str, direction: Direction) -> Port {
-    let doc = "The message: 32 words.";
-    Port { name, doc, direction, message: Words::TYPE, optional: false, safe: &[] }
-}
-
 /// What the compiler knows of the kind.
 static KIND: Kind = Kind {
     name: "lab_stage",
     runs_in: RunsIn::Realtime,
     doc: "Adds one to every word of a message.",
-    ports: &[port("in", Direction::In), port("out", Direction::Out)],
-    parameters: &[Parameter {
-        name: "leads",
-        doc: "Whether it gives a message in every cycle, not only when it gets one.",
-        unit: "",
-        ty: ParameterType::Bool,
-        default: Some("false"),
-    }],
-    signals: &[Signal {
-        name: "passed",
-        doc: "Stages that the message has passed.",
-        unit: "stages",
-        count: 1,
-        labels: &[],
-    }],
+    ports: &[
+        Port::input("in", "The message: 32 words.", Words::TYPE),
+        Port::output("out", "The message: 32 words.", Words::TYPE),
+    ],
+    parameters: &[Parameter::new("leads", ParameterType::Bool)
+        .or("false")
+        .doc("Whether it gives a message in every cycle, not only when it gets one.")],
+    signals: &[Signal::new("passed", "Stages that the message has passed.", "stages", 1)],
 };
 
 /// The kind's row in the table; users do not see it.

@@ -6,7 +6,7 @@ use std::thread::park;
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
-use sinew_core::catalogue::{Direction, Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::zerocopy::FromZeros;
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_robot::messages::AxisFeedback;
@@ -54,47 +54,20 @@ static SERVICE_KIND: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Does one thing without end.",
     ports: &[
-        Port {
-            name: "in",
-            doc: "What the drives report.",
-            direction: Direction::In,
-            message: AxisFeedback::TYPE,
-            optional: true,
-            safe: &[],
-        },
-        Port {
-            name: "out",
-            doc: "Letters.",
-            direction: Direction::Out,
-            message: Letter::TYPE,
-            optional: true,
-            safe: &[],
-        },
+        Port::input("in", "What the drives report.", AxisFeedback::TYPE).optional(),
+        Port::output("out", "Letters.", Letter::TYPE).optional(),
     ],
-    parameters: &[Parameter {
-        name: "deed",
-        doc: "What it does.",
-        unit: "",
-        ty: ParameterType::Choice(Deed::WORDS),
-        default: None,
-    }],
+    parameters: &[Parameter::new("deed", ParameterType::Choice(Deed::WORDS)).doc("What it does.")],
     signals: &[],
 };
 
 const fn mailbox(name: &'static str) -> Port {
-    let doc = "Letters of a service.";
-    let (direction, message) = (Direction::In, Letter::TYPE);
-    Port { name, doc, direction, message, optional: true, safe: &[] }
+    Port::input(name, "Letters of a service.", Letter::TYPE).optional()
 }
 
-static INBOX_KIND: Kind = Kind {
-    name: "lab_inbox",
-    runs_in: RunsIn::Realtime,
-    doc: "Adds up what comes from services.",
-    ports: &[mailbox("in_0"), mailbox("in_1"), mailbox("in_2")],
-    parameters: &[],
-    signals: &[],
-};
+/// Adds up what comes from services.
+static INBOX_KIND: Kind =
+    Kind::new("lab_inbox", RunsIn::Realtime, &[mailbox("in_0"), mailbox("in_1"), mailbox("in_2")]);
 
 /// Rows of the tables; users do not see them.
 pub(in crate::scenario) const NODE: NodeEntry =
