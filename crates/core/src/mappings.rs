@@ -142,6 +142,6 @@ mod tests {
             Mapping { addresses: 0x1000_0000..0x1010_0000, page_bytes: 4096, ..all()[0].clone() };
         assert_eq!(needed(&nothing, &[]).expect("the kernel tells"), []);
         let told = needed(&nothing, &[0x1004_0123]).expect("the kernel tells");
-        assert_eq!(told, [0x1004_0000..0x1008_0000]);
+        assert_eq!((told.len(), &told[0]), (1, &(0x1004_0000..0x1008_0000)));
     }
 }
