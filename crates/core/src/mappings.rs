@@ -69,12 +69,12 @@ fn head(program: &str, addresses: &str, rest: &str) -> Option<Mapping> {
     })
 }
 
-/// The pieces of a mapping of which something is in memory, or that hold one of these addresses,
+/// The pieces of a mapping of which something is in memory, or that hold an address of `of_faults`,
 /// ascending.
 ///
 /// # Errors
 /// Where the kernel does not tell.
-pub(crate) fn needed(mapping: &Mapping, too: &[usize]) -> io::Result<Vec<Range<usize>>> {
+pub(crate) fn needed(mapping: &Mapping, of_faults: &[usize]) -> io::Result<Vec<Range<usize>>> {
     let Mapping { addresses: Range { start, end }, page_bytes, .. } = *mapping;
     if !PIECE_BYTES.is_multiple_of(page_bytes) {
         return Err(io::Error::other("pages of an unknown size"));
@@ -86,7 +86,7 @@ pub(crate) fn needed(mapping: &Mapping, too: &[usize]) -> io::Result<Vec<Range<u
         |entry: &[u8]| entry.try_into().is_ok_and(|entry| u64::from_ne_bytes(entry) & PRESENT != 0);
     let pieces = (start..end).step_by(PIECE_BYTES).map(|at| at..end.min(at + PIECE_BYTES));
     let is_needed = |piece: &Range<usize>, entries: &[u8]| {
-        too.iter().any(|at| piece.contains(at)) || entries.chunks(8).any(is_here)
+        of_faults.iter().any(|at| piece.contains(at)) || entries.chunks(8).any(is_here)
     };
     let needed = pieces.zip(entries.chunks(PIECE_BYTES / page_bytes * 8));
     Ok(needed

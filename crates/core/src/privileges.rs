@@ -84,12 +84,12 @@ pub fn may_have(priority: u8) -> bool {
 
 /// Locks what this process runs on: all that it may write to and its libraries, present and future;
 /// of the program's own code, which serves many other processes too, those pieces of which it has
-/// needed something or that hold one of these addresses, and any page more that it comes to need.
-/// [`obtain`] shows whether it worked.
+/// needed something or that hold an address of `of_faults`, and any page more that it comes to
+/// need. [`obtain`] shows whether it worked.
 ///
 /// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads
 /// cannot start and the heap cannot grow.
-pub fn lock_memory(too: &[usize]) {
+pub fn lock_memory(of_faults: &[usize]) {
     let unlimited = getrlimit(Resource::Memlock).current.is_none();
     let held =
         capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::IPC_LOCK));
@@ -106,7 +106,8 @@ pub fn lock_memory(too: &[usize]) {
     let _ = mlockall(MlockAllFlags::FUTURE);
     for mapping in mappings::all() {
         // Where nobody can tell what is needed, all is.
-        let needed = mapping.is_code.then(|| mappings::needed(&mapping, too)).and_then(Result::ok);
+        let needed =
+            mapping.is_code.then(|| mappings::needed(&mapping, of_faults)).and_then(Result::ok);
         for piece in needed.unwrap_or_else(|| vec![mapping.addresses]) {
             // Room that is reserved without a right to touch it, and what is the kernel's, refuse.
             let _ = sys::lock(&piece);

@@ -87,9 +87,9 @@ impl<M: Memory> Writer<M> {
     }
 }
 
-/// A message was received.
+/// A message has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overwritten {
+pub struct Arrived {
     /// Messages that were overwritten since the one received before; before the first one, only
     /// those that were written after the reader had attached.
     pub lost: u32,
@@ -156,7 +156,7 @@ impl<M: Memory> Reader<M> {
     /// # Panics
     /// If there is a message and `message` is not as long as the shape says.
     #[inline]
-    pub fn receive(&mut self, message: &mut [u8]) -> Result<Option<Overwritten>, Corrupt> {
+    pub fn receive(&mut self, message: &mut [u8]) -> Result<Option<Arrived>, Corrupt> {
         for _ in 0..STEPS_MAX {
             let region = &self.end.region;
             let word = region.word(region.sequence(self.head));
@@ -168,7 +168,7 @@ impl<M: Memory> Reader<M> {
                 fenced(Site::BroadcastFence, Ordering::Acquire);
                 if word.load(Ordering::Relaxed) == sequence {
                     self.head = self.head.wrapping_add(1);
-                    return Ok(Some(Overwritten { lost: core::mem::take(&mut self.lost) }));
+                    return Ok(Some(Arrived { lost: core::mem::take(&mut self.lost) }));
                 }
             } else if is_to_come(sequence, self.head, region.capacity()) {
                 return Ok(None);

@@ -17,7 +17,7 @@ use loom::sync::atomic::Ordering;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::broadcast::{self, Overwritten};
+use crate::broadcast::{self, Arrived};
 use crate::cells::{AtomicU32, Region, Site, WEAKENED};
 use crate::latest::{self, Fresh};
 use crate::memory::{LoomCells, Memory};
@@ -195,7 +195,7 @@ fn broadcast_readers_get_whole_messages_and_count_the_lost() {
         let mut receive = || {
             let mut message = [0; 8];
             let received = reader.receive(&mut message).expect("the writer is honest");
-            if let Some(Overwritten { lost }) = received {
+            if let Some(Arrived { lost }) = received {
                 assert_eq!(message, [message[0]; 8], "torn");
                 assert_eq!(u32::from(message[0]), u32::from(before) + lost + 1);
                 before = message[0];
@@ -301,7 +301,7 @@ fn every_parked_reader_of_a_broadcast_is_woken() {
             let mut reader = broadcast::Reader::attach(memory, &shape).expect("made");
             thread::spawn(move || {
                 assert!(reader.wait(Wait::Park, None, &os));
-                assert_eq!(reader.receive(&mut [0]), Ok(Some(Overwritten { lost: 0 })));
+                assert_eq!(reader.receive(&mut [0]), Ok(Some(Arrived { lost: 0 })));
             })
         });
         writer.send(&[1]);

@@ -14,7 +14,7 @@ use std::mem::forget;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-use sinew_link::broadcast::{self, Overwritten};
+use sinew_link::broadcast::{self, Arrived};
 use sinew_link::latest::{self, Fresh};
 use sinew_link::{Layout, Shape, create, queue};
 
@@ -287,7 +287,7 @@ fn latest_reader() -> bool {
 
 fn hear(reader: &mut broadcast::Reader<Guarded>) -> Option<(u32, u32)> {
     let mut message: Message = [0; N];
-    let Overwritten { lost } = reader.receive(&mut message).expect("an honest writer")?;
+    let Arrived { lost } = reader.receive(&mut message).expect("an honest writer")?;
     Some((lost, number(&message)))
 }
 
@@ -332,7 +332,7 @@ fn broadcast_reader() -> bool {
         let mut killed = reader().expect("good");
         writer.send(&pattern::<N>(1));
         let mut message: Message = [0; N];
-        kill(&mut || assert_eq!(killed.receive(&mut message), Ok(Some(Overwritten { lost: 0 }))));
+        kill(&mut || assert_eq!(killed.receive(&mut message), Ok(Some(Arrived { lost: 0 }))));
         let mut fresh = reader().expect("goes on");
         assert_eq!(hear(&mut fresh), Some((0, 1)));
         writer.send(&pattern::<N>(2));

@@ -13,7 +13,7 @@
 use std::cell::UnsafeCell;
 use std::thread;
 
-use sinew_link::broadcast::{self, Overwritten};
+use sinew_link::broadcast::{self, Arrived};
 use sinew_link::latest::{self, Fresh};
 use sinew_link::{Layout, Os, Shape, Wait, counter, queue};
 
@@ -106,7 +106,7 @@ fn broadcast_readers_get_or_count_every_message() {
                 while before != MESSAGES {
                     assert!(reader.wait(wait, deadline_ns, &Linux), "after {before}");
                     let received = reader.receive(&mut message).expect("an honest writer");
-                    if let Some(Overwritten { lost }) = received {
+                    if let Some(Arrived { lost }) = received {
                         assert_eq!(number(&message), before + lost + 1);
                         before = number(&message);
                     }

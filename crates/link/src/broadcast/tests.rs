@@ -21,7 +21,7 @@ fn messages_of_every_size_reach_every_reader_past_the_wrap() {
             pattern(i, &mut sent);
             writer.send(&sent);
             for reader in &mut readers {
-                assert_eq!(reader.receive(&mut got), Ok(Some(Overwritten { lost: 0 })));
+                assert_eq!(reader.receive(&mut got), Ok(Some(Arrived { lost: 0 })));
                 assert_eq!(got, sent, "{size} bytes, message {i}");
                 assert_eq!(reader.receive(&mut got), Ok(None));
             }
@@ -41,7 +41,7 @@ fn what_was_overwritten_is_counted() {
         }
         let mut got = [0];
         for (i, lost) in [(7, 7), (8, 0), (9, 0), (10, 0)] {
-            assert_eq!(reader.receive(&mut got), Ok(Some(Overwritten { lost })));
+            assert_eq!(reader.receive(&mut got), Ok(Some(Arrived { lost })));
             assert_eq!(got, [i]);
         }
         assert_eq!(reader.receive(&mut got), Ok(None));
@@ -60,14 +60,14 @@ fn what_was_there_before_a_reader_came_is_no_loss_of_its_own() {
         let mut late = reader(&heap, &shape);
         (6..8).for_each(|i| writer.send(&[i]));
         let mut got = [0];
-        assert_eq!(soon.receive(&mut got), Ok(Some(Overwritten { lost: 0 })));
+        assert_eq!(soon.receive(&mut got), Ok(Some(Arrived { lost: 0 })));
         assert_eq!(got, [4]);
         (8..14).for_each(|i| writer.send(&[i]));
         // From now on whatever it misses, also of what was there: 5 to 9.
-        assert_eq!(soon.receive(&mut got), Ok(Some(Overwritten { lost: 5 })));
+        assert_eq!(soon.receive(&mut got), Ok(Some(Arrived { lost: 5 })));
         assert_eq!(got, [10]);
         // 6 to 9 were written after it had come.
-        assert_eq!(late.receive(&mut got), Ok(Some(Overwritten { lost: 4 })));
+        assert_eq!(late.receive(&mut got), Ok(Some(Arrived { lost: 4 })));
         assert_eq!(got, [10]);
     }
 }
@@ -105,14 +105,14 @@ fn a_message_cut_short_is_not_there_and_its_writers_successor_goes_on() {
     heap.set_word(sequence(4), writing(4));
     core::mem::forget(writer);
     assert_eq!(prompt.receive(&mut got), Ok(None));
-    assert_eq!(late.receive(&mut got), Ok(Some(Overwritten { lost: 3 })));
+    assert_eq!(late.receive(&mut got), Ok(Some(Arrived { lost: 3 })));
     assert_eq!((got, late.receive(&mut got)), ([3], Ok(None)));
     let mut writer = Writer::attach(heap.clone(), &shape).expect("goes on");
     writer.send(&[4]);
     // Killed between the sequence of message 4 and the tail.
     heap.set_word(128, 4);
     core::mem::forget(writer);
-    assert_eq!((prompt.receive(&mut got), got), (Ok(Some(Overwritten { lost: 0 })), [4]));
+    assert_eq!((prompt.receive(&mut got), got), (Ok(Some(Arrived { lost: 0 })), [4]));
     let mut writer = Writer::attach(heap.clone(), &shape).expect("goes on");
     writer.send(&[5]);
     for reader in [&mut prompt, &mut late] {
