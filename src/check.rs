@@ -63,7 +63,7 @@ fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
     let report = arguments.report.as_ref().map(|path| Earlier::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
-    let firewall = Firewall::of(plan, &TargetMachine { cpus: loaded.cpus.clone() });
+    let firewall = Firewall::of(plan, &TargetMachine { cpus: loaded.spec.cpus.clone() });
     let chained = Chained::new(plan, report.as_ref());
     if arguments.json {
         let answer = json!({

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::{Args, value_parser};
 use serde_json::json;
-use sinew_core::pace::Pace;
 use sinew_core::privileges;
 use sinew_lab::drill::{
     self, Drill, DrillReport, DrillRequest, Files, Only, all, of_services, short, table,
@@ -18,7 +17,7 @@ use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::load::{LoadError, Loaded, load_and_make};
+use crate::load::{LoadError, load_and_make};
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
@@ -109,7 +108,7 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let outputs = outputs.map_err(LoadError::Request)?;
     let whole = args.graph.is_none() && args.only.is_empty();
     let (rounds, seed) = (args.rounds, args.seed);
-    let beside = if whole && !args.article { beside(nodes, &graph.cpus) } else { None };
+    let beside = if whole && !args.article { beside(nodes, &graph.spec.cpus) } else { None };
     let graphs = [(graph, drills)].into_iter().chain(beside).collect();
     let request = DrillRequest { graphs, rounds, seed, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })
@@ -122,9 +121,7 @@ fn given(
     nodes: &Kinds,
 ) -> Result<run::RunRequest, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
-    let Loaded { file, text, base, overrides, cpus, plan } = loaded;
-    let (strict, pace, injections) = (false, Pace::AsPlanned, vec![]);
-    Ok(run::RunRequest { file, text, base, overrides, cpus, plan, strict, pace, injections })
+    Ok(run::RunRequest::new(loaded.spec, loaded.plan))
 }
 
 /// The arm, and its files.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use sinew_control::Spec;
 use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
@@ -18,12 +19,7 @@ use crate::answer::{BAD_REQUEST, error_json, print};
 /// A spec, compiled.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub(crate) file: String,
-    pub(crate) text: String,
-    /// The folder that paths in the spec start from.
-    pub(crate) base: PathBuf,
-    pub(crate) overrides: Vec<(String, String)>,
-    pub(crate) cpus: Vec<u32>,
+    pub(crate) spec: Spec,
     pub(crate) plan: Plan,
 }
 
@@ -54,12 +50,13 @@ pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<L
     let cpus = privileges::cpus()
         .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
     let kinds = nodes.catalogue();
-    let machine = TargetMachine { cpus: cpus.clone() };
+    let machine = TargetMachine { cpus };
     let source = SpecSource { file: &file, text: &text, overrides: &overrides };
     match compile(&source, &kinds, &machine) {
         Ok(plan) => {
             let base = folder_of(path);
-            Ok(Loaded { file, text, base, overrides, cpus, plan })
+            let spec = Spec { file, text, base, overrides, cpus: machine.cpus };
+            Ok(Loaded { spec, plan })
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),
     }
@@ -83,11 +80,11 @@ pub(crate) fn load_and_make(
         }
     }
     for (index, node) in plan.nodes.iter().enumerate() {
-        for refusal in nodes.check_node(plan, index, &loaded.base).err().unwrap_or_default() {
+        for refusal in nodes.check_node(plan, index, &loaded.spec.base).err().unwrap_or_default() {
             match refusal.span {
                 Some(span) => placed.push((span, refusal.message, refusal.help)),
                 None => others.push(Refusal {
-                    file: loaded.file.clone(),
+                    file: loaded.spec.file.clone(),
                     line: node.line,
                     node: node.name.clone(),
                     text: refusal.to_string(),
@@ -98,7 +95,7 @@ pub(crate) fn load_and_make(
     if placed.is_empty() && others.is_empty() {
         return Ok(loaded);
     }
-    let Loaded { file, text, overrides, .. } = loaded;
+    let Spec { file, text, overrides, .. } = loaded.spec;
     let source = SpecSource { file: &file, text: &text, overrides: &overrides };
     let diagnostics = diagnose(&source, placed);
     Err(LoadError::Spec(text, diagnostics, others))
@@ -113,7 +110,7 @@ pub(crate) fn load_to_run(
     nodes: &Kinds,
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes)?;
-    let Loaded { file, text, base, overrides, plan, .. } = &loaded;
+    let Loaded { spec: Spec { file, text, base, overrides, .. }, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;
     }
@@ -129,7 +126,7 @@ pub(crate) fn load_to_run(
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
     let diagnostics = diagnose(&SpecSource { file, text, overrides }, placed);
-    Err(LoadError::Spec(loaded.text, diagnostics, vec![]))
+    Err(LoadError::Spec(loaded.spec.text, diagnostics, vec![]))
 }
 
 /// The folder that paths in a spec start from.

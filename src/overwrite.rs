@@ -28,9 +28,9 @@ pub(crate) fn check(
     }
     for node in &loaded.plan.nodes {
         let mut values = node.kind.parameters.iter().zip(&node.values);
-        if values
-            .any(|(row, value)| files(row.ty, value).iter().any(|it| is_it(&loaded.base.join(it))))
-        {
+        if values.any(|(row, value)| {
+            files(row.ty, value).iter().any(|it| is_it(&loaded.spec.base.join(it)))
+        }) {
             return refuse(&format!("a file of node '{}'", node.name));
         }
     }

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
-use sinew_core::pace::Pace;
 use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
 use sinew_report::{Csv, Ending, Memory, Report, Stats};
@@ -116,12 +115,8 @@ impl Session {
     ) -> io::Result<Session> {
         let signals = signals::hear()?;
         let machine = Machine::read();
-        let Loaded { file, text, base, overrides, cpus, plan } = loaded;
-        let strict = args.strict;
-        let (pace, injections) = (Pace::AsPlanned, Vec::new());
-        let request =
-            RunRequest { file, text, base, overrides, cpus, plan, strict, pace, injections };
-        let mut run = Run::start(request)?;
+        let request = RunRequest::new(loaded.spec, loaded.plan);
+        let mut run = Run::start(RunRequest { strict: args.strict, ..request })?;
         run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {
             run.profile(Profile { file: absolute(file)?, frequency_hz: args.profile_hz });

@@ -61,22 +61,26 @@ pub(crate) fn run(arguments: &TestArgs, nodes: &Kinds) -> ExitCode {
 
 fn carry_out(arguments: &TestArgs, nodes: &Kinds) -> Result<Vec<Timed>, LoadError> {
     let loaded = load_and_make(&arguments.file, &arguments.set, nodes)?;
-    let suite =
-        Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.base).map_err(|refusals| {
+    let suite = Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.spec.base).map_err(
+        |refusals| {
             // They could be made a moment ago: what they read has changed meanwhile.
             let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-            LoadError::Request(format!("{}: {}", loaded.file, texts.join("; ")))
-        })?;
+            LoadError::Request(format!("{}: {}", loaded.spec.file, texts.join("; ")))
+        },
+    )?;
     if suite.names().next().is_none() {
         let text =
             "there is no test in it; write a node of the kind 'test', see docs/flow-tests.md";
-        return Err(LoadError::Request(format!("{}: {text}", loaded.file)));
+        return Err(LoadError::Request(format!("{}: {text}", loaded.spec.file)));
     }
     if let Some(unknown) = arguments.names.iter().find(|name| !suite.names().any(|it| it == *name))
     {
         let known: Vec<&str> = suite.names().collect();
         let instead = suggest(unknown, known.iter().copied());
-        return Err(LoadError::Request(format!("{}: no test '{unknown}'; {instead}", loaded.file)));
+        return Err(LoadError::Request(format!(
+            "{}: no test '{unknown}'; {instead}",
+            loaded.spec.file
+        )));
     }
     let is_wanted =
         |name: &&str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);

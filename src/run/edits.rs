@@ -72,7 +72,7 @@ impl Edits {
             nodes: nodes.clone(),
             files: files(path, loaded, nodes),
             touched: Vec::new(),
-            text: loaded.text.clone(),
+            text: loaded.spec.text.clone(),
             news: sender,
         };
         let spawned = thread::Builder::new().name("edits".into()).spawn(move || watcher.run(&end));
@@ -146,7 +146,7 @@ fn files(path: &Path, loaded: &Loaded, nodes: &Kinds) -> Vec<File> {
     let plan = &loaded.plan;
     let mut files = vec![File { path: path.to_owned(), node: None, stamp: stamp(path) }];
     for index in (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)) {
-        for path in nodes.files(plan, index, &loaded.base) {
+        for path in nodes.files(plan, index, &loaded.spec.base) {
             let stamp = stamp(&path);
             files.push(File { path, node: Some(plan.nodes[index].name.clone()), stamp });
         }
@@ -206,8 +206,8 @@ impl Watcher {
                 let files = files(&self.path, &loaded, &self.nodes);
                 let before = mem::replace(&mut self.files, files);
                 self.keep_stamps(&before);
-                let (Loaded { text, plan, .. }, touched) = (loaded, mem::take(&mut self.touched));
-                self.news.send(News::Edition(Box::new(Edition { text, plan, touched })))
+                let (Loaded { spec, plan }, touched) = (loaded, mem::take(&mut self.touched));
+                self.news.send(News::Edition(Box::new(Edition { text: spec.text, plan, touched })))
             }
         }
     }

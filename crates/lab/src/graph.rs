@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use sinew_control::Spec;
 use sinew_core::catalogue::Kind;
-use sinew_core::pace::Pace;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::RunRequest;
@@ -54,17 +54,8 @@ pub(crate) fn compiled(
     let source = SpecSource { file, text: &text, overrides: &overrides };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    Ok(RunRequest {
-        file: file.into(),
-        text,
-        base: folder(),
-        overrides,
-        cpus: cpus.to_vec(),
-        plan,
-        strict: false,
-        pace: Pace::AsPlanned,
-        injections: vec![],
-    })
+    let (file, base) = (file.into(), folder());
+    Ok(RunRequest::new(Spec { file, text, base, overrides, cpus: machine.cpus }, plan))
 }
 
 /// Where the arm's files are while this process needs them.

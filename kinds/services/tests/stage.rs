@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::Spec;
 use sinew_control::status::{Event, EventKind};
-use sinew_core::{pace::Pace, privileges};
+use sinew_core::privileges;
 use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{SpecSource, compile, render};
@@ -129,17 +130,9 @@ pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> 
 pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> RunRequest {
     let overrides = owned(overrides);
     let cpus = privileges::cpus().expect("affinity");
-    RunRequest {
-        file: "graph.yaml".into(),
-        text: text.into(),
-        base,
-        plan: plan(text, &overrides, &cpus),
-        overrides,
-        cpus,
-        strict: false,
-        pace: Pace::AsPlanned,
-        injections: Vec::new(),
-    }
+    let plan = plan(text, &overrides, &cpus);
+    let (file, text) = ("graph.yaml".into(), text.into());
+    RunRequest::new(Spec { file, text, base, overrides, cpus }, plan)
 }
 
 /// Names and values as a request has them.

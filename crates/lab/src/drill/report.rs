@@ -36,7 +36,7 @@ impl DrillReport {
         let graph = &request.graphs[0].0;
         DrillReport {
             graph: graph.plan.name.clone(),
-            file: graph.file.clone(),
+            file: graph.spec.file.clone(),
             machine: Machine::read(),
             seed: request.seed,
             rounds: request.rounds,

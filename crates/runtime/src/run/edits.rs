@@ -192,7 +192,7 @@ impl Run {
         for service in &mut self.services {
             service.adopt(&plan);
         }
-        (self.request.text, self.request.plan) = (text, plan);
+        (self.request.spec.text, self.request.plan) = (text, plan);
     }
 
     /// The edited graph, for a domain that is to prepare it.

@@ -63,7 +63,7 @@ impl Spawner<'_> {
         let observes = nodes.any(|&node| request.plan.observes(node));
         let observed = if observes { self.observed.to_vec() } else { Vec::new() };
         let launch = Launch {
-            spec: request.spec(),
+            spec: request.spec.clone(),
             domain: at,
             rate: origin.clock.rate().to_bits(),
             strict: request.strict,

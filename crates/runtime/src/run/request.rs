@@ -1,7 +1,6 @@
 //! What is to be run, and how that ended.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use sinew_control::Spec;
 use sinew_core::board::THREADS_MAX;
@@ -13,17 +12,9 @@ use crate::inject::Injection;
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// The spec's file as the user named it.
-    pub file: String,
-    /// Its text.
-    pub text: String,
-    /// The folder that paths in it start from.
-    pub base: PathBuf,
-    /// `node.parameter` and the value that takes the place of the spec's.
-    pub overrides: Vec<(String, String)>,
-    /// The CPUs that the plan was made for.
-    pub cpus: Vec<u32>,
-    /// The plan.
+    /// The spec.
+    pub spec: Spec,
+    /// The plan that was made of it.
     pub plan: Plan,
     /// Whether a privilege that is refused is a fault.
     pub strict: bool,
@@ -55,14 +46,10 @@ impl fmt::Display for Outcome {
 }
 
 impl RunRequest {
-    pub(super) fn spec(&self) -> Spec {
-        Spec {
-            file: self.file.clone(),
-            text: self.text.clone(),
-            base: self.base.clone(),
-            overrides: self.overrides.clone(),
-            cpus: self.cpus.clone(),
-        }
+    /// A run as it is planned: without a fault on purpose, and a privilege may be refused.
+    pub fn new(spec: Spec, plan: Plan) -> RunRequest {
+        let (strict, pace, injections) = (false, Pace::AsPlanned, Vec::new());
+        RunRequest { spec, plan, strict, pace, injections }
     }
 
     /// Whether this runtime can run it.

@@ -189,7 +189,7 @@ impl Run {
         let services = self.services.iter().map(|service| self.service_status(service));
         Status {
             graph: self.plan().name.clone(),
-            file: self.request.file.clone(),
+            file: self.request.spec.file.clone(),
             pid: std::process::id(),
             phase: self.phase(),
             elapsed_ms: (now_ns() - self.origin.begun_ns) / 1_000_000,

@@ -1,7 +1,6 @@
 //! Faults beside, before and after the cycles of a node.
 
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -177,8 +176,7 @@ pub(crate) fn a_limit_of_locked_memory_is_no_fault() {
 
 pub(crate) fn a_start_that_fails_leaves_no_process() {
     let before = getrlimit(Resource::Nofile);
-    let mut request = request(&two_domains("", "delivery: latest"));
-    request.base = PathBuf::from(".");
+    let request = request(&two_domains("", "delivery: latest"));
     let mut refused = 0;
     // Descriptors run out at every step of the start. What is left is looked for by the caller.
     for limit in 4..64 {

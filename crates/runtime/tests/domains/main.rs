@@ -34,12 +34,13 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::Spec;
 use sinew_control::place;
 use sinew_core::board::FaultAt;
 use sinew_core::sys::Counting;
 use sinew_core::trace::Record;
+use sinew_core::trace::ThreadId;
 use sinew_core::{Cause, privileges};
-use sinew_core::{pace::Pace, trace::ThreadId};
 use sinew_runtime::domain;
 use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Run, RunRequest};
 use sinew_spec::plan::TargetMachine;
@@ -220,17 +221,8 @@ fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         panic!("{}", errors.join("\n"))
     });
-    RunRequest {
-        file: "test.yaml".into(),
-        text: text.into(),
-        base: PathBuf::from("."),
-        overrides: Vec::new(),
-        cpus: cpus.to_vec(),
-        plan,
-        strict: false,
-        pace: Pace::AsPlanned,
-        injections: Vec::new(),
-    }
+    let (file, text, base) = ("test.yaml".into(), text.into(), PathBuf::from("."));
+    RunRequest::new(Spec { file, text, base, cpus: machine.cpus, ..Spec::default() }, plan)
 }
 
 /// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.

@@ -114,7 +114,7 @@ impl Supervised {
             life.reap(&self.confinement);
         }
         if self.life().is_some_and(Life::is_over) {
-            self.ended(&spawner.request.file, now_ns, events);
+            self.ended(&spawner.request.spec.file, now_ns, events);
         }
         match &self.standing {
             Standing::Due { at_ns } if now_ns >= *at_ns => self.start(spawner, events),
